@@ -1,0 +1,4 @@
+//! A fleet of identical nodes over one store.
+
+pub mod message;
+pub mod store;

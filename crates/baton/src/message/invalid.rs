@@ -1,0 +1,35 @@
+//! Why a value from outside was refused.
+
+/// A malformed message, parcel, name or id; the text names the cause and, where there is one, the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidMessage {
+    /// A queue, source or fleet name outside the allowed alphabet or length.
+    #[error("the name {0:?} is not usable: take 1 to 64 of the characters A-Z a-z 0-9 . _ : -")]
+    Name(String),
+    /// An idempotency or bookmark key that is empty, too long or has control characters.
+    #[error("the key {0:?} is not usable: take 1 to 200 bytes without control characters")]
+    Key(String),
+    /// A session id that is not 32 hexadecimal digits.
+    #[error("{0:?} is not a session id (32 hexadecimal digits)")]
+    SessionId(String),
+    /// A digest that is not 64 hexadecimal digits.
+    #[error("{0:?} is not a digest (64 hexadecimal digits)")]
+    Digest(String),
+    /// A body over the limit.
+    #[error(
+        "a body of {len} bytes is over the limit of {limit} bytes: store the data elsewhere and push a reference to it"
+    )]
+    BodyTooLarge {
+        /// Bytes of the body.
+        len: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Parcel bytes that do not follow the format.
+    #[error("damaged parcel: {0}")]
+    Parcel(&'static str),
+    /// A piece record that does not follow the format.
+    #[error("damaged piece record {0:?}")]
+    Piece(String),
+}

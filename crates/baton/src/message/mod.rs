@@ -1,0 +1,22 @@
+//! Messages as values: names, ids, parcels, pieces and outcomes.
+//!
+//! Pure code: no I/O, no clock, no randomness except where an id is made. Whatever bytes come in, nothing here
+//! panics; what is malformed is refused with an [`InvalidMessage`] that says why.
+
+mod digest;
+mod invalid;
+mod name;
+mod outcome;
+mod parcel;
+mod piece;
+mod ranges;
+mod session_id;
+
+pub use digest::Digest;
+pub use invalid::InvalidMessage;
+pub use name::{Key, Name};
+pub use outcome::{Lot, LotKey, Outcome, Run};
+pub use parcel::{FORMAT, MAX_BODY_BYTES, MAX_PARCEL_MESSAGES, Parcel, ParcelBuilder};
+pub use piece::{Home, MAX_LOSSES, Piece, SPLIT_AFTER_LOSS};
+pub use ranges::{IdSum, Mask, MessageId, Range};
+pub use session_id::SessionId;

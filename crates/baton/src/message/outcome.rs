@@ -1,0 +1,67 @@
+//! What a worker reports of claimed messages, and what callers hand in.
+
+use bytes::Bytes;
+
+use super::{Digest, Key, Name, Parcel, Range};
+
+/// How messages of a claim ended; a type, never a string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Finished. A result belongs to a run of one message; follow-ups are pushed in the same step.
+    Done {
+        /// JSON kept for whoever asks, one message only.
+        result: Option<Bytes>,
+        /// Messages that exist if and only if this settle counts.
+        follow_ups: Vec<Lot>,
+    },
+    /// Failed, to be tried again; counts an attempt.
+    Retry {
+        /// Milliseconds until it is due.
+        after_ms: u64,
+    },
+    /// Failed for good: to the error registry; counts an attempt.
+    Dead {
+        /// Why, for a person to read.
+        error: String,
+    },
+    /// Not run: back to the front, no attempt and no loss counted.
+    Back,
+}
+
+impl Outcome {
+    /// Finished, with nothing to keep.
+    pub const DONE: Self = Self::Done { result: None, follow_ups: Vec::new() };
+}
+
+/// One outcome for consecutive messages of one claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The claim that holds them.
+    pub claim_no: u64,
+    /// The queue of that claim; a refused run is counted there.
+    pub queue: Name,
+    /// Which messages.
+    pub range: Range,
+    /// How they ended.
+    pub outcome: Outcome,
+}
+
+/// A parcel on its way into a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lot {
+    /// The queue it goes to.
+    pub queue: Name,
+    /// The messages.
+    pub parcel: Parcel,
+    /// Set for a message that must exist once however often it is handed in; the parcel then holds one message.
+    pub key: Option<LotKey>,
+}
+
+/// A caller's promise that two messages are the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LotKey {
+    /// The caller's key.
+    pub key: Key,
+    /// The digest of the body, so that the same key with another body is noticed.
+    pub digest: Digest,
+}

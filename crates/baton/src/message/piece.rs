@@ -1,0 +1,172 @@
+//! Pieces: which messages of which parcel, and what they have been through.
+//!
+//! A piece is what waits in a queue and what a claim holds. Splitting one never touches a body.
+
+use std::{fmt, str::FromStr};
+
+use super::{InvalidMessage, Range};
+
+/// Losses after which a message is dead: its fourth lost session ends it.
+pub const MAX_LOSSES: u32 = 3;
+/// The most messages that stay together after their first loss.
+pub const SPLIT_AFTER_LOSS: u32 = 16;
+
+/// Where the bodies of a piece are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// In the parcel that begins at id `first` and had `size` messages.
+    Parcel {
+        /// First id of the parcel.
+        first: u64,
+        /// Messages the parcel was pushed with.
+        size: u32,
+    },
+    /// In a copy of its own, under its own id: a message that was retried or requeued.
+    Own,
+}
+
+/// Consecutive messages of one parcel with one history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Piece {
+    /// Where the bodies are.
+    pub home: Home,
+    /// Which messages.
+    pub range: Range,
+    /// Attempts that ended with an error.
+    pub attempts: u32,
+    /// Sessions that died while they held it.
+    pub losses: u32,
+    /// Store time of the push in milliseconds: tells apart two messages that got the same id around a rollback.
+    pub born: u64,
+}
+
+impl Piece {
+    /// A whole parcel as it was pushed.
+    #[must_use]
+    pub const fn fresh(first: u64, size: u32, born: u64) -> Self {
+        let range = Range { first, len: size };
+        Self { home: Home::Parcel { first, size }, range, attempts: 0, losses: 0, born }
+    }
+
+    /// The same history over fewer messages.
+    #[must_use]
+    pub const fn over(self, range: Range) -> Self {
+        Self { range, ..self }
+    }
+
+    /// Where the piece begins within its home.
+    #[must_use]
+    pub fn offset(&self) -> u32 {
+        match self.home {
+            Home::Parcel { first, .. } => u32::try_from(self.range.first.saturating_sub(first)).unwrap_or(u32::MAX),
+            Home::Own => 0,
+        }
+    }
+
+    /// Whether it waits among the suspects, one to a session.
+    #[must_use]
+    pub const fn is_suspect(&self) -> bool {
+        self.losses >= 2
+    }
+
+    /// What is left of the piece in front of and behind `hole`.
+    #[must_use]
+    pub fn without(self, hole: Range) -> [Option<Self>; 2] {
+        let part = |first: u64, end: u64| {
+            let len = u32::try_from(end.saturating_sub(first)).unwrap_or(0);
+            (len > 0).then(|| self.over(Range { first, len }))
+        };
+        [part(self.range.first, hole.first), part(hole.end(), self.range.end())]
+    }
+}
+
+/// `first,size,born` for a fresh parcel, otherwise
+/// `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own.
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { home, range: Range { first, len }, attempts, losses, born } = *self;
+        match home {
+            Home::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
+                write!(f, "{first},{size},{born}")
+            }
+            Home::Parcel { first: parcel, size } => {
+                write!(f, "{parcel},{size},{first},{len},{attempts},{losses},{born}")
+            }
+            Home::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}"),
+        }
+    }
+}
+
+impl FromStr for Piece {
+    type Err = InvalidMessage;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).ok_or_else(|| InvalidMessage::Piece(text.chars().take(80).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<Piece> {
+    let mut fields = [0_u64; 7];
+    let mut count = 0;
+    for (slot, field) in (0..).zip(text.split(',')) {
+        *fields.get_mut(slot)? = field.parse().ok()?;
+        count = slot + 1;
+    }
+    let small = |value: u64| u32::try_from(value).ok();
+    let piece = match (count, fields) {
+        (3, [first, size, born, ..]) => Piece::fresh(first, small(size)?, born),
+        (7, [parcel, size, first, len, attempts, losses, born]) => Piece {
+            home: if size == 0 { Home::Own } else { Home::Parcel { first: parcel, size: small(size)? } },
+            range: Range { first, len: small(len)? },
+            attempts: small(attempts)?,
+            losses: small(losses)?,
+            born,
+        },
+        _ => return None,
+    };
+    let inside = match piece.home {
+        Home::Parcel { first, size } => {
+            piece.range.first >= first && piece.range.end() <= first.saturating_add(u64::from(size))
+        }
+        Home::Own => piece.range.len == 1,
+    };
+    (inside && piece.range.len > 0).then_some(piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn text_round_trip(
+            parcel in 1_u64..1 << 52, size in 1_u32..5_000, start in 0_u32..5_000, len in 1_u32..5_000,
+            own in any::<bool>(), attempts in 0_u32..9, losses in 0_u32..5, born in 0_u64..1 << 44,
+        ) {
+            let start = start % size;
+            let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
+            let piece = if own {
+                Piece { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born }
+            } else {
+                Piece { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born }
+            };
+            prop_assert_eq!(piece.to_string().parse::<Piece>().unwrap(), piece);
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9,;-]{0,60}") {
+            let parsed = text.parse::<Piece>();
+            if let Ok(piece) = parsed { prop_assert!(piece.range.len > 0); }
+        }
+    }
+
+    #[test]
+    fn cutting_leaves_both_sides() {
+        let piece = Piece::fresh(10, 10, 7);
+        let [front, behind] = piece.without(Range { first: 12, len: 3 });
+        assert_eq!(front.unwrap().range, Range { first: 10, len: 2 });
+        assert_eq!(behind.unwrap().range, Range { first: 15, len: 5 });
+        assert_eq!(piece.without(piece.range), [None, None]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Session ids: 128 random bits, never reused.
+
+use std::{fmt, str::FromStr};
+
+use super::InvalidMessage;
+
+/// One start, or one re-join, of a member of the fleet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(u128);
+
+impl SessionId {
+    /// A new id from the operating system's random numbers.
+    ///
+    /// # Panics
+    /// If the operating system has no source of random numbers: nothing safe can be done without one.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a session id that may repeat would break every fence")]
+    pub fn random() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    /// The id with this value; for tests and for ids read back from a store.
+    #[must_use]
+    pub const fn from_u128(value: u128) -> Self {
+        Self(value)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = InvalidMessage;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let value = u128::from_str_radix(text, 16).ok().filter(|_| hex);
+        value.map(Self).ok_or_else(|| InvalidMessage::SessionId(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trip() {
+        let id = SessionId::random();
+        assert_eq!(id.to_string().parse::<SessionId>().unwrap(), id);
+        for bad in ["", "+0000000000000000000000000000001", "zz", &"0".repeat(33)] {
+            assert!(bad.parse::<SessionId>().is_err(), "{bad:?}");
+        }
+    }
+}

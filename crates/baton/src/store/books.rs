@@ -1,0 +1,128 @@
+//! The books of a queue: what the ledger says, what a recount finds, and whether the two agree.
+
+use crate::message::{IdSum, Name};
+
+/// The ledger of one queue: counters that every operation keeps as it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Books {
+    /// The queue.
+    pub queue: Name,
+    /// Whether claims are held back.
+    pub paused: bool,
+    /// Ids allotted so far; the last one is this number.
+    pub pushed: u64,
+    /// Waiting to be claimed.
+    pub ready: u64,
+    /// Waiting to be due.
+    pub delayed: u64,
+    /// Claimed and not settled.
+    pub in_flight: u64,
+    /// Finished.
+    pub done: u64,
+    /// In the error registry.
+    pub dead: u64,
+    /// Drained from the error registry.
+    pub drained: u64,
+    /// Requeued from the error registry, ever.
+    pub requeued: u64,
+    /// (Σ id) of those finished.
+    pub done_sum: IdSum,
+    /// (Σ id) of those drained.
+    pub drained_sum: IdSum,
+    /// Bytes of the parcels and copies stored.
+    pub bytes: u64,
+    /// Pushes refused for an old baton or session.
+    pub stale_pushes: u64,
+    /// Messages in settles refused for an old token.
+    pub stale_settles: u64,
+    /// The newest place in the error registry.
+    pub dead_seq: u64,
+}
+
+impl Books {
+    /// The books of a queue nothing was pushed to.
+    #[must_use]
+    pub const fn new(queue: Name) -> Self {
+        Self {
+            queue,
+            paused: false,
+            pushed: 0,
+            ready: 0,
+            delayed: 0,
+            in_flight: 0,
+            done: 0,
+            dead: 0,
+            drained: 0,
+            requeued: 0,
+            done_sum: IdSum::from_u64(0),
+            drained_sum: IdSum::from_u64(0),
+            bytes: 0,
+            stale_pushes: 0,
+            stale_settles: 0,
+            dead_seq: 0,
+        }
+    }
+
+    /// I1: every id allotted is in exactly one state.
+    #[must_use]
+    pub const fn balance(&self) -> bool {
+        self.pushed == self.ready + self.delayed + self.in_flight + self.done + self.dead + self.drained
+    }
+}
+
+/// Messages found by looking at the data: how many, and which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// How many.
+    pub count: u64,
+    /// (Σ id).
+    pub sum: IdSum,
+}
+
+impl Found {
+    /// Adds one more finding.
+    pub const fn add(&mut self, count: u64, sum: IdSum) {
+        self.count += count;
+        self.sum = self.sum.plus(sum);
+    }
+}
+
+/// One queue recounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRecount {
+    /// The ledger of the same instant.
+    pub books: Books,
+    /// Found waiting.
+    pub ready: Found,
+    /// Found delayed.
+    pub delayed: Found,
+    /// Found in claims.
+    pub in_flight: Found,
+    /// Found in the error registry.
+    pub dead: Found,
+}
+
+impl QueueRecount {
+    /// Whether the data agrees with the ledger, and both account for every id ever allotted exactly once.
+    #[must_use]
+    pub const fn balance(&self) -> bool {
+        let Self { books, ready, delayed, in_flight, dead } = self;
+        let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(dead.sum);
+        let sum = sum.plus(books.done_sum).plus(books.drained_sum);
+        books.balance()
+            && ready.count == books.ready
+            && delayed.count == books.delayed
+            && in_flight.count == books.in_flight
+            && dead.count == books.dead
+            && sum.value() == IdSum::up_to(books.pushed).value()
+    }
+}
+
+/// All queues recounted in one snapshot, or while the store was held still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recounted {
+    /// By name.
+    pub queues: Vec<QueueRecount>,
+    /// How long message-moving calls were held back; 0 with a snapshot.
+    pub held_ms: u64,
+}

@@ -1,0 +1,55 @@
+//! The baton of a source: who may push, from when on, and from where.
+
+use super::{Moved, Tables, clock::touch, membership::alive};
+use crate::store::{Kind, Refusal, Resign, Rewind, Take, Taken};
+
+pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Taken> {
+    let (_, session) = touch(tables, now, it.session)?;
+    let source_name = it.source.clone();
+    let Some(mut source) = tables.source(&it.source)? else { return Err(Refusal::NotOffered { source_name }.into()) };
+    let offer = session.offers.iter().find(|offer| offer.source == it.source && session.kind == Kind::Node);
+    let Some(offer) = offer else { return Err(Refusal::NotOffered { source_name }.into()) };
+    if !source.defined_as(offer) {
+        return Err(Refusal::Definition { source_name }.into());
+    }
+    if source.ended {
+        return Err(Refusal::Ended { source_name }.into());
+    }
+    match alive(tables, source.holder)? {
+        Some(holder) if holder != it.session => return Err(Refusal::BatonHeld { source_name, holder }.into()),
+        Some(_) => {}
+        None => {
+            source.holder = Some(it.session);
+            source.queue = offer.queue.clone();
+            source.definition = Some(offer.definition);
+            source.epoch = now.max(source.epoch + 1);
+            source.batch_no = 0;
+            tables.put_source(&it.source, &source)?;
+        }
+    }
+    Ok(Taken { epoch: source.epoch, cursor: source.cursor, batch_no: source.batch_no })
+}
+
+pub(super) fn resign<T: Tables>(tables: &mut T, now: u64, it: &Resign) -> Moved<()> {
+    touch(tables, now, it.session)?;
+    if let Some(mut source) = tables.source(&it.source)? {
+        if source.holder == Some(it.session) && source.epoch == it.epoch {
+            source.holder = None;
+            tables.put_source(&it.source, &source)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn rewind<T: Tables>(tables: &mut T, it: &Rewind) -> Moved<()> {
+    let Some(mut source) = tables.source(&it.source)? else { return Ok(()) };
+    if let Some(holder) = alive(tables, source.holder)? {
+        return Err(Refusal::BatonHeld { source_name: it.source.clone(), holder }.into());
+    }
+    source.holder = None;
+    source.definition = None;
+    source.cursor = String::new();
+    source.batch_no = 0;
+    source.ended = false;
+    tables.put_source(&it.source, &source)
+}

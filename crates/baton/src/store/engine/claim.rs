@@ -1,0 +1,144 @@
+//! Handing messages to a session: a suspect, then what is due, then what is ready.
+
+use super::{BodyKey, ClaimRecord, Line, Moved, QueueRecord, SessionRecord, Tables, clock::touch};
+use crate::{
+    message::{Name, Parcel, Piece, Range},
+    store::{CLAIM_WINDOW, Claim, Claimed, Refusal, StoreError},
+};
+
+pub(super) fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
+    let (_, mut session) = touch(tables, now, it.session)?;
+    if let Some(record) = tables.claim(it.session, it.claim_no)? {
+        return again(tables, record);
+    }
+    check_number(&session, it.claim_no)?;
+    let mut next_due: Option<u64> = None;
+    for name in &it.queues {
+        let Some(mut queue) = tables.queue(name)?.filter(|queue| !queue.books.paused) else { continue };
+        let mut hand = Hand { n: it.n, budget: it.max_bytes, pieces: Vec::new() };
+        hand.fill(tables, now, &mut queue, session.suspects == 0)?;
+        if hand.pieces.is_empty() {
+            let due = tables.next_delayed(name)?.map(|(due, _)| due.saturating_sub(now));
+            next_due = next_due.into_iter().chain(due).min();
+            continue;
+        }
+        tables.put_queue(&queue)?;
+        let pieces = hand.pieces.iter().map(|(piece, _)| *piece).collect();
+        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: name.clone(), pieces })?;
+        use_number(&mut session, it.claim_no);
+        session.suspects += suspects(hand.pieces.iter().map(|(piece, _)| piece));
+        tables.put_session(it.session, &session)?;
+        return Ok(Claimed::Some { queue: name.clone(), pieces: hand.pieces });
+    }
+    Ok(Claimed::Empty { next_due_ms: next_due })
+}
+
+/// How many of these pieces are suspects.
+pub(super) fn suspects<'a>(pieces: impl Iterator<Item = &'a Piece>) -> u32 {
+    pieces.filter(|piece| piece.is_suspect()).map(|piece| piece.range.len).sum()
+}
+
+/// The answer to a repeat: what is still in flight under the number.
+fn again<T: Tables>(tables: &mut T, record: ClaimRecord) -> Moved<Claimed> {
+    let ClaimRecord { queue, pieces } = record;
+    let mut with_bodies = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let parcel = cut(tables, &queue, &piece, u64::MAX)?.ok_or_else(|| missing(&queue, &piece))?;
+        with_bodies.push((piece, parcel));
+    }
+    Ok(Claimed::Some { queue, pieces: with_bodies })
+}
+
+/// As many of a piece's messages as the budget allows, with their bodies.
+pub(super) fn cut<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece, budget: u64) -> Moved<Option<Parcel>> {
+    tables.cut_bodies(queue, BodyKey::of(piece), piece.offset(), piece.range.len, budget)
+}
+
+/// The store has a piece without its bodies.
+pub(super) fn missing(queue: &Name, piece: &Piece) -> StoreError {
+    StoreError::Damaged(format!("the bodies of {queue}/{} are missing", piece.range.first))
+}
+
+fn check_number(session: &SessionRecord, claim_no: u64) -> Moved<()> {
+    let lowest = session.claim_holes.first().copied().unwrap_or(session.claim_high + 1);
+    if claim_no >= lowest + CLAIM_WINDOW {
+        return Err(Refusal::OutOfTurn { last: session.claim_high }.into());
+    }
+    if claim_no <= session.claim_high && !session.claim_holes.contains(&claim_no) {
+        return Err(Refusal::Spent { claim_no }.into());
+    }
+    Ok(())
+}
+
+fn use_number(session: &mut SessionRecord, claim_no: u64) {
+    if claim_no > session.claim_high {
+        session.claim_holes.extend(session.claim_high + 1..claim_no);
+        session.claim_high = claim_no;
+    } else {
+        session.claim_holes.retain(|hole| *hole != claim_no);
+    }
+}
+
+/// What a claim has gathered, and how much more it may.
+struct Hand {
+    n: u32,
+    budget: u64,
+    pieces: Vec<(Piece, Parcel)>,
+}
+
+impl Hand {
+    fn fill<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, suspect: bool) -> Moved<()> {
+        let name = queue.books.queue.clone();
+        if suspect {
+            if let Some(piece) = tables.front(&name, Line::Suspects)? {
+                self.take(tables, &name, &piece)?;
+                tables.advance(&name, Line::Suspects, None)?;
+                queue.books.ready -= u64::from(piece.range.len);
+                queue.books.in_flight += u64::from(piece.range.len);
+            }
+        }
+        while self.n > 0 {
+            let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
+            if self.take(tables, &name, &piece)? == 0 {
+                return Ok(());
+            }
+            tables.drop_delayed(&name, due, piece.range.first)?;
+            queue.books.delayed -= 1;
+            queue.books.in_flight += 1;
+        }
+        while self.n > 0 {
+            let Some(piece) = tables.front(&name, Line::Ready)? else { break };
+            let len = piece.range.len.min(self.n);
+            let wanted = piece.over(Range { len, ..piece.range });
+            let taken = self.take(tables, &name, &wanted)?;
+            if taken == 0 {
+                break;
+            }
+            let [_, rest] = piece.without(Range { len: taken, ..piece.range });
+            tables.advance(&name, Line::Ready, rest.as_ref())?;
+            queue.books.ready -= u64::from(taken);
+            queue.books.in_flight += u64::from(taken);
+            if taken < len {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes as much of a piece as fits, at least one message if the hand is empty; how many.
+    fn take<T: Tables>(&mut self, tables: &mut T, queue: &Name, piece: &Piece) -> Moved<u32> {
+        let parcel = match cut(tables, queue, piece, self.budget)? {
+            Some(parcel) => parcel,
+            None if self.pieces.is_empty() => {
+                let one = piece.over(Range { len: 1, ..piece.range });
+                cut(tables, queue, &one, u64::MAX)?.ok_or_else(|| missing(queue, piece))?
+            }
+            None => return Ok(0),
+        };
+        let len = parcel.len();
+        self.n -= len;
+        self.budget = self.budget.saturating_sub(parcel.body_bytes() as u64);
+        self.pieces.push((piece.over(Range { len, ..piece.range }), parcel));
+        Ok(len)
+    }
+}

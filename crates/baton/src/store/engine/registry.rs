@@ -1,0 +1,114 @@
+//! The error registry: burying, reading, draining in two phases, requeueing.
+//!
+//! A drainer reads a page, hands it over, and only then disposes of it. One that dies in between leaves the errors
+//! where they were; the next drainer gets them again.
+
+use super::{
+    BodyKey, Line, Moved, QueueRecord, Series, SessionRecord, Tables,
+    claim::{cut, missing},
+    clock::touch,
+    membership::alive,
+    settle::release,
+};
+use crate::{
+    message::{Home, IdSum, Parcel, Piece, Range},
+    store::{DeadMessage, Disposal, Dispose, Disposed, DrainBegin, Draining, Page, Peek, Refusal, StoreError},
+};
+
+/// How a session is named in an error.
+pub(super) fn node_name(session: &SessionRecord) -> String {
+    format!("{}/{}", session.host, session.pid)
+}
+
+/// Moves the messages of a piece from in flight to the registry.
+pub(super) fn bury<T: Tables>(
+    tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, node: &str, error: &str,
+) -> Moved<()> {
+    let name = queue.books.queue.clone();
+    for first in piece.range.first..piece.range.end() {
+        let one = piece.over(Range { first, len: 1 });
+        let parcel = cut(tables, &name, &one, u64::MAX)?.ok_or_else(|| missing(&name, &one))?;
+        queue.books.dead_seq += 1;
+        let message = DeadMessage {
+            seq: queue.books.dead_seq,
+            id: first,
+            attempts: piece.attempts,
+            losses: piece.losses,
+            born: piece.born,
+            at: now,
+            node: node.to_owned(),
+            error: error.to_owned(),
+            body: parcel.body(0).unwrap_or_default(),
+        };
+        tables.put_dead(&name, &message)?;
+    }
+    let count = u64::from(piece.range.len);
+    queue.books.in_flight -= count;
+    queue.books.dead += count;
+    release(tables, queue, piece)
+}
+
+pub(super) fn begin<T: Tables>(tables: &mut T, now: u64, it: &DrainBegin) -> Moved<Draining> {
+    let (_, session) = touch(tables, now, it.session)?;
+    let dispose_no = session.dispose_no;
+    let Some(mut queue) = tables.queue(&it.queue)? else { return Ok(Draining { upto: 0, dispose_no }) };
+    if let Some(holder) = alive(tables, queue.drainer)?.filter(|holder| *holder != it.session) {
+        return Err(Refusal::DrainBusy { holder }.into());
+    }
+    queue.drainer = Some(it.session);
+    tables.put_queue(&queue)?;
+    Ok(Draining { upto: queue.books.dead_seq, dispose_no })
+}
+
+pub(super) fn peek<T: Tables>(tables: &mut T, it: &Peek) -> Moved<Page> {
+    let mut errors = tables.dead_page(&it.queue, it.after, it.upto, it.limit)?;
+    let mut bytes = 0;
+    let fitting = errors.iter().take_while(|error| {
+        let fits = bytes == 0 || bytes + error.weight() <= it.max_bytes;
+        bytes += error.weight();
+        fits
+    });
+    let fitting = fitting.count();
+    errors.truncate(fitting);
+    Ok(Page { errors })
+}
+
+pub(super) fn dispose<T: Tables>(tables: &mut T, now: u64, it: &Dispose) -> Moved<Disposed> {
+    let (_, mut session) = touch(tables, now, it.session)?;
+    if it.dispose_no != session.dispose_no + 1 {
+        let answer = tables.answer(it.session, Series::Dispose, it.dispose_no)?;
+        let answer = answer.ok_or(Refusal::OutOfTurn { last: session.dispose_no })?;
+        let count = answer.parse().map_err(|_| StoreError::Damaged("a kept answer is not a number".into()))?;
+        return Ok(Disposed { count });
+    }
+    let queue = tables.queue(&it.queue)?.filter(|queue| queue.drainer == Some(it.session));
+    let mut queue = queue.ok_or(Refusal::NotDrainer)?;
+    let mut count = 0;
+    for id in &it.ids {
+        let Some(message) = tables.take_dead(&it.queue, *id)? else { continue };
+        count += 1;
+        let books = &mut queue.books;
+        let range = Range { first: *id, len: 1 };
+        books.dead -= 1;
+        match it.disposal {
+            Disposal::Drain => {
+                books.drained += 1;
+                books.drained_sum = books.drained_sum.plus(IdSum::of(range));
+            }
+            Disposal::Requeue => {
+                let parcel = Parcel::single(&message.body)?;
+                books.requeued += 1;
+                books.ready += 1;
+                books.bytes += parcel.bytes().len() as u64;
+                tables.put_bodies(&it.queue, BodyKey::Own(*id), &parcel)?;
+                let piece = Piece { home: Home::Own, range, attempts: 0, losses: 0, born: message.born };
+                tables.push_back(&it.queue, Line::Ready, &piece)?;
+            }
+        }
+    }
+    tables.put_queue(&queue)?;
+    session.dispose_no = it.dispose_no;
+    tables.put_session(it.session, &session)?;
+    tables.put_answer(it.session, Series::Dispose, it.dispose_no, 1, &count.to_string())?;
+    Ok(Disposed { count })
+}

@@ -1,0 +1,89 @@
+//! Giving claimed messages back: when a session leaves, when it is lost, and when a worker hands some back.
+//!
+//! Whatever goes back goes to the front of its line, in the order of ids. A loss splits: pieces of at most 16 after
+//! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
+//! touches it ends as one error, and its neighbours go on.
+
+use std::collections::BTreeMap;
+
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, registry};
+use crate::{
+    message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId},
+    store::StoreError,
+};
+
+/// Why a session gives everything back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It left in good order: no loss is counted.
+    Left,
+    /// Its lease ran out.
+    Lost,
+}
+
+/// Gives back all claims of a session; how many messages went back, and how many are dead.
+pub(super) fn all<T: Tables>(
+    tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, why: Why,
+) -> Moved<(u64, u64)> {
+    let mut by_queue: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
+    for (claim_no, claim) in tables.claims(id)? {
+        by_queue.entry(claim.queue).or_default().extend(claim.pieces);
+        tables.drop_claim(id, claim_no)?;
+    }
+    let (mut back, mut dead) = (0, 0);
+    for (name, pieces) in by_queue {
+        let mut queue = known_queue(tables, &name)?;
+        let mut returning = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let losses = piece.losses + u32::from(why == Why::Lost);
+            let piece = Piece { losses, ..piece };
+            if losses > MAX_LOSSES {
+                let error = format!("lost {losses} times: each node that ran it died or fell silent");
+                let node = registry::node_name(session);
+                registry::bury(tables, now, &mut queue, &piece, &node, &error)?;
+                dead += u64::from(piece.range.len);
+            } else {
+                back += u64::from(piece.range.len);
+                split(piece, why, &mut returning);
+            }
+        }
+        to_front(tables, &mut queue, returning)?;
+        tables.put_queue(&queue)?;
+    }
+    Ok((back, dead))
+}
+
+/// Cuts a lost piece to the size its losses allow.
+fn split(piece: Piece, why: Why, into: &mut Vec<Piece>) {
+    let size = match (why, piece.losses) {
+        (Why::Left, _) => piece.range.len,
+        (Why::Lost, 1) => SPLIT_AFTER_LOSS,
+        (Why::Lost, _) => 1,
+    };
+    let mut first = piece.range.first;
+    while first < piece.range.end() {
+        let len = u32::try_from(piece.range.end() - first).unwrap_or(size).min(size);
+        into.push(piece.over(Range { first, len }));
+        first += u64::from(len);
+    }
+}
+
+/// Moves pieces from in flight to the front of their lines.
+pub(super) fn to_front<T: Tables>(tables: &mut T, queue: &mut QueueRecord, mut pieces: Vec<Piece>) -> Moved<()> {
+    pieces.sort_by_key(|piece| piece.range.first);
+    let count: u64 = pieces.iter().map(|piece| u64::from(piece.range.len)).sum();
+    queue.books.in_flight -= count;
+    queue.books.ready += count;
+    for line in [Line::Ready, Line::Suspects] {
+        let of_line: Vec<Piece> = pieces.iter().filter(|piece| Line::of(piece) == line).copied().collect();
+        if !of_line.is_empty() {
+            tables.push_front(&queue.books.queue, line, &of_line)?;
+        }
+    }
+    Ok(())
+}
+
+/// A queue that must exist because something of it is claimed.
+pub(super) fn known_queue<T: Tables>(tables: &mut T, name: &Name) -> Moved<QueueRecord> {
+    tables.queue(name)?.ok_or_else(|| StoreError::Damaged(format!("queue {name} is claimed from but unknown")))
+}

@@ -1,0 +1,211 @@
+//! Taking reports: each run is judged by its token, and its effects are kept in the same step.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{
+    BodyKey, ClaimRecord, Moved, QueueRecord, Series, SessionRecord, Tables,
+    claim::{cut, missing, suspects},
+    clock::touch,
+    intake,
+    membership::open_queue,
+    registry, returns,
+};
+use crate::{
+    message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
+    store::{RESULT_TTL_MS, ReadResult, Refusal, Settle, Settled, wire},
+};
+
+pub(super) fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
+    let (_, session) = touch(tables, now, it.session)?;
+    if it.settle_no != session.settle_no + 1 {
+        let answer = tables.answer(it.session, Series::Settle, it.settle_no)?;
+        let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;
+        return Ok(Settled { refused: wire::parse_refused(&answer)? });
+    }
+    let mut settling =
+        Settling { tables, now, id: it.session, session, claim: None, queues: BTreeMap::new(), back: BTreeMap::new() };
+    let mut refused = Vec::new();
+    for run in &it.runs {
+        if !settling.run(run)? {
+            refused.push((run.claim_no, run.range));
+        }
+    }
+    let mut session = settling.finish()?;
+    session.settle_no = it.settle_no;
+    tables.put_session(it.session, &session)?;
+    tables.put_answer(it.session, Series::Settle, it.settle_no, 1, &wire::refused(&refused))?;
+    Ok(Settled { refused })
+}
+
+pub(super) fn result<T: Tables>(tables: &mut T, now: u64, it: &ReadResult) -> Moved<Option<Bytes>> {
+    Ok(tables.result(&it.queue, it.id)?.filter(|(expires, _)| *expires > now).map(|(_, result)| result))
+}
+
+/// One settle at work: the records it has open, and what goes back at its end.
+struct Settling<'a, T> {
+    tables: &'a mut T,
+    now: u64,
+    id: SessionId,
+    session: SessionRecord,
+    /// The claim of the last run, kept open while runs name the same.
+    claim: Option<(u64, ClaimRecord)>,
+    queues: BTreeMap<Name, QueueRecord>,
+    back: BTreeMap<Name, Vec<Piece>>,
+}
+
+impl<T: Tables> Settling<'_, T> {
+    /// Carries out one run; false if its token does not hold all of its messages.
+    fn run(&mut self, run: &Run) -> Moved<bool> {
+        self.open_claim(run.claim_no)?;
+        let Some((_, claim)) = self.claim.as_mut().filter(|(_, claim)| claim.queue == run.queue) else {
+            return self.refuse(run);
+        };
+        let held: u32 =
+            claim.pieces.iter().filter_map(|piece| piece.range.overlap(run.range)).map(|part| part.len).sum();
+        if held != run.range.len {
+            return self.refuse(run);
+        }
+        let mut settled = Vec::new();
+        let mut rest = Vec::with_capacity(claim.pieces.len());
+        for piece in claim.pieces.drain(..) {
+            match piece.range.overlap(run.range) {
+                None => rest.push(piece),
+                Some(part) => {
+                    settled.push(piece.over(part));
+                    rest.extend(piece.without(part).into_iter().flatten());
+                }
+            }
+        }
+        claim.pieces = rest;
+        self.session.suspects -= suspects(settled.iter());
+        for piece in &settled {
+            self.apply(&run.queue, piece, &run.outcome)?;
+        }
+        if let Outcome::Done { result, follow_ups } = &run.outcome {
+            if let Some(result) = result {
+                self.tables.expire_results(self.now, 16)?;
+                self.tables.put_result(&run.queue, run.range.first, self.now + RESULT_TTL_MS, result)?;
+            }
+            for lot in follow_ups {
+                self.open_queue(&lot.queue)?;
+                if intake::seen_before(self.tables, self.now, lot.key.as_ref())?.is_none() {
+                    let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
+                    let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
+                    intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn apply(&mut self, name: &Name, piece: &Piece, outcome: &Outcome) -> Moved<()> {
+        self.open_queue(name)?;
+        let Some(queue) = self.queues.get_mut(name) else { return Ok(()) };
+        let count = u64::from(piece.range.len);
+        match outcome {
+            Outcome::Done { .. } => {
+                queue.books.in_flight -= count;
+                queue.books.done += count;
+                queue.books.done_sum = queue.books.done_sum.plus(IdSum::of(piece.range));
+                release(self.tables, queue, piece)
+            }
+            Outcome::Retry { after_ms } => {
+                queue.books.in_flight -= count;
+                queue.books.delayed += count;
+                retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))
+            }
+            Outcome::Dead { error } => {
+                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let node = registry::node_name(&self.session);
+                registry::bury(self.tables, self.now, queue, &tried, &node, error)
+            }
+            Outcome::Back => {
+                self.back.entry(name.clone()).or_default().push(*piece);
+                Ok(())
+            }
+        }
+    }
+
+    fn refuse(&mut self, run: &Run) -> Moved<bool> {
+        if self.queues.contains_key(&run.queue) || self.tables.queue(&run.queue)?.is_some() {
+            self.open_queue(&run.queue)?;
+        }
+        if let Some(queue) = self.queues.get_mut(&run.queue) {
+            queue.books.stale_settles += u64::from(run.range.len);
+        }
+        Ok(false)
+    }
+
+    fn open_queue(&mut self, name: &Name) -> Moved<()> {
+        if !self.queues.contains_key(name) {
+            let record = open_queue(self.tables, name)?;
+            self.queues.insert(name.clone(), record);
+        }
+        Ok(())
+    }
+
+    fn open_claim(&mut self, claim_no: u64) -> Moved<()> {
+        if self.claim.as_ref().is_none_or(|(no, _)| *no != claim_no) {
+            self.close_claim()?;
+            self.claim = self.tables.claim(self.id, claim_no)?.map(|claim| (claim_no, claim));
+        }
+        Ok(())
+    }
+
+    fn close_claim(&mut self) -> Moved<()> {
+        match self.claim.take() {
+            Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, no),
+            Some((no, claim)) => self.tables.put_claim(self.id, no, &claim),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes everything back.
+    fn finish(mut self) -> Moved<SessionRecord> {
+        self.close_claim()?;
+        for (name, pieces) in std::mem::take(&mut self.back) {
+            if let Some(queue) = self.queues.get_mut(&name) {
+                returns::to_front(self.tables, queue, pieces)?;
+            }
+        }
+        for queue in self.queues.values() {
+            self.tables.put_queue(queue)?;
+        }
+        Ok(self.session)
+    }
+}
+
+/// Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten.
+fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64) -> Moved<()> {
+    let name = queue.books.queue.clone();
+    for first in piece.range.first..piece.range.end() {
+        let one = piece.over(Range { first, len: 1 });
+        if one.home != Home::Own {
+            let body = cut(tables, &name, &one, u64::MAX)?.ok_or_else(|| missing(&name, &one))?;
+            queue.books.bytes += body.bytes().len() as u64;
+            tables.put_bodies(&name, BodyKey::Own(first), &body)?;
+        }
+        let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
+        tables.put_delayed(&name, due, &delayed)?;
+    }
+    if piece.home == Home::Own { Ok(()) } else { release(tables, queue, piece) }
+}
+
+/// Messages of a piece have left their home; with the last one the home goes too.
+pub(super) fn release<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece) -> Moved<()> {
+    let name = queue.books.queue.clone();
+    if let Home::Parcel { first, size } = piece.home {
+        let before = tables.left(&name, first)?;
+        let left = before.unwrap_or(size).saturating_sub(piece.range.len);
+        if left > 0 {
+            return tables.put_left(&name, first, Some(left));
+        }
+        if before.is_some() {
+            tables.put_left(&name, first, None)?;
+        }
+    }
+    queue.books.bytes -= tables.drop_bodies(&name, BodyKey::of(piece))?;
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! How a store says no, and how it fails.
+
+use crate::message::{Digest, InvalidMessage, Name, SessionId};
+
+/// A refusal is an answer: the store looked, found the request not to be in order, and changed nothing but the
+/// session's lease and, where named, a counter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The session is unknown: it was reaped, it left, or the store lost it in a rollback. Join anew.
+    #[error("this session is over: its lease ran out and its work was given to others")]
+    Stale,
+    /// The baton named is not the one in force.
+    #[error("the baton of source {source_name} has passed on")]
+    StaleBaton {
+        /// The source.
+        source_name: Name,
+    },
+    /// A push does not begin where the stored cursor stands.
+    #[error("the source stands at {cursor:?} after batch {batch_no}")]
+    Gap {
+        /// The stored cursor; empty at the start.
+        cursor: String,
+        /// The last batch taken in this epoch.
+        batch_no: u64,
+    },
+    /// The queue holds as many bytes as the caller allows.
+    #[error("queue {queue} is full: {bytes} bytes are waiting")]
+    Full {
+        /// The queue.
+        queue: Name,
+        /// Parcel bytes stored.
+        bytes: u64,
+    },
+    /// The source has ended and stays so until it is rewound.
+    #[error("source {source_name} has ended; `--rewind` starts it again")]
+    Ended {
+        /// The source.
+        source_name: Name,
+    },
+    /// Another live session holds the baton.
+    #[error("session {holder} holds the baton of source {source_name}")]
+    BatonHeld {
+        /// The source.
+        source_name: Name,
+        /// Who holds it.
+        holder: SessionId,
+    },
+    /// No source of this name is known, or the session did not offer it.
+    #[error("source {source_name} was not offered by this session")]
+    NotOffered {
+        /// The source.
+        source_name: Name,
+    },
+    /// The source is known with another definition or another queue.
+    #[error(
+        "source {source_name} is known with another definition: give this one another name, or start it over with `--rewind`"
+    )]
+    Definition {
+        /// The source.
+        source_name: Name,
+    },
+    /// The store was written by a newer release.
+    #[error("the store has format {found}, this program knows formats up to {known}: use a newer baton")]
+    NewerFormat {
+        /// The format found.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+    /// A heartbeat too slow for its lease, or a lease out of bounds.
+    #[error(
+        "a heartbeat of {heartbeat_ms} ms does not fit a lease of {lease_ms} ms: at most a third of it, lease 10 ms to 1 day"
+    )]
+    Lease {
+        /// The lease asked for.
+        lease_ms: u64,
+        /// The heartbeat asked for.
+        heartbeat_ms: u64,
+    },
+    /// Nothing is held under this claim number and it cannot be used again: go on with the next.
+    #[error("claim number {claim_no} is spent")]
+    Spent {
+        /// The number.
+        claim_no: u64,
+    },
+    /// A numbered call came out of turn.
+    #[error("call number out of turn: the last one taken was {last}")]
+    OutOfTurn {
+        /// The last number taken.
+        last: u64,
+    },
+    /// The bookmark stands elsewhere.
+    #[error("the bookmark stands at line {lines} with another digest")]
+    Bookmark {
+        /// Lines taken under this key.
+        lines: u64,
+        /// Their digest.
+        digest: Digest,
+    },
+    /// Another live session drains this queue's errors.
+    #[error("session {holder} is draining the errors of this queue")]
+    DrainBusy {
+        /// Who drains.
+        holder: SessionId,
+    },
+    /// The session does not drain this queue's errors (any more).
+    #[error("this session does not drain that queue's errors")]
+    NotDrainer,
+    /// The fleet still has members.
+    #[error("{nodes} node(s) of this fleet are alive: stop them first")]
+    NodesAlive {
+        /// How many.
+        nodes: u64,
+    },
+    /// The fleet's data is being removed, or that was begun and not finished.
+    #[error("this fleet is being purged: run `baton purge` again to finish")]
+    Purging,
+    /// The store is held still for a recount; retried by the library.
+    #[error("the store is held for a recount for up to {ms} ms more")]
+    Held {
+        /// Milliseconds the hold has left.
+        ms: u64,
+    },
+    /// The queue has no id left below 2⁵³.
+    #[error("queue {queue} has used up its ids")]
+    IdsUsedUp {
+        /// The queue.
+        queue: Name,
+    },
+    /// The request breaks a rule of the contract; a bug in the caller.
+    #[error("malformed request: {0}")]
+    Malformed(&'static str),
+}
+
+/// Why a call to a store gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store answered no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store cannot be reached, or the reply was lost: whether the call took effect is not known. Repeat it.
+    #[error("{0}")]
+    Unreachable(String),
+    /// What answered is not a store this program can use; repeating does not help.
+    #[error("{0}")]
+    Unfit(String),
+    /// The store has no room (memory or disk); nothing of the call was kept.
+    #[error("{0}")]
+    NoRoom(String),
+    /// The store's data does not follow its format.
+    #[error("damaged store: {0}")]
+    Damaged(String),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed when repeated.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::NoRoom(_) | Self::Refused(Refusal::Held { .. }))
+    }
+}
+
+impl From<InvalidMessage> for StoreError {
+    fn from(invalid: InvalidMessage) -> Self {
+        Self::Damaged(invalid.to_string())
+    }
+}
