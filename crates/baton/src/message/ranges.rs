@@ -111,7 +111,7 @@ impl IdSum {
     /// The sum of the ids 1 to `last`.
     #[must_use]
     pub const fn up_to(last: u64) -> Self {
-        let (even, odd) = if last % 2 == 0 { (last / 2, last + 1) } else { (last.div_ceil(2), last) };
+        let (even, odd) = if last.is_multiple_of(2) { (last / 2, last + 1) } else { (last.div_ceil(2), last) };
         Self(even % Self::MODULUS * (odd % Self::MODULUS) % Self::MODULUS)
     }
 

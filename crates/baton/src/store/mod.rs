@@ -2,16 +2,21 @@
 mod books;
 mod clock;
 mod engine;
+mod location;
 mod memory;
+mod open;
 mod refusal;
 mod request;
+pub mod session;
 mod wire;
 
 use std::{future::Future, pin::Pin, time::Duration};
 
 pub use books::{Books, Found, QueueRecount, Recounted};
 pub use clock::Clock;
+pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
+pub use open::open;
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
 

@@ -629,10 +629,10 @@ impl Request {
                     if run.range.len == 0 || run.range.first == 0 || (with_result && run.range.len != 1) {
                         return malformed("a run is never empty, and a result belongs to one message");
                     }
-                    if let Outcome::Done { follow_ups, .. } = &run.outcome {
-                        if follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1) {
-                            return malformed("a keyed lot holds one message");
-                        }
+                    if let Outcome::Done { follow_ups, .. } = &run.outcome
+                        && follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1)
+                    {
+                        return malformed("a keyed lot holds one message");
                     }
                 }
             }

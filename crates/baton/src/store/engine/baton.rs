@@ -1,6 +1,6 @@
 //! The baton of a source: who may push, from when on, and from where.
 
-use super::{Moved, Tables, clock::touch, membership::alive};
+use super::{Moved, SourceRecord, Tables, clock::touch, membership::alive};
 use crate::store::{Kind, Refusal, Resign, Rewind, Take, Taken};
 
 pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Taken> {
@@ -32,11 +32,10 @@ pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Take
 
 pub(super) fn resign<T: Tables>(tables: &mut T, now: u64, it: &Resign) -> Moved<()> {
     touch(tables, now, it.session)?;
-    if let Some(mut source) = tables.source(&it.source)? {
-        if source.holder == Some(it.session) && source.epoch == it.epoch {
-            source.holder = None;
-            tables.put_source(&it.source, &source)?;
-        }
+    let held = |source: &SourceRecord| (source.holder, source.epoch) == (Some(it.session), it.epoch);
+    if let Some(mut source) = tables.source(&it.source)?.filter(held) {
+        source.holder = None;
+        tables.put_source(&it.source, &source)?;
     }
     Ok(())
 }

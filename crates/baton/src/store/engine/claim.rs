@@ -89,13 +89,11 @@ struct Hand {
 impl Hand {
     fn fill<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, suspect: bool) -> Moved<()> {
         let name = queue.books.queue.clone();
-        if suspect {
-            if let Some(piece) = tables.front(&name, Line::Suspects)? {
-                self.take(tables, &name, &piece)?;
-                tables.advance(&name, Line::Suspects, None)?;
-                queue.books.ready -= u64::from(piece.range.len);
-                queue.books.in_flight += u64::from(piece.range.len);
-            }
+        if suspect && let Some(piece) = tables.front(&name, Line::Suspects)? {
+            self.take(tables, &name, &piece)?;
+            tables.advance(&name, Line::Suspects, None)?;
+            queue.books.ready -= u64::from(piece.range.len);
+            queue.books.in_flight += u64::from(piece.range.len);
         }
         while self.n > 0 {
             let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };

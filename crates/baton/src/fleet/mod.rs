@@ -1,0 +1,152 @@
+//! A fleet as a program sees it: connect, and push.
+//!
+//! A [`Fleet`] is usable at once. Its first call joins the store as a visitor and waits for a store that is not up
+//! yet; when the store has forgotten the visitor (it was cut off for too long, or the store restarted), the next
+//! call joins anew.
+
+mod queue;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::Mutex, time::Instant};
+
+pub use queue::{PushError, Queue};
+
+use crate::{
+    message::Name,
+    store::{
+        self, InvalidUrl, Store, StoreError, StoreUrl,
+        session::{Session, SessionOptions},
+    },
+};
+
+/// How a program takes part in a fleet.
+#[derive(Debug, Clone)]
+pub struct FleetOptions {
+    /// The fleet's name.
+    pub fleet: Name,
+    /// How long a call waits for a store that is not up yet.
+    pub wait: Duration,
+    /// Whether a store that does not exist is made.
+    pub create: bool,
+    /// How the visitor's session presents itself.
+    pub session: SessionOptions,
+}
+
+impl FleetOptions {
+    /// The defaults for the fleet of this name.
+    #[must_use]
+    pub const fn new(fleet: Name) -> Self {
+        Self { fleet, wait: Duration::from_secs(10), create: true, session: SessionOptions::client() }
+    }
+}
+
+/// Why a fleet could not be addressed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL is no store's.
+    #[error(transparent)]
+    Url(#[from] InvalidUrl),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A handle to a fleet; clones share it.
+#[derive(Clone)]
+pub struct Fleet {
+    store: Arc<dyn Store>,
+    options: Arc<FleetOptions>,
+    session: Arc<Mutex<Option<Session>>>,
+}
+
+impl Fleet {
+    /// Addresses the fleet named `baton` in the store at `url`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the URL is no store's, or what is there can never be used.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        let name = Name::new(DEFAULT_FLEET).map_err(StoreError::from)?;
+        Self::connect_with(&url.parse()?, FleetOptions::new(name))
+    }
+
+    /// As [`Fleet::connect`], with everything said.
+    ///
+    /// # Errors
+    /// [`ConnectError::Store`] if what is there can never be used.
+    pub fn connect_with(url: &StoreUrl, options: FleetOptions) -> Result<Self, ConnectError> {
+        let store = store::open(url, options.fleet.clone(), options.create)?;
+        Ok(Self::over(store, options))
+    }
+
+    /// The fleet in a store that is open already.
+    #[must_use]
+    pub fn over(store: Arc<dyn Store>, options: FleetOptions) -> Self {
+        Self { store, options: Arc::new(options), session: Arc::default() }
+    }
+
+    /// The store itself.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// A queue of bodies of type `T`. A name that is not usable is reported by the first push.
+    #[must_use]
+    pub fn queue<T: serde::Serialize + ?Sized>(&self, name: &str) -> Queue<T> {
+        Queue::new(self.clone(), name)
+    }
+
+    /// The visitor's session, joined now if there is none or the last one is over.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it; its refusal at once.
+    pub async fn session(&self) -> Result<Session, StoreError> {
+        let mut session = self.session.lock().await;
+        if let Some(live) = session.as_ref().filter(|session| !session.is_over()) {
+            return Ok(live.clone());
+        }
+        let joined = self.when_up(|| Session::join(self.store.clone(), self.options.session.clone())).await?;
+        Ok(session.insert(joined).clone())
+    }
+
+    /// Carries out an operation that needs no session, waiting for a store that is not up yet.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it; its refusal at once.
+    pub async fn ask<O: store::Operation + Clone>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        self.when_up(|| store::ask(&*self.store, operation.clone())).await
+    }
+
+    /// Leaves, if it had joined. What is under way is answered first only if its callers wait for it.
+    ///
+    /// # Errors
+    /// The store's failure; the lease then does the rest.
+    pub async fn leave(&self) -> Result<(), StoreError> {
+        match self.session.lock().await.take() {
+            Some(session) => session.leave().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Repeats `attempt` while the store cannot be reached and time is left.
+    async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
+        &self, attempt: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
+        let deadline = Instant::now() + self.options.wait;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match attempt().await {
+                Err(error) if error.is_retryable() && Instant::now() + pause < deadline => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(250));
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// The fleet's name where none is given.
+pub const DEFAULT_FLEET: &str = "baton";

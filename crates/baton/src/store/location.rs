@@ -1,0 +1,111 @@
+//! Where a store is: the URL a person writes.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use url::Url;
+
+/// A store's address. Shown without its password.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreUrl {
+    /// `sqlite:PATH`: a file that processes of one machine share.
+    Sqlite(PathBuf),
+    /// `redis://[user[:password]@]host[:port][/db]`, or `rediss://` for TLS.
+    Redis(Url),
+    /// `memory:`: inside this process, gone with it.
+    Memory,
+}
+
+/// A text that is no store's address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a store: {why}; use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or memory:")]
+pub struct InvalidUrl {
+    text: String,
+    why: String,
+}
+
+impl FromStr for StoreUrl {
+    type Err = InvalidUrl;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = |why: &str| {
+            let shown = Url::parse(text).ok().filter(|url| url.password().is_some());
+            let shown = shown.map_or_else(|| text.to_owned(), |url| without_password(&url));
+            InvalidUrl { text: shown.chars().take(120).collect(), why: why.to_owned() }
+        };
+        let Some((scheme, rest)) = text.split_once(':') else {
+            return Err(refuse("it names no scheme"));
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(Self::Memory),
+            "memory" => Err(refuse("memory: takes nothing behind it")),
+            "sqlite" => {
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                if path.is_empty() || path.contains('\0') {
+                    return Err(refuse("sqlite: needs the path of a file"));
+                }
+                Ok(Self::Sqlite(PathBuf::from(path)))
+            }
+            "redis" | "rediss" => {
+                let url = Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
+                if url.host_str().is_none_or(str::is_empty) {
+                    return Err(refuse("it names no host"));
+                }
+                let db = url.path().trim_start_matches('/');
+                if !db.is_empty() && db.parse::<u32>().is_err() {
+                    return Err(refuse("the part behind the host is not a database number"));
+                }
+                Ok(Self::Redis(url))
+            }
+            _ => Err(refuse("unknown scheme")),
+        }
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Redis(url) => f.write_str(&without_password(url)),
+            Self::Memory => f.write_str("memory:"),
+        }
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn without_password(url: &Url) -> String {
+    let mut shown = url.clone();
+    if shown.password().is_some() && shown.set_password(Some("***")).is_err() {
+        return format!("{}://***", url.scheme());
+    }
+    shown.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_shown_without_secrets() {
+        for (text, shown) in [
+            ("memory:", "memory:"),
+            ("sqlite:data/a.db", "sqlite:data/a.db"),
+            ("sqlite:///tmp/a.db", "sqlite:/tmp/a.db"),
+            ("redis://127.0.0.1:6379/2", "redis://127.0.0.1:6379/2"),
+            ("rediss://u:secret@h/", "rediss://u:***@h/"),
+        ] {
+            assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), shown);
+        }
+        for text in
+            ["", "sqlite:", "mysql://h/", "redis://", "redis://h/x", "memory:x", "just text", "redis://h:99999/"]
+        {
+            let error = text.parse::<StoreUrl>().unwrap_err().to_string();
+            assert!(error.contains("use sqlite:PATH"), "{error}");
+        }
+        assert!(!"redis://u:secret@h/x".parse::<StoreUrl>().unwrap_err().to_string().contains("secret"));
+    }
+}

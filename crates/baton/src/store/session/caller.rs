@@ -1,0 +1,111 @@
+//! Repeating a call until it is answered, or until the session is over.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+
+use crate::{
+    message::SessionId,
+    store::{Operation, Refusal, Request, Store, StoreError},
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The store as one session calls it.
+#[derive(Clone)]
+pub(super) struct Caller {
+    store: Arc<dyn Store>,
+    id: SessionId,
+    /// Why the session is over, once it is.
+    over: Arc<watch::Sender<Option<StoreError>>>,
+    /// What the last call being repeated ran into.
+    trouble: Arc<watch::Sender<Option<StoreError>>>,
+}
+
+/// An answer, and whether an earlier attempt may have reached the store without one.
+pub(super) struct Answered<T> {
+    pub(super) result: Result<T, StoreError>,
+    pub(super) ambiguous: bool,
+}
+
+impl Caller {
+    pub(super) fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
+        Self { store, id, over: Arc::new(watch::Sender::new(None)), trouble: Arc::new(watch::Sender::new(None)) }
+    }
+
+    pub(super) const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
+    }
+
+    pub(super) fn trouble(&self) -> Option<StoreError> {
+        self.trouble.borrow().clone()
+    }
+
+    /// Marks the session as over; the first reason stays.
+    pub(super) fn end(&self, reason: StoreError) {
+        self.over.send_if_modified(|over| {
+            let first = over.is_none();
+            if first {
+                *over = Some(reason);
+            }
+            first
+        });
+    }
+
+    /// Returns, with the reason, once the session is over.
+    pub(super) async fn ended(&self) -> StoreError {
+        let mut over = self.over.subscribe();
+        match over.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or(StoreError::Refused(Refusal::Stale)),
+            Err(_) => Refusal::Stale.into(),
+        }
+    }
+
+    /// The answer to an operation, however often it takes.
+    pub(super) async fn repeat<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        self.repeat_from::<O>(operation.request()).await.result
+    }
+
+    /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
+    pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
+        let mut pause = FIRST_PAUSE;
+        let mut ambiguous = false;
+        loop {
+            if let Some(reason) = self.over.borrow().clone() {
+                return Answered { result: Err(reason), ambiguous };
+            }
+            let error = match self.store.call(request.clone()).await {
+                Ok(answer) => {
+                    self.trouble.send_if_modified(|trouble| trouble.take().is_some());
+                    let result = O::answer(answer);
+                    let result =
+                        result.ok_or_else(|| StoreError::Damaged("the store answered another question".into()));
+                    return Answered { result, ambiguous };
+                }
+                Err(error) => error,
+            };
+            if error == StoreError::Refused(Refusal::Stale) {
+                self.end(error.clone());
+            }
+            if !error.is_retryable() {
+                return Answered { result: Err(error), ambiguous };
+            }
+            ambiguous |= matches!(error, StoreError::Unreachable(_));
+            self.trouble.send_replace(Some(error));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = self.ended() => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Dispose numbers: one disposal at a time.
+
+use tokio::sync::{Mutex, oneshot};
+
+use super::Session;
+use crate::{
+    message::Name,
+    store::{Disposal, Dispose, Disposed, Operation as _, Refusal, StoreError},
+};
+
+/// The last number used.
+#[derive(Default)]
+pub(super) struct Disposals(Mutex<u64>);
+
+/// Disposes in a task of its own, so that a dropped caller abandons no number.
+pub(super) async fn dispose(
+    session: &Session, queue: Name, ids: Vec<u64>, disposal: Disposal,
+) -> Result<Disposed, StoreError> {
+    let (reply, answer) = oneshot::channel();
+    let session = session.clone();
+    tokio::spawn(async move {
+        let mut last = session.disposals.0.lock().await;
+        let dispose = Dispose { session: session.id(), dispose_no: *last + 1, queue, ids, disposal };
+        let answered = session.caller.repeat_from::<Dispose>(dispose.request()).await;
+        match &answered.result {
+            Ok(_) => *last += 1,
+            // An unanswered attempt may still execute under this number: it can stand for nothing else.
+            Err(_) if answered.ambiguous => session.caller.end(Refusal::Stale.into()),
+            Err(_) => {}
+        }
+        reply.send(answered.result).ok();
+    });
+    answer.await.unwrap_or(Err(StoreError::Refused(Refusal::Stale)))
+}

@@ -1,0 +1,222 @@
+//! A session as its owner sees it: the one place that owns its numbers.
+//!
+//! Every numbered call runs in a task of the session, which repeats it until the store has answered. So a caller
+//! may drop its future at any time: no number is abandoned, no claim is stranded (what arrives for nobody is handed
+//! back), and a lost reply is never taken for a lost call. A number that may have reached the store stays bound to
+//! its content for ever, since the store may still be about to execute it.
+//!
+//! A session that the store no longer knows is over: everything under way and everything later answers
+//! [`Refusal::Stale`], and its owner joins anew.
+
+mod beat;
+mod caller;
+mod claims;
+mod disposals;
+mod packing;
+mod settles;
+mod submits;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::{mpsc, watch};
+
+pub use self::submits::SubmitError;
+use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
+use super::{
+    Beaten, Claimed, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer,
+    Push, Pushed, Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
+};
+use crate::message::{Lot, Name, Run, SessionId};
+
+/// How a session presents itself.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// Node or client.
+    pub kind: Kind,
+    /// The queues it works for, for people.
+    pub queues: Vec<Name>,
+    /// The sources it can run.
+    pub offers: Vec<Offer>,
+    /// Silence after which its work goes to others.
+    pub lease: Duration,
+    /// How often it beats; at most a third of the lease.
+    pub heartbeat: Duration,
+    /// Bytes a queue may hold before submits have to wait.
+    pub max_backlog: u64,
+}
+
+impl SessionOptions {
+    /// A visitor with the default lease: pushes, drains, looks.
+    #[must_use]
+    pub const fn client() -> Self {
+        Self {
+            kind: Kind::Client,
+            queues: Vec::new(),
+            offers: Vec::new(),
+            lease: Duration::from_secs(1),
+            heartbeat: Duration::from_millis(200),
+            max_backlog: 4 << 30,
+        }
+    }
+}
+
+/// A joined session; clones share it. It leaves by [`Session::leave`], or its lease runs out after the last clone
+/// is gone.
+#[derive(Clone)]
+pub struct Session {
+    caller: Caller,
+    numbers: Arc<ClaimNumbers>,
+    disposals: Arc<Disposals>,
+    submits: mpsc::Sender<submits::Item>,
+    settles: mpsc::UnboundedSender<settles::Item>,
+    beats: watch::Receiver<Option<Beaten>>,
+}
+
+impl Session {
+    /// Joins the fleet and begins to beat.
+    ///
+    /// # Errors
+    /// The store's refusal, or its failure if it cannot be reached: joining is not repeated here.
+    pub async fn join(store: Arc<dyn Store>, options: SessionOptions) -> Result<Self, StoreError> {
+        let id = SessionId::random();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let join = Join {
+            session: id,
+            kind: options.kind,
+            host: host_name(),
+            pid: std::process::id(),
+            queues: options.queues,
+            lease_ms: millis(options.lease),
+            heartbeat_ms: millis(options.heartbeat),
+            offers: options.offers,
+        };
+        ask(&*store, join).await?;
+        let caller = Caller::new(store, id);
+        let (submits, submit_items) = mpsc::channel(4096);
+        let (settles, settle_items) = mpsc::unbounded_channel();
+        let (beaten, beats) = watch::channel(None);
+        tokio::spawn(submits::run(caller.clone(), submit_items, options.max_backlog));
+        tokio::spawn(settles::run(caller.clone(), settle_items));
+        tokio::spawn(beat::run(caller.clone(), options.heartbeat, beaten));
+        Ok(Self { caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
+    }
+
+    /// Its id.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.caller.id()
+    }
+
+    /// Whether the store still knows it, as far as is known here.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.caller.is_over()
+    }
+
+    /// What keeps the store from answering at this moment, while calls are being repeated.
+    #[must_use]
+    pub fn trouble(&self) -> Option<StoreError> {
+        self.caller.trouble()
+    }
+
+    /// The answers to its beats, the newest first.
+    #[must_use]
+    pub fn beats(&self) -> watch::Receiver<Option<Beaten>> {
+        self.beats.clone()
+    }
+
+    /// Hands messages in, together with whatever else waits at that moment; a verdict a lot.
+    ///
+    /// # Errors
+    /// [`SubmitError`] says whether the lots may have been stored all the same.
+    ///
+    /// # Cancel safety
+    /// The lots are handed in whether or not the future is kept.
+    pub async fn submit(&self, lots: Vec<Lot>, bookmark: Option<MoveBookmark>) -> Result<Vec<LotVerdict>, SubmitError> {
+        submits::hand_in(&self.submits, lots, bookmark).await
+    }
+
+    /// Claims messages of the first of the queues that has any.
+    ///
+    /// # Errors
+    /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
+    ///
+    /// # Cancel safety
+    /// What was claimed for a dropped future is handed back.
+    pub async fn claim(&self, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<(u64, Claimed), StoreError> {
+        claims::claim(self, n, max_bytes, queues).await
+    }
+
+    /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.
+    ///
+    /// # Errors
+    /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
+    ///
+    /// # Cancel safety
+    /// The report is made whether or not the future is kept.
+    pub async fn settle(&self, runs: Vec<Run>) -> Result<Settled, StoreError> {
+        settles::report(&self.settles, runs).await
+    }
+
+    /// Takes the baton of an offered source.
+    ///
+    /// # Errors
+    /// The store's refusal or failure.
+    pub async fn take(&self, source: Name) -> Result<Taken, StoreError> {
+        self.caller.repeat(Take { session: self.id(), source }).await
+    }
+
+    /// Gives a baton back.
+    ///
+    /// # Errors
+    /// The store's refusal or failure.
+    pub async fn resign(&self, source: Name, epoch: u64) -> Result<(), StoreError> {
+        self.caller.repeat(Resign { session: self.id(), source, epoch }).await
+    }
+
+    /// Pushes a batch of a source; the holder of the baton numbers its batches. Several may be under way: one that
+    /// overtakes is answered with a gap, and is sent again by its owner.
+    ///
+    /// # Errors
+    /// The store's refusal or failure.
+    pub async fn push(&self, push: Push) -> Result<Pushed, StoreError> {
+        self.caller.repeat(Push { session: self.id(), ..push }).await
+    }
+
+    /// Begins to drain the errors of a queue, waiting for a drainer that is gone to be found out.
+    ///
+    /// # Errors
+    /// [`Refusal::DrainBusy`] while another live session drains; the store's refusal or failure.
+    pub async fn drain(&self, queue: Name) -> Result<Draining, StoreError> {
+        self.caller.repeat(DrainBegin { session: self.id(), queue }).await
+    }
+
+    /// Removes or requeues errors that were dealt with.
+    ///
+    /// # Errors
+    /// The store's refusal or failure.
+    ///
+    /// # Cancel safety
+    /// The errors are disposed of whether or not the future is kept.
+    pub async fn dispose(&self, queue: Name, ids: Vec<u64>, disposal: Disposal) -> Result<Disposed, StoreError> {
+        disposals::dispose(self, queue, ids, disposal).await
+    }
+
+    /// Ends the session: claims go back without a loss, batons are free.
+    ///
+    /// # Errors
+    /// The store's failure; the lease then does the rest.
+    pub async fn leave(self) -> Result<(), StoreError> {
+        let left = ask(self.caller.store(), Leave { session: self.id() }).await;
+        self.caller.end(Refusal::Stale.into());
+        left
+    }
+}
+
+/// The name of this machine, for people.
+fn host_name() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let name: String = name.trim().chars().filter(|c| !c.is_control()).take(64).collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
