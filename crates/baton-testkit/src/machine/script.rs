@@ -94,7 +94,7 @@ impl Script {
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
             97 if b.is_multiple_of(4) => Purge.request(),
-            _ => self.from_the_past(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new() }.request()),
+            _ => self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new() }.request()),
         };
         self.history.push(request.clone());
         Move::Call(request)
@@ -279,7 +279,7 @@ impl Script {
     }
 
     /// A copy of an old request that the network held up.
-    fn from_the_past(&self, a: u16, b: u16) -> Option<Request> {
+    fn held_up(&self, a: u16, b: u16) -> Option<Request> {
         let recent = if b.is_multiple_of(2) { self.history.len().saturating_sub(12) } else { 0 };
         let pool = &self.history[recent..];
         pool.get(a as usize % pool.len().max(1)).cloned()
@@ -312,8 +312,7 @@ fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
 fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
     let mut runs = Vec::new();
     for (nth, (claim_no, (queue_name, pieces))) in (0_u16..).zip(&member.claims).skip(usize::from(a % 2)) {
-        let mut from = 0;
-        for piece in pieces.iter().take(1 + b as usize % 4) {
+        for (from, piece) in (0_u16..).zip(pieces.iter().take(1 + b as usize % 4)) {
             let seed = c.wrapping_mul(7).wrapping_add(nth * 3 + from);
             let len = match seed % 4 {
                 0 => 1,
@@ -322,7 +321,6 @@ fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
             };
             let start = if seed % 5 == 1 { u64::from(piece.range.len - len) } else { 0 };
             let first = piece.range.first + start + u64::from(seed % 53 == 7);
-            from += 1;
             runs.push(Run {
                 claim_no: claim_no + u64::from(seed % 47 == 3),
                 queue: if seed % 59 == 4 { queue(seed) } else { queue_name.clone() },
