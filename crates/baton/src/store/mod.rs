@@ -5,6 +5,7 @@ mod engine;
 mod memory;
 mod refusal;
 mod request;
+mod sqlite;
 mod wire;
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -14,6 +15,7 @@ pub use clock::Clock;
 pub use memory::MemoryStore;
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
+pub use sqlite::{SqliteOptions, SqliteStore};
 
 use crate::message::Name;
 
