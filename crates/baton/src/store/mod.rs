@@ -8,6 +8,7 @@ mod open;
 mod refusal;
 mod request;
 pub mod session;
+mod sqlite;
 mod wire;
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -19,6 +20,7 @@ pub use memory::MemoryStore;
 pub use open::open;
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
+pub use sqlite::{SqliteOptions, SqliteStore};
 
 use crate::message::Name;
 
