@@ -3,6 +3,7 @@ mod books;
 mod clock;
 mod engine;
 mod memory;
+mod redis;
 mod refusal;
 mod request;
 mod wire;
@@ -12,6 +13,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 pub use books::{Books, Found, QueueRecount, Recounted};
 pub use clock::Clock;
 pub use memory::MemoryStore;
+pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
 
