@@ -73,7 +73,9 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let text = error.to_string();
     let cause = text.split("\n\nUsage:").next().unwrap_or_default();
     let cause = cause.split("\n\nFor more information").next().unwrap_or_default();
-    let cause = cause.strip_prefix("error: ").unwrap_or(cause);
+    let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
+    let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let cause = if none { "no command is given".to_owned() } else { cause };
     let known = ["push", "errors", "audit", "status", "purge", "config"];
     let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));
     let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));

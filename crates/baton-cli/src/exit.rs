@@ -51,20 +51,20 @@ impl Failure {
     pub(crate) fn of_store(error: &StoreError, url: &StoreUrl) -> Self {
         let (exit, cause, next) = match error {
             StoreError::Unreachable(why) => {
-                (Exit::Store, format!("{url} is not up: {why}"), "start it, or see `baton config` for the store in use")
+                (Exit::Store, format!("the store is not up: {why}"), "see `baton config` for the store in use")
             }
             StoreError::Unfit(why) => {
-                (Exit::Store, format!("{url} cannot be used: {why}"), "choose another with --store")
+                (Exit::Store, format!("the store cannot be used: {why}"), "choose another with --store")
             }
             StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "restore it from a backup"),
             StoreError::NoRoom(why) => {
-                (Exit::Failed, format!("{url} has no room: {why}"), "make room there, then run this again")
+                (Exit::Failed, format!("the store has no room: {why}"), "make room there, then run this again")
             }
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 (Exit::Store, format!("{url}: {error}"), "nothing was changed")
             }
             StoreError::Refused(Refusal::Purging) => (Exit::Failed, error.to_string(), "nothing was changed"),
-            _ => (Exit::Failed, format!("{url} refused: {error}"), "run this again"),
+            _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };
         Self { exit, ..Self::new(cause, next) }
     }
