@@ -1,1 +1,57 @@
-fn main() {}
+//! The `baton` command. Each subcommand is a thin file under `command`; what they do lies in the library and in the
+//! modules named by it.
+
+mod arguments;
+mod command;
+mod connection;
+mod exit;
+mod output;
+mod push;
+mod quantity;
+mod registry;
+mod settings;
+
+use std::process::ExitCode;
+
+use crate::{
+    arguments::Command,
+    exit::{Exit, Failure},
+    output::remark,
+};
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        remark(&format!("a fault in baton itself{place}; run the command again, and report this line"));
+        std::process::exit(Exit::Failed as i32);
+    }));
+    run()
+        .unwrap_or_else(|failure| {
+            remark(&failure.to_string());
+            failure.exit
+        })
+        .into()
+}
+
+fn run() -> Result<Exit, Failure> {
+    let Some(arguments) = arguments::read(std::env::args_os())? else { return Ok(Exit::Ok) };
+    let settings = arguments.globals.resolve()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
+    let ended = runtime.block_on(async {
+        match arguments.command {
+            Command::Push(command) => command.run(&settings).await,
+            Command::Errors(command) => command.run(&settings).await,
+            Command::Audit(command) => command.run(&settings).await,
+            Command::Status(command) => command.run(&settings).await,
+            Command::Purge(command) => command.run(&settings).await,
+            Command::Config(command) => command.run(&settings),
+        }
+    });
+    // What still reads its input must not keep the process.
+    runtime.shutdown_background();
+    ended
+}

@@ -26,6 +26,11 @@ impl SessionId {
     pub const fn from_u128(value: u128) -> Self {
         Self(value)
     }
+
+    /// Its 16 bytes, in the order of ids.
+    pub(crate) const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
 }
 
 impl FromStr for SessionId {

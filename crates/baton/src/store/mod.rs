@@ -5,9 +5,11 @@ mod engine;
 mod location;
 mod memory;
 mod open;
+mod redis;
 mod refusal;
 mod request;
 pub mod session;
+mod sqlite;
 mod wire;
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -17,8 +19,10 @@ pub use clock::Clock;
 pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
 pub use open::open;
+pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
+pub use sqlite::{SqliteOptions, SqliteStore};
 
 use crate::message::Name;
 

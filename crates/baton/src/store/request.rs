@@ -220,6 +220,8 @@ pub const CLAIM_WINDOW: u64 = 64;
 pub const MAX_KEYS: u64 = 1_000_000;
 /// How long an idempotency key is kept.
 pub const KEY_TTL_MS: u64 = 24 * 3_600_000;
+/// The longest a retry may be put off.
+pub const MAX_RETRY_MS: u64 = 366 * 24 * 3_600_000;
 /// How long a result is kept.
 pub const RESULT_TTL_MS: u64 = 3_600_000;
 
@@ -628,6 +630,9 @@ impl Request {
                     let with_result = matches!(&run.outcome, Outcome::Done { result: Some(_), .. });
                     if run.range.len == 0 || run.range.first == 0 || (with_result && run.range.len != 1) {
                         return malformed("a run is never empty, and a result belongs to one message");
+                    }
+                    if matches!(&run.outcome, Outcome::Retry { after_ms } if *after_ms > MAX_RETRY_MS) {
+                        return malformed("a retry is put off by at most 366 days");
                     }
                     if let Outcome::Done { follow_ups, .. } = &run.outcome
                         && follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1)

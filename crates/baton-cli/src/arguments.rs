@@ -1,0 +1,108 @@
+//! The command line: what is understood, and one line for what is not.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+use crate::{command, exit::Failure, settings::Globals};
+
+const EXAMPLES: &str = "\
+Examples:
+  baton push '{\"n\":1}' '{\"n\":2}'          two messages to the queue `messages`
+  baton push --file jobs.ndjson --key june  exactly once, however often it is run
+  baton errors --json                       print failed messages and remove them
+  baton --getErrors                         the same as `baton errors`
+  baton audit --deep                        prove that nothing is lost or done twice
+  baton --rhost 10.0.0.5 status             a fleet in Redis
+
+Exit codes: 0 ok, 1 failure, 2 usage, 3 finished with dead messages, 4 books unbalanced, 5 store unreachable or unfit";
+
+/// A fleet of identical nodes over one store: nothing lost, nothing completed twice, and the books prove it.
+#[derive(Debug, Parser)]
+#[command(name = "baton", version, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Push(command::push::Push),
+    Errors(command::errors::Errors),
+    Audit(command::audit::Audit),
+    Status(command::status::Status),
+    Purge(command::purge::Purge),
+    Config(command::config::Config),
+}
+
+/// What the command line asks for; nothing if it asked for help and got it.
+pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Option<Arguments>, Failure> {
+    let arguments: Vec<OsString> = with_old_names(arguments.collect());
+    Arguments::try_parse_from(&arguments).map(Some).or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader who has gone needs no help.
+            error.print().ok();
+            Ok(None)
+        }
+        _ => Err(refusal(&error, &arguments)),
+    })
+}
+
+/// `--getErrors` where a command is expected means `errors`.
+fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    const WITH_VALUE: [&str; 7] = ["--store", "--fleet", "--rhost", "--rport", "--rdb", "--wait", "--config"];
+    let mut is_value = false;
+    for argument in arguments.iter_mut().skip(1) {
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        if argument == "--getErrors" {
+            *argument = "errors".into();
+            break;
+        }
+        let Some(flag) = argument.to_str().filter(|flag| flag.starts_with("--") && flag.len() > 2) else { break };
+        is_value = WITH_VALUE.contains(&flag);
+    }
+    arguments
+}
+
+/// The cause without the usage text around it, and where to read that.
+fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let text = error.to_string();
+    let cause = text.split("\n\nUsage:").next().unwrap_or_default();
+    let cause = cause.split("\n\nFor more information").next().unwrap_or_default();
+    let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
+    let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let cause = if none { "no command is given".to_owned() } else { cause };
+    let known = ["push", "errors", "audit", "status", "purge", "config"];
+    let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));
+    let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));
+    Failure::usage(cause, format!("see {help}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from).collect();
+        let words = with_old_names(words).into_iter().map(|it| it.into_string().unwrap());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_old_name_stands_where_a_command_stands() {
+        assert_eq!(renamed("baton --getErrors --json"), "baton errors --json");
+        assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors");
+        assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
+        assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
+    }
+
+    #[test]
+    fn the_command_line_is_well_defined() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,86 @@
+//! `baton config`: what is in force, and where each value came from.
+
+use std::{fmt::Display, path::PathBuf};
+
+use serde::Serialize;
+
+use crate::{
+    exit::{Exit, Failure},
+    output::{Output, table},
+    settings::{Origin, Setting, Settings},
+};
+
+/// Print the settings in force and where each came from
+///
+/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_CONFIG), that before the settings
+/// file, that before the default. Passwords are not shown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton config
+  baton --rport 6380 config --json
+
+The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10}")]
+pub(crate) struct Config {
+    /// Print one JSON object: {\"store\",\"fleet\",\"wait\"} each {\"value\",\"from\"}, and {\"file\"}
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<T> {
+    value: T,
+    from: Origin,
+}
+
+impl<T> Shown<T> {
+    fn of<S>(setting: &Setting<S>, show: impl Fn(&S) -> T) -> Self {
+        Self { value: show(&setting.value), from: setting.from }
+    }
+}
+
+#[derive(Serialize)]
+struct InForce {
+    store: Shown<String>,
+    fleet: Shown<String>,
+    /// Seconds.
+    wait: Shown<f64>,
+    file: ShownFile,
+}
+
+#[derive(Serialize)]
+struct ShownFile {
+    path: Option<PathBuf>,
+    read: bool,
+}
+
+impl Config {
+    pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let mut output = Output::new();
+        let shown = InForce {
+            store: Shown::of(&settings.store, ToString::to_string),
+            fleet: Shown::of(&settings.fleet, ToString::to_string),
+            wait: Shown::of(&settings.wait, std::time::Duration::as_secs_f64),
+            file: ShownFile { path: settings.file.clone(), read: settings.file_read },
+        };
+        if self.json {
+            output.json(&shown)?;
+        } else {
+            let row = |name: &str, value: &dyn Display, from: &dyn Display| {
+                vec![name.to_owned(), value.to_string(), from.to_string()]
+            };
+            let path = shown.file.path.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+            let rows = [
+                row("store", &shown.store.value, &shown.store.from),
+                row("fleet", &shown.fleet.value, &shown.fleet.from),
+                row("wait", &format!("{} s", shown.wait.value), &shown.wait.from),
+                row("file", &path, &if shown.file.read { "read" } else { "not there" }),
+            ];
+            for line in table(&["setting", "value", "from"], &rows) {
+                output.line(&line)?;
+            }
+        }
+        output.flush()?;
+        Ok(Exit::Ok)
+    }
+}

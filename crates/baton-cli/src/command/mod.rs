@@ -1,0 +1,8 @@
+//! The subcommands, a file each.
+
+pub(crate) mod audit;
+pub(crate) mod config;
+pub(crate) mod errors;
+pub(crate) mod purge;
+pub(crate) mod push;
+pub(crate) mod status;

@@ -1,0 +1,149 @@
+//! The way to the store: waits for one that is not up yet, says so once, and gives up in time.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use baton::{
+    Fleet, FleetOptions,
+    store::{Operation, StoreError, StoreUrl, session::Session},
+};
+use tokio::time::Instant;
+
+use crate::{
+    exit::Failure,
+    output::{remark, span},
+    settings::Settings,
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How often it is looked what a call runs into.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// An answer is waited for at least this long, however impatient the caller is.
+const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
+/// Leaving is a courtesy; the lease does the rest.
+const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Whether a store that is missing may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Create,
+    Wait,
+}
+
+/// A fleet's store, and the patience to wait for it.
+pub(crate) struct Connection {
+    fleet: Fleet,
+    url: StoreUrl,
+    wait: Duration,
+    waiting_was_said: AtomicBool,
+}
+
+impl Connection {
+    /// Opens the store in force.
+    pub(crate) fn open(settings: &Settings, missing: Missing, max_backlog: Option<u64>) -> Result<Self, Failure> {
+        let mut options = FleetOptions::new(settings.fleet.value.clone());
+        // The waiting is done here, where it can be told to the person who waits.
+        options.wait = Duration::ZERO;
+        options.create = missing == Missing::Create;
+        if let Some(max_backlog) = max_backlog {
+            options.session.max_backlog = max_backlog;
+        }
+        let url = settings.store.value.clone();
+        let fleet = Fleet::connect_with(&url, options).map_err(|error| match error {
+            baton::ConnectError::Store(error) => Failure::of_store(&error, &url),
+            other => Failure::usage(other.to_string(), "see `baton --help`"),
+        })?;
+        Ok(Self { fleet, url, wait: settings.wait.value, waiting_was_said: AtomicBool::new(false) })
+    }
+
+    pub(crate) const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// A failure of this store.
+    pub(crate) fn failure(&self, error: &StoreError) -> Failure {
+        Failure::of_store(error, &self.url)
+    }
+
+    /// A quick question that needs no session.
+    pub(crate) async fn ask<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, Failure> {
+        let asked = self.when_up(Some(self.answer_limit()), || self.fleet.ask(operation.clone())).await;
+        asked.map_err(|error| self.failure(&error))
+    }
+
+    /// A question whose answer may take as long as there is data; the store's own words if it refuses.
+    pub(crate) async fn ask_at_length<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        self.when_up(None, || self.fleet.ask(operation.clone())).await
+    }
+
+    /// The visitor's session, joined now if there is none or the last one is over.
+    pub(crate) async fn session(&self) -> Result<Session, Failure> {
+        let joined = self.when_up(Some(self.answer_limit()), || self.fleet.session()).await;
+        joined.map_err(|error| self.failure(&error))
+    }
+
+    /// Waits for a call of the session, which repeats it, until whatever is in its way has been there for too long.
+    pub(crate) async fn attend<T>(
+        &self, session: &Session, call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        tokio::pin!(call);
+        let mut since: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                answer = &mut call => return answer,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let Some(error) = session.trouble() else {
+                since = None;
+                continue;
+            };
+            self.say_waiting(&error);
+            if since.get_or_insert_with(Instant::now).elapsed() >= self.wait {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Leaves if it had joined.
+    pub(crate) async fn leave(&self) {
+        tokio::time::timeout(LEAVE_LIMIT, self.fleet.leave()).await.ok();
+    }
+
+    /// Tells, once in a run, that and why there is a wait.
+    pub(crate) fn say_waiting(&self, why: &dyn std::fmt::Display) {
+        if !self.wait.is_zero() && !self.waiting_was_said.swap(true, Ordering::Relaxed) {
+            remark(&format!("waiting up to {} for the store: {why}", span(self.wait)));
+        }
+    }
+
+    fn answer_limit(&self) -> Duration {
+        self.wait.max(SHORTEST_ANSWER)
+    }
+
+    /// Repeats `attempt` while the store is not up and time is left.
+    async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
+        &self, answer_limit: Option<Duration>, attempt: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
+        let deadline = Instant::now() + self.wait;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let result = match answer_limit {
+                Some(limit) => tokio::time::timeout(limit, attempt())
+                    .await
+                    .unwrap_or_else(|_| Err(StoreError::Unreachable(format!("no answer within {}", span(limit))))),
+                None => attempt().await,
+            };
+            match result {
+                Err(error) if error.is_retryable() && Instant::now() < deadline => {
+                    self.say_waiting(&error);
+                    tokio::time::sleep(pause.min(deadline - Instant::now())).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Reading and checking the input, in a thread of its own.
+//!
+//! Bodies leave as parcels. A parcel is sent on when it is full, and before waiting for a pipe that has no more at
+//! the moment, so that a slow producer's lines are not kept back. What is read and not yet stored stays within a
+//! bound of bytes.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{BufRead as _, BufReader, Read as _},
+    sync::Arc,
+};
+
+use baton::{
+    message::{Key, Parcel, ParcelBuilder},
+    store::Place,
+};
+use serde::de::IgnoredAny;
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+
+use super::{
+    Chunks,
+    input::{Input, Inputs, Labels, Spot},
+};
+use crate::exit::Failure;
+
+const PARCEL_MESSAGES: usize = 1024;
+const PARCEL_BYTES: usize = 256 << 10;
+/// KiB read and not yet stored.
+const AHEAD_KIB: usize = 48 << 10;
+const READ_BUFFER: usize = 256 << 10;
+/// White space a line may have around its body.
+const SLACK: usize = 64 << 10;
+
+/// Bodies on their way.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// 1, 2, 3 …
+    pub(super) number: u64,
+    pub(super) parcel: Parcel,
+    pub(super) first: Spot,
+    pub(super) last: Spot,
+    /// Where a bookmark stands after it.
+    pub(super) place: Place,
+    /// Bytes of input it was made from.
+    pub(super) bytes: u64,
+    /// Room in the bound on what is read ahead; free when the chunk is dropped.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Why reading ended before the input did.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A body that cannot be taken.
+    Bad { at: Spot, why: String },
+    /// The lines already taken under the key are not these.
+    OtherInput,
+    /// There are fewer lines than were already taken under the key.
+    TooShort { lines: u64 },
+    /// The input itself failed.
+    Unreadable { input: usize, why: String },
+    /// Nobody wants more.
+    Unwanted,
+}
+
+impl Stop {
+    /// What is told of it, with what is stored; `taken` is the key and what had been taken under it before.
+    pub(super) fn failure(self, labels: &Labels, told: &str, taken: Option<(&Key, Place)>) -> Failure {
+        let again = if taken.is_some() { "run the command again" } else { "push the rest" };
+        let (key, lines) = taken.map_or(("", 0), |(key, place)| (key.as_str(), place.lines));
+        match self {
+            Self::Bad { at, why } => {
+                Failure::new(format!("{} {why}; {told}", labels.at(at)), format!("correct it and {again}"))
+            }
+            Self::OtherInput => Failure::new(
+                format!(
+                    "the first {lines} lines are not those pushed under the key {key:?} before; nothing was stored"
+                ),
+                "take another key for other input",
+            ),
+            Self::TooShort { lines: found } => Failure::new(
+                format!(
+                    "the input has {found} lines, but {lines} were pushed under the key {key:?} before; nothing was stored"
+                ),
+                "push the whole input again, or take another key for other input",
+            ),
+            Self::Unreadable { input, why } => Failure::new(
+                format!("cannot read {}: {why}; {told}", labels.name(input)),
+                format!("make it readable and {again}"),
+            ),
+            Self::Unwanted => Failure::new(format!("the push was broken off; {told}"), again),
+        }
+    }
+}
+
+/// Why a body is not taken.
+#[derive(Debug)]
+pub(super) enum BadBody {
+    Empty,
+    TooLarge { limit: usize },
+    NotUtf8 { at: usize },
+    NotJson(serde_json::Error),
+}
+
+impl fmt::Display for BadBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "is empty, which is not JSON"),
+            Self::TooLarge { limit } => write!(f, "is over the limit of {limit} bytes (--max-body)"),
+            Self::NotUtf8 { at } => write!(f, "is not UTF-8 text (byte {at})"),
+            Self::NotJson(error) => {
+                let text = error.to_string();
+                let what = text.split(" at line ").next().unwrap_or_default();
+                write!(f, "is not JSON: {what} (column {})", error.column())
+            }
+        }
+    }
+}
+
+/// Checks a body without building anything from it.
+pub(super) fn check(body: &[u8], max_body: usize) -> Result<(), BadBody> {
+    if body.is_empty() {
+        return Err(BadBody::Empty);
+    }
+    if body.len() > max_body {
+        return Err(BadBody::TooLarge { limit: max_body });
+    }
+    let text = std::str::from_utf8(body).map_err(|error| BadBody::NotUtf8 { at: error.valid_up_to() + 1 })?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(BadBody::NotJson)?;
+    Ok(())
+}
+
+/// Starts to read; under a key, what was already taken is compared and passed over.
+pub(super) fn start(inputs: Inputs, max_body: usize, taken: Option<Place>) -> Result<Chunks, Failure> {
+    let (out, chunks) = mpsc::channel(1024);
+    let reader = Reader {
+        max_body,
+        keyed: taken.is_some(),
+        taken: taken.unwrap_or(Place::START),
+        place: Place::START,
+        builder: ParcelBuilder::default(),
+        span: None,
+        bytes: 0,
+        number: 0,
+        ahead: Arc::new(Semaphore::new(AHEAD_KIB)),
+        runtime: Handle::current(),
+        out,
+    };
+    let thread = std::thread::Builder::new().name("input".to_owned()).spawn(move || reader.run(inputs));
+    thread.map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
+    Ok(chunks)
+}
+
+struct Reader {
+    max_body: usize,
+    keyed: bool,
+    taken: Place,
+    /// How far it has read, blank lines not counted; digested only under a key.
+    place: Place,
+    builder: ParcelBuilder,
+    /// The first and last line in the builder.
+    span: Option<(Spot, Spot)>,
+    bytes: u64,
+    number: u64,
+    ahead: Arc<Semaphore>,
+    runtime: Handle,
+    out: mpsc::Sender<Result<Chunk, Stop>>,
+}
+
+impl Reader {
+    fn run(mut self, inputs: Inputs) {
+        // A chunk that a bad body belongs to is dropped with it: none of it is stored.
+        if let Err(stop) = self.read_all(inputs) {
+            self.out.blocking_send(Err(stop)).ok();
+        }
+    }
+
+    fn read_all(&mut self, inputs: Inputs) -> Result<(), Stop> {
+        for (number, input) in inputs.list.into_iter().enumerate() {
+            match input {
+                Input::Body(body) => self.take(&body, Spot { input: number, line: 1 })?,
+                Input::Lines { from, size } => self.read_lines(number, from, size.is_some())?,
+            }
+        }
+        if self.place.lines < self.taken.lines {
+            return Err(Stop::TooShort { lines: self.place.lines });
+        }
+        self.send()
+    }
+
+    fn read_lines(&mut self, input: usize, from: File, regular: bool) -> Result<(), Stop> {
+        let mut from = BufReader::with_capacity(READ_BUFFER, from);
+        let mut line = Vec::new();
+        let longest = (self.max_body + SLACK) as u64;
+        for number in 1.. {
+            if !regular && from.buffer().is_empty() {
+                self.send()?;
+            }
+            line.clear();
+            let read = (&mut from).take(longest).read_until(b'\n', &mut line);
+            let read = read.map_err(|error| Stop::Unreadable { input, why: error.to_string() })?;
+            if read == 0 {
+                break;
+            }
+            let at = Spot { input, line: number };
+            if read as u64 == longest && line.last() != Some(&b'\n') {
+                return Err(Stop::Bad { at, why: BadBody::TooLarge { limit: self.max_body }.to_string() });
+            }
+            self.bytes += read as u64;
+            self.take(&line, at)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: &[u8], at: Spot) -> Result<(), Stop> {
+        let body = line.trim_ascii();
+        if body.is_empty() {
+            return Ok(());
+        }
+        let passed_over = self.place.lines < self.taken.lines;
+        if !passed_over {
+            check(body, self.max_body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
+            let full = self.builder.len() >= PARCEL_MESSAGES || self.builder.body_bytes() + body.len() > PARCEL_BYTES;
+            if full && !self.builder.is_empty() {
+                self.send()?;
+            }
+            self.builder.add(body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
+            self.span = Some((self.span.map_or(at, |(first, _)| first), at));
+        }
+        self.place.lines += 1;
+        if self.keyed {
+            self.place.digest = self.place.digest.then(body);
+        }
+        if passed_over && self.place.lines == self.taken.lines && self.place.digest != self.taken.digest {
+            return Err(Stop::OtherInput);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), Stop> {
+        let (Some(parcel), Some((first, last))) = (self.builder.finish(), self.span.take()) else { return Ok(()) };
+        let kib = (parcel.bytes().len() / 1024 + 1).min(AHEAD_KIB);
+        let room = self.ahead.clone().acquire_many_owned(u32::try_from(kib).unwrap_or(1));
+        let room = self.runtime.block_on(room).ok();
+        self.number += 1;
+        let bytes = std::mem::take(&mut self.bytes);
+        let chunk = Chunk { number: self.number, parcel, first, last, place: self.place, bytes, _room: room };
+        self.out.blocking_send(Ok(chunk)).map_err(|_| Stop::Unwanted)
+    }
+}

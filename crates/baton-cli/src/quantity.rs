@@ -1,0 +1,89 @@
+//! Durations and sizes as people write them.
+
+use std::time::Duration;
+
+const LONGEST: Duration = Duration::from_secs(86_400);
+const LARGEST: u64 = 1 << 50;
+
+/// A time to wait: a plain number is seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    duration(text, Some(1.0))
+}
+
+/// A time with its unit; only 0 needs none.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    duration(text, None)
+}
+
+fn duration(text: &str, plain: Option<f64>) -> Result<Duration, String> {
+    let (number, unit) = split(text).ok_or_else(|| format!("{text:?} is no duration: write 0, 500ms, 2s or 1m"))?;
+    let scale = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "" if number == 0.0 => 1.0,
+        "" => plain.ok_or_else(|| format!("{text:?} has no unit: write 500ms, 2s or 1m"))?,
+        _ => return Err(format!("{text:?} has an unknown unit: use ms, s, m or h")),
+    };
+    let time = Duration::try_from_secs_f64(number * scale).unwrap_or(Duration::MAX);
+    if time > LONGEST { Err(format!("{text:?} is longer than a day")) } else { Ok(time) }
+}
+
+/// A number of bytes: plain, or with KiB, MiB or GiB.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text).ok_or_else(|| format!("{text:?} is no size: write 65536, 64KiB or 1MiB"))?;
+    let scale: u32 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(format!("{text:?} has an unknown unit: use KiB, MiB or GiB")),
+    };
+    let size = number * (1_u64 << scale) as f64;
+    if size < 1.0 {
+        return Err(format!("{text:?} is less than a byte"));
+    }
+    if size > LARGEST as f64 { Err(format!("{text:?} is more than any store holds")) } else { Ok(size as u64) }
+}
+
+/// The size of a body, bounded by what travels as one piece.
+pub(crate) fn body_bytes(text: &str) -> Result<usize, String> {
+    const MOST: u64 = 32 << 20;
+    let size = bytes(text)?;
+    let size = if size > MOST { Err(format!("{text:?} is over 32MiB, the most a body may have")) } else { Ok(size) }?;
+    usize::try_from(size).map_err(|error| error.to_string())
+}
+
+/// A number of digits with at most one point, and what follows it.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes() {
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(time("0"), Ok(Duration::ZERO));
+        assert_eq!(time("1ms"), Ok(Duration::from_millis(1)));
+        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("1000"), Ok(1000));
+        for bad in ["", "x", "-1", "1e9", "inf", "NaN", "1y", ".", "99999999999999999999999", "25h"] {
+            assert!(seconds(bad).is_err(), "{bad:?}");
+        }
+        assert!(time("5").is_err());
+        for bad in ["", "0", "MiB", "1XiB", "9999999TiB"] {
+            assert!(bytes(bad).is_err(), "{bad:?}");
+        }
+        assert!(body_bytes("1GiB").is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! The settings file: a JSON object with the keys `store`, `fleet` and `wait`.
+
+use std::{io::ErrorKind, path::Path};
+
+use serde::Deserialize;
+
+use crate::exit::Failure;
+
+/// What the file says, as text still to be checked.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) store: Option<String>,
+    pub(super) fleet: Option<String>,
+    pub(super) wait: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    store: Option<String>,
+    fleet: Option<String>,
+    wait: Option<Wait>,
+}
+
+/// Seconds as a number, or a duration as text.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "wait takes seconds or a duration such as \"2s\"")]
+enum Wait {
+    Seconds(serde_json::Number),
+    Text(String),
+}
+
+impl File {
+    /// Reads the file; nothing if it is missing and nobody asked for it.
+    pub(super) fn read(path: &Path, required: bool) -> Result<Option<Self>, Failure> {
+        let refuse = |why: String| {
+            Failure::usage(format!("the settings file {} is not usable: {why}", path.display()), "correct the file")
+        };
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound && !required => return Ok(None),
+            Err(error) => return Err(refuse(error.to_string())),
+        };
+        let keys: Keys = serde_json::from_slice(&text).map_err(|error| refuse(error.to_string()))?;
+        let wait = keys.wait.map(|wait| match wait {
+            Wait::Seconds(number) => number.to_string(),
+            Wait::Text(text) => text,
+        });
+        Ok(Some(Self { store: keys.store, fleet: keys.fleet, wait }))
+    }
+}

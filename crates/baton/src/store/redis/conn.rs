@@ -1,0 +1,151 @@
+//! The way to the server: connecting, checking that it can be used, and telling one run of it from the next.
+//!
+//! A connection is checked when it is made and dropped at the first I/O error; the next call makes a new one. What
+//! was under way then is answered with [`StoreError::Unreachable`]: whether it took effect is not known, repeating
+//! it is safe. Nothing here prints a password.
+
+use std::{sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, aio::MultiplexedConnection, io::tcp::TcpSettings,
+};
+use url::Url;
+
+use super::failure::store_error;
+use crate::store::StoreError;
+
+/// How long making a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an answer may take: a server that stalls is waited for, not declared dead.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The oldest server with script flags.
+const OLDEST: (u32, u32) = (7, 0);
+
+/// Where the server is; makes connections to it.
+#[derive(Debug)]
+pub(super) struct Connector {
+    client: Client,
+    /// The address without user and password, for people.
+    server: String,
+}
+
+/// A checked connection, shared by all calls.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) connection: MultiplexedConnection,
+    /// Which run of the server it leads to: another one after every restart.
+    pub(super) run_id: Arc<str>,
+}
+
+impl Connector {
+    /// Reads an address; connects to nothing.
+    pub(super) fn new(address: &str) -> Result<Self, StoreError> {
+        let unfit = |why: &str| StoreError::Unfit(format!("this is not the URL of a Redis server: {why}"));
+        let mut url = Url::parse(address).map_err(|error| unfit(&error.to_string()))?;
+        if !matches!(url.scheme(), "redis" | "rediss") {
+            return Err(unfit("it begins with neither redis:// nor rediss://"));
+        }
+        if url.scheme() == "rediss" {
+            install_tls();
+        }
+        let info: ConnectionInfo = address.into_connection_info().map_err(|error| unfit(&error.to_string()))?;
+        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let client = Client::open(info).map_err(|error| unfit(&error.to_string()))?;
+        // Both fail only for addresses that cannot have a password.
+        if url.set_password(None).is_err() || url.set_username("").is_err() {
+            return Err(unfit("it has no host"));
+        }
+        if url.port().is_none() && url.set_port(Some(6379)).is_err() {
+            return Err(unfit("it has no host"));
+        }
+        Ok(Self { client, server: url.as_str().trim_end_matches('/').to_owned() })
+    }
+
+    /// The address without user and password.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Connects and checks that the server can be used.
+    pub(super) async fn connect(&self) -> Result<Link, StoreError> {
+        let mut connection = self.open(Some(RESPONSE_TIMEOUT)).await?;
+        let info: String =
+            redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
+        let run_id = check(&self.server, &info)?;
+        Ok(Link { connection, run_id })
+    }
+
+    /// Connects for blocking reads: an answer may take as long as it takes.
+    pub(super) async fn connect_for_waiting(&self) -> Result<MultiplexedConnection, StoreError> {
+        self.open(None).await
+    }
+
+    async fn open(&self, response: Option<Duration>) -> Result<MultiplexedConnection, StoreError> {
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(response);
+        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        connection.map_err(|error| store_error(&self.server, &error))
+    }
+}
+
+/// Chooses the cryptography of TLS for the process, unless it has been chosen.
+fn install_tls() {
+    // An error means that one is installed already.
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+/// Refuses a server that would not keep the contract; its run id otherwise.
+fn check(server: &str, info: &str) -> Result<Arc<str>, StoreError> {
+    let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let unfit = |why: String| Err(StoreError::Unfit(format!("Redis at {server} {why}")));
+    let Some(version) = field("redis_version") else {
+        return Err(StoreError::Unfit(format!("what answers at {server} does not speak Redis")));
+    };
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST {
+        return unfit(format!("is version {version}: 7.0 or newer (or Valkey 7.2 or newer) is needed"));
+    }
+    if field("loading").is_some_and(|loading| loading != "0") {
+        return Err(StoreError::Unreachable(format!("Redis at {server} is still loading its data")));
+    }
+    if field("role").is_some_and(|role| role != "master") {
+        return unfit("is a read-only replica: name its primary instead".to_owned());
+    }
+    if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
+        return unfit(format!(
+            "would drop stored messages at its maxmemory (maxmemory-policy {policy}): set it to noeviction"
+        ));
+    }
+    Ok(field("run_id").unwrap_or_default().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfit_servers_are_named() {
+        let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n";
+        assert_eq!(&*check("s", good).unwrap(), "ab");
+        for (from, to, why) in [
+            ("7.0.15", "6.2.0", "is version 6.2.0"),
+            ("master", "slave", "read-only replica"),
+            ("noeviction", "allkeys-lru", "maxmemory-policy allkeys-lru"),
+            ("redis_version", "other", "does not speak Redis"),
+        ] {
+            let StoreError::Unfit(text) = check("s", &good.replace(from, to)).unwrap_err() else { panic!("{why}") };
+            assert!(text.contains(why), "{text}");
+        }
+        let loading = check("s", &good.replace("loading:0", "loading:1")).unwrap_err();
+        assert!(loading.is_retryable());
+    }
+
+    #[test]
+    fn addresses_are_checked_and_never_show_a_password() {
+        let connector = Connector::new("redis://me:secret@127.0.0.1/3").unwrap();
+        assert_eq!(connector.server(), "redis://127.0.0.1:6379/3");
+        for bad in ["", "http://127.0.0.1", "redis://", "127.0.0.1:6379"] {
+            assert!(matches!(Connector::new(bad), Err(StoreError::Unfit(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests as the arguments of their scripts, in the order each script's head tells.
+
+use redis::Cmd;
+
+use super::scripts::{Script, Scripts};
+use crate::{
+    message::{Lot, Name, Outcome, Run, SessionId},
+    store::{Disposal, Join, Kind, Order, Place, Push, Request, Stop, Submit},
+};
+
+/// The script of a request and the call of it; nothing for those that take more than one call.
+pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> Option<(&'a Script, Cmd)> {
+    let start = |script: &'a Script| (script, Arguments(script.command(root)));
+    let (script, arguments) = match request {
+        Request::Join(it) => with(start(&scripts.join), |to| join(to, it)),
+        Request::Beat(it) => with(start(&scripts.beat), |to| to.text(it.session).bytes(&it.report)),
+        Request::Leave(it) => with(start(&scripts.leave), |to| to.text(it.session)),
+        Request::Reap(it) => with(start(&scripts.reap), |to| to.text(it.session).text(it.target)),
+        Request::Take(it) => with(start(&scripts.take), |to| to.text(it.session).text(&it.source)),
+        Request::Resign(it) => with(start(&scripts.resign), |to| to.text(it.session).text(&it.source).text(it.epoch)),
+        Request::Rewind(it) => with(start(&scripts.rewind), |to| to.text(&it.source)),
+        Request::Push(it) => with(start(&scripts.push), |to| push(to, it)),
+        Request::Submit(it) => with(start(&scripts.submit), |to| submit(to, it)),
+        Request::Claim(it) => with(start(&scripts.claim), |to| {
+            let to = to.text(it.session).text(it.claim_no).text(it.n).text(it.max_bytes);
+            it.queues.iter().fold(to, Arguments::text)
+        }),
+        Request::Settle(it) => {
+            with(start(&scripts.settle), |to| it.runs.iter().fold(to.text(it.session).text(it.settle_no), run))
+        }
+        Request::DrainBegin(it) => with(start(&scripts.drain_begin), |to| to.text(it.session).text(&it.queue)),
+        Request::Peek(it) => with(start(&scripts.peek), |to| {
+            to.text(&it.queue).text(it.after).text(it.upto).text(it.limit).text(it.max_bytes)
+        }),
+        Request::Dispose(it) => with(start(&scripts.dispose), |to| {
+            let disposal = if it.disposal == Disposal::Drain { "d" } else { "q" };
+            let ids = join_texts(it.ids.iter(), ",");
+            to.text(it.session).text(it.dispose_no).text(&it.queue).text(disposal).text(ids)
+        }),
+        Request::Order(it) => with(start(&scripts.order), |to| order(to, it)),
+        Request::Survey(_) => with(start(&scripts.survey), |to| to),
+        Request::Result(it) => with(start(&scripts.result), |to| to.text(&it.queue).text(it.id)),
+        Request::Bookmark(it) => with(start(&scripts.bookmark), |to| to.text(it.key.as_str())),
+        Request::Recount(_) | Request::Purge(_) => return None,
+    };
+    Some((script, arguments.0))
+}
+
+fn with<'a>(
+    (script, arguments): (&'a Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments,
+) -> (&'a Script, Arguments) {
+    (script, fill(arguments))
+}
+
+/// A call that is being filled.
+struct Arguments(Cmd);
+
+impl Arguments {
+    fn text(mut self, value: impl ToString) -> Self {
+        self.0.arg(value.to_string());
+        self
+    }
+
+    fn bytes(mut self, value: &[u8]) -> Self {
+        self.0.arg(value);
+        self
+    }
+
+    /// A lot takes five: queue, messages, key, digest, bytes.
+    fn lot(self, lot: &Lot) -> Self {
+        let to = self.text(&lot.queue).text(lot.parcel.len());
+        let to = match &lot.key {
+            Some(key) => to.text(key.key.as_str()).text(key.digest),
+            None => to.text("").text(""),
+        };
+        to.bytes(lot.parcel.bytes())
+    }
+}
+
+fn join(to: Arguments, it: &Join) -> Arguments {
+    let kind = if it.kind == Kind::Node { "n" } else { "c" };
+    let offers = it.offers.iter().map(|offer| format!("{},{},{}", offer.source, offer.queue, offer.definition));
+    to.text(it.session)
+        .text(kind)
+        .text(&it.host)
+        .text(it.pid)
+        .text(join_texts(it.queues.iter(), ","))
+        .text(it.lease_ms)
+        .text(join_texts(offers, ";"))
+        .text(SessionId::random())
+}
+
+fn push(to: Arguments, it: &Push) -> Arguments {
+    let to = to
+        .text(it.session)
+        .text(&it.source)
+        .text(it.epoch)
+        .text(it.batch_no)
+        .text(&it.from)
+        .text(&it.to)
+        .text(u8::from(it.end))
+        .text(it.max_backlog);
+    it.parcels.iter().fold(to, |to, parcel| to.text(parcel.len()).bytes(parcel.bytes()))
+}
+
+fn submit(to: Arguments, it: &Submit) -> Arguments {
+    let to = to.text(it.session).text(it.submit_no).text(it.max_backlog).text(it.max_keys);
+    let to = match &it.bookmark {
+        None => to.text("").text("").text("").text(""),
+        Some(mark) => {
+            let mut by_queue: std::collections::BTreeMap<&Name, u64> = std::collections::BTreeMap::new();
+            for lot in &it.lots {
+                *by_queue.entry(&lot.queue).or_default() += lot.parcel.bytes().len() as u64;
+            }
+            let by_queue = by_queue.iter().map(|(queue, bytes)| format!("{queue},{bytes}"));
+            to.text(mark.key.as_str()).text(place(&mark.from)).text(place(&mark.to)).text(join_texts(by_queue, ";"))
+        }
+    };
+    it.lots.iter().fold(to, Arguments::lot)
+}
+
+fn place(place: &Place) -> String {
+    format!("{},{}", place.lines, place.digest)
+}
+
+fn run(to: Arguments, run: &Run) -> Arguments {
+    let to = to.text(run.claim_no).text(&run.queue).text(run.range.first).text(run.range.len);
+    match &run.outcome {
+        Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
+        Outcome::Done { result, follow_ups } => {
+            let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
+            follow_ups.iter().fold(to.text(follow_ups.len()), Arguments::lot)
+        }
+        Outcome::Retry { after_ms } => to.text("r").text(after_ms),
+        Outcome::Dead { error } => to.text("x").text(error),
+        Outcome::Back => to.text("b"),
+    }
+}
+
+fn order(to: Arguments, it: &Order) -> Arguments {
+    let to = match it {
+        Order::Pause(queue) => to.text("pause").text(queue),
+        Order::Resume(queue) => to.text("resume").text(queue),
+        Order::Stop(Stop::Drain) => to.text("stop").text("drain"),
+        Order::Stop(Stop::Now) => to.text("stop").text("now"),
+    };
+    to.text(SessionId::random())
+}
+
+fn join_texts<T: ToString>(values: impl Iterator<Item = T>, separator: &str) -> String {
+    values.map(|value| value.to_string()).collect::<Vec<_>>().join(separator)
+}

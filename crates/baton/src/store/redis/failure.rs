@@ -1,0 +1,59 @@
+//! What an error of the server or of the way to it means to a caller.
+
+use redis::{ErrorKind, RedisError};
+
+use crate::store::StoreError;
+
+/// Turns an error into one clear line. `server` is the address without a password.
+pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
+    let detail = error.detail().unwrap_or_default();
+    match error.code() {
+        Some("OOM") => StoreError::NoRoom(format!(
+            "Redis at {server} is at its maxmemory: nothing was stored; raise it or let workers catch up"
+        )),
+        Some("MISCONF") => {
+            StoreError::NoRoom(format!("Redis at {server} cannot write to its disk and takes nothing: {detail}"))
+        }
+        Some("READONLY") => {
+            StoreError::Unfit(format!("Redis at {server} is a read-only replica: name its primary instead"))
+        }
+        Some("NOAUTH") => StoreError::Unfit(format!(
+            "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
+             redis://USER:PASSWORD@host:port"
+        )),
+        Some("WRONGPASS") => refused_password(server),
+        Some("NOPERM") => StoreError::Unfit(format!("Redis at {server} does not let this user do that: {detail}")),
+        Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
+        Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "UNBLOCKED") => {
+            StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
+        }
+        Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}")),
+        None => match error.kind() {
+            ErrorKind::Io => StoreError::Unreachable(format!("cannot reach {server}: {}", cause(error))),
+            ErrorKind::AuthenticationFailed => refused_password(server),
+            ErrorKind::Parse => StoreError::Unfit(format!("what answers at {server} does not speak Redis")),
+            _ => StoreError::Unfit(format!("{server} cannot be used: {error}")),
+        },
+    }
+}
+
+fn refused_password(server: &str) -> StoreError {
+    StoreError::Unfit(format!("Redis at {server} does not take the user or password in the URL"))
+}
+
+fn cause(error: &RedisError) -> String {
+    if error.is_connection_refusal() {
+        "connection refused".to_owned()
+    } else if error.is_timeout() {
+        "no answer in time".to_owned()
+    } else if error.is_connection_dropped() {
+        "the connection was lost".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+/// Whether the connection itself is of no more use after this error.
+pub(super) fn ends_connection(error: &RedisError) -> bool {
+    error.code().is_none() || matches!(error.code(), Some("READONLY" | "LOADING" | "NOAUTH"))
+}

@@ -1,0 +1,50 @@
+//! The few keys this process itself names; all others are built inside the scripts, from the root.
+//!
+//! Every key of a fleet begins with its root `{fleet/0}`. The braces are the hash tag of Redis Cluster: all keys lie
+//! in one slot. The 0 is the lane, the only one for now. Names hold no brace and no glob character, so that the root
+//! of one fleet is never the beginning of another's keys, and is its own pattern.
+
+use crate::message::Name;
+
+/// The beginning of all keys of a fleet, and the key of its meta record.
+#[derive(Debug, Clone)]
+pub(super) struct Root(String);
+
+impl Root {
+    pub(super) fn new(fleet: &Name) -> Self {
+        Self(format!("{{{fleet}/0}}"))
+    }
+
+    /// The meta record, which is what scripts are given.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The wake-up tokens of a queue: the only kind of key that expires by itself.
+    pub(super) fn wake(&self, queue: &Name) -> String {
+        format!("{}:w:{queue}", self.0)
+    }
+
+    /// The clock of tests.
+    pub(super) fn test_clock(&self) -> String {
+        format!("{}:test-clock", self.0)
+    }
+
+    /// What all keys of the fleet match.
+    pub(super) fn pattern(&self) -> String {
+        format!("{}*", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_carry_the_hash_tag() {
+        let root = Root::new(&Name::new("a.b").unwrap());
+        assert_eq!(root.as_str(), "{a.b/0}");
+        assert_eq!(root.wake(&Name::new("q:1").unwrap()), "{a.b/0}:w:q:1");
+        assert_eq!(root.pattern(), "{a.b/0}*");
+    }
+}

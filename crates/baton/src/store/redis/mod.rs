@@ -1,0 +1,237 @@
+//! The store in a Redis server (7.0 or newer, or Valkey 7.2 or newer).
+//!
+//! Every operation is one script, run by the server in one step: atomic, on the server's clock, checked before its
+//! first write. The scripts are the engine's functions in Lua, file by file, and give the same answers. Usable at
+//! once: opening reads the address only; each call connects if there is no connection.
+//!
+//! **What it guarantees.** All that the contract asks for, as long as the server keeps what it acknowledged: with
+//! `appendonly yes` and `appendfsync always` nothing acknowledged is lost; with `everysec` a crash may take the last
+//! second back, as a consistent prefix. Message-moving calls of one fleet are serial, whatever connection they use.
+//! At `maxmemory` push and submit are refused whole ([`StoreError::NoRoom`]); everything else goes on. A server that
+//! was restarted makes every session joined before leave without a loss and answers it [`Refusal::Stale`].
+//!
+//! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; one that would not keep the
+//! contract (too old, a replica, evicting keys, wanting a password) is [`StoreError::Unfit`], with a line that says
+//! what to do.
+//!
+//! # Keys
+//! `R` is the root `{fleet/0}`; only wake-up keys ever expire by themselves.
+//!
+//! | key | kind | holds |
+//! |---|---|---|
+//! | `R` | hash | format, incarnation, clock, last, joins, stop_upto, stop_how, hold_until, hold_by, purging |
+//! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
+//! | `R:s:<session>` | hash | the session record and its kept answers (`settle`, `dispose`, `submit:<no>`) |
+//! | `R:h:<session>` | hash | claim number → `queue\|piece;piece…` |
+//! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
+//! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, and the drainer |
+//! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects |
+//! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece` |
+//! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
+//! | `R:l:<queue>` | hash | first id of a parcel → messages left, once some have gone |
+//! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place in the error registry → id, id → record |
+//! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
+//! | `R:marks` | hash | bookmark → `lines,digest` |
+//! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
+//! | `R:w:<queue>` | list, 10 s | at most one wake-up token |
+
+mod conn;
+mod decode;
+mod encode;
+mod failure;
+mod keys;
+mod purge;
+mod recount;
+mod reply;
+mod runs;
+mod scripts;
+mod waiting;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redis::{Cmd, FromRedisValue};
+
+use self::{
+    conn::{Connector, Link},
+    failure::{ends_connection, store_error},
+    keys::Root,
+    reply::Reply,
+    runs::Runs,
+    scripts::{Script, Scripts},
+    waiting::Waiters,
+};
+use super::{Answer, Reply as StoreReply, Request, Store, StoreError};
+use crate::message::Name;
+
+/// How a [`RedisStore`] behaves; the default is right outside of tests.
+#[derive(Debug, Clone)]
+pub struct RedisOptions {
+    /// For tests: read store time from the key [`RedisStore::test_clock_key`] (milliseconds as text) instead of the
+    /// server's clock.
+    pub test_clock: bool,
+    /// The most descriptors a recount counts in one step; with more it holds the store and counts in pages.
+    pub recount_at_once: u64,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self { test_clock: false, recount_at_once: 200_000 }
+    }
+}
+
+/// A store in a Redis server; clones share one connection.
+#[derive(Debug, Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+/// What all clones of a store share.
+struct Shared {
+    connector: Arc<Connector>,
+    root: Root,
+    scripts: Arc<Scripts>,
+    options: RedisOptions,
+    /// The connection in use; empty before the first call and after an error.
+    link: Mutex<Option<Link>>,
+    /// Held while connecting, so that a crowd of calls makes one connection.
+    connecting: tokio::sync::Mutex<()>,
+    waiters: Waiters,
+    runs: Arc<Runs>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("server", &self.connector.server()).field("root", &self.root).finish()
+    }
+}
+
+impl RedisStore {
+    /// The store of `fleet` in the server at `url` (`redis://` or `rediss://`). Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] if the URL is not one of a Redis server.
+    pub fn open(url: &str, fleet: &Name, options: RedisOptions) -> Result<Self, StoreError> {
+        let (connector, root) = (Connector::new(url)?, Root::new(fleet));
+        let scripts = Arc::new(Scripts::new(options.test_clock));
+        Ok(Self::over(Arc::new(connector), root, scripts, options, Arc::default()))
+    }
+
+    fn over(
+        connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<Runs>,
+    ) -> Self {
+        let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
+        Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
+    }
+
+    /// The same store over a connection of its own, for calls that must not queue behind others, from another
+    /// runtime too. It knows the sessions joined through this one, and the other way round.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let Shared { connector, root, scripts, options, runs, .. } = &*self.shared;
+        Self::over(connector.clone(), root.clone(), scripts.clone(), options.clone(), runs.clone())
+    }
+
+    /// The key that a store with [`RedisOptions::test_clock`] reads its time from.
+    #[must_use]
+    pub fn test_clock_key(&self) -> String {
+        self.shared.root.test_clock()
+    }
+}
+
+impl Store for RedisStore {
+    fn call(&self, request: Request) -> StoreReply<'_, Result<Answer, StoreError>> {
+        Box::pin(async move {
+            request.check()?;
+            match &request {
+                Request::Recount(it) => Ok(Answer::Recount(recount::recount(&self.shared, it).await?)),
+                Request::Purge(_) => Ok(Answer::Purge(purge::purge(&self.shared).await?)),
+                _ => self.shared.carry_out(&request).await,
+            }
+        })
+    }
+
+    fn wait(&self, queues: Vec<Name>, limit: Duration) -> StoreReply<'_, ()> {
+        Box::pin(async move {
+            let Shared { waiters, connector, root, .. } = &*self.shared;
+            waiters.wait(connector, root, &queues, limit).await;
+        })
+    }
+}
+
+impl Shared {
+    /// Carries out a request of one script.
+    async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
+        let mut link = self.link().await?;
+        self.leave_former_run(&mut link, request).await?;
+        let Some((script, command)) = encode::call(&self.scripts, self.root.as_str(), request) else {
+            return Err(StoreError::Damaged("a request without a script".to_owned()));
+        };
+        let value = script.run(&mut link.connection, &command).await;
+        let value = value.map_err(|error| self.failed(&link, &error))?;
+        let answer = decode::answer(request, value);
+        self.runs.note(request, &answer, &link.run_id);
+        answer
+    }
+
+    /// A session that joined an earlier run of the server is over: what the server lost in between is not known.
+    /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
+    async fn leave_former_run(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
+        let Some(leave) = self.runs.former(request, &link.run_id) else { return Ok(()) };
+        let leave = Request::Leave(leave);
+        let Some((script, command)) = encode::call(&self.scripts, self.root.as_str(), &leave) else { return Ok(()) };
+        let value = script.run(&mut link.connection, &command).await;
+        let value = value.map_err(|error| self.failed(link, &error))?;
+        let answer = decode::answer(&leave, value);
+        self.runs.note(&leave, &answer, &link.run_id);
+        answer?;
+        Err(super::Refusal::Stale.into())
+    }
+
+    /// Runs a script that belongs to no single request.
+    async fn run(&self, script: &Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd) -> Result<Reply, StoreError> {
+        let mut link = self.link().await?;
+        let mut command = script.command(self.root.as_str());
+        fill(&mut command);
+        let value = script.run(&mut link.connection, &command).await;
+        Reply::new(value.map_err(|error| self.failed(&link, &error))?)
+    }
+
+    /// Runs a plain command.
+    async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let mut link = self.link().await?;
+        command.query_async(&mut link.connection).await.map_err(|error| self.failed(&link, &error))
+    }
+
+    /// The connection, made if there is none.
+    async fn link(&self) -> Result<Link, StoreError> {
+        if let Some(link) = self.linked() {
+            return Ok(link);
+        }
+        let _turn = self.connecting.lock().await;
+        if let Some(link) = self.linked() {
+            return Ok(link);
+        }
+        let link = self.connector.connect().await?;
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
+        Ok(link)
+    }
+
+    fn linked(&self) -> Option<Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Drops a connection that is of no more use, unless another call has done so, and tells what happened.
+    fn failed(&self, link: &Link, error: &redis::RedisError) -> StoreError {
+        if ends_connection(error) {
+            let mut current = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+            if current.as_ref().is_some_and(|current| Arc::ptr_eq(&current.run_id, &link.run_id)) {
+                *current = None;
+            }
+        }
+        store_error(self.connector.server(), error)
+    }
+}

@@ -1,0 +1,37 @@
+//! Removing a fleet: marked first, its keys in many small steps, its meta record last.
+//!
+//! While the mark stands, a join is refused, so that nothing new comes between the steps. A purge that was cut off
+//! leaves the mark; run again, it finishes.
+
+use super::Shared;
+use crate::store::StoreError;
+
+/// Keys looked at in one step.
+const STEP: usize = 1_000;
+
+/// Removes everything the fleet has stored.
+pub(super) async fn purge(shared: &Shared) -> Result<(), StoreError> {
+    let mut reply = shared.run(&shared.scripts.purge, |to| to).await?;
+    match reply.text()?.as_str() {
+        "OK" => {}
+        "NONE" => return Ok(()),
+        code => return Err(reply.refusal(code)),
+    }
+    let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(&cursor).arg("MATCH").arg(shared.root.pattern()).arg("COUNT").arg(STEP);
+        let (next, mut keys): (String, Vec<String>) = shared.command(&scan).await?;
+        keys.retain(|key| !keep.contains(key));
+        if !keys.is_empty() {
+            let _: u64 = shared.command(redis::cmd("UNLINK").arg(keys)).await?;
+        }
+        if next == "0" {
+            break;
+        }
+        cursor = next;
+    }
+    let _: u64 = shared.command(redis::cmd("DEL").arg(shared.root.as_str())).await?;
+    Ok(())
+}

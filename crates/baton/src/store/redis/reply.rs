@@ -1,0 +1,98 @@
+//! A reply of a script, read value by value; what does not follow the form is reported, never guessed.
+
+use std::str::FromStr;
+
+use bytes::Bytes;
+use redis::Value;
+
+use crate::store::{Refusal, StoreError};
+
+/// The rest of a reply.
+#[derive(Debug)]
+pub(super) struct Reply(std::vec::IntoIter<Value>);
+
+impl Reply {
+    /// A reply begins as a list.
+    pub(super) fn new(value: Value) -> Result<Self, StoreError> {
+        match value {
+            Value::Array(values) => Ok(Self(values.into_iter())),
+            other => Err(StoreError::Damaged(format!("a script answered {other:?} where a list belongs"))),
+        }
+    }
+
+    /// Whether everything has been read.
+    pub(super) fn is_done(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
+        match self.0.next() {
+            Some(Value::BulkString(bytes)) => Ok(Bytes::from(bytes)),
+            Some(Value::SimpleString(text)) => Ok(Bytes::from(text)),
+            other => Err(StoreError::Damaged(format!("a script answered {other:?} where text belongs"))),
+        }
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+        String::from_utf8(self.bytes()?.into())
+            .map_err(|_| StoreError::Damaged("a script answered bytes where text belongs".to_owned()))
+    }
+
+    /// The next value as a number, a name, an id: whatever is written as text.
+    pub(super) fn parsed<T: FromStr>(&mut self) -> Result<T, StoreError> {
+        parsed(&self.text()?)
+    }
+
+    pub(super) fn list(&mut self) -> Result<Self, StoreError> {
+        Self::new(self.0.next().unwrap_or(Value::Nil))
+    }
+
+    /// Everything that is left, each value read by `read`.
+    pub(super) fn rest<T>(
+        mut self, mut read: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut values = Vec::new();
+        while !self.is_done() {
+            values.push(read(&mut self)?);
+        }
+        Ok(values)
+    }
+
+    /// The refusal this code stands for, its details read from the reply.
+    pub(super) fn refusal(&mut self, code: &str) -> StoreError {
+        self.read_refusal(code).map_or_else(|error| error, StoreError::Refused)
+    }
+
+    fn read_refusal(&mut self, code: &str) -> Result<Refusal, StoreError> {
+        Ok(match code {
+            "STALE" => Refusal::Stale,
+            "STALEBATON" => Refusal::StaleBaton { source_name: self.parsed()? },
+            "GAP" => Refusal::Gap { cursor: self.text()?, batch_no: self.parsed()? },
+            "FULL" => Refusal::Full { queue: self.parsed()?, bytes: self.parsed()? },
+            "IDS" => Refusal::IdsUsedUp { queue: self.parsed()? },
+            "ENDED" => Refusal::Ended { source_name: self.parsed()? },
+            "BATON" => Refusal::BatonHeld { source_name: self.parsed()?, holder: self.parsed()? },
+            "NOTOFFERED" => Refusal::NotOffered { source_name: self.parsed()? },
+            "DEFINITION" => Refusal::Definition { source_name: self.parsed()? },
+            "NEWER" => Refusal::NewerFormat { found: self.parsed()?, known: self.parsed()? },
+            "SPENT" => Refusal::Spent { claim_no: self.parsed()? },
+            "TURN" => Refusal::OutOfTurn { last: self.parsed()? },
+            "BOOKMARK" => {
+                let place = super::decode::place(&self.text()?)?;
+                Refusal::Bookmark { lines: place.lines, digest: place.digest }
+            }
+            "DRAINBUSY" => Refusal::DrainBusy { holder: self.parsed()? },
+            "NOTDRAINER" => Refusal::NotDrainer,
+            "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },
+            "PURGING" => Refusal::Purging,
+            "HELD" => Refusal::Held { ms: self.parsed()? },
+            _ => return Err(StoreError::Damaged(format!("a script answered {code:?}"))),
+        })
+    }
+}
+
+/// Reads a value written as text.
+pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
+    let show = || StoreError::Damaged(format!("unreadable value {:?}", text.chars().take(80).collect::<String>()));
+    text.parse().map_err(|_| show())
+}

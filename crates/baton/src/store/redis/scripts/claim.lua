@@ -1,0 +1,136 @@
+#!lua flags=allow-oom
+-- Purpose: hands messages of the first queue that has any to a session: a suspect, then what is due, then ready.
+-- KEYS: 1 root
+-- ARGV: 1 session, 2 claim number, 3 most messages, 4 most body bytes, then the queues
+-- Returns: OK queue {piece, parcel, …} | EMPTY ms until the next is due ('' none) | STALE | TURN last
+--          | SPENT claim_no | HELD ms
+-- Idempotency: by number; a repeat gives what is still in flight under it. An empty claim does not use its number.
+local WINDOW = 64
+local CHUNK = 128
+local id, claim_no, n, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local session, meta = touch(id, 'suspects', 'claim_high', 'claim_holes')
+if not session then return { 'STALE' } end
+local wait = held(meta)
+if wait then return wait end
+
+local known = call('HGET', key.claims(id), ARGV[2])
+if known then
+  local name, pieces = read_claim(known)
+  local given = {}
+  for _, piece in ipairs(pieces) do
+    given[#given + 1] = write_piece(piece)
+    given[#given + 1] = (cut(name, piece, math.huge))
+  end
+  return { 'OK', name, given }
+end
+
+local high, holes = tonumber(session[3] or 0), {}
+for hole in string.gmatch(session[4] or '', '%d+') do holes[#holes + 1] = tonumber(hole) end
+local function is_hole()
+  for at, hole in ipairs(holes) do
+    if hole == claim_no then return at end
+  end
+  return nil
+end
+if claim_no >= (holes[1] or high + 1) + WINDOW then return { 'TURN', text(high) } end
+if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
+
+local pieces, given = {}, {}
+
+-- Takes as much of a piece as fits, at least one message if the hand is empty; how many.
+local function take(name, piece)
+  local parcel, len, bytes = cut(name, piece, budget)
+  if not parcel then
+    if #pieces > 0 then return 0 end
+    parcel, len, bytes = cut(name, over(piece, piece.first, 1), math.huge)
+  end
+  n = n - len
+  budget = math.max(budget - bytes, 0)
+  local taken = over(piece, piece.first, len)
+  pieces[#pieces + 1] = taken
+  given[#given + 1] = write_piece(taken)
+  given[#given + 1] = parcel
+  return len
+end
+
+-- A suspect leaves its line only as a whole, and is one message.
+local function take_suspect(queue)
+  local front = call('LINDEX', key.suspects(queue.name), 0)
+  if not front then return 0 end
+  local taken = take(queue.name, read_piece(front))
+  call('LPOP', key.suspects(queue.name))
+  add(queue, 'ready', -taken)
+  add(queue, 'in_flight', taken)
+  return taken
+end
+
+-- What is due, by (due, id); false if the hand is full.
+local function take_due(queue)
+  local line = key.delayed(queue.name)
+  while n > 0 do
+    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, math.min(n, CHUNK))
+    if #due == 0 then return true end
+    for _, member in ipairs(due) do
+      if take(queue.name, read_piece(string.sub(member, 18))) == 0 then return false end
+      call('ZREM', line, member)
+      add(queue, 'delayed', -1)
+      add(queue, 'in_flight', 1)
+    end
+  end
+  return false
+end
+
+-- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
+local function take_ready(queue)
+  local line = key.ready(queue.name)
+  while n > 0 do
+    local front = call('LRANGE', line, 0, math.min(n, CHUNK) - 1)
+    local used, rest, ends = 0, nil, #front == 0
+    for _, written in ipairs(front) do
+      if n == 0 then break end
+      local piece = read_piece(written)
+      local wanted = math.min(piece.len, n)
+      local taken = take(queue.name, over(piece, piece.first, wanted))
+      add(queue, 'ready', -taken)
+      add(queue, 'in_flight', taken)
+      ends = taken < wanted
+      if taken < piece.len then
+        rest = taken > 0 and write_piece(over(piece, piece.first + taken, piece.len - taken)) or nil
+        break
+      end
+      used = used + 1
+    end
+    if used > 0 then call('LTRIM', line, used, -1) end
+    if rest then call('LSET', line, 0, rest) end
+    if ends then return end
+  end
+end
+
+local next_due
+for i = 5, #ARGV do
+  local queue = known_queue(ARGV[i])
+  if queue and queue.paused == 0 then
+    local name = queue.name
+    local suspects = tonumber(session[2] or 0)
+    if suspects == 0 then suspects = take_suspect(queue) end
+    if take_due(queue) then take_ready(queue) end
+    if #pieces > 0 then
+      if claim_no > high then
+        for hole = high + 1, claim_no - 1 do holes[#holes + 1] = hole end
+        high = claim_no
+      else
+        table.remove(holes, is_hole())
+      end
+      for at, hole in ipairs(holes) do holes[at] = text(hole) end
+      call('HSET', key.claims(id), ARGV[2], write_claim(name, pieces))
+      call('HSET', key.session(id), 'suspects', text(suspects), 'claim_high', text(high),
+        'claim_holes', table.concat(holes, ','))
+      queue.wakes = call('EXISTS', key.ready(name)) == 1
+      close_queues()
+      return { 'OK', name, given }
+    end
+    local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')
+    if first[2] then next_due = math.min(next_due or math.huge, math.max(tonumber(first[2]) - now, 0)) end
+  end
+end
+return { 'EMPTY', next_due and text(next_due) or '' }

@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- Purpose: removes errors from the registry: drained for good, or back at the end of their queue.
+-- KEYS: 1 root
+-- ARGV: 1 session, 2 dispose number, 3 queue, 4 d drain | q requeue, 5 ids `1,2,…`
+-- Returns: OK how many | STALE | TURN last | NOTDRAINER | HELD ms
+-- Idempotency: by number; the last answer is kept. Ids not in the registry are passed over.
+local id, dispose_no, name = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local session, meta = touch(id, 'dispose_no', 'dispose')
+if not session then return { 'STALE' } end
+local wait = held(meta)
+if wait then return wait end
+local last = tonumber(session[2] or 0)
+if dispose_no ~= last + 1 then
+  if dispose_no == last and session[3] then return { 'OK', session[3] } end
+  return { 'TURN', text(last) }
+end
+if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } end
+local queue, count = known_queue(name), 0
+for message in string.gmatch(ARGV[5], '%d+') do
+  local record = call('HGET', key.dead(name), message)
+  if record then
+    count = count + 1
+    call('HDEL', key.dead(name), message)
+    call('ZREM', key.dead_order(name), message)
+    add(queue, 'dead', -1)
+    if ARGV[4] == 'd' then
+      add(queue, 'drained', 1)
+      add_sum(queue, 'drained_sum', tonumber(message), 1)
+    else
+      local born, node, reason, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+)|()')
+      local body = string.sub(record, past + tonumber(node) + tonumber(reason))
+      local parcel = struct.pack('<BI4I4I4', 1, 1, 0, #body) .. body
+      add(queue, 'requeued', 1)
+      add(queue, 'ready', 1)
+      add(queue, 'bytes', #parcel)
+      queue.wakes = true
+      call('SET', key.own(name, message), parcel)
+      call('RPUSH', key.ready(name), message .. ',0,' .. message .. ',1,0,0,' .. born)
+    end
+  end
+end
+close_queues()
+call('HSET', key.session(id), 'dispose_no', ARGV[2], 'dispose', text(count))
+return { 'OK', text(count) }

@@ -1,0 +1,30 @@
+#!lua flags=allow-oom
+-- Purpose: registers a session with the sources it offers; the first one begins the fleet.
+-- KEYS: 1 root
+-- ARGV: 1 session, 2 kind (n|c), 3 host, 4 pid, 5 queues `a,b`, 6 lease ms, 7 offers `source,queue,definition;…`,
+--       8 incarnation to give a new fleet
+-- Returns: OK incarnation now | NEWER found known | PURGING | DEFINITION source
+-- Idempotency: a session that exists is left as it is and answered the same.
+local id, offers = ARGV[1], read_offers(ARGV[7])
+local unfit = unfit_fleet()
+if unfit then return unfit end
+for _, offer in ipairs(offers) do
+  local known = call('HMGET', key.source(offer.source), 'definition', 'queue')
+  if known[2] and not defined_as(known[1], known[2], offer) then return { 'DEFINITION', offer.source } end
+end
+found_fleet(ARGV[8])
+local meta = advance()
+if call('EXISTS', key.session(id)) == 0 then
+  local join_no = call('HINCRBY', key.meta, 'joins', 1)
+  call('HSET', key.session(id), 'kind', ARGV[2], 'host', ARGV[3], 'pid', ARGV[4], 'queues', ARGV[5], 'lease', ARGV[6],
+    'offers', ARGV[7], 'join_no', text(join_no), 'joined', text(now), 'beat', text(now), 'report', '')
+  call('ZADD', key.sessions, text(meta.clock + tonumber(ARGV[6])), id)
+  call('ZADD', key.leases, ARGV[6], id)
+  for name in string.gmatch(ARGV[5], '[^,]+') do open_queue(name) end
+  for _, offer in ipairs(offers) do
+    open_queue(offer.queue)
+    call('SADD', key.sources, offer.source)
+    call('HSET', key.source(offer.source), 'queue', offer.queue, 'definition', offer.definition)
+  end
+end
+return { 'OK', call('HGET', key.meta, 'incarnation'), text(now) }

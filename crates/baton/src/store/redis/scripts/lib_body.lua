@@ -1,0 +1,81 @@
+-- Bodies: cut out of stored parcels without reading more than is given away, and removed with their last message.
+-- The format is that of message/parcel.rs: format u8 | count u32 | base u32 | end u32 * count | bodies.
+local HEADER = 9
+
+local function body_key(name, piece)
+  if piece.size == 0 then return key.own(name, text(piece.first)) end
+  return key.parcel(name, text(piece.parcel))
+end
+
+local function missing(name, piece)
+  error({ err = 'DAMAGED the bodies of ' .. name .. '/' .. text(piece.first) .. ' are missing' })
+end
+
+-- The `index`-th number of four bytes.
+local function number(bytes, index)
+  return (struct.unpack('<I4', bytes, index * 4 - 3))
+end
+
+-- As many messages of a piece as fit into `budget` body bytes: a parcel, how many, their body bytes.
+-- Nothing if not even one fits.
+local function cut(name, piece, budget)
+  local at = body_key(name, piece)
+  local count = math.max(piece.size, 1)
+  local start = piece.size == 0 and 0 or piece.first - piece.parcel
+  if piece.len == count then
+    local bytes = call('STRLEN', at) - HEADER - 4 * count
+    if bytes < 0 then missing(name, piece) end
+    if bytes <= budget then return call('GET', at), count, bytes end
+  end
+  -- The number before the first end of the cut: the base, or the end of the message before.
+  local from = start == 0 and HEADER - 4 or HEADER + 4 * (start - 1)
+  local ends = call('GETRANGE', at, from, HEADER + 4 * (start + piece.len) - 1)
+  if #ends ~= 4 + 4 * piece.len then missing(name, piece) end
+  local before = number(ends, 1)
+  local base = start == 0 and before or number(call('GETRANGE', at, HEADER - 4, HEADER - 1), 1)
+  local taken = piece.len
+  if number(ends, taken + 1) - before > budget then
+    -- The largest number of messages that fits lies in low .. high - 1; ends never decrease.
+    local low, high = 0, taken
+    while high - low > 1 do
+      local middle = math.floor((low + high) / 2)
+      if number(ends, middle + 1) - before <= budget then low = middle else high = middle end
+    end
+    taken = low
+  end
+  if taken == 0 then return nil end
+  local bytes = number(ends, taken + 1) - before
+  local data = HEADER + 4 * count + before - base
+  local bodies = bytes > 0 and call('GETRANGE', at, data, data + bytes - 1) or ''
+  return struct.pack('<BI4I4', 1, taken, before) .. string.sub(ends, 5, 4 + 4 * taken) .. bodies, taken, bytes
+end
+
+-- Every message of a piece by itself: calls each(id, parcel of one, body) in the order of ids.
+local function each_message(name, piece, each)
+  local parcel, count = cut(name, piece, math.huge)
+  local ends, data = string.sub(parcel, 6, HEADER + 4 * count), HEADER + 4 * count
+  local base = number(ends, 1)
+  for i = 1, count do
+    local before, past = number(ends, i), number(ends, i + 1)
+    local body = string.sub(parcel, data + before - base + 1, data + past - base)
+    each(piece.first + i - 1, struct.pack('<BI4I4I4', 1, 1, before, past) .. body, body)
+  end
+end
+
+-- Messages of a piece have left their home; with the last one the home goes too. A piece that is its whole parcel
+-- needs no look at the count of those left: there is none yet.
+local function release(queue, piece)
+  if piece.size > piece.len then
+    local left_key, parcel = key.left(queue.name), text(piece.parcel)
+    local before = call('HGET', left_key, parcel)
+    local left = tonumber(before or piece.size) - piece.len
+    if left > 0 then
+      call('HSET', left_key, parcel, text(left))
+      return
+    end
+    if before then call('HDEL', left_key, parcel) end
+  end
+  local at = body_key(queue.name, piece)
+  add(queue, 'bytes', -call('STRLEN', at))
+  call('UNLINK', at)
+end

@@ -1,0 +1,38 @@
+-- The fleet clock, and the touch that every call with a session begins with: engine/clock.rs in Lua.
+local now = store_time()
+
+-- Advances the fleet clock by the store time that passed, at most half the smallest lease, never backwards.
+local function advance()
+  local stored = call('HMGET', key.meta, 'clock', 'last', 'hold_until')
+  local clock, last = tonumber(stored[1] or 0), tonumber(stored[2] or 0)
+  if now ~= last then
+    if now > last then
+      local smallest = call('ZRANGE', key.leases, 0, 0, 'WITHSCORES')[2]
+      clock = clock + math.min(now - last, math.floor(tonumber(smallest or 0) / 2))
+    end
+    call('HSET', key.meta, 'clock', text(clock), 'last', text(now))
+  end
+  return { clock = clock, hold_until = tonumber(stored[3] or 0) }
+end
+
+-- Advances the clock and extends the lease of a session. Gives its lease followed by the fields asked for, and
+-- the clock; nothing, with nothing changed, if the session is gone.
+local function touch(id, ...)
+  local record = call('HMGET', key.session(id), 'lease', ...)
+  if not record[1] then return nil end
+  local meta = advance()
+  call('ZADD', key.sessions, text(meta.clock + tonumber(record[1])), id)
+  return record, meta
+end
+
+-- The refusal of calls that move messages while a recount holds the store still; nothing without a hold.
+local function held(meta)
+  if meta.hold_until > now then return { 'HELD', text(meta.hold_until - now) } end
+  return nil
+end
+
+-- The holder named, if its session still exists: a baton or a drain is valid just as long as that.
+local function alive(holder)
+  if holder and holder ~= '' and call('EXISTS', key.session(holder)) == 1 then return holder end
+  return nil
+end

@@ -1,0 +1,50 @@
+-- Messages coming in: parcels at the end of a queue, and the keys that make a message exist once.
+local KEY_TTL_MS = 24 * 3600000
+local MAX_ID = 9007199254740991
+
+-- Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
+local function is_full(queue, bytes, max_backlog)
+  return queue.bytes > 0 and queue.bytes + bytes > max_backlog
+end
+
+local function ids_used_up(queue, count)
+  return queue.pushed + count > MAX_ID
+end
+
+-- Stores a parcel of `count` messages at the end of its queue; its first id.
+local function deposit(queue, count, parcel)
+  local first = queue.pushed + 1
+  add(queue, 'pushed', count)
+  add(queue, 'ready', count)
+  add(queue, 'bytes', #parcel)
+  call('SET', key.parcel(queue.name, text(first)), parcel)
+  call('RPUSH', key.ready(queue.name), text(first) .. ',' .. text(count) .. ',' .. text(now))
+  queue.wakes = true
+  return first
+end
+
+-- What a key already stands for, as a verdict; nothing for no key (empty) or one not in use.
+local function seen_before(lot_key, digest)
+  if lot_key == '' then return nil end
+  local known = call('HGET', key.keys, lot_key)
+  if not known then return nil end
+  local id, known_digest, expires = string.match(known, '^[^,]+,(%d+),(%x+),(%d+)$')
+  if tonumber(expires) <= now then return nil end
+  return known_digest == digest and 'd' .. id or 'c'
+end
+
+local function keep_key(lot_key, digest, queue, id)
+  if lot_key == '' then return end
+  local expires = text(now + KEY_TTL_MS)
+  call('HSET', key.keys, lot_key, queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires)
+  call('ZADD', key.key_ends, expires, lot_key)
+end
+
+-- Forgets up to sixteen entries of a hash that expired, oldest first.
+local function expire_entries(hash, ends)
+  local over = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, 16)
+  for _, entry in ipairs(over) do
+    call('ZREM', ends, entry)
+    call('HDEL', hash, entry)
+  end
+end

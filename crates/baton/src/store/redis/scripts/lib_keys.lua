@@ -1,0 +1,38 @@
+-- Every key of a fleet, built in this one place from the root. All share its hash tag and so its slot.
+local call = redis.call
+local root = KEYS[1]
+local key = {
+  meta = root,
+  sessions = root .. ':sessions',
+  leases = root .. ':leases',
+  sources = root .. ':sources',
+  queues = root .. ':queues',
+  keys = root .. ':keys',
+  key_ends = root .. ':keyends',
+  marks = root .. ':marks',
+  results = root .. ':results',
+  result_ends = root .. ':resultends',
+  session = function(id) return root .. ':s:' .. id end,
+  claims = function(id) return root .. ':h:' .. id end,
+  source = function(name) return root .. ':o:' .. name end,
+  queue = function(name) return root .. ':q:' .. name end,
+  ready = function(name) return root .. ':r:' .. name end,
+  suspects = function(name) return root .. ':u:' .. name end,
+  delayed = function(name) return root .. ':d:' .. name end,
+  parcel = function(name, first) return root .. ':b:' .. name .. ':' .. first end,
+  own = function(name, id) return root .. ':c:' .. name .. ':' .. id end,
+  left = function(name) return root .. ':l:' .. name end,
+  dead_order = function(name) return root .. ':e:' .. name end,
+  dead = function(name) return root .. ':x:' .. name end,
+  wake = function(name) return root .. ':w:' .. name end,
+}
+
+-- Numbers as text, all digits: Lua's own conversion keeps only fourteen.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- Decimal text as sixteen digits, so that the order of bytes is the order of numbers.
+local function padded(digits)
+  return string.rep('0', 16 - #digits) .. digits
+end

@@ -1,0 +1,48 @@
+-- Pieces as text, in the form of message/piece.rs: `first,size,born` for a fresh parcel, otherwise
+-- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own.
+local function read_piece(written)
+  local first, size, born = string.match(written, '^(%d+),(%d+),(%d+)$')
+  if first then
+    first, size = tonumber(first), tonumber(size)
+    return { parcel = first, size = size, first = first, len = size, attempts = 0, losses = 0, born = tonumber(born) }
+  end
+  local parcel, of, from, len, attempts, losses, at =
+    string.match(written, '^(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)$')
+  if not parcel then error({ err = 'DAMAGED unreadable piece ' .. string.sub(written, 1, 80) }) end
+  return {
+    parcel = tonumber(parcel), size = tonumber(of), first = tonumber(from), len = tonumber(len),
+    attempts = tonumber(attempts), losses = tonumber(losses), born = tonumber(at),
+  }
+end
+
+local function write_piece(piece)
+  local whole = piece.size > 0 and piece.parcel == piece.first and piece.size == piece.len
+  if whole and piece.attempts == 0 and piece.losses == 0 then
+    return string.format('%.0f,%.0f,%.0f', piece.first, piece.size, piece.born)
+  end
+  local parcel = piece.size == 0 and piece.first or piece.parcel
+  return string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f',
+    parcel, piece.size, piece.first, piece.len, piece.attempts, piece.losses, piece.born)
+end
+
+-- The same history over other messages of the same home.
+local function over(piece, first, len)
+  return {
+    parcel = piece.parcel, size = piece.size, first = first, len = len,
+    attempts = piece.attempts, losses = piece.losses, born = piece.born,
+  }
+end
+
+-- A claim as text: `queue|piece;piece;…`.
+local function read_claim(written)
+  local bar = string.find(written, '|', 1, true)
+  local pieces = {}
+  for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do pieces[#pieces + 1] = read_piece(piece) end
+  return string.sub(written, 1, bar - 1), pieces
+end
+
+local function write_claim(queue, pieces)
+  local words = {}
+  for i, piece in ipairs(pieces) do words[i] = write_piece(piece) end
+  return queue .. '|' .. table.concat(words, ';')
+end

@@ -1,0 +1,72 @@
+-- Records of queues: read once a call, changed here, written back once by close_queues().
+local COUNTERS = {
+  'pushed', 'ready', 'delayed', 'in_flight', 'done', 'dead', 'drained', 'requeued', 'done_sum', 'drained_sum',
+  'bytes', 'stale_pushes', 'stale_settles', 'dead_seq', 'paused',
+}
+local MODULUS = 1000003
+local opened = {}
+
+-- The record of a queue, or nothing if it was never named.
+local function known_queue(name)
+  local queue = opened[name]
+  if queue then return queue end
+  local values = call('HMGET', key.queue(name), unpack(COUNTERS))
+  if not values[1] then return nil end
+  queue = { name = name, changed = {} }
+  for i, counter in ipairs(COUNTERS) do queue[counter] = tonumber(values[i] or 0) end
+  opened[name] = queue
+  return queue
+end
+
+-- The record of a queue, made if this is the first time it is named.
+local function open_queue(name)
+  local queue = known_queue(name)
+  if queue then return queue end
+  call('HSET', key.queue(name), 'pushed', '0')
+  call('SADD', key.queues, name)
+  return known_queue(name)
+end
+
+local function add(queue, counter, by)
+  queue[counter] = queue[counter] + by
+  queue.changed[counter] = true
+end
+
+-- (Sum of ids) modulo 1,000,003. math.fmod is exact where Lua's % is not; every product stays below 2^53.
+local function id_sum(first, len)
+  return math.fmod(len * math.fmod(first, MODULUS) + len * (len - 1) / 2, MODULUS)
+end
+
+local function add_sum(queue, counter, first, len)
+  queue[counter] = math.fmod(queue[counter] + id_sum(first, len), MODULUS)
+  queue.changed[counter] = true
+end
+
+-- One token wakes one waiter, who leaves another behind if messages are left. A token nobody wants goes by itself.
+local function wake(name)
+  if call('EXISTS', key.wake(name)) == 0 then
+    call('RPUSH', key.wake(name), '1')
+    call('PEXPIRE', key.wake(name), 10000)
+  end
+end
+
+-- Writes the changed counters back, and wakes a waiter of each queue that was given something.
+local function close_queues()
+  for name, queue in pairs(opened) do
+    local fields = {}
+    for counter in pairs(queue.changed) do
+      fields[#fields + 1] = counter
+      fields[#fields + 1] = text(queue[counter])
+    end
+    if #fields > 0 then call('HSET', key.queue(name), unpack(fields)) end
+    if queue.wakes and queue.paused == 0 then wake(name) end
+  end
+end
+
+-- The books of a queue as an answer: its name, then every counter.
+local function read_books(name)
+  local books = call('HMGET', key.queue(name), unpack(COUNTERS))
+  for i = 1, #COUNTERS do books[i] = books[i] or '0' end
+  table.insert(books, 1, name)
+  return books
+end

@@ -1,0 +1,76 @@
+-- Giving claimed messages back: to the front of their lines in the order of ids, split by their losses.
+local MAX_LOSSES = 3
+local SPLIT_AFTER_LOSS = 16
+
+-- Puts texts before all others of a list, the first of them foremost; from the last on, in runs small enough to
+-- be arguments.
+local function push_front(list, texts)
+  local last = #texts
+  while last > 0 do
+    local run = {}
+    for i = last, math.max(last - 999, 1), -1 do run[#run + 1] = texts[i] end
+    call('LPUSH', list, unpack(run))
+    last = last - #run
+  end
+end
+
+-- Moves pieces from in flight to the front of their lines.
+local function to_front(queue, pieces)
+  table.sort(pieces, function(a, b) return a.first < b.first end)
+  local ready, suspects, count = {}, {}, 0
+  for _, piece in ipairs(pieces) do
+    count = count + piece.len
+    local line = piece.losses >= 2 and suspects or ready
+    line[#line + 1] = write_piece(piece)
+  end
+  add(queue, 'in_flight', -count)
+  add(queue, 'ready', count)
+  push_front(key.ready(queue.name), ready)
+  push_front(key.suspects(queue.name), suspects)
+  if count > 0 then queue.wakes = true end
+end
+
+-- Cuts a piece to the size its losses allow; one that was not lost stays whole.
+local function split(piece, lost, into)
+  local size = not lost and piece.len or piece.losses == 1 and SPLIT_AFTER_LOSS or 1
+  local first, past = piece.first, piece.first + piece.len
+  while first < past do
+    local len = math.min(past - first, size)
+    into[#into + 1] = over(piece, first, len)
+    first = first + len
+  end
+end
+
+-- Gives back all claims of a session; how many messages went back, and how many are dead.
+local function return_all(id, node, lost)
+  local stored, claims = call('HGETALL', key.claims(id)), {}
+  for i = 1, #stored, 2 do claims[#claims + 1] = { no = tonumber(stored[i]), written = stored[i + 1] } end
+  table.sort(claims, function(a, b) return a.no < b.no end)
+  local back, dead, returning = 0, 0, {}
+  for _, claim in ipairs(claims) do
+    local name, pieces = read_claim(claim.written)
+    local queue = known_queue(name)
+    if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
+    returning[name] = returning[name] or {}
+    for _, piece in ipairs(pieces) do
+      if lost then piece.losses = piece.losses + 1 end
+      if piece.losses > MAX_LOSSES then
+        local reason = 'lost ' .. text(piece.losses) .. ' times: each node that ran it died or fell silent'
+        bury(queue, piece, node, reason)
+        dead = dead + piece.len
+      else
+        back = back + piece.len
+        split(piece, lost, returning[name])
+      end
+    end
+  end
+  for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
+  return back, dead
+end
+
+-- Removes a session with its answers and claims.
+local function drop_session(id)
+  call('UNLINK', key.session(id), key.claims(id))
+  call('ZREM', key.sessions, id)
+  call('ZREM', key.leases, id)
+end

@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- Purpose: an order of an operator: pause or resume a queue, or ask all sessions joined so far to stop.
+-- KEYS: 1 root
+-- ARGV: 1 pause|resume|stop, 2 queue, or how to stop (drain|now), 3 incarnation to give a new fleet
+-- Returns: OK | NEWER found known | PURGING
+-- Idempotency: a repeat changes nothing.
+local unfit = unfit_fleet()
+if unfit then return unfit end
+found_fleet(ARGV[3])
+if ARGV[1] == 'stop' then
+  call('HSET', key.meta, 'stop_upto', call('HGET', key.meta, 'joins') or '0', 'stop_how', ARGV[2])
+  return { 'OK' }
+end
+local queue = open_queue(ARGV[2])
+local paused = ARGV[1] == 'pause' and 1 or 0
+add(queue, 'paused', paused - queue.paused)
+queue.wakes = call('EXISTS', key.ready(ARGV[2])) == 1
+close_queues()
+return { 'OK' }

@@ -1,0 +1,38 @@
+#!lua flags=no-writes
+-- Purpose: counts the data itself in one step, if there is not too much of it.
+-- KEYS: 1 root
+-- ARGV: 1 most descriptors to count
+-- Returns: OK {{{queue, counter …}, ready, sum, delayed, sum, in flight, sum, dead, sum} …} | LARGE
+-- Idempotency: reads only.
+-- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
+local PIECE_BYTES = 18
+local names, members = call('SMEMBERS', key.queues), call('ZRANGE', key.sessions, 0, -1)
+local descriptors = 0
+for _, name in ipairs(names) do
+  descriptors = descriptors + call('LLEN', key.ready(name)) + call('LLEN', key.suspects(name))
+    + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
+end
+for _, id in ipairs(members) do
+  for _, claim_no in ipairs(call('HKEYS', key.claims(id))) do
+    descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), claim_no) / PIECE_BYTES)
+  end
+end
+if descriptors > tonumber(ARGV[1]) then return { 'LARGE' } end
+local in_flight = {}
+for _, id in ipairs(members) do count_claims(id, in_flight) end
+local queues = {}
+for i, name in ipairs(names) do
+  local ready, delayed, dead = nothing_found(), nothing_found(), nothing_found()
+  count_all('ready', name, ready)
+  count_all('suspects', name, ready)
+  count_all('delayed', name, delayed)
+  count_all('dead', name, dead)
+  local claimed = in_flight[name] or nothing_found()
+  local queue = { read_books(name) }
+  for _, kind in ipairs({ ready, delayed, claimed, dead }) do
+    queue[#queue + 1] = text(kind.count)
+    queue[#queue + 1] = text(kind.sum)
+  end
+  queues[i] = queue
+end
+return { 'OK', queues }

@@ -1,0 +1,139 @@
+#!lua flags=allow-oom
+-- Purpose: takes reports of claimed messages. Each run is judged by its token, and its effects are kept in this step.
+-- KEYS: 1 root
+-- ARGV: 1 session, 2 settle number, then for each run: claim number, queue, first id, messages, outcome and its own:
+--       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit)
+--       r retry, ms · x dead, error · b back
+-- Returns: OK refused runs `claim,first,messages;…` | STALE | TURN last | HELD ms
+-- Idempotency: by number; the last answer is kept, and nothing else is answered again.
+local RESULT_TTL_MS = 3600000
+local id, settle_no = ARGV[1], tonumber(ARGV[2])
+local session, meta = touch(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
+if not session then return { 'STALE' } end
+local wait = held(meta)
+if wait then return wait end
+local last = tonumber(session[2] or 0)
+if settle_no ~= last + 1 then
+  if settle_no == last and session[3] then return { 'OK', session[3] } end
+  return { 'TURN', text(last) }
+end
+local suspects, node = tonumber(session[4] or 0), session[5] .. '/' .. session[6]
+
+-- The claim of the last run stays open while runs name the same.
+local claim = {}
+local function close_claim()
+  if not claim.pieces then return end
+  if #claim.pieces == 0 then
+    call('HDEL', key.claims(id), claim.no)
+  elseif claim.changed then
+    call('HSET', key.claims(id), claim.no, write_claim(claim.queue, claim.pieces))
+  end
+end
+local function open_claim(claim_no)
+  if claim.no == claim_no then return end
+  close_claim()
+  claim = { no = claim_no }
+  local written = call('HGET', key.claims(id), claim_no)
+  if written then claim.queue, claim.pieces = read_claim(written) end
+end
+
+-- Takes `len` messages from `first` on out of the open claim if it holds all of them; the pieces taken, or nothing.
+local function take_out(first, len)
+  local taken, rest, count, past = {}, {}, 0, first + len
+  for _, piece in ipairs(claim.pieces) do
+    local piece_past = piece.first + piece.len
+    local from, to = math.max(piece.first, first), math.min(piece_past, past)
+    if from >= to then
+      rest[#rest + 1] = piece
+    else
+      count = count + to - from
+      taken[#taken + 1] = over(piece, from, to - from)
+      if from > piece.first then rest[#rest + 1] = over(piece, piece.first, from - piece.first) end
+      if to < piece_past then rest[#rest + 1] = over(piece, to, piece_past - to) end
+    end
+  end
+  if count ~= len then return nil end
+  claim.pieces, claim.changed = rest, true
+  return taken
+end
+
+-- Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten.
+local function retry(queue, piece, due)
+  local function delay(message)
+    local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
+      born = piece.born }
+    call('ZADD', key.delayed(queue.name), text(due), padded(text(message)) .. '|' .. write_piece(one))
+  end
+  add(queue, 'in_flight', -piece.len)
+  add(queue, 'delayed', piece.len)
+  queue.wakes = true
+  if piece.size == 0 then return delay(piece.first) end
+  each_message(queue.name, piece, function(message, parcel)
+    add(queue, 'bytes', #parcel)
+    call('SET', key.own(queue.name, text(message)), parcel)
+    delay(message)
+  end)
+  release(queue, piece)
+end
+
+local returning = {}
+local function apply(queue, piece, outcome, detail)
+  if outcome == 'D' or outcome == 'd' then
+    add(queue, 'in_flight', -piece.len)
+    add(queue, 'done', piece.len)
+    add_sum(queue, 'done_sum', piece.first, piece.len)
+    release(queue, piece)
+  elseif outcome == 'r' then
+    retry(queue, piece, now + tonumber(detail))
+  elseif outcome == 'x' then
+    piece.attempts = piece.attempts + 1
+    bury(queue, piece, node, detail)
+  else
+    returning[queue.name] = returning[queue.name] or {}
+    table.insert(returning[queue.name], piece)
+  end
+end
+
+local function keep_result(name, message, result)
+  expire_entries(key.results, key.result_ends)
+  local entry, expires = name .. ' ' .. padded(message), text(now + RESULT_TTL_MS)
+  call('HSET', key.results, entry, expires .. ':' .. result)
+  call('ZADD', key.result_ends, expires, entry)
+end
+
+local function follow_up(name, count, lot_key, digest, parcel)
+  local queue = open_queue(name)
+  if seen_before(lot_key, digest) then return end
+  keep_key(lot_key, digest, queue, deposit(queue, tonumber(count), parcel))
+end
+
+local refused, at = {}, 3
+while at <= #ARGV do
+  local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local detail = at + 5
+  at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or (outcome == 'r' or outcome == 'x') and 1 or 0)
+  open_claim(claim_no)
+  local taken = claim.pieces and claim.queue == name and take_out(tonumber(first), tonumber(len))
+  if taken then
+    for _, piece in ipairs(taken) do
+      if piece.losses >= 2 then suspects = suspects - piece.len end
+      apply(open_queue(name), piece, outcome, ARGV[detail])
+    end
+    if outcome == 'd' then
+      if ARGV[detail] == '1' then keep_result(name, first, ARGV[detail + 1]) end
+      for lot = detail + 3, at - 1, 5 do
+        follow_up(ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4])
+      end
+    end
+  else
+    refused[#refused + 1] = claim_no .. ',' .. first .. ',' .. len
+    local queue = known_queue(name)
+    if queue then add(queue, 'stale_settles', tonumber(len)) end
+  end
+end
+close_claim()
+for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
+close_queues()
+local answer = table.concat(refused, ';')
+call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
+return { 'OK', answer }

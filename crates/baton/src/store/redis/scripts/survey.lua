@@ -1,0 +1,23 @@
+#!lua flags=no-writes
+-- Purpose: reads the fleet's members, sources and books; of a fleet that does not exist, nothing.
+-- KEYS: 1 root
+-- ARGV: none
+-- Returns: OK now {{session, kind, host, pid, queues, lease, joined, beat, report} …}
+--          {{source, queue, holder, epoch, cursor, ended} …} {{queue, counter …} …}
+-- Idempotency: reads only.
+local sessions, sources, queues = {}, {}, {}
+local members = call('ZRANGE', key.sessions, 0, -1)
+for i, id in ipairs(members) do
+  local record = call('HMGET', key.session(id), 'kind', 'host', 'pid', 'queues', 'lease', 'joined', 'beat', 'report')
+  table.insert(record, 1, id)
+  sessions[i] = record
+end
+for i, name in ipairs(call('SMEMBERS', key.sources)) do
+  local record = call('HMGET', key.source(name), 'queue', 'holder', 'epoch', 'cursor', 'ended')
+  record[2] = alive(record[2]) or ''
+  for field = 1, 5 do record[field] = record[field] or '' end
+  table.insert(record, 1, name)
+  sources[i] = record
+end
+for i, name in ipairs(call('SMEMBERS', key.queues)) do queues[i] = read_books(name) end
+return { 'OK', text(now), sessions, sources, queues }

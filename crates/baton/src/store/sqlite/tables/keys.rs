@@ -1,0 +1,65 @@
+//! Idempotency keys and bookmarks.
+
+use rusqlite::params;
+
+use super::{SqliteTables, int, name, ordered, text, uint};
+use crate::{
+    message::Key,
+    store::{
+        Place,
+        engine::{KeyRecord, Moved},
+    },
+};
+
+impl SqliteTables<'_> {
+    pub(super) fn read_key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT queue, id, digest, expires_ms FROM keys WHERE fleet = ?1 AND key = ?2";
+        self.one(sql, params![fleet, key.as_str()], |row| {
+            let digest = text(row, 2)?.parse()?;
+            Ok(KeyRecord { queue: name(row, 0)?, id: uint(row, 1)?, digest, expires_ms: uint(row, 3)? })
+        })
+    }
+
+    pub(super) fn write_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let KeyRecord { queue, id, digest, expires_ms } = record;
+        let known = self.run(
+            "UPDATE keys SET queue = ?3, id = ?4, digest = ?5, expires_ms = ?6 WHERE fleet = ?1 AND key = ?2",
+            params![fleet, key.as_str(), queue.as_str(), int(*id), digest.to_string(), ordered(*expires_ms)],
+        )?;
+        if known == 0 {
+            self.run(
+                "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![fleet, key.as_str(), queue.as_str(), int(*id), digest.to_string(), ordered(*expires_ms)],
+            )?;
+            self.recount_keys(|keys| keys + 1)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_expired_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "DELETE FROM keys WHERE fleet = ?1 AND key IN (SELECT key FROM keys \
+                   WHERE fleet = ?1 AND expires_ms <= ?2 ORDER BY expires_ms, key LIMIT ?3)";
+        let gone = self.run(sql, params![fleet, ordered(now), limit])? as u64;
+        if gone > 0 {
+            self.recount_keys(|keys| keys.saturating_sub(gone))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT lines, digest FROM bookmarks WHERE fleet = ?1 AND key = ?2";
+        self.one(sql, params![fleet, key.as_str()], |row| {
+            Ok(Place { lines: uint(row, 0)?, digest: text(row, 1)?.parse()? })
+        })
+    }
+
+    pub(super) fn write_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "INSERT OR REPLACE INTO bookmarks VALUES (?1, ?2, ?3, ?4)";
+        self.run(sql, params![fleet, key.as_str(), int(place.lines), place.digest.to_string()]).map(drop)
+    }
+}

@@ -1,0 +1,108 @@
+//! Where messages wait: the lines of a queue and its delayed messages.
+
+use rusqlite::params;
+
+use super::{SqliteTables, int, ordered, piece, uint};
+use crate::{
+    message::{Name, Piece},
+    store::{
+        StoreError,
+        engine::{Line, Moved},
+    },
+};
+
+/// How a line is written in the file.
+const fn line_number(line: Line) -> i64 {
+    match line {
+        Line::Ready => 0,
+        Line::Suspects => 1,
+    }
+}
+
+impl SqliteTables<'_> {
+    pub(super) fn read_front(&mut self, queue: &Name, line: Line) -> Moved<Option<Piece>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
+        let sql = "SELECT place, piece FROM lines WHERE queue = ?1 AND line = ?2 ORDER BY place LIMIT 1";
+        let front =
+            self.one(sql, params![queue, line_number(line)], |row| Ok((row.get::<_, i64>(0)?, piece(row, 1)?)))?;
+        Ok(front.map(|(place, piece)| {
+            self.fronts.insert((queue, line), place);
+            piece
+        }))
+    }
+
+    pub(super) fn move_front(&mut self, queue: &Name, line: Line, rest: Option<&Piece>) -> Moved<()> {
+        let number = self.own_queue(queue)?;
+        if !self.fronts.contains_key(&(number, line)) {
+            self.read_front(queue, line)?;
+        }
+        let Some(place) = self.fronts.get(&(number, line)).copied() else { return Ok(()) };
+        match rest {
+            Some(rest) => {
+                let sql = "UPDATE lines SET piece = ?4 WHERE queue = ?1 AND line = ?2 AND place = ?3";
+                self.run(sql, params![number, line_number(line), place, rest.to_string()])?;
+            }
+            None => {
+                self.fronts.remove(&(number, line));
+                let sql = "DELETE FROM lines WHERE queue = ?1 AND line = ?2 AND place = ?3";
+                self.run(sql, params![number, line_number(line), place])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn append(&mut self, queue: &Name, line: Line, piece: &Piece) -> Moved<()> {
+        let number = self.own_queue(queue)?;
+        let sql = "INSERT INTO lines SELECT ?1, ?2, coalesce(max(place), 0) + 1, ?3 FROM lines \
+                   WHERE queue = ?1 AND line = ?2";
+        self.run(sql, params![number, line_number(line), piece.to_string()])?;
+        self.woken.insert(queue.clone());
+        Ok(())
+    }
+
+    pub(super) fn prepend(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
+        let number = self.own_queue(queue)?;
+        let sql = "SELECT coalesce(min(place), 0) FROM lines WHERE queue = ?1 AND line = ?2";
+        let front: i64 = self.one(sql, params![number, line_number(line)], |row| Ok(row.get(0)?))?.unwrap_or(0);
+        let count = i64::try_from(pieces.len()).map_err(|_| StoreError::Damaged("too many pieces".to_owned()))?;
+        for (place, piece) in (front - count..).zip(pieces) {
+            let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
+            self.run(sql, params![number, line_number(line), place, piece.to_string()])?;
+        }
+        self.fronts.remove(&(number, line));
+        self.woken.insert(queue.clone());
+        Ok(())
+    }
+
+    pub(super) fn list_line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
+        let sql = "SELECT piece FROM lines WHERE queue = ?1 AND line = ?2 ORDER BY place";
+        self.all(sql, params![queue, line_number(line)], |row| piece(row, 0))
+    }
+
+    /// A delayed message wakes too: those who wait may have learnt of a later time.
+    pub(super) fn write_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
+        let number = self.own_queue(queue)?;
+        let sql = "INSERT OR REPLACE INTO delayed VALUES (?1, ?2, ?3, ?4)";
+        self.run(sql, params![number, ordered(due), int(piece.range.first), piece.to_string()])?;
+        self.woken.insert(queue.clone());
+        Ok(())
+    }
+
+    pub(super) fn read_next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
+        let sql = "SELECT due, piece FROM delayed WHERE queue = ?1 ORDER BY due, id LIMIT 1";
+        self.one(sql, [queue], |row| Ok((uint(row, 0)?, piece(row, 1)?)))
+    }
+
+    pub(super) fn remove_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
+        let queue = self.own_queue(queue)?;
+        let sql = "DELETE FROM delayed WHERE queue = ?1 AND due = ?2 AND id = ?3";
+        self.run(sql, params![queue, ordered(due), int(id)]).map(drop)
+    }
+
+    pub(super) fn list_delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
+        self.all("SELECT piece FROM delayed WHERE queue = ?1 ORDER BY due, id", [queue], |row| piece(row, 0))
+    }
+}

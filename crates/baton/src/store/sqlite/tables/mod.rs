@@ -1,0 +1,301 @@
+//! The engine's records as rows, seen through one transaction.
+//!
+//! Sessions, queues and the fleet's own row are read once a transaction and written once, by [`SqliteTables::flush`]:
+//! a call touches them several times, and a group of calls often the same ones. Everything else goes straight to its
+//! table. Whoever lists rows flushes first. After an error the transaction must be rolled back and the tables thrown
+//! away; nothing here outlives a transaction, because another process may write the next one.
+
+mod bodies;
+mod fleet;
+mod keys;
+mod lines;
+mod queues;
+mod registry;
+mod sessions;
+mod sources;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use rusqlite::{Connection, Params, Row};
+
+use self::{fleet::FleetRow, queues::QueueRow, sessions::SessionRow};
+use crate::{
+    message::{Key, Name, Parcel, Piece, SessionId},
+    store::{
+        DeadMessage, Place, StoreError,
+        engine::{
+            BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
+            Tables,
+        },
+    },
+};
+
+/// The tables of one fleet within one transaction.
+pub(super) struct SqliteTables<'c> {
+    db: &'c Connection,
+    name: &'c Name,
+    /// Read at the first use; inside, nothing if the fleet has no row.
+    fleet: Option<Option<FleetRow>>,
+    sessions: HashMap<SessionId, Option<SessionRow>>,
+    /// The smallest lease, while it is known.
+    lease: Option<Option<u64>>,
+    queues: BTreeMap<Name, Option<QueueRow>>,
+    /// The place of the piece last read from the front of a line.
+    fronts: HashMap<(i64, Line), i64>,
+    woken: BTreeSet<Name>,
+}
+
+impl<'c> SqliteTables<'c> {
+    /// The tables of the fleet `name`.
+    pub(super) fn new(db: &'c Connection, name: &'c Name) -> Self {
+        Self {
+            db,
+            name,
+            fleet: None,
+            sessions: HashMap::new(),
+            lease: None,
+            queues: BTreeMap::new(),
+            fronts: HashMap::new(),
+            woken: BTreeSet::new(),
+        }
+    }
+
+    /// Writes what was changed and not yet written; due before a commit.
+    pub(super) fn flush(&mut self) -> Moved<()> {
+        self.flush_fleet()?;
+        self.flush_sessions()?;
+        self.flush_queues()
+    }
+
+    /// The queues that workers waiting for messages should look into once this is committed.
+    pub(super) fn woken(&mut self) -> BTreeSet<Name> {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// The first row of a query.
+    fn one<T>(&self, sql: &str, params: impl Params, read: impl FnOnce(&Row<'_>) -> Moved<T>) -> Moved<Option<T>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        rows.next()?.map(read).transpose()
+    }
+
+    /// All rows of a query.
+    fn all<T>(&self, sql: &str, params: impl Params, read: impl Fn(&Row<'_>) -> Moved<T>) -> Moved<Vec<T>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(read(row)?);
+        }
+        Ok(all)
+    }
+
+    /// Changes rows; how many.
+    fn run(&self, sql: &str, params: impl Params) -> Moved<usize> {
+        Ok(self.db.prepare_cached(sql)?.execute(params)?)
+    }
+}
+
+/// A number as SQLite keeps it: the same bits, so that every value comes back as it went in.
+const fn int(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+/// A number that SQLite compares: what is beyond its largest integer is as good as that.
+fn ordered(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Reads [`int`].
+fn uint(row: &Row<'_>, at: usize) -> Moved<u64> {
+    Ok(row.get::<_, i64>(at)?.cast_unsigned())
+}
+
+fn name(row: &Row<'_>, at: usize) -> Moved<Name> {
+    Ok(Name::new(text(row, at)?)?)
+}
+
+fn text<'r>(row: &'r Row<'_>, at: usize) -> Moved<&'r str> {
+    row.get_ref(at)?.as_str().map_err(|error| StoreError::Damaged(format!("column {at}: {error}")))
+}
+
+fn blob(row: &Row<'_>, at: usize) -> Moved<Bytes> {
+    let blob = row.get_ref(at)?.as_blob().map_err(|error| StoreError::Damaged(format!("column {at}: {error}")))?;
+    Ok(Bytes::copy_from_slice(blob))
+}
+
+fn piece(row: &Row<'_>, at: usize) -> Moved<Piece> {
+    Ok(text(row, at)?.parse()?)
+}
+
+fn session_id(row: &Row<'_>, at: usize) -> Moved<SessionId> {
+    Ok(SessionId::from_u128(u128::from_be_bytes(row.get(at)?)))
+}
+
+fn optional_session(row: &Row<'_>, at: usize) -> Moved<Option<SessionId>> {
+    let bytes: Option<[u8; 16]> = row.get(at)?;
+    Ok(bytes.map(|bytes| SessionId::from_u128(u128::from_be_bytes(bytes))))
+}
+
+impl Tables for SqliteTables<'_> {
+    fn meta(&mut self) -> Moved<Meta> {
+        self.read_meta()
+    }
+    fn put_meta(&mut self, meta: &Meta) -> Moved<()> {
+        self.write_meta(meta)
+    }
+
+    fn session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>> {
+        self.read_session(id)
+    }
+    fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()> {
+        self.write_session(id, record)
+    }
+    fn drop_session(&mut self, id: SessionId) -> Moved<()> {
+        self.remove_session(id)
+    }
+    fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>> {
+        self.list_sessions()
+    }
+    fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
+        self.list_expired(clock, limit)
+    }
+    fn smallest_lease(&mut self) -> Moved<Option<u64>> {
+        self.read_smallest_lease()
+    }
+    fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
+        self.read_answer(id, series, no)
+    }
+    fn put_answer(&mut self, id: SessionId, series: Series, no: u64, keep: u64, answer: &str) -> Moved<()> {
+        self.write_answer(id, series, no, keep, answer)
+    }
+
+    fn claim(&mut self, id: SessionId, claim_no: u64) -> Moved<Option<ClaimRecord>> {
+        self.read_claim(id, claim_no)
+    }
+    fn put_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
+        self.write_claim(id, claim_no, record)
+    }
+    fn drop_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<()> {
+        self.remove_claim(id, claim_no)
+    }
+    fn claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>> {
+        self.list_claims(id)
+    }
+    fn claim_numbers(&mut self, id: SessionId) -> Moved<Vec<u64>> {
+        self.list_claim_numbers(id)
+    }
+
+    fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>> {
+        self.read_source(name)
+    }
+    fn put_source(&mut self, name: &Name, record: &SourceRecord) -> Moved<()> {
+        self.write_source(name, record)
+    }
+    fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
+        self.list_sources()
+    }
+
+    fn queue(&mut self, name: &Name) -> Moved<Option<QueueRecord>> {
+        self.read_queue(name)
+    }
+    fn put_queue(&mut self, record: &QueueRecord) -> Moved<()> {
+        self.write_queue(record)
+    }
+    fn queues(&mut self) -> Moved<Vec<QueueRecord>> {
+        self.list_queues()
+    }
+
+    fn front(&mut self, queue: &Name, line: Line) -> Moved<Option<Piece>> {
+        self.read_front(queue, line)
+    }
+    fn advance(&mut self, queue: &Name, line: Line, rest: Option<&Piece>) -> Moved<()> {
+        self.move_front(queue, line, rest)
+    }
+    fn push_back(&mut self, queue: &Name, line: Line, piece: &Piece) -> Moved<()> {
+        self.append(queue, line, piece)
+    }
+    fn push_front(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
+        self.prepend(queue, line, pieces)
+    }
+    fn line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {
+        self.list_line(queue, line)
+    }
+
+    fn put_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
+        self.write_delayed(queue, due, piece)
+    }
+    fn next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>> {
+        self.read_next_delayed(queue)
+    }
+    fn drop_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
+        self.remove_delayed(queue, due, id)
+    }
+    fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>> {
+        self.list_delayed(queue)
+    }
+
+    fn put_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
+        self.write_bodies(queue, key, parcel)
+    }
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
+        self.read_cut(queue, key, start, len, budget)
+    }
+    fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
+        self.remove_bodies(queue, key)
+    }
+    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>> {
+        self.read_left(queue, parcel)
+    }
+    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()> {
+        self.write_left(queue, parcel, left)
+    }
+
+    fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()> {
+        self.write_dead(queue, message)
+    }
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32) -> Moved<Vec<DeadMessage>> {
+        self.list_dead(queue, after, upto, limit)
+    }
+    fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
+        self.remove_dead(queue, id)
+    }
+    fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+        self.list_dead_ids(queue)
+    }
+
+    fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
+        self.read_key(key)
+    }
+    fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
+        self.write_key(key, record)
+    }
+    fn key_count(&mut self) -> Moved<u64> {
+        self.count_keys()
+    }
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
+        self.remove_expired_keys(now, limit)
+    }
+
+    fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
+        self.read_bookmark(key)
+    }
+    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
+        self.write_bookmark(key, place)
+    }
+
+    fn result(&mut self, queue: &Name, id: u64) -> Moved<Option<(u64, Bytes)>> {
+        self.read_result(queue, id)
+    }
+    fn put_result(&mut self, queue: &Name, id: u64, expires_ms: u64, result: &Bytes) -> Moved<()> {
+        self.write_result(queue, id, expires_ms, result)
+    }
+    fn expire_results(&mut self, now: u64, limit: u32) -> Moved<()> {
+        self.remove_expired_results(now, limit)
+    }
+
+    fn clear(&mut self) -> Moved<()> {
+        self.remove_fleet()
+    }
+}

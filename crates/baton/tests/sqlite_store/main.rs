@@ -1,0 +1,44 @@
+//! What only the SQLite store does: its file, its groups, its wake-ups; and that it agrees with the model in memory.
+
+mod agreement;
+mod files;
+mod sharing;
+
+use std::path::Path;
+
+use baton::{
+    message::{Lot, Name, Parcel, ParcelBuilder, SessionId},
+    store::{Clock, Join, Kind, SqliteOptions, SqliteStore, Submit},
+};
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+pub(crate) fn open(path: &Path, fleet: &str, create: bool) -> SqliteStore {
+    SqliteStore::open(path, name(fleet), SqliteOptions { clock: Clock::system(), create }).unwrap()
+}
+
+pub(crate) fn join(session: SessionId) -> Join {
+    Join {
+        session,
+        kind: Kind::Client,
+        host: "here".to_owned(),
+        pid: 7,
+        queues: Vec::new(),
+        lease_ms: 60_000,
+        heartbeat_ms: 1_000,
+        offers: Vec::new(),
+    }
+}
+
+pub(crate) fn parcel(bodies: &[&[u8]]) -> Parcel {
+    let mut builder = ParcelBuilder::default();
+    bodies.iter().for_each(|body| builder.add(body).unwrap());
+    builder.finish().unwrap()
+}
+
+pub(crate) fn submit(session: SessionId, submit_no: u64, queue: &str) -> Submit {
+    let lots = vec![Lot { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None }];
+    Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }
+}

@@ -1,0 +1,110 @@
+//! Several stores on one file, several fleets in one file, several calls in one commit.
+
+use std::time::{Duration, Instant};
+
+use baton::{
+    message::SessionId,
+    store::{
+        Answer, Claim, Claimed, LotVerdict, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, Submitted,
+        TakeSurvey, ask,
+    },
+};
+
+use crate::{join, name, open, submit};
+
+fn claim(session: SessionId, claim_no: u64, queue: &str) -> Claim {
+    Claim { session, claim_no, n: 10, max_bytes: 1_000, queues: vec![name(queue)] }
+}
+
+#[tokio::test]
+async fn two_stores_on_one_file_see_each_other_and_wake_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (one, two) = (open(&path, "baton", true), open(&path, "baton", false));
+    let (first, second) = (SessionId::random(), SessionId::random());
+    ask(&one, join(first)).await.unwrap();
+    ask(&two, join(second)).await.unwrap();
+    let mut slowest = Duration::ZERO;
+    for round in 1..=20 {
+        assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap(), Claimed::Empty { next_due_ms: None });
+        let waiting = async {
+            two.wait(vec![name("a")], Duration::from_secs(1)).await;
+            Instant::now()
+        };
+        let pushing = async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            ask(&one, submit(first, round, "a")).await.unwrap();
+            Instant::now()
+        };
+        let (woken, pushed) = tokio::join!(waiting, pushing);
+        slowest = slowest.max(woken.saturating_duration_since(pushed));
+        let claimed = ask(&two, claim(second, round, "a")).await.unwrap();
+        assert!(matches!(claimed, Claimed::Some { .. }), "{claimed:?}");
+    }
+    assert!(slowest < Duration::from_millis(500), "a wake-up was lost: {slowest:?}");
+}
+
+#[tokio::test]
+async fn waiting_ends_at_once_if_messages_are_there_and_at_its_limit_if_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("x.db"), "baton", true);
+    let session = SessionId::random();
+    ask(&store, join(session)).await.unwrap();
+    ask(&store, submit(session, 1, "a")).await.unwrap();
+    let begun = Instant::now();
+    store.wait(vec![name("b"), name("a")], Duration::from_secs(9)).await;
+    assert!(begun.elapsed() < Duration::from_millis(500));
+    let begun = Instant::now();
+    // A ring for another queue does not end it.
+    let limit = Duration::from_millis(100);
+    tokio::join!(store.wait(vec![name("b")], limit), async { ask(&store, submit(session, 2, "a")).await.unwrap() });
+    assert!(begun.elapsed() >= limit);
+}
+
+#[tokio::test]
+async fn fleets_in_one_file_know_nothing_of_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (red, blue) = (open(&path, "red", true), open(&path, "blue", true));
+    let session = SessionId::random();
+    for store in [&red, &blue] {
+        ask(store, join(session)).await.unwrap();
+        ask(store, submit(session, 1, "a")).await.unwrap();
+    }
+    ask(&red, Purge).await.unwrap();
+    assert!(ask(&red, TakeSurvey).await.unwrap().queues.is_empty());
+    let recounted = ask(&blue, Recount { max_hold_ms: 0 }).await.unwrap();
+    assert_eq!(recounted.queues.len(), 1);
+    assert!(recounted.queues.iter().all(|queue| queue.balance() && queue.ready.count == 2));
+    let claimed = ask(&blue, claim(session, 1, "a")).await.unwrap();
+    assert!(matches!(claimed, Claimed::Some { .. }));
+}
+
+#[tokio::test]
+async fn a_refusal_in_a_group_harms_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("x.db"), "baton", true);
+    let session = SessionId::random();
+    // Handed in before the file is even open, so that they go as one group.
+    let first = store.call(join(session).request());
+    let calls = [1, 5, 2, 3].map(|no| store.call(submit(session, no, "a").request()));
+    first.await.unwrap();
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await);
+    }
+    let stored = |first| Ok(Answer::Submit(Submitted { lots: vec![LotVerdict::Stored { first }] }));
+    let refused = Err(StoreError::Refused(Refusal::OutOfTurn { last: 1 }));
+    assert_eq!(answers, [stored(1), refused, stored(3), stored(5)]);
+}
+
+#[tokio::test]
+async fn a_call_whose_caller_went_away_still_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("x.db"), "baton", true);
+    let session = SessionId::random();
+    ask(&store, join(session)).await.unwrap();
+    drop(store.call(submit(session, 1, "a").request()));
+    ask(&store, submit(session, 2, "a")).await.unwrap();
+    assert_eq!(ask(&store, TakeSurvey).await.unwrap().queues[0].pushed, 4);
+}
