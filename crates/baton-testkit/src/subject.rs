@@ -1,32 +1,30 @@
 //! A store under test, with its time in the test's hands.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use baton::{
     message::Name,
-    store::{Clock, MemoryStore, Store},
+    store::{Clock, MemoryStore, RedisOptions, RedisStore, SqliteOptions, SqliteStore, Store},
 };
-use tempfile::TempDir;
+use redis::{AsyncCommands as _, aio::MultiplexedConnection};
 
 use crate::server::RedisServer;
 
 /// Where every test begins.
 pub const START_MS: u64 = 1_700_000_000_000;
 
-/// Sets the time a store sees.
-#[derive(Clone)]
+/// What sets the time a store sees.
 enum Hands {
-    Manual(Clock),
+    Clock(Clock),
+    Key(Box<MultiplexedConnection>, String),
 }
 
-/// A store and what keeps it alive.
+/// A store and its time.
 pub struct Subject {
     /// The store.
     pub store: Arc<dyn Store>,
     hands: Hands,
     now: u64,
-    #[expect(dead_code, reason = "kept so that files and servers outlive the store")]
-    keep: (Option<TempDir>, Option<Arc<RedisServer>>),
 }
 
 impl Subject {
@@ -35,7 +33,28 @@ impl Subject {
     pub fn memory() -> Self {
         let clock = Clock::manual(START_MS);
         let store = Arc::new(MemoryStore::new(clock.clone()));
-        Self { store, hands: Hands::Manual(clock), now: START_MS, keep: (None, None) }
+        Self { store, hands: Hands::Clock(clock), now: START_MS }
+    }
+
+    /// A fleet in a SQLite file.
+    #[must_use]
+    pub fn sqlite(file: &Path, fleet: Name) -> Self {
+        let clock = Clock::manual(START_MS);
+        let options = SqliteOptions { clock: clock.clone(), create: true };
+        let store = Arc::new(SqliteStore::open(file, fleet, options).expect("a path"));
+        Self { store, hands: Hands::Clock(clock), now: START_MS }
+    }
+
+    /// A fleet in a Redis server.
+    pub async fn redis(server: &RedisServer, fleet: Name) -> Self {
+        let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
+        let store = RedisStore::open(&server.url(), &fleet, options).expect("a URL");
+        let client = redis::Client::open(server.url()).expect("a URL");
+        let connection = client.get_multiplexed_async_connection().await.expect("a connection");
+        let hands = Hands::Key(Box::new(connection), store.test_clock_key());
+        let mut subject = Self { store: Arc::new(store), hands, now: START_MS };
+        subject.set_time(START_MS).await;
+        subject
     }
 
     /// The time the store sees.
@@ -48,18 +67,27 @@ impl Subject {
     pub async fn set_time(&mut self, ms: u64) {
         self.now = ms;
         match &mut self.hands {
-            Hands::Manual(clock) => clock.set(ms),
+            Hands::Clock(clock) => clock.set(ms),
+            Hands::Key(connection, key) => connection.set(&*key, ms).await.expect("the clock can be set"),
         }
     }
 
     /// Lets time pass.
     pub async fn pass(&mut self, ms: u64) {
-        self.set_time(self.now + ms).await;
+        if ms > 0 {
+            self.set_time(self.now + ms).await;
+        }
     }
 }
 
 /// A fleet name for tests.
 #[must_use]
 pub fn test_fleet() -> Name {
-    Name::new("test").expect("a good name")
+    numbered_fleet(0)
+}
+
+/// One of many fleet names for tests that share a server or a file.
+#[must_use]
+pub fn numbered_fleet(number: u64) -> Name {
+    Name::new(&format!("test-{number}")).expect("a good name")
 }

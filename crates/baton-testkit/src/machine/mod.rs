@@ -38,7 +38,12 @@ pub fn run<F: Future<Output = Subject>>(name: &str, seed: u64, operations: u32, 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { cases: operations.div_ceil(LENGTH), failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: operations.div_ceil(LENGTH),
+        failure_persistence: None,
+        max_shrink_iters: 3_000,
+        ..Config::default()
+    };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let steps = vec(any::<Step>(), LENGTH as usize);
     let seen = RefCell::new(Seen::new());

@@ -302,8 +302,8 @@ fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
         max_bytes: [0, 60, 400, 1 << 20][c as usize % 4],
         queues: match a % 4 {
             0 => vec![queue(b)],
-            1 => vec![queue(b), queue(b + 1)],
-            _ => vec![queue(c), queue(c + 1), queue(c + 2)],
+            1 => vec![queue(b), queue(b.wrapping_add(1))],
+            _ => vec![queue(c), queue(c.wrapping_add(1)), queue(c.wrapping_add(2))],
         },
     }
     .request()
