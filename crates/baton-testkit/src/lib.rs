@@ -10,6 +10,7 @@
 
 pub mod conformance;
 pub mod faults;
+pub mod load;
 pub mod machine;
 pub mod server;
 pub mod subject;
