@@ -44,6 +44,9 @@ struct World {
     joined: u128,
     known: BTreeMap<SessionId, Known>,
     marks: BTreeMap<u64, Place>,
+    expired: Vec<SessionId>,
+    drainers: BTreeMap<Name, SessionId>,
+    nodes: u64,
 }
 
 fn name(text: &str) -> Name {
@@ -127,6 +130,10 @@ impl World {
             }
             16..=27 => {
                 let source = self.source();
+                let holder =
+                    self.sessions.iter().find(|id| self.known.get(id).is_some_and(|it| it.epoch.contains_key(&source)));
+                let session = if self.dice.roll(10) > 0 { holder.copied().unwrap_or(session) } else { session };
+                let known = self.known.get(&session).cloned().unwrap_or_default();
                 let (epoch, batch_no, cursor) = known.epoch.get(&source).cloned().unwrap_or((3, 0, String::new()));
                 let from = if self.dice.chance(95) { cursor } else { "elsewhere".to_owned() };
                 let parcels = (0..self.dice.roll(4)).map(|_| self.parcel()).collect();
@@ -166,19 +173,29 @@ impl World {
                 let settle_no = self.number(known.settle_no);
                 Settle { session, settle_no, runs }.request()
             }
-            79..=83 => Reap { session, target: self.session() }.request(),
+            79..=83 => {
+                let expired = self.expired.clone();
+                let target =
+                    if expired.is_empty() || self.dice.chance(20) { self.session() } else { self.dice.pick(&expired) };
+                Reap { session, target }.request()
+            }
             84..=86 => DrainBegin { session, queue: self.queue() }.request(),
             87..=88 => {
                 let after = self.dice.roll(30);
                 let upto = self.dice.pick(&[u64::MAX, 5, 20, 60]);
-                let (limit, max_bytes) = (self.dice.pick(&[0, 1, 5, 1000, u32::MAX]), self.dice.pick(&[0, 50, 700, u64::MAX]));
+                let (limit, max_bytes) =
+                    (self.dice.pick(&[0, 1, 5, 1000, u32::MAX]), self.dice.pick(&[0, 50, 700, u64::MAX]));
                 Peek { queue: self.queue(), after, upto, limit, max_bytes }.request()
             }
             89..=92 => {
+                let queue = self.queue();
+                let session =
+                    if self.dice.chance(80) { *self.drainers.get(&queue).unwrap_or(&session) } else { session };
+                let known = self.known.get(&session).cloned().unwrap_or_default();
                 let ids = (0..self.dice.roll(40)).map(|_| self.dice.roll(300)).collect();
                 let disposal = self.dice.pick(&[Disposal::Drain, Disposal::Requeue]);
                 let dispose_no = self.number(known.dispose_no);
-                Dispose { session, dispose_no, queue: self.queue(), ids, disposal }.request()
+                Dispose { session, dispose_no, queue, ids, disposal }.request()
             }
             93 => {
                 let queue = self.queue();
@@ -191,7 +208,7 @@ impl World {
             }
             94..=96 => ReadResult { queue: self.queue(), id: self.dice.roll(300) }.request(),
             97 => ReadBookmark { key: Key::new(&format!("m{}", self.dice.roll(3))).unwrap() }.request(),
-            98 if self.dice.chance(10) => Purge.request(),
+            98 if self.dice.chance(30) => Purge.request(),
             _ => Beat { session, report: Bytes::new() }.request(),
         }
     }
@@ -207,7 +224,10 @@ impl World {
         };
         if self.dice.chance(30) && range.len > 1 {
             let skip = self.dice.roll(u64::from(range.len)) as u32;
-            range = Range { first: range.first.saturating_add(u64::from(skip)), len: 1 + self.dice.roll(u64::from(range.len - skip)) as u32 };
+            range = Range {
+                first: range.first.saturating_add(u64::from(skip)),
+                len: 1 + self.dice.roll(u64::from(range.len - skip)) as u32,
+            };
         }
         if self.dice.chance(3) {
             range.len += 1;
@@ -233,13 +253,13 @@ impl World {
         self.joined += 1;
         let session = SessionId::from_u128(self.joined * 0x1_0000_0001);
         let mut offers: Vec<Offer> = Vec::new();
-        for _ in 0..self.dice.roll(3) {
+        for _ in 0..self.dice.roll(4) {
             let source = self.source();
             let queue = name(if self.dice.chance(90) { "a" } else { "b" });
-            let definition = Digest::of(if self.dice.chance(95) { b"one" } else { b"two" });
+            let definition = Digest::of(if self.dice.chance(97) { b"one" } else { b"two" });
             offers.push(Offer { source, queue, definition });
         }
-        let kind = if self.dice.chance(75) { Kind::Node } else { Kind::Client };
+        let kind = if self.dice.chance(self.nodes) { Kind::Node } else { Kind::Client };
         let lease_ms = self.dice.pick(&[1000, 1000, 333, 5001]);
         let queues = (0..self.dice.roll(3)).map(|_| self.queue()).collect();
         let session = if self.dice.chance(3) { self.session() } else { session };
@@ -254,10 +274,8 @@ impl World {
             }
             return;
         };
-        if let (Request::Join(it), Ok(_)) = (request, answer) {
-            if !self.sessions.contains(&it.session) {
-                self.sessions.push(it.session);
-            }
+        if matches!((request, answer), (Request::Join(_), Ok(_))) && !self.sessions.contains(&session) {
+            self.sessions.push(session);
         }
         if let (Request::Leave(_), Ok(_)) = (request, answer) {
             self.sessions.retain(|id| *id != session);
@@ -294,6 +312,10 @@ impl World {
             (Request::Claim(it), Err(_)) => {
                 known.claims.remove(&it.claim_no);
             }
+            (_, Ok(Answer::Beat(it))) => self.expired.clone_from(&it.expired),
+            (Request::DrainBegin(it), Ok(_)) => {
+                self.drainers.insert(it.queue.clone(), session);
+            }
             (Request::Settle(it), Ok(_)) => known.settle_no = known.settle_no.max(it.settle_no),
             (Request::Dispose(it), Ok(_)) => known.dispose_no = known.dispose_no.max(it.dispose_no),
             _ => {}
@@ -318,11 +340,21 @@ async fn redis_answers_as_memory_does() {
     let mut behind = server.connection();
     let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
     let ours = RedisStore::open(&server.url(), &name("fleet"), options).unwrap();
+    let paging = RedisOptions { test_clock: true, recount_at_once: 7 };
+    let paging = RedisStore::open(&server.url(), &name("fleet"), paging).unwrap();
     let now = 1_790_000_000_000;
     let clock = Clock::manual(now);
     let model = MemoryStore::new(clock.clone());
     let mut world = World {
-        dice: Dice(seed * 2 + 1), now, sessions: vec![], joined: 0, known: BTreeMap::new(), marks: BTreeMap::new(),
+        dice: Dice(seed * 2 + 1),
+        now,
+        sessions: vec![],
+        joined: 0,
+        known: BTreeMap::new(),
+        marks: BTreeMap::new(),
+        expired: vec![],
+        drainers: BTreeMap::new(),
+        nodes: [75, 75, 20, 0][(seed % 4) as usize],
     };
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for step in 0..steps {
@@ -337,7 +369,8 @@ async fn redis_answers_as_memory_does() {
         let outcome = match &want {
             Ok(Answer::Claim(Claimed::Some { .. })) => "some".to_owned(),
             Ok(Answer::Claim(_)) => "empty".to_owned(),
-            Ok(Answer::Reap(it)) => format!("{it:?}").split(' ').next().unwrap().to_owned(),
+            Ok(Answer::Reap(Reaped::Taken { back, dead })) => format!("back {} dead {}", back > &0, dead > &0),
+            Ok(Answer::Reap(it)) => format!("{it:?}"),
             Ok(Answer::Settle(it)) => format!("refused {}", it.refused.len()),
             Ok(_) => "ok".to_owned(),
             Err(StoreError::Refused(it)) => format!("{it:?}").split([' ', '(']).next().unwrap().to_owned(),
@@ -346,7 +379,8 @@ async fn redis_answers_as_memory_does() {
         *seen.entry(format!("{what} {outcome}")).or_default() += 1;
         let books = TakeSurvey.request();
         assert_eq!(
-            ours.call(books.clone()).await, model.call(books).await,
+            ours.call(books.clone()).await,
+            model.call(books).await,
             "survey after step {step} of seed {seed}: {request:?}"
         );
         if step % 20 == 0 {
@@ -355,6 +389,10 @@ async fn redis_answers_as_memory_does() {
             assert_eq!(got, model.call(recount).await.unwrap(), "recount after step {step} of seed {seed}");
             let Answer::Recount(it) = got else { panic!() };
             assert!(it.queues.iter().all(QueueRecount::balance), "books after step {step} of seed {seed}");
+            if step % 500 == 0 {
+                let paged = ask(&paging, Recount { max_hold_ms: 60_000 }).await.unwrap();
+                assert_eq!(paged.queues, it.queues, "recount in pages after step {step} of seed {seed}");
+            }
         }
         world.learn(&request, &want);
     }

@@ -81,9 +81,8 @@ impl Connector {
     }
 
     async fn open(&self, response: Option<Duration>) -> Result<MultiplexedConnection, StoreError> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(response);
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(response);
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
         connection.map_err(|error| store_error(&self.server, &error))
     }

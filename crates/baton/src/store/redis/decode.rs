@@ -38,9 +38,7 @@ pub(super) fn answer(request: &Request, value: Value) -> Result<Answer, StoreErr
             Answer::Claim(Claimed::Empty { next_due_ms })
         }
         (Request::Settle(_), "OK") => Answer::Settle(Settled { refused: wire::parse_refused(&it.text()?)? }),
-        (Request::DrainBegin(_), "OK") => {
-            Answer::DrainBegin(Draining { upto: it.parsed()?, dispose_no: it.parsed()? })
-        }
+        (Request::DrainBegin(_), "OK") => Answer::DrainBegin(Draining { upto: it.parsed()?, dispose_no: it.parsed()? }),
         (Request::Peek(_), "OK") => Answer::Peek(Page { errors: it.list()?.rest(dead_message)? }),
         (Request::Dispose(_), "OK") => Answer::Dispose(Disposed { count: it.parsed()? }),
         (Request::Order(_), "OK") => Answer::Order(()),
@@ -143,8 +141,21 @@ pub(super) fn books(mut it: Reply) -> Result<Books, StoreError> {
     let mut books = Books::new(it.parsed()?);
     let counters: Vec<u64> = it.rest(Reply::parsed)?;
     let [
-        pushed, ready, delayed, in_flight, done, dead, drained, requeued, done_sum, drained_sum, bytes, stale_pushes,
-        stale_settles, dead_seq, paused,
+        pushed,
+        ready,
+        delayed,
+        in_flight,
+        done,
+        dead,
+        drained,
+        requeued,
+        done_sum,
+        drained_sum,
+        bytes,
+        stale_pushes,
+        stale_settles,
+        dead_seq,
+        paused,
     ] = counters[..]
     else {
         return Err(StoreError::Damaged(format!("the books of {} are incomplete", books.queue)));

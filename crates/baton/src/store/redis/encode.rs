@@ -17,9 +17,7 @@ pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> O
         Request::Leave(it) => with(start(&scripts.leave), |to| to.text(it.session)),
         Request::Reap(it) => with(start(&scripts.reap), |to| to.text(it.session).text(it.target)),
         Request::Take(it) => with(start(&scripts.take), |to| to.text(it.session).text(&it.source)),
-        Request::Resign(it) => {
-            with(start(&scripts.resign), |to| to.text(it.session).text(&it.source).text(it.epoch))
-        }
+        Request::Resign(it) => with(start(&scripts.resign), |to| to.text(it.session).text(&it.source).text(it.epoch)),
         Request::Rewind(it) => with(start(&scripts.rewind), |to| to.text(&it.source)),
         Request::Push(it) => with(start(&scripts.push), |to| push(to, it)),
         Request::Submit(it) => with(start(&scripts.submit), |to| submit(to, it)),
@@ -27,9 +25,9 @@ pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> O
             let to = to.text(it.session).text(it.claim_no).text(it.n).text(it.max_bytes);
             it.queues.iter().fold(to, Arguments::text)
         }),
-        Request::Settle(it) => with(start(&scripts.settle), |to| {
-            it.runs.iter().fold(to.text(it.session).text(it.settle_no), run)
-        }),
+        Request::Settle(it) => {
+            with(start(&scripts.settle), |to| it.runs.iter().fold(to.text(it.session).text(it.settle_no), run))
+        }
         Request::DrainBegin(it) => with(start(&scripts.drain_begin), |to| to.text(it.session).text(&it.queue)),
         Request::Peek(it) => with(start(&scripts.peek), |to| {
             to.text(&it.queue).text(it.after).text(it.upto).text(it.limit).text(it.max_bytes)
@@ -48,9 +46,7 @@ pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> O
     Some((script, arguments.0))
 }
 
-fn with<'a>(
-    (script, arguments): (&'a Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments,
-) -> (&'a Script, Arguments) {
+fn with((script, arguments): (&Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments) -> (&Script, Arguments) {
     (script, fill(arguments))
 }
 

@@ -24,8 +24,11 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("WRONGPASS") => refused_password(server),
         Some("NOPERM") => StoreError::Unfit(format!("Redis at {server} does not let this user do that: {detail}")),
         Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
-        Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "UNBLOCKED") => {
+        Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
+        }
+        Some("ERR") if detail.contains("max number of clients") => {
+            StoreError::Unreachable(format!("Redis at {server} takes no more connections: {detail}"))
         }
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}")),
         None => match error.kind() {

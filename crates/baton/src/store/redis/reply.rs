@@ -48,7 +48,9 @@ impl Reply {
     }
 
     /// Everything that is left, each value read by `read`.
-    pub(super) fn rest<T>(mut self, mut read: impl FnMut(&mut Self) -> Result<T, StoreError>) -> Result<Vec<T>, StoreError> {
+    pub(super) fn rest<T>(
+        mut self, mut read: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
         let mut values = Vec::new();
         while !self.is_done() {
             values.push(read(&mut self)?);

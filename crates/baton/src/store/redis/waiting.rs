@@ -4,7 +4,7 @@
 //! its read would swallow the token meant for a waiter that still exists.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -40,28 +40,38 @@ impl Waiters {
         }
     }
 
-    /// Whether a blocking read came to its end.
+    /// Whether a blocking read came to its end. A connection kept from before may have been lost meanwhile: then
+    /// all that were kept are, and a new one is made.
     async fn read(&self, connector: &Connector, root: &Root, queues: &[Name], limit: Duration) -> bool {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => match connector.connect_for_waiting().await {
-                Ok(connection) => connection,
-                Err(_) => return false,
-            },
-        };
         let mut command = redis::cmd("BLPOP");
         for queue in queues {
             command.arg(root.wake(queue));
         }
         command.arg(format!("{:.3}", limit.as_secs_f64()));
-        let read: Result<Value, _> = command.query_async(&mut connection).await;
-        if read.is_ok() {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() < KEPT {
-                kept.push(connection);
+        let kept = self.kept().pop();
+        if let Some(mut connection) = kept {
+            if command.query_async::<Value>(&mut connection).await.is_ok() {
+                self.keep(connection);
+                return true;
             }
+            self.kept().clear();
         }
-        read.is_ok()
+        let Ok(mut connection) = connector.connect_for_waiting().await else { return false };
+        let ended = command.query_async::<Value>(&mut connection).await.is_ok();
+        if ended {
+            self.keep(connection);
+        }
+        ended
+    }
+
+    fn keep(&self, connection: MultiplexedConnection) {
+        let mut kept = self.kept();
+        if kept.len() < KEPT {
+            kept.push(connection);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<MultiplexedConnection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

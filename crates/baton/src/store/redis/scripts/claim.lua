@@ -13,7 +13,9 @@ if not session then return { 'STALE' } end
 local wait = held(meta)
 if wait then return wait end
 
-local known = call('HGET', key.claims(id), ARGV[2])
+local high, holes = tonumber(session[3] or 0), {}
+-- Nothing was ever held under a number above the highest used.
+local known = claim_no <= high and call('HGET', key.claims(id), ARGV[2])
 if known then
   local name, pieces = read_claim(known)
   local given = {}
@@ -24,7 +26,6 @@ if known then
   return { 'OK', name, given }
 end
 
-local high, holes = tonumber(session[3] or 0), {}
 for hole in string.gmatch(session[4] or '', '%d+') do holes[#holes + 1] = tonumber(hole) end
 local function is_hole()
   for at, hole in ipairs(holes) do
@@ -53,8 +54,11 @@ local function take(name, piece)
   return len
 end
 
+-- The counters of the books tell which lines are worth a look: they change in the same step as the lines.
+
 -- A suspect leaves its line only as a whole, and is one message.
 local function take_suspect(queue)
+  if queue.ready == 0 then return 0 end
   local front = call('LINDEX', key.suspects(queue.name), 0)
   if not front then return 0 end
   local taken = take(queue.name, read_piece(front))
@@ -68,6 +72,7 @@ end
 local function take_due(queue)
   local line = key.delayed(queue.name)
   while n > 0 do
+    if queue.delayed == 0 then return true end
     local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, math.min(n, CHUNK))
     if #due == 0 then return true end
     for _, member in ipairs(due) do
@@ -83,7 +88,7 @@ end
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(queue)
   local line = key.ready(queue.name)
-  while n > 0 do
+  while n > 0 and queue.ready > 0 do
     local front = call('LRANGE', line, 0, math.min(n, CHUNK) - 1)
     local used, rest, ends = 0, nil, #front == 0
     for _, written in ipairs(front) do
@@ -125,11 +130,11 @@ for i = 5, #ARGV do
       call('HSET', key.claims(id), ARGV[2], write_claim(name, pieces))
       call('HSET', key.session(id), 'suspects', text(suspects), 'claim_high', text(high),
         'claim_holes', table.concat(holes, ','))
-      queue.wakes = call('EXISTS', key.ready(name)) == 1
+      queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
       close_queues()
       return { 'OK', name, given }
     end
-    local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')
+    local first = queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
     if first[2] then next_due = math.min(next_due or math.huge, math.max(tonumber(first[2]) - now, 0)) end
   end
 end
