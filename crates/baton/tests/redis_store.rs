@@ -253,7 +253,7 @@ async fn a_wait_ends_with_a_push_and_a_dropped_one_swallows_nothing() {
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
     let second = Duration::from_secs(1);
-    // Ten waits that are dropped while the server has them.
+    // Waits that are dropped while the server has them.
     for _ in 0..10 {
         let dropped = store.wait(vec![name("q")], second);
         tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
@@ -274,9 +274,21 @@ async fn a_wait_ends_with_a_push_and_a_dropped_one_swallows_nothing() {
     let since = Instant::now();
     store.wait(vec![name("q")], second).await;
     assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    store.wait(vec![name("q")], Duration::from_millis(50)).await;
-    // Of all keys only those of wake-ups expire.
+    // What comes when nobody waits any more is kept for the next, in this process or another.
+    let elsewhere = store.apart();
+    let dropped = store.wait(vec![name("q")], second);
+    tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
+    ask(&store, claim(session, 2, 1)).await.unwrap();
     ask(&store, submit(session, 2, &[b"3"])).await.unwrap();
+    let since = Instant::now();
+    elsewhere.wait(vec![name("q")], second).await;
+    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    // A wait in vain lasts as long as was asked for, though the server looks at the time only now and then.
+    let since = Instant::now();
+    store.wait(vec![name("none")], Duration::from_millis(30)).await;
+    assert!((30..90).contains(&since.elapsed().as_millis()), "{:?}", since.elapsed());
+    // Of all keys only those of wake-ups expire.
+    ask(&store, submit(session, 3, &[b"4"])).await.unwrap();
     for key in behind::<Vec<String>>(&server, "KEYS *") {
         let ttl: i64 = behind(&server, &format!("PTTL {key}"));
         assert_eq!(ttl > 0, key.contains(":w:"), "{key} {ttl}");

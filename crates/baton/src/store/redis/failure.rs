@@ -32,6 +32,9 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         }
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}")),
         None => match error.kind() {
+            ErrorKind::Io if error.to_string().contains("certificate") => StoreError::Unfit(format!(
+                "{server} cannot be trusted: {error}; SSL_CERT_FILE may name the certificate of its authority"
+            )),
             ErrorKind::Io => StoreError::Unreachable(format!("cannot reach {server}: {}", cause(error))),
             ErrorKind::AuthenticationFailed => refused_password(server),
             ErrorKind::Parse => StoreError::Unfit(format!("what answers at {server} does not speak Redis")),

@@ -99,7 +99,7 @@ struct Shared {
     link: Mutex<Option<Link>>,
     /// Held while connecting, so that a crowd of calls makes one connection.
     connecting: tokio::sync::Mutex<()>,
-    waiters: Waiters,
+    waiters: Arc<Waiters>,
     runs: Arc<Runs>,
 }
 
@@ -123,7 +123,8 @@ impl RedisStore {
     fn over(
         connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<Runs>,
     ) -> Self {
-        let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
+        let waiters = Waiters::new(Arc::clone(&connector));
+        let (link, connecting) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
     }
 
@@ -156,8 +157,7 @@ impl Store for RedisStore {
 
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> StoreReply<'_, ()> {
         Box::pin(async move {
-            let Shared { waiters, connector, root, .. } = &*self.shared;
-            waiters.wait(connector, root, &queues, limit).await;
+            self.shared.waiters.wait(&self.shared.root, &queues, limit).await;
         })
     }
 }

@@ -132,6 +132,11 @@ for i = 5, #ARGV do
         'claim_holes', table.concat(holes, ','))
       queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
       close_queues()
+      -- The token that woke this session may have been meant for a queue further down, which others wait for too.
+      for later = i + 1, #ARGV do
+        local other = call('EXISTS', key.ready(ARGV[later])) == 1 and known_queue(ARGV[later])
+        if other and other.paused == 0 then wake(other.name) end
+      end
       return { 'OK', name, given }
     end
     local first = queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
