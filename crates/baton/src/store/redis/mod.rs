@@ -8,7 +8,8 @@
 //! `appendonly yes` and `appendfsync always` nothing acknowledged is lost; with `everysec` a crash may take the last
 //! second back, as a consistent prefix. Message-moving calls of one fleet are serial, whatever connection they use.
 //! At `maxmemory` push and submit are refused whole ([`StoreError::NoRoom`]); everything else goes on. A server that
-//! was restarted makes every session joined before leave without a loss and answers it [`Refusal::Stale`].
+//! was restarted makes every session joined before leave without a loss and answers it
+//! [`Refusal::Stale`](super::Refusal::Stale).
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; one that would not keep the
 //! contract (too old, a replica, evicting keys, wanting a password) is [`StoreError::Unfit`], with a line that says

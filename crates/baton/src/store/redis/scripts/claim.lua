@@ -38,8 +38,9 @@ if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
 
 local pieces, given = {}, {}
 
--- Takes as much of a piece as fits, at least one message if the hand is empty; how many.
-local function take(name, piece)
+-- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
+-- text, so that one taken whole is not written anew.
+local function take(name, piece, written)
   local parcel, len, bytes = cut(name, piece, budget)
   if not parcel then
     if #pieces > 0 then return 0 end
@@ -47,9 +48,9 @@ local function take(name, piece)
   end
   n = n - len
   budget = math.max(budget - bytes, 0)
-  local taken = over(piece, piece.first, len)
-  pieces[#pieces + 1] = taken
-  given[#given + 1] = write_piece(taken)
+  if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
+  pieces[#pieces + 1] = written
+  given[#given + 1] = written
   given[#given + 1] = parcel
   return len
 end
@@ -61,7 +62,7 @@ local function take_suspect(queue)
   if queue.ready == 0 then return 0 end
   local front = call('LINDEX', key.suspects(queue.name), 0)
   if not front then return 0 end
-  local taken = take(queue.name, read_piece(front))
+  local taken = take(queue.name, read_piece(front), front)
   call('LPOP', key.suspects(queue.name))
   add(queue, 'ready', -taken)
   add(queue, 'in_flight', taken)
@@ -76,7 +77,8 @@ local function take_due(queue)
     local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, math.min(n, CHUNK))
     if #due == 0 then return true end
     for _, member in ipairs(due) do
-      if take(queue.name, read_piece(string.sub(member, 18))) == 0 then return false end
+      local written = string.sub(member, 18)
+      if take(queue.name, read_piece(written), written) == 0 then return false end
       call('ZREM', line, member)
       add(queue, 'delayed', -1)
       add(queue, 'in_flight', 1)
@@ -95,7 +97,13 @@ local function take_ready(queue)
       if n == 0 then break end
       local piece = read_piece(written)
       local wanted = math.min(piece.len, n)
-      local taken = take(queue.name, over(piece, piece.first, wanted))
+      local taken
+      if wanted == piece.len then
+        taken = take(queue.name, piece, written)
+      else
+        local part = over(piece, piece.first, wanted)
+        taken = take(queue.name, part, write_piece(part))
+      end
       add(queue, 'ready', -taken)
       add(queue, 'in_flight', taken)
       ends = taken < wanted
@@ -127,7 +135,7 @@ for i = 5, #ARGV do
         table.remove(holes, is_hole())
       end
       for at, hole in ipairs(holes) do holes[at] = text(hole) end
-      call('HSET', key.claims(id), ARGV[2], write_claim(name, pieces))
+      call('HSET', key.claims(id), ARGV[2], name .. '|' .. table.concat(pieces, ';'))
       call('HSET', key.session(id), 'suspects', text(suspects), 'claim_high', text(high),
         'claim_holes', table.concat(holes, ','))
       queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
