@@ -17,7 +17,7 @@ fn name(text: &str) -> Name {
 }
 
 fn store(server: &RedisServer) -> RedisStore {
-    RedisStore::open(&server.url(), &name("fleet"), RedisOptions::default()).unwrap()
+    RedisStore::open(&server.url(), name("fleet"), RedisOptions::default()).unwrap()
 }
 
 fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
@@ -122,7 +122,7 @@ async fn a_hold_stops_messages_and_not_beats() {
     }
     assert_eq!(ask(&store, Beat { session, report: Bytes::new() }).await.unwrap().claims, [1]);
     let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
-    let paging = RedisStore::open(&server.url(), &name("fleet"), paging).unwrap();
+    let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
     let held = ask(&paging, Recount { max_hold_ms: 1000 }).await.unwrap_err();
     assert!(matches!(held, StoreError::Refused(Refusal::Held { .. })), "{held:?}");
 
@@ -143,7 +143,7 @@ async fn an_interrupted_purge_is_finished_by_the_next() {
     let node = join(&store, Kind::Node).await;
     assert_eq!(ask(&store, Purge).await.unwrap_err(), Refusal::NodesAlive { nodes: 1 }.into());
     ask(&store, Leave { session: node }).await.unwrap();
-    let other = RedisStore::open(&server.url(), &name("fleet2"), RedisOptions::default()).unwrap();
+    let other = RedisStore::open(&server.url(), name("fleet2"), RedisOptions::default()).unwrap();
     join(&other, Kind::Node).await;
     let before: u64 = behind(&server, "DBSIZE");
     let _: u64 = behind(&server, "HSET {fleet/0} purging 1");
@@ -304,7 +304,7 @@ fn unfit_or_away(error: StoreError) {
 #[tokio::test]
 async fn unfit_servers_are_told_apart() {
     let survey = async |url: &str| {
-        let store = RedisStore::open(url, &name("fleet"), RedisOptions::default()).unwrap();
+        let store = RedisStore::open(url, name("fleet"), RedisOptions::default()).unwrap();
         ask(&store, TakeSurvey).await.unwrap_err()
     };
     let unfit = |error: StoreError, why: &str| {
@@ -316,7 +316,7 @@ async fn unfit_servers_are_told_apart() {
     assert!(!wrong.to_string().contains("wrong@"), "{wrong}");
     unfit(wrong, "does not take the user or password");
     let right = format!("redis://:secret@127.0.0.1:{}", server.port);
-    let right = RedisStore::open(&right, &name("fleet"), RedisOptions::default()).unwrap();
+    let right = RedisStore::open(&right, name("fleet"), RedisOptions::default()).unwrap();
     ask(&right, TakeSurvey).await.unwrap();
 
     let evicting = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);

@@ -115,8 +115,8 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] if the URL is not one of a Redis server.
-    pub fn open(url: &str, fleet: &Name, options: RedisOptions) -> Result<Self, StoreError> {
-        let (connector, root) = (Connector::new(url)?, Root::new(fleet));
+    pub fn open(url: &str, fleet: Name, options: RedisOptions) -> Result<Self, StoreError> {
+        let (connector, root) = (Connector::new(url)?, Root::new(&fleet));
         let scripts = Arc::new(Scripts::new(options.test_clock));
         Ok(Self::over(Arc::new(connector), root, scripts, options, Arc::default()))
     }

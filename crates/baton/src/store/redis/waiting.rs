@@ -1,10 +1,11 @@
 //! Waiting for messages without polling.
 //!
 //! Waits for the same queues stand in one line, and one task reads tokens for all of them, on a connection of its
-//! own, where no other call waits behind the read. A token goes to the wait at the front; whoever it wakes leaves another behind if
-//! messages are left. A wait that was dropped or whose time is up just loses its place; a token that comes when
-//! nobody stands in the line any more is put back for the waiters of other processes. So a dropped wait costs no
-//! connection and swallows no token, and a wait ends on time though the server looks at the time only now and then.
+//! own, where no other call waits behind the read. A token goes to the wait at the front; whoever it wakes leaves
+//! another behind if messages are left. A wait that was dropped or whose time is up just loses its place; a token
+//! that comes when nobody stands in the line any more is put back for the waiters of other processes. So a dropped
+//! wait costs no connection and swallows no token, and a wait ends on time though the server looks at the time only
+//! now and then.
 
 use std::{
     collections::{HashMap, VecDeque},
