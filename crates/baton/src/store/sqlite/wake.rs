@@ -260,8 +260,8 @@ mod post {
                 // Gets the thread out of its receive; a full buffer does that as well.
                 unbound().and_then(|sender| sender.send_to(&[], &address)).ok();
                 fs::remove_file(&address).ok();
-                // The folder goes with its last socket.
-                address.parent().map(fs::remove_dir);
+                // The folder goes with its last socket; while it holds others, this fails and is meant to.
+                fs::remove_dir(self.folder()).ok();
             }
         }
     }
