@@ -115,7 +115,7 @@ impl Connection {
     /// Tells, once in a run, that and why there is a wait.
     pub(crate) fn say_waiting(&self, why: &dyn std::fmt::Display) {
         if !self.wait.is_zero() && !self.waiting_was_said.swap(true, Ordering::Relaxed) {
-            remark(&format!("waiting up to {} for the store: {why}", span(self.wait)));
+            remark(&format!("waiting up to {}: {why}", span(self.wait)));
         }
     }
 

@@ -57,9 +57,7 @@ impl Failure {
                 (Exit::Store, format!("the store cannot be used: {why}"), "choose another with --store")
             }
             StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "restore it from a backup"),
-            StoreError::NoRoom(why) => {
-                (Exit::Failed, format!("the store has no room: {why}"), "make room there, then run this again")
-            }
+            StoreError::NoRoom(why) => (Exit::Failed, format!("the store has no room: {why}"), "make room there"),
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 (Exit::Store, format!("{url}: {error}"), "nothing was changed")
             }

@@ -128,6 +128,7 @@ pub(crate) const fn plural(count: u64) -> &'static str {
 pub(crate) fn span(time: Duration) -> String {
     match time.as_millis() {
         ms @ 0..1000 => format!("{ms} ms"),
+        ms @ 1000..60_000 if ms % 1000 < 100 => format!("{} s", ms / 1000),
         ms @ 1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         ms @ 60_000..3_600_000 => format!("{} min", ms / 60_000),
         ms => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),

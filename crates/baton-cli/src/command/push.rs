@@ -36,7 +36,8 @@ pub(crate) struct Push {
     /// The queue to push to
     #[arg(long, value_name = "NAME", default_value = "messages")]
     queue: Name,
-    /// Push each line exactly once, however often the command is run under this key
+    /// Push each line exactly once, however often the command is run under this key; a key stands for one input into
+    /// one queue
     #[arg(long, value_name = "KEY")]
     key: Option<Key>,
     /// The largest body taken, up to 32MiB

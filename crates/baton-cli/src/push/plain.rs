@@ -11,7 +11,10 @@ use tokio::{task::JoinSet, time::Instant};
 use super::{
     Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, lot, reader::Chunk, trouble,
 };
-use crate::{connection::Connection, exit::Failure};
+use crate::{
+    connection::Connection,
+    exit::{Exit, Failure},
+};
 
 /// Chunks under way; the session sends those that wait together.
 const UNDER_WAY: usize = 64;
@@ -66,16 +69,15 @@ pub(super) async fn push(
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
     let told = || pusher.tally.told(labels, &refused, &pusher.unknown);
     match (failure, stop) {
-        (Some(failure), _) => Err(failure.after(&told(), next(&pusher.unknown))),
+        (Some(failure), _) if pusher.unknown.is_empty() => Err(failure.after(&told(), "push the rest")),
+        (Some(failure), _) => {
+            let next = "push with --key to have every line exactly once, whatever happens";
+            let mut failure = failure.after(&told(), next);
+            failure.exit = Exit::Failed;
+            Err(failure)
+        }
         (None, Some(stop)) => Err(stop.failure(labels, &told(), None)),
         (None, None) => Ok(pusher.tally.finish()),
-    }
-}
-
-const fn next(unknown: &[Chunk]) -> &'static str {
-    match unknown.is_empty() {
-        true => "push the rest later",
-        false => "push with --key to have every line exactly once, whatever happens",
     }
 }
 

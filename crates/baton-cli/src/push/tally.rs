@@ -74,19 +74,23 @@ impl Tally {
         if *duplicates > 0 {
             told += &format!(" beside the {duplicates} pushed before");
         }
-        let list = |chunks: &mut dyn Iterator<Item = &Chunk>| {
-            let mut spans: Vec<(Spot, Spot)> = chunks.map(|chunk| (chunk.first, chunk.last)).collect();
-            spans.sort_unstable();
-            spans.iter().map(|(first, last)| labels.between(*first, *last)).collect::<Vec<_>>().join(" and ")
-        };
         if !unknown.is_empty() {
-            told += &format!(", {} may or may not be stored", list(&mut unknown.iter()));
+            told += &format!(", {} may or may not be stored", spans(labels, unknown.iter()));
         }
         // Lines behind the last one stored go without saying.
         let mut holes = refused.iter().filter(|chunk| Some(chunk.first) < self.last).peekable();
         if holes.peek().is_some() {
-            told += &format!(", {} are not", list(&mut holes));
+            told += &format!(", {} are not", spans(labels, holes));
         }
         told
     }
+}
+
+/// The lines of chunks, those that follow each other as one span.
+fn spans<'a>(labels: &Labels, chunks: impl Iterator<Item = &'a Chunk>) -> String {
+    let mut chunks: Vec<&Chunk> = chunks.collect();
+    chunks.sort_unstable_by_key(|chunk| chunk.number);
+    let runs = chunks.chunk_by(|one, next| one.number + 1 == next.number && one.last.input == next.first.input);
+    let ends = runs.filter_map(|run| Some((run.first()?.first, run.last()?.last)));
+    ends.map(|(first, last)| labels.between(first, last)).collect::<Vec<_>>().join(" and ")
 }

@@ -1,0 +1,119 @@
+//! Whatever is wrong with a command line, a setting or a body: the right code, one line, nothing stored.
+
+mod sandbox;
+
+use sandbox::Sandbox;
+
+#[test]
+fn bad_command_lines_and_settings() {
+    let sandbox = Sandbox::new();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&[], 2, "no command"),
+        (&["frobnicate"], 2, "frobnicate"),
+        (&["push"], 2, "nothing to push"),
+        (&["push", "-", "-"], 2, "named twice"),
+        (&["push", "1", "--queue", "a b"], 2, "\"a b\""),
+        (&["push", "1", "--key", ""], 2, "key"),
+        (&["push", "1", "--max-body", "0"], 2, "--max-body"),
+        (&["push", "1", "--max-body", "1TiB"], 2, "32MiB"),
+        (&["push", "1", "--getErrors"], 2, "--getErrors"),
+        (&["push", "1", "--fleet", "{x}"], 2, "{x}"),
+        (&["push", "1", "--store", "mysql://h/"], 2, "unknown scheme"),
+        (&["push", "1", "--store", "redis://u:secret@h/x"], 2, "database number"),
+        (&["push", "1", "--store", "memory:", "--rport", "1"], 2, "--rhost"),
+        (&["push", "1", "--rhost", "a/b"], 2, "not a host"),
+        (&["push", "1", "--rport", "65536"], 2, "65536"),
+        (&["push", "1", "--rdb", "-1"], 2, "-1"),
+        (&["push", "1", "--wait", "99999999999999999999"], 2, "a day"),
+        (&["push", "1", "--wait", "-1"], 2, "-1"),
+        (&["push", "1", "--config", "missing.json"], 2, "missing.json"),
+        (&["errors", "--limit", "0"], 2, "0"),
+        (&["errors", "--peek", "--requeue"], 2, "--requeue"),
+        (&["audit", "--max-hold", "5"], 2, "unit"),
+        (&["purge"], 2, "--yes"),
+        (&["push", "--file", "missing"], 1, "missing"),
+        (&["push", "--file", "."], 1, "directory"),
+        (&["push", ""], 1, "argument 1"),
+        (&["push", "1", "{\"a\":}"], 1, "argument 2"),
+        (&["push", "1 2"], 1, "argument 1"),
+        (&["push", "1", "\"123456789\"", "--max-body", "10"], 1, "argument 2 is over the limit of 10 bytes"),
+        (&["status", "--wait", "0"], 5, "baton.db"),
+        (&["errors", "--wait", "0"], 5, "baton.db"),
+        (&["purge", "--yes", "--wait", "0"], 5, "baton.db"),
+        (&["push", "1", "--rport", "1", "--wait", "0"], 5, "127.0.0.1:1"),
+    ];
+    for (arguments, code, hint) in cases {
+        let ran = sandbox.run(arguments);
+        assert_eq!(ran.code, Some(*code), "{arguments:?}: {}", ran.err);
+        assert!(ran.one_line().contains(hint), "{arguments:?}: {}", ran.err);
+        assert!(!ran.err.contains("secret"), "{}", ran.err);
+        assert_eq!(ran.out, "", "{arguments:?}");
+        assert!(!sandbox.path().exists(), "{arguments:?} made a store");
+    }
+}
+
+#[test]
+fn bad_lines() {
+    let sandbox = Sandbox::new();
+    let long = format!("1\n\"{}\"\n", "x".repeat(3 << 20));
+    let cases: &[(&[u8], &str)] = &[
+        (b"1\n\n2\n{bad}\n3\n", "line 4 of standard input is not JSON"),
+        (b"\"\xff\"\n", "line 1 of standard input is not UTF-8"),
+        (b"1\r\n2 3\r\n", "line 2 of standard input"),
+        (b"[1", "line 1 of standard input"),
+        (long.as_bytes(), "line 2 of standard input is over the limit of 1048576 bytes"),
+    ];
+    for (input, hint) in cases {
+        let ran = sandbox.run_with(&["push", "-"], input).expect(1);
+        assert!(ran.one_line().contains(hint), "{}", ran.err);
+        assert!(ran.err.contains("nothing was stored"), "{}", ran.err);
+        assert!(!sandbox.path().exists());
+    }
+}
+
+#[test]
+fn lines_before_a_bad_one_are_told() {
+    let sandbox = Sandbox::new();
+    let mut input: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    input += "bad\n";
+    std::fs::write(sandbox.dir.path().join("in"), input).unwrap();
+    let ran = sandbox.run(&["push", "--file", "in"]).expect(1);
+    let stored = sandbox.pushed();
+    assert!(stored > 0 && stored < 5000);
+    assert!(ran.one_line().contains(&format!("{stored} lines are stored")), "{}", ran.err);
+}
+
+#[test]
+fn settings_files_are_checked_and_flags_go_first() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.dir.path().join("config.json");
+    for bad in [
+        "{",
+        "{\"stoer\":\"memory:\"}",
+        "[]",
+        "{\"store\":\"x\"}",
+        "{\"fleet\":\"a b\"}",
+        "{\"wait\":true}",
+        "{\"wait\":-1}",
+    ] {
+        std::fs::write(&file, bad).unwrap();
+        let mut command = sandbox.command(&["config", "--config", "config.json"]);
+        let output = command.env_remove("BATON_STORE").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{bad}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("config.json"), "{bad}");
+    }
+    std::fs::write(&file, "{\"store\":\"redis://u:secret@h/1\",\"fleet\":\"filed\",\"wait\":2.5}").unwrap();
+    let mut command = sandbox.command(&["config", "--json", "--fleet", "flagged"]);
+    let output = command.env_remove("BATON_STORE").env("BATON_CONFIG", "config.json").output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["store"]["value"], "redis://u:***@h/1");
+    assert_eq!(shown["store"]["from"], "file");
+    assert_eq!(shown["fleet"], serde_json::json!({"value": "flagged", "from": "flag"}));
+    assert_eq!(shown["wait"], serde_json::json!({"value": 2.5, "from": "file"}));
+    let shown = sandbox.run(&["config", "--json", "--config", "config.json"]).expect(0).json();
+    assert_eq!(shown["store"]["from"], "environment");
+    let output = sandbox.command(&["config", "--json"]).env_remove("BATON_STORE").output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let store = format!("sqlite:{}", sandbox.dir.path().join(".local/state/baton/baton.db").display());
+    assert_eq!(shown["store"], serde_json::json!({"value": store, "from": "default"}));
+}

@@ -1,0 +1,56 @@
+//! What audit, status and purge say of a fleet with live nodes, dead nodes and damaged books.
+
+mod sandbox;
+
+use sandbox::{Sandbox, until};
+use serde_json::json;
+
+#[test]
+fn books_that_do_not_add_up_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "1", "--queue", "good"]).expect(0);
+    let damage = |sql: &str| {
+        let file = rusqlite::Connection::open(sandbox.path()).unwrap();
+        assert_eq!(file.execute(sql, []).unwrap(), 1);
+    };
+    damage("UPDATE queues SET ready = 1 WHERE name = 'messages'");
+    let ran = sandbox.run(&["audit", "--json"]).expect(4);
+    assert_eq!(ran.json()["balanced"], false);
+    assert_eq!(ran.json()["unbalanced"], json!(["queue messages: 2 of 3 pushed are not accounted for"]));
+    assert!(sandbox.run(&["audit"]).expect(4).out.contains("NOT balanced: queue messages: 2 of 3"));
+    sandbox.run(&["audit", "--queue", "good"]).expect(0);
+    // Books that add up over data that is not there: only counting finds it.
+    damage("UPDATE queues SET ready = 2, done = 1 WHERE name = 'messages'");
+    sandbox.run(&["audit"]).expect(0);
+    let deep = sandbox.run(&["audit", "--deep", "--json"]).expect(4).json();
+    assert_eq!(deep["unbalanced"], json!(["queue messages: ready is 2 in the books, 3 in the data"]));
+    assert_eq!(deep["held_ms"], 0);
+}
+
+#[test]
+fn status_shows_the_living_and_purge_spares_them() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "--queue", "jobs"]).expect(0);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let node = runtime.block_on(sandbox.node("jobs"));
+    let status = sandbox.run(&["status", "--json"]).expect(0).json();
+    assert_eq!(status["nodes"][0]["session"], node.id().to_string());
+    assert_eq!(status["nodes"][0]["pid"], std::process::id());
+    assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["jobs"])));
+    assert!(status["nodes"][0]["age_ms"].is_u64() && status["nodes"][0]["last_beat_ms"].is_u64());
+    assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("jobs"), &json!(1)));
+    assert_eq!((&status["queues"][0]["paused"], &status["sources"]), (&json!(false), &json!([])));
+    let refused = sandbox.run(&["purge", "--yes"]).expect(1);
+    assert!(refused.one_line().contains(&format!("/{}; stop them first", std::process::id())), "{}", refused.err);
+    assert_eq!(sandbox.pushed(), 1);
+
+    // The node dies without leaving: it is no longer shown, and purge waits for its lease.
+    drop(node);
+    runtime.shutdown_background();
+    until("the dead node is not shown", || sandbox.run(&["status", "--json"]).expect(0).json()["nodes"] == json!([]));
+    let purged = sandbox.run(&["purge", "--yes", "--json"]).expect(0).json();
+    assert_eq!((&purged["purged"], &purged["messages"]), (&json!(true), &json!(1)));
+    assert_eq!(sandbox.pushed(), 0);
+    assert_eq!(sandbox.run(&["status", "--json"]).expect(0).json(), json!({"nodes": [], "sources": [], "queues": []}));
+}

@@ -1,0 +1,124 @@
+//! The error registry: looked at, requeued, drained, grouped, and never lost to a reader that goes away.
+
+mod sandbox;
+
+use std::process::Stdio;
+
+use sandbox::{Ran, Sandbox, until};
+use serde_json::{Value, json};
+
+fn entries(ran: &Ran) -> Vec<Value> {
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn ids(ran: &Ran) -> Vec<u64> {
+    entries(ran).iter().map(|entry| entry["id"].as_u64().unwrap()).collect()
+}
+
+fn prepared() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.failed(
+        "a",
+        &[("{\"n\":\n1}", "timed out after 15 ms"), ("2", "timed out after 7 ms"), ("3", "no \u{1b}[31mdisk")],
+    );
+    sandbox.failed("b", &[("\"four\"", "boom\nat line 1")]);
+    sandbox
+}
+
+#[test]
+fn peek_leaves_and_errors_removes() {
+    let sandbox = prepared();
+    for _ in 0..2 {
+        assert_eq!(ids(&sandbox.run(&["errors", "--peek", "--json"]).expect(0)), [1, 2, 3, 1]);
+    }
+    let human = sandbox.run(&["errors", "--peek", "--queue", "a"]).expect(0);
+    assert!(human.out.contains("a/3") && human.out.contains("error: no \\u{1b}[31mdisk"), "{}", human.out);
+    let ran = sandbox.run(&["--getErrors", "--json"]).expect(0);
+    let found = entries(&ran);
+    assert_eq!(found[0]["body"], json!({"n": 1}));
+    assert_eq!(found[3]["body"], json!("four"));
+    assert_eq!((&found[3]["queue"], &found[3]["error"]), (&json!("b"), &json!("boom\nat line 1")));
+    assert_eq!((&found[0]["attempts"], &found[0]["losses"]), (&json!(1), &json!(0)));
+    assert!(found[0]["at"].as_u64().unwrap() > 1_600_000_000_000 && found[0]["node"].as_str().unwrap().contains('/'));
+    let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
+    assert_eq!((&books["dead"], &books["drained"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));
+    let none = sandbox.run(&["errors"]).expect(0);
+    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "baton: no errors\n"));
+    assert_eq!(sandbox.run(&["errors", "--json"]).expect(0).err, "");
+}
+
+#[test]
+fn filters_remove_only_what_they_let_through() {
+    let sandbox = prepared();
+    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--limit", "1"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
+    let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
+    assert_eq!(
+        (&books["ready"], &books["dead"], &books["drained"], &books["requeued"]),
+        (&json!(1), &json!(1), &json!(1), &json!(1))
+    );
+    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)), [3]);
+}
+
+#[test]
+fn causes_are_grouped() {
+    let sandbox = prepared();
+    let groups = sandbox.run(&["errors", "--group", "--json"]).expect(0).json();
+    assert_eq!(groups["errors"], 4);
+    assert_eq!(
+        groups["groups"][0],
+        json!({"cause": "timed out after # ms", "count": 2, "queue": "a", "example_id": 1})
+    );
+    let human = sandbox.run(&["errors", "--group"]).expect(0).out;
+    assert!(human.contains("timed out after # ms") && !human.contains('\u{1b}'), "{human}");
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 4);
+}
+
+#[test]
+fn a_closed_reader_costs_nothing() {
+    let sandbox = prepared();
+    let mut child = sandbox.command(&["errors", "--json"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let full = sandbox.command(&["errors"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(full.status.code(), Some(1));
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 4);
+}
+
+#[test]
+fn a_follower_gets_later_errors_and_ends_by_a_signal() {
+    let sandbox = Sandbox::new();
+    sandbox.failed("a", &[("1", "x")]);
+    let out = sandbox.dir.path().join("out");
+    let file = std::fs::File::create(&out).unwrap();
+    let mut child = sandbox.command(&["errors", "--follow", "--json"]).stdout(Stdio::from(file)).spawn().unwrap();
+    let seen = || std::fs::read_to_string(&out).unwrap().lines().count();
+    until("the first error is printed", || seen() == 1);
+    sandbox.failed("a", &[("2", "y")]);
+    until("the second error is printed", || seen() == 2);
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let books = sandbox.run(&["audit", "--json"]).expect(0).json();
+    assert_eq!(books["drained"], 2);
+}
+
+#[test]
+fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
+    let sandbox = prepared();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let queue = baton::message::Name::new("b").unwrap();
+    let holder = runtime.block_on(async {
+        let session = sandbox.node("b").await;
+        session.drain(queue).await.unwrap();
+        session
+    });
+    let busy = sandbox.run(&["errors", "--json", "--queue", "b", "--wait", "1"]).expect(1);
+    assert!(busy.one_line().contains(&format!("/{}", std::process::id())), "{}", busy.err);
+    drop(holder);
+    runtime.shutdown_background();
+    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--queue", "b"]).expect(0)), [1]);
+}

@@ -1,0 +1,137 @@
+//! A folder with a store of its own, the command run on it, and a node prepared through the library.
+#![allow(dead_code, reason = "each scenario uses a part")]
+#![expect(clippy::allow_attributes, reason = "which part is used differs, so an expectation would not hold everywhere")]
+
+use std::{
+    ffi::OsStr,
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use baton::{
+    message::{Name, Outcome, Run},
+    store::{
+        Claimed, Kind, SqliteOptions, SqliteStore, Store,
+        session::{Session, SessionOptions},
+    },
+};
+use tempfile::TempDir;
+
+pub(crate) struct Sandbox {
+    pub(crate) dir: TempDir,
+}
+
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Asserts the code and gives what was printed.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "out: {} err: {}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        assert_eq!(self.out.lines().count(), 1, "one object: {}", self.out);
+        serde_json::from_str(&self.out).unwrap()
+    }
+
+    /// Asserts that stderr holds one line as all diagnostics look.
+    #[track_caller]
+    pub(crate) fn one_line(&self) -> &str {
+        let line = self.err.strip_suffix('\n').unwrap_or_default();
+        assert!(line.starts_with("baton: ") && line.contains("; ") && !line.contains('\n'), "stderr: {:?}", self.err);
+        line
+    }
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self { dir: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("baton.db")
+    }
+
+    /// The command with nothing of the surroundings in force.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.args(arguments).env_clear().env("HOME", self.dir.path());
+        command.env("BATON_STORE", format!("sqlite:{}", self.path().display())).current_dir(self.dir.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // The command may end before it has read everything.
+        let writer = std::thread::spawn(move || stdin.write_all(&input).ok());
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        writer.join().unwrap();
+        ran
+    }
+
+    pub(crate) fn pushed(&self) -> u64 {
+        self.run(&["audit", "--json", "--deep"]).expect(0).json()["pushed"].as_u64().unwrap()
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        let name = Name::new("baton").unwrap();
+        Arc::new(SqliteStore::open(&self.path(), name, SqliteOptions::default()).unwrap())
+    }
+
+    /// A node's session on `queue`.
+    pub(crate) async fn node(&self, queue: &str) -> Session {
+        let options =
+            SessionOptions { kind: Kind::Node, queues: vec![Name::new(queue).unwrap()], ..SessionOptions::client() };
+        Session::join(self.store(), options).await.unwrap()
+    }
+
+    /// Pushes these bodies and lets each fail with the error beside it.
+    pub(crate) fn failed(&self, queue: &str, failures: &[(&str, &str)]) {
+        let bodies: Vec<&str> = failures.iter().map(|(body, _)| *body).collect();
+        self.run(&[&["push", "--queue", queue][..], &bodies].concat()).expect(0);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let node = self.node(queue).await;
+            for (_, error) in failures {
+                let (claim_no, claimed) = node.claim(1, 1 << 20, vec![Name::new(queue).unwrap()]).await.unwrap();
+                let Claimed::Some { queue, pieces } = claimed else { panic!("nothing to claim") };
+                let range = pieces[0].0.range;
+                let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };
+                assert!(node.settle(vec![run]).await.unwrap().refused.is_empty());
+            }
+            node.leave().await.unwrap();
+        });
+    }
+}
+
+/// Waits for a condition; a minute is for ever here.
+#[track_caller]
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
