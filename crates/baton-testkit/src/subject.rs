@@ -48,7 +48,7 @@ impl Subject {
     /// A fleet in a Redis server.
     pub async fn redis(server: &RedisServer, fleet: Name) -> Self {
         let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
-        let store = RedisStore::open(&server.url(), &fleet, options).expect("a URL");
+        let store = RedisStore::open(&server.url(), fleet, options).expect("a URL");
         let client = redis::Client::open(server.url()).expect("a URL");
         let connection = client.get_multiplexed_async_connection().await.expect("a connection");
         let hands = Hands::Key(Box::new(connection), store.test_clock_key());

@@ -1,4 +1,5 @@
 //! Sessions over a store that loses replies, repeats calls and drops calls: everything is still done exactly once.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
     collections::BTreeSet,

@@ -255,10 +255,12 @@ impl Tables for MemoryTables {
         self.dead.entry(queue.clone()).or_default().insert(message.seq, message.clone());
         Ok(())
     }
-    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32) -> Moved<Vec<DeadMessage>> {
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
         let Some(dead) = self.dead.get(queue).filter(|_| after < upto) else { return Ok(Vec::new()) };
         let page = dead.range((Bound::Excluded(after), Bound::Included(upto)));
-        Ok(page.take(limit as usize).map(|(_, message)| message.clone()).collect())
+        let mut bytes = 0;
+        let page = page.take(limit as usize).take_while(|(_, message)| message.fits(&mut bytes, budget));
+        Ok(page.map(|(_, message)| message.clone()).collect())
     }
     fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
         let seq = self.dead_seqs.remove(&(queue.clone(), id));

@@ -212,6 +212,10 @@ pub struct Submit {
 
 /// The most lots in one [`Submit`].
 pub const MAX_LOTS: usize = 1024;
+/// The most runs in one [`Settle`], and ids in one [`Dispose`].
+pub const MAX_RUNS: usize = 65_536;
+/// The most pieces in one claim, so that no call holds the others up for long.
+pub const MAX_PIECES: usize = 1024;
 /// How many submits may be under way at once: so many answers are kept.
 pub const SUBMIT_WINDOW: u64 = 16;
 /// How far claim numbers may run ahead of the lowest unused one.
@@ -389,6 +393,13 @@ impl DeadMessage {
     #[must_use]
     pub const fn weight(&self) -> u64 {
         (self.body.len() + self.error.len()) as u64
+    }
+
+    /// Adds it to a page that weighs `bytes` so far, if the page may still weigh so much or is empty.
+    pub(crate) const fn fits(&self, bytes: &mut u64, budget: u64) -> bool {
+        let fits = *bytes == 0 || *bytes + self.weight() <= budget;
+        *bytes += self.weight();
+        fits
     }
 }
 
@@ -614,17 +625,27 @@ impl Request {
                 if !fits {
                     return Err(Refusal::Lease { lease_ms: it.lease_ms, heartbeat_ms: it.heartbeat_ms }.into());
                 }
+                if it.offers.len() > MAX_LOTS || it.queues.len() > MAX_LOTS {
+                    return malformed("a session names up to 1024 sources and queues");
+                }
             }
-            Self::Push(it) if it.parcels.len() > MAX_LOTS => return malformed("too many parcels in a push"),
+            Self::Push(it) if it.parcels.len() > MAX_LOTS => return malformed("a push takes up to 1024 parcels"),
             Self::Submit(it) if it.lots.is_empty() || it.lots.len() > MAX_LOTS => {
                 return malformed("a submit takes 1 to 1024 lots");
             }
             Self::Submit(it) if it.lots.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1) => {
                 return malformed("a keyed lot holds one message");
             }
+            // A lot that its key keeps out would be passed over by the bookmark for ever.
+            Self::Submit(it) if it.bookmark.is_some() && it.lots.iter().any(|lot| lot.key.is_some()) => {
+                return malformed("a bookmark goes with lots that have no key");
+            }
             Self::Claim(it) if it.n == 0 || it.n > 65_536 || it.claim_no == 0 => {
                 return malformed("a claim takes 1 to 65536 messages and a number above 0");
             }
+            Self::Claim(it) if it.queues.len() > MAX_LOTS => return malformed("a claim names up to 1024 queues"),
+            Self::Settle(it) if it.runs.len() > MAX_RUNS => return malformed("a settle takes up to 65536 runs"),
+            Self::Dispose(it) if it.ids.len() > MAX_RUNS => return malformed("a disposal takes up to 65536 ids"),
             Self::Settle(it) => {
                 for run in &it.runs {
                     let with_result = matches!(&run.outcome, Outcome::Done { result: Some(_), .. });

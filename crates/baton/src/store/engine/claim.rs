@@ -3,7 +3,7 @@
 use super::{BodyKey, ClaimRecord, Line, Moved, QueueRecord, SessionRecord, Tables, clock::touch};
 use crate::{
     message::{Name, Parcel, Piece, Range},
-    store::{CLAIM_WINDOW, Claim, Claimed, Refusal, StoreError},
+    store::{CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, Refusal, StoreError},
 };
 
 pub(super) fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
@@ -95,7 +95,7 @@ impl Hand {
             queue.books.ready -= u64::from(piece.range.len);
             queue.books.in_flight += u64::from(piece.range.len);
         }
-        while self.n > 0 {
+        while self.has_room() {
             let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
             if self.take(tables, &name, &piece)? == 0 {
                 return Ok(());
@@ -104,7 +104,7 @@ impl Hand {
             queue.books.delayed -= 1;
             queue.books.in_flight += 1;
         }
-        while self.n > 0 {
+        while self.has_room() {
             let Some(piece) = tables.front(&name, Line::Ready)? else { break };
             let len = piece.range.len.min(self.n);
             let wanted = piece.over(Range { len, ..piece.range });
@@ -121,6 +121,10 @@ impl Hand {
             }
         }
         Ok(())
+    }
+
+    const fn has_room(&self) -> bool {
+        self.n > 0 && self.pieces.len() < MAX_PIECES
     }
 
     /// Takes as much of a piece as fits, at least one message if the hand is empty; how many.

@@ -61,16 +61,7 @@ pub(super) fn begin<T: Tables>(tables: &mut T, now: u64, it: &DrainBegin) -> Mov
 }
 
 pub(super) fn peek<T: Tables>(tables: &mut T, it: &Peek) -> Moved<Page> {
-    let mut errors = tables.dead_page(&it.queue, it.after, it.upto, it.limit)?;
-    let mut bytes = 0;
-    let fitting = errors.iter().take_while(|error| {
-        let fits = bytes == 0 || bytes + error.weight() <= it.max_bytes;
-        bytes += error.weight();
-        fits
-    });
-    let fitting = fitting.count();
-    errors.truncate(fitting);
-    Ok(Page { errors })
+    Ok(Page { errors: tables.dead_page(&it.queue, it.after, it.upto, it.limit, it.max_bytes)? })
 }
 
 pub(super) fn dispose<T: Tables>(tables: &mut T, now: u64, it: &Dispose) -> Moved<Disposed> {

@@ -90,6 +90,9 @@ impl<T: Tables> Settling<'_, T> {
             }
             for lot in follow_ups {
                 self.open_queue(&lot.queue)?;
+                if lot.key.is_some() {
+                    self.tables.expire_keys(self.now, 16)?;
+                }
                 if intake::seen_before(self.tables, self.now, lot.key.as_ref())?.is_none() {
                     let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
                     let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;

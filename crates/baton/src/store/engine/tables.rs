@@ -209,8 +209,8 @@ pub(crate) trait Tables {
     fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()>;
 
     fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()>;
-    /// Errors with `after < seq <= upto`, at most `limit`.
-    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32) -> Moved<Vec<DeadMessage>>;
+    /// Errors with `after < seq <= upto`: at most `limit`, and with at most `budget` bytes unless it is one.
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>>;
     fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>>;
     /// The ids of all errors.
     fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>>;

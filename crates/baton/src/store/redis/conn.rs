@@ -35,6 +35,8 @@ pub(super) struct Link {
     pub(super) connection: MultiplexedConnection,
     /// Which run of the server it leads to: another one after every restart.
     pub(super) run_id: Arc<str>,
+    /// Whether the server keeps an append-only file.
+    pub(super) has_log: bool,
 }
 
 impl Connector {
@@ -72,7 +74,8 @@ impl Connector {
         let info: String =
             redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
         let run_id = check(&self.server, &info)?;
-        Ok(Link { connection, run_id })
+        let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
+        Ok(Link { connection, run_id, has_log })
     }
 
     /// Connects for blocking reads, whose answers take the longest wait more.

@@ -41,6 +41,7 @@ mod decode;
 mod encode;
 mod failure;
 mod keys;
+mod log;
 mod purge;
 mod recount;
 mod reply;
@@ -175,6 +176,9 @@ impl Shared {
         let value = value.map_err(|error| self.failed(&link, &error))?;
         let answer = decode::answer(request, value);
         self.runs.note(request, &answer, &link.run_id);
+        if matches!((request, &answer), (Request::Join(_), Ok(_))) {
+            log::mend(self).await?;
+        }
         answer
     }
 

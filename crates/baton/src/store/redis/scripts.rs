@@ -98,6 +98,7 @@ scripts! {
     recount_plan: "recount_plan.lua" [QUEUE];
     recount_page: "recount_page.lua" [COUNT];
     hold: "hold.lua" [];
+    new_run: "new_run.lua" [];
     purge: "purge.lua" [];
 }
 

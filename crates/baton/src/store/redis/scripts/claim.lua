@@ -7,6 +7,7 @@
 -- Idempotency: by number; a repeat gives what is still in flight under it. An empty claim does not use its number.
 local WINDOW = 64
 local CHUNK = 128
+local MAX_PIECES = 1024
 local id, claim_no, n, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local session, meta = touch(id, 'suspects', 'claim_high', 'claim_holes')
 if not session then return { 'STALE' } end
@@ -37,6 +38,15 @@ if claim_no >= (holes[1] or high + 1) + WINDOW then return { 'TURN', text(high) 
 if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
 
 local pieces, given = {}, {}
+
+local function has_room()
+  return n > 0 and #pieces < MAX_PIECES
+end
+
+-- How many pieces are worth a look at once.
+local function most_pieces()
+  return math.min(n, CHUNK, MAX_PIECES - #pieces)
+end
 
 -- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
 -- text, so that one taken whole is not written anew.
@@ -72,9 +82,9 @@ end
 -- What is due, by (due, id); false if the hand is full.
 local function take_due(queue)
   local line = key.delayed(queue.name)
-  while n > 0 do
+  while has_room() do
     if queue.delayed == 0 then return true end
-    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, math.min(n, CHUNK))
+    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces())
     if #due == 0 then return true end
     for _, member in ipairs(due) do
       local written = string.sub(member, 18)
@@ -90,8 +100,8 @@ end
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(queue)
   local line = key.ready(queue.name)
-  while n > 0 and queue.ready > 0 do
-    local front = call('LRANGE', line, 0, math.min(n, CHUNK) - 1)
+  while has_room() and queue.ready > 0 do
+    local front = call('LRANGE', line, 0, most_pieces() - 1)
     local used, rest, ends = 0, nil, #front == 0
     for _, written in ipairs(front) do
       if n == 0 then break end

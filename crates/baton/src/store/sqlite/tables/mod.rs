@@ -258,8 +258,8 @@ impl Tables for SqliteTables<'_> {
     fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()> {
         self.write_dead(queue, message)
     }
-    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32) -> Moved<Vec<DeadMessage>> {
-        self.list_dead(queue, after, upto, limit)
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
+        self.list_dead(queue, after..upto, limit, budget)
     }
     fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
         self.remove_dead(queue, id)

@@ -1,5 +1,7 @@
 //! The error registry and the results kept.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use rusqlite::{Row, params};
 
@@ -32,11 +34,24 @@ impl SqliteTables<'_> {
         .map(drop)
     }
 
-    pub(super) fn list_dead(&mut self, queue: &Name, after: u64, upto: u64, limit: u32) -> Moved<Vec<DeadMessage>> {
+    /// Reads no further than the page goes: bodies may be large.
+    pub(super) fn list_dead(
+        &mut self, queue: &Name, seqs: Range<u64>, limit: u32, budget: u64,
+    ) -> Moved<Vec<DeadMessage>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, body FROM dead \
                    WHERE queue = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
-        self.all(sql, params![queue, ordered(after), ordered(upto), limit], read_dead)
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params![queue, ordered(seqs.start), ordered(seqs.end), limit])?;
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let message = read_dead(row)?;
+            if !message.fits(&mut bytes, budget) {
+                break;
+            }
+            page.push(message);
+        }
+        Ok(page)
     }
 
     pub(super) fn remove_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
