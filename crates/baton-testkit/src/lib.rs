@@ -1,1 +1,16 @@
-//! Test kit.
+//! The test kit: one conformance suite for every store, a state machine that holds stores against the model, real
+//! servers on free ports, and faults on demand. Not published.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "a test that meets the unexpected should stop there and say where"
+)]
+
+pub mod conformance;
+pub mod faults;
+pub mod load;
+pub mod machine;
+pub mod server;
+pub mod subject;

@@ -1,4 +1,52 @@
 //! The store: what it keeps, what it promises, and the three that keep it.
+//!
+//! # The contract
+//!
+//! A store is asked by [`Request`] and gives an [`Answer`] or a [`Refusal`]. Each call is **atomic** in the store,
+//! **checked** there, and **idempotent**: repeated after a lost reply it answers the same and nothing happens twice.
+//! A refusal changes nothing but the caller's lease and the counters of refusals. No client's clock and no client's
+//! belief about itself is ever trusted.
+//!
+//! ```text
+//!         push            claim             done
+//! source ─────► READY ─────────► IN FLIGHT ─────► DONE
+//!                 ▲  back, reap     │ │  retry
+//!                 └─────────────────┘ └──► DELAYED ──due──► READY
+//!      attempts or losses used up ──► DEAD (error registry) ──drain──► DRAINED, or ──requeue──► READY
+//! ```
+//!
+//! * **Sessions** ([`Join`], [`Beat`], [`Leave`], [`Reap`]). Every caller that changes something has one. Its lease
+//!   runs on the *fleet clock*, which each call with a session advances by the store time that passed, but at most by
+//!   half the smallest lease and never backwards: a stalled store, a sleeping fleet and a clock that was set kill
+//!   nobody. Past its lease a session may be reaped; until then its calls succeed and revive it; after that all of
+//!   them are STALE. Leaving returns claims without a loss; being reaped returns them with one.
+//! * **Batons** ([`Take`], [`Resign`], [`Push`], [`Rewind`]). A baton is (epoch, session) and lasts exactly as long as
+//!   its holder's session. Epochs only grow. A push names its baton, its batch number and the cursor it begins at;
+//!   it is checked in the order STALE, DUP, GAP, ended, FULL and moves the cursor in the same step.
+//! * **Submits** ([`Submit`]) are the same for messages from outside: serial numbers, idempotency keys, bookmarks
+//!   that move with the messages they speak of.
+//! * **Claims and settles** ([`Claim`], [`Settle`]). The token of a message in flight is (session, claim number). Only
+//!   it can settle. Several claims may be under way; an empty one does not use its number. Settles are serial; each
+//!   run of one is judged on its own; what it keeps (results, follow-up messages) commits with it.
+//! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
+//!   most 16 after the first, singly and one to a session after the second, to the error registry after the fourth.
+//!   An attempt that ended, whatever its outcome, forgives earlier losses.
+//! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
+//!   drainer at a time; the next one takes over when its session is gone.
+//! * **Books** ([`TakeSurvey`], [`Recount`]). Counters kept by every operation, and a recount of the data itself that
+//!   must agree with them on every id ever allotted.
+//!
+//! # Parcels
+//!
+//! Messages travel and are stored as parcels: bodies are written once, and splitting, settling in part and reaping
+//! only ever move [`crate::message::Piece`]s over them. A claim gives cut parcels, never a list of messages.
+//!
+//! # Layout
+//!
+//! [`Request`] and its answers are plain data, so wrappers (faults, recorders) have one method to pass on. `engine`
+//! carries out the contract over a small trait of tables; [`MemoryStore`] and [`SqliteStore`] are two homes for it.
+//! [`RedisStore`] is the same engine in Lua, one script an operation. [`session`] owns the numbers.
+
 mod books;
 mod clock;
 mod engine;

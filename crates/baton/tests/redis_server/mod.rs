@@ -1,5 +1,10 @@
 //! A Redis server of the test's own on a free loopback port, ended by its process id.
-#![expect(clippy::unwrap_used, reason = "a test that cannot start its server has failed")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "each test file uses its own part of this, and a test without its server has failed"
+)]
 
 use std::{
     net::TcpListener,

@@ -1,5 +1,7 @@
 //! What only the SQLite store does: its file, its groups, its wake-ups; and that it agrees with the model in memory.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
+
 mod agreement;
 mod files;
 mod sharing;

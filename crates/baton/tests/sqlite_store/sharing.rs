@@ -1,6 +1,9 @@
 //! Several stores on one file, several fleets in one file, several calls in one commit.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use baton::{
     message::SessionId,
@@ -19,8 +22,17 @@ fn claim(session: SessionId, claim_no: u64, queue: &str) -> Claim {
 #[tokio::test]
 async fn two_stores_on_one_file_see_each_other_and_wake_each_other() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let (one, two) = (open(&path, "baton", true), open(&path, "baton", false));
+    see_and_wake(&folder.path().join("x.db")).await;
+}
+
+#[tokio::test]
+async fn a_path_too_long_for_a_socket_is_no_hindrance() {
+    let folder = tempfile::tempdir().unwrap();
+    see_and_wake(&folder.path().join("long".repeat(40)).join("x.db")).await;
+}
+
+async fn see_and_wake(path: &Path) {
+    let (one, two) = (open(path, "baton", true), open(path, "baton", false));
     let (first, second) = (SessionId::random(), SessionId::random());
     ask(&one, join(first)).await.unwrap();
     ask(&two, join(second)).await.unwrap();

@@ -12,7 +12,7 @@ use redis::{
 use url::Url;
 
 use super::failure::store_error;
-use crate::store::StoreError;
+use crate::store::{MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -68,21 +68,22 @@ impl Connector {
 
     /// Connects and checks that the server can be used.
     pub(super) async fn connect(&self) -> Result<Link, StoreError> {
-        let mut connection = self.open(Some(RESPONSE_TIMEOUT)).await?;
+        let mut connection = self.open(RESPONSE_TIMEOUT).await?;
         let info: String =
             redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
         let run_id = check(&self.server, &info)?;
         Ok(Link { connection, run_id })
     }
 
-    /// Connects for blocking reads: an answer may take as long as it takes.
+    /// Connects for blocking reads, whose answers take the longest wait more.
     pub(super) async fn connect_for_waiting(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.open(None).await
+        self.open(RESPONSE_TIMEOUT + MAX_WAIT).await
     }
 
-    async fn open(&self, response: Option<Duration>) -> Result<MultiplexedConnection, StoreError> {
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(response);
+    async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(response));
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
         connection.map_err(|error| store_error(&self.server, &error))
     }

@@ -46,9 +46,7 @@ pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> O
     Some((script, arguments.0))
 }
 
-fn with<'a>(
-    (script, arguments): (&'a Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments,
-) -> (&'a Script, Arguments) {
+fn with((script, arguments): (&Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments) -> (&Script, Arguments) {
     (script, fill(arguments))
 }
 

@@ -24,11 +24,17 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("WRONGPASS") => refused_password(server),
         Some("NOPERM") => StoreError::Unfit(format!("Redis at {server} does not let this user do that: {detail}")),
         Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
-        Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "UNBLOCKED") => {
+        Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
+        }
+        Some("ERR") if detail.contains("max number of clients") => {
+            StoreError::Unreachable(format!("Redis at {server} takes no more connections: {detail}"))
         }
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}")),
         None => match error.kind() {
+            ErrorKind::Io if error.to_string().contains("certificate") => StoreError::Unfit(format!(
+                "{server} cannot be trusted: {error}; SSL_CERT_FILE may name the certificate of its authority"
+            )),
             ErrorKind::Io => StoreError::Unreachable(format!("cannot reach {server}: {}", cause(error))),
             ErrorKind::AuthenticationFailed => refused_password(server),
             ErrorKind::Parse => StoreError::Unfit(format!("what answers at {server} does not speak Redis")),

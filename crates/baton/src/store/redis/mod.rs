@@ -8,7 +8,8 @@
 //! `appendonly yes` and `appendfsync always` nothing acknowledged is lost; with `everysec` a crash may take the last
 //! second back, as a consistent prefix. Message-moving calls of one fleet are serial, whatever connection they use.
 //! At `maxmemory` push and submit are refused whole ([`StoreError::NoRoom`]); everything else goes on. A server that
-//! was restarted makes every session joined before leave without a loss and answers it [`Refusal::Stale`].
+//! was restarted makes every session joined before leave without a loss and answers it
+//! [`Refusal::Stale`](super::Refusal::Stale).
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; one that would not keep the
 //! contract (too old, a replica, evicting keys, wanting a password) is [`StoreError::Unfit`], with a line that says
@@ -99,7 +100,7 @@ struct Shared {
     link: Mutex<Option<Link>>,
     /// Held while connecting, so that a crowd of calls makes one connection.
     connecting: tokio::sync::Mutex<()>,
-    waiters: Waiters,
+    waiters: Arc<Waiters>,
     runs: Arc<Runs>,
 }
 
@@ -114,8 +115,8 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] if the URL is not one of a Redis server.
-    pub fn open(url: &str, fleet: &Name, options: RedisOptions) -> Result<Self, StoreError> {
-        let (connector, root) = (Connector::new(url)?, Root::new(fleet));
+    pub fn open(url: &str, fleet: Name, options: RedisOptions) -> Result<Self, StoreError> {
+        let (connector, root) = (Connector::new(url)?, Root::new(&fleet));
         let scripts = Arc::new(Scripts::new(options.test_clock));
         Ok(Self::over(Arc::new(connector), root, scripts, options, Arc::default()))
     }
@@ -123,7 +124,8 @@ impl RedisStore {
     fn over(
         connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<Runs>,
     ) -> Self {
-        let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
+        let waiters = Waiters::new(Arc::clone(&connector));
+        let (link, connecting) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
     }
 
@@ -156,8 +158,7 @@ impl Store for RedisStore {
 
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> StoreReply<'_, ()> {
         Box::pin(async move {
-            let Shared { waiters, connector, root, .. } = &*self.shared;
-            waiters.wait(connector, root, &queues, limit).await;
+            self.shared.waiters.wait(&self.shared.root, &queues, limit).await;
         })
     }
 }

@@ -11,11 +11,8 @@ const STEP: usize = 1_000;
 
 /// Removes everything the fleet has stored.
 pub(super) async fn purge(shared: &Shared) -> Result<(), StoreError> {
-    let mut reply = shared.run(&shared.scripts.purge, |to| to).await?;
-    match reply.text()?.as_str() {
-        "OK" => {}
-        "NONE" => return Ok(()),
-        code => return Err(reply.refusal(code)),
+    if !step(shared, "begin", &[]).await? {
+        return Ok(());
     }
     let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
     let mut cursor = "0".to_owned();
@@ -24,14 +21,24 @@ pub(super) async fn purge(shared: &Shared) -> Result<(), StoreError> {
         scan.arg(&cursor).arg("MATCH").arg(shared.root.pattern()).arg("COUNT").arg(STEP);
         let (next, mut keys): (String, Vec<String>) = shared.command(&scan).await?;
         keys.retain(|key| !keep.contains(key));
-        if !keys.is_empty() {
-            let _: u64 = shared.command(redis::cmd("UNLINK").arg(keys)).await?;
+        if !keys.is_empty() && !step(shared, "remove", &keys).await? {
+            return Ok(());
         }
         if next == "0" {
             break;
         }
         cursor = next;
     }
-    let _: u64 = shared.command(redis::cmd("DEL").arg(shared.root.as_str())).await?;
+    step(shared, "finish", &[]).await?;
     Ok(())
+}
+
+/// One step; false if there is nothing (more) to remove.
+async fn step(shared: &Shared, what: &str, keys: &[String]) -> Result<bool, StoreError> {
+    let mut reply = shared.run(&shared.scripts.purge, |to| to.arg(what).arg(keys)).await?;
+    match reply.text()?.as_str() {
+        "OK" => Ok(true),
+        "NONE" => Ok(false),
+        code => Err(reply.refusal(code)),
+    }
 }

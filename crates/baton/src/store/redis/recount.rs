@@ -85,7 +85,8 @@ impl Hold<'_> {
     async fn go_on(&self) -> Result<(), StoreError> {
         if self.since.elapsed() >= self.max_hold {
             return Err(StoreError::Unfit(format!(
-                "the recount was given up after holding the store for {} ms: allow it longer, or run it at a quieter time",
+                "the recount was given up after holding the store for {} ms: allow it longer, or run it at a quieter \
+                 time",
                 self.max_hold.as_millis()
             )));
         }

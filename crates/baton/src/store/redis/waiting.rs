@@ -1,67 +1,134 @@
-//! Waiting for messages: blocking reads, each on a connection of its own.
+//! Waiting for messages without polling.
 //!
-//! A connection goes back to the others only after its read has ended. One whose wait was dropped is closed instead:
-//! its read would swallow the token meant for a waiter that still exists.
+//! Waits for the same queues stand in one line, and one task reads tokens for all of them, on a connection of its
+//! own, where no other call waits behind the read. A token goes to the wait at the front; whoever it wakes leaves
+//! another behind if messages are left. A wait that was dropped or whose time is up just loses its place; a token
+//! that comes when nobody stands in the line any more is put back for the waiters of other processes. So a dropped
+//! wait costs no connection and swallows no token, and a wait ends on time though the server looks at the time only
+//! now and then.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use redis::{Value, aio::MultiplexedConnection};
+use redis::{RedisError, aio::MultiplexedConnection};
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{conn::Connector, keys::Root};
 use crate::{message::Name, store::MAX_WAIT};
 
-/// How much later than asked the server may end a read before the connection is given up.
-const GRACE: Duration = Duration::from_millis(100);
-/// The most connections kept for later waits.
-const KEPT: usize = 16;
+/// How long a token that was put back lasts; as in the scripts.
+const TOKEN_MS: u64 = 10_000;
 
-/// Connections that are waiting for a wait.
-#[derive(Default)]
-pub(super) struct Waiters(Mutex<Vec<MultiplexedConnection>>);
+/// Waits by the keys they wait for. Where there is a line there is a task that reads for it.
+type Lines = HashMap<Vec<String>, VecDeque<oneshot::Sender<()>>>;
+
+/// All waits of a store.
+pub(super) struct Waiters {
+    connector: Arc<Connector>,
+    lines: Mutex<Lines>,
+}
 
 impl Waiters {
+    pub(super) fn new(connector: Arc<Connector>) -> Arc<Self> {
+        Arc::new(Self { connector, lines: Mutex::default() })
+    }
+
     /// Returns when a token for one of the queues was there, and after `limit` in any case.
-    pub(super) async fn wait(&self, connector: &Connector, root: &Root, queues: &[Name], limit: Duration) {
-        let limit = limit.min(MAX_WAIT);
-        let until = tokio::time::Instant::now() + limit;
-        if limit < Duration::from_millis(1) {
-            return;
-        }
+    pub(super) async fn wait(self: &Arc<Self>, root: &Root, queues: &[Name], limit: Duration) {
+        let until = Instant::now() + limit.min(MAX_WAIT);
         if queues.is_empty() {
-            return tokio::time::sleep(limit).await;
+            return tokio::time::sleep_until(until).await;
         }
-        let woken = tokio::time::timeout(limit + GRACE, self.read(connector, root, queues, limit)).await;
-        if !woken.unwrap_or(false) {
+        let (place, woken) = oneshot::channel();
+        self.stand_in_line(queues.iter().map(|queue| root.wake(queue)).collect(), place);
+        if let Ok(Err(_)) = tokio::time::timeout_at(until, woken).await {
             // Without a server a wait is just that: callers repeat, and must not spin.
             tokio::time::sleep_until(until).await;
         }
     }
 
-    /// Whether a blocking read came to its end.
-    async fn read(&self, connector: &Connector, root: &Root, queues: &[Name], limit: Duration) -> bool {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => match connector.connect_for_waiting().await {
-                Ok(connection) => connection,
-                Err(_) => return false,
-            },
-        };
-        let mut command = redis::cmd("BLPOP");
-        for queue in queues {
-            command.arg(root.wake(queue));
+    fn stand_in_line(self: &Arc<Self>, keys: Vec<String>, place: oneshot::Sender<()>) {
+        let mut lines = self.lines();
+        if let Some(line) = lines.get_mut(&keys) {
+            line.push_back(place);
+            return;
         }
-        command.arg(format!("{:.3}", limit.as_secs_f64()));
-        let read: Result<Value, _> = command.query_async(&mut connection).await;
-        if read.is_ok() {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() < KEPT {
-                kept.push(connection);
+        lines.insert(keys.clone(), VecDeque::from([place]));
+        tokio::spawn(Reader { waiters: Arc::clone(self), keys, closed: false }.read());
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads tokens for one line until nobody stands in it.
+struct Reader {
+    waiters: Arc<Waiters>,
+    keys: Vec<String>,
+    /// Whether the line has been closed: another reader may have opened one for the same keys since.
+    closed: bool,
+}
+
+impl Reader {
+    async fn read(mut self) {
+        let Ok(mut connection) = self.waiters.connector.connect_for_waiting().await else { return };
+        let mut read = redis::cmd("BLPOP");
+        read.arg(&self.keys).arg(MAX_WAIT.as_secs_f64());
+        while !self.close_if_empty() {
+            match read.query_async::<Option<(String, String)>>(&mut connection).await {
+                Ok(None) => {}
+                Ok(Some((key, _))) => {
+                    if !self.wake_first() && put_back(&mut connection, &key).await.is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
             }
         }
-        read.is_ok()
     }
+
+    /// Wakes the first who still waits; false if nobody does.
+    fn wake_first(&self) -> bool {
+        let mut lines = self.waiters.lines();
+        let Some(line) = lines.get_mut(&self.keys) else { return false };
+        while let Some(place) = line.pop_front() {
+            if place.send(()).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn close_if_empty(&mut self) -> bool {
+        let mut lines = self.waiters.lines();
+        if let Some(line) = lines.get_mut(&self.keys) {
+            line.retain(|place| !place.is_closed());
+            if !line.is_empty() {
+                return false;
+            }
+            lines.remove(&self.keys);
+        }
+        drop(lines);
+        self.closed = true;
+        true
+    }
+}
+
+impl Drop for Reader {
+    /// A reader that fails, or goes down with its runtime, lets those in its line know.
+    fn drop(&mut self) {
+        if !self.closed {
+            self.waiters.lines().remove(&self.keys);
+        }
+    }
+}
+
+async fn put_back(connection: &mut MultiplexedConnection, key: &str) -> Result<(), RedisError> {
+    let mut back = redis::pipe();
+    back.cmd("RPUSH").arg(key).arg("1").ignore().cmd("PEXPIRE").arg(key).arg(TOKEN_MS).ignore();
+    back.query_async(connection).await
 }

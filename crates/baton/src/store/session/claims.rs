@@ -5,11 +5,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Session, settles};
 use crate::{
-    message::{Name, Outcome, Run},
+    message::{Name, Outcome, Parcel, Piece, Run},
     store::{Claim, Claimed, Refusal, StoreError},
 };
 
@@ -39,42 +39,71 @@ impl ClaimNumbers {
     }
 }
 
+/// Messages held under a claim number. Dropped before [`Held::into_parts`], it hands all of them back: wherever a
+/// caller goes away, nothing is stranded.
+pub struct Held {
+    claim_no: u64,
+    queue: Name,
+    pieces: Vec<(Piece, Parcel)>,
+    settles: mpsc::UnboundedSender<settles::Item>,
+}
+
+impl Held {
+    /// The claim number, the queue and the messages; settling them is now up to the caller.
+    #[must_use]
+    pub fn into_parts(mut self) -> (u64, Name, Vec<(Piece, Parcel)>) {
+        (self.claim_no, self.queue.clone(), std::mem::take(&mut self.pieces))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (claim_no, queue) = (self.claim_no, &self.queue);
+        let back = |range| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
+        let runs: Vec<Run> = self.pieces.iter().map(|(piece, _)| back(piece.range)).collect();
+        if !runs.is_empty() {
+            // A session that is over holds nothing.
+            settles::post(&self.settles, runs).ok();
+        }
+    }
+}
+
+/// What a claim brought.
+pub enum Catch {
+    /// Messages.
+    Some(Held),
+    /// Nothing to do.
+    Empty {
+        /// Milliseconds until the next delayed message is due, if there is one.
+        next_due_ms: Option<u64>,
+    },
+}
+
 /// Claims in a task of its own; what arrives for nobody is handed back.
-pub(super) async fn claim(
-    session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>,
-) -> Result<(u64, Claimed), StoreError> {
+pub(super) async fn claim(session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
     let (reply, answer) = oneshot::channel();
     let session = session.clone();
     tokio::spawn(async move {
-        let (claim_no, claimed) = under_a_number(&session, n, max_bytes, queues).await;
-        if let Err(Ok((claim_no, Claimed::Some { queue, pieces }))) = reply.send(claimed.map(|it| (claim_no, it))) {
-            let runs = pieces.into_iter().map(|(piece, _)| Run {
-                claim_no,
-                queue: queue.clone(),
-                range: piece.range,
-                outcome: Outcome::Back,
-            });
-            settles::post(&session.settles, runs.collect()).ok();
-        }
+        reply.send(under_a_number(&session, n, max_bytes, queues).await).ok();
     });
     answer.await.unwrap_or(Err(StoreError::Refused(Refusal::Stale)))
 }
 
-async fn under_a_number(
-    session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>,
-) -> (u64, Result<Claimed, StoreError>) {
+async fn under_a_number(session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
     loop {
         let claim_no = session.numbers.next();
         let claim = Claim { session: session.id(), claim_no, n, max_bytes, queues: queues.clone() };
-        match session.caller.repeat(claim).await {
+        return match session.caller.repeat(claim).await {
             // All that was held under it has been settled: an answer came so late that its claim was over.
-            Err(StoreError::Refused(Refusal::Spent { .. })) => {}
-            claimed => {
-                if matches!(claimed, Ok(Claimed::Empty { .. })) {
-                    session.numbers.give_back(claim_no);
-                }
-                return (claim_no, claimed);
+            Err(StoreError::Refused(Refusal::Spent { .. })) => continue,
+            Err(error) => Err(error),
+            Ok(Claimed::Empty { next_due_ms }) => {
+                session.numbers.give_back(claim_no);
+                Ok(Catch::Empty { next_due_ms })
             }
-        }
+            Ok(Claimed::Some { queue, pieces }) => {
+                Ok(Catch::Some(Held { claim_no, queue, pieces, settles: session.settles.clone() }))
+            }
+        };
     }
 }

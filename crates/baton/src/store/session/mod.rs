@@ -20,11 +20,14 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, watch};
 
-pub use self::submits::SubmitError;
 use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
+pub use self::{
+    claims::{Catch, Held},
+    submits::SubmitError,
+};
 use super::{
-    Beaten, Claimed, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer,
-    Push, Pushed, Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
+    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Push, Pushed,
+    Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, Name, Run, SessionId};
 
@@ -142,8 +145,8 @@ impl Session {
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
     /// # Cancel safety
-    /// What was claimed for a dropped future is handed back.
-    pub async fn claim(&self, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<(u64, Claimed), StoreError> {
+    /// What was claimed for a dropped future is handed back; see [`Held`].
+    pub async fn claim(&self, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
         claims::claim(self, n, max_bytes, queues).await
     }
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::{lock::Turnstile, mounts};
 use crate::{
@@ -126,6 +126,8 @@ fn probe(path: &Path) -> Result<(), StoreError> {
 fn configure(db: &Connection, purpose: Purpose) -> Result<(), StoreError> {
     db.busy_timeout(PATIENCE)?;
     db.set_prepared_statement_cache_capacity(128);
+    // Without this a statement is compiled anew whenever a value is bound that its plan might depend on.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.pragma_update(None, "mmap_size", 0)?;
     db.pragma_update(None, "trusted_schema", false)?;
     db.pragma_update(None, "cache_size", -16_384)?;

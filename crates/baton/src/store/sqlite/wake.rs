@@ -229,10 +229,11 @@ mod post {
                 let address = self.folder().join(SessionId::random().to_string().get(..16).unwrap_or_default());
                 let ear = Arc::clone(&self.ear);
                 let fleet = self.site.fleet.clone();
-                // Without the store there is no folder for the sockets either; the next wait tries again.
-                let bound = match fs::create_dir(self.folder()) {
+                // Without the store there is no folder for the sockets, and a folder may go as its last one leaves.
+                fs::create_dir(self.folder()).ok();
+                let bound = match UnixDatagram::bind(&address) {
                     Err(error) if error.kind() == ErrorKind::NotFound => return false,
-                    _ => UnixDatagram::bind(&address),
+                    bound => bound,
                 };
                 let heard = bound.and_then(|socket| {
                     let listener = thread::Builder::new().name("baton-wake".to_owned());
@@ -258,7 +259,9 @@ mod post {
             if let Some(address) = post.take().and_then(|post| post.address) {
                 // Gets the thread out of its receive; a full buffer does that as well.
                 unbound().and_then(|sender| sender.send_to(&[], &address)).ok();
-                fs::remove_file(address).ok();
+                fs::remove_file(&address).ok();
+                // The folder goes with its last socket; while it holds others, this fails and is meant to.
+                fs::remove_dir(self.folder()).ok();
             }
         }
     }

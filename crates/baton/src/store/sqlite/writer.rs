@@ -2,7 +2,8 @@
 //!
 //! A group is one transaction with one commit. A refusal is an answer and keeps its few writes. Any other error of
 //! one request undoes the transaction, and each request of the group is then carried out alone, so that none suffers
-//! for another. If the commit fails, all of the group get the error, and nothing was kept.
+//! for another; so it is when the disk has no room for all of them. If the commit fails otherwise, all of the group
+//! get the error, and nothing was kept.
 
 use std::{
     collections::BTreeSet,
@@ -116,7 +117,12 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
     let turn = turnstile.enter().map_err(Failure::All)?;
     begin(db).map_err(Failure::All)?;
     let done = apply(db, &site, requests).map_err(Failure::One).and_then(|answers| {
-        db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(|e| Failure::All(e.into()))?;
+        let committed = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        committed.map_err(|error| match error.into() {
+            // What is too large for the disk should not keep the rest from getting through.
+            full @ StoreError::NoRoom(_) => Failure::One(full),
+            error => Failure::All(error),
+        })?;
         Ok(answers)
     });
     let stuck = done.is_err() && !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();

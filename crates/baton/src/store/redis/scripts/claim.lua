@@ -13,7 +13,9 @@ if not session then return { 'STALE' } end
 local wait = held(meta)
 if wait then return wait end
 
-local known = call('HGET', key.claims(id), ARGV[2])
+local high, holes = tonumber(session[3] or 0), {}
+-- Nothing was ever held under a number above the highest used.
+local known = claim_no <= high and call('HGET', key.claims(id), ARGV[2])
 if known then
   local name, pieces = read_claim(known)
   local given = {}
@@ -24,7 +26,6 @@ if known then
   return { 'OK', name, given }
 end
 
-local high, holes = tonumber(session[3] or 0), {}
 for hole in string.gmatch(session[4] or '', '%d+') do holes[#holes + 1] = tonumber(hole) end
 local function is_hole()
   for at, hole in ipairs(holes) do
@@ -37,8 +38,9 @@ if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
 
 local pieces, given = {}, {}
 
--- Takes as much of a piece as fits, at least one message if the hand is empty; how many.
-local function take(name, piece)
+-- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
+-- text, so that one taken whole is not written anew.
+local function take(name, piece, written)
   local parcel, len, bytes = cut(name, piece, budget)
   if not parcel then
     if #pieces > 0 then return 0 end
@@ -46,18 +48,21 @@ local function take(name, piece)
   end
   n = n - len
   budget = math.max(budget - bytes, 0)
-  local taken = over(piece, piece.first, len)
-  pieces[#pieces + 1] = taken
-  given[#given + 1] = write_piece(taken)
+  if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
+  pieces[#pieces + 1] = written
+  given[#given + 1] = written
   given[#given + 1] = parcel
   return len
 end
 
+-- The counters of the books tell which lines are worth a look: they change in the same step as the lines.
+
 -- A suspect leaves its line only as a whole, and is one message.
 local function take_suspect(queue)
+  if queue.ready == 0 then return 0 end
   local front = call('LINDEX', key.suspects(queue.name), 0)
   if not front then return 0 end
-  local taken = take(queue.name, read_piece(front))
+  local taken = take(queue.name, read_piece(front), front)
   call('LPOP', key.suspects(queue.name))
   add(queue, 'ready', -taken)
   add(queue, 'in_flight', taken)
@@ -68,10 +73,12 @@ end
 local function take_due(queue)
   local line = key.delayed(queue.name)
   while n > 0 do
+    if queue.delayed == 0 then return true end
     local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, math.min(n, CHUNK))
     if #due == 0 then return true end
     for _, member in ipairs(due) do
-      if take(queue.name, read_piece(string.sub(member, 18))) == 0 then return false end
+      local written = string.sub(member, 18)
+      if take(queue.name, read_piece(written), written) == 0 then return false end
       call('ZREM', line, member)
       add(queue, 'delayed', -1)
       add(queue, 'in_flight', 1)
@@ -83,14 +90,20 @@ end
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(queue)
   local line = key.ready(queue.name)
-  while n > 0 do
+  while n > 0 and queue.ready > 0 do
     local front = call('LRANGE', line, 0, math.min(n, CHUNK) - 1)
     local used, rest, ends = 0, nil, #front == 0
     for _, written in ipairs(front) do
       if n == 0 then break end
       local piece = read_piece(written)
       local wanted = math.min(piece.len, n)
-      local taken = take(queue.name, over(piece, piece.first, wanted))
+      local taken
+      if wanted == piece.len then
+        taken = take(queue.name, piece, written)
+      else
+        local part = over(piece, piece.first, wanted)
+        taken = take(queue.name, part, write_piece(part))
+      end
       add(queue, 'ready', -taken)
       add(queue, 'in_flight', taken)
       ends = taken < wanted
@@ -122,14 +135,19 @@ for i = 5, #ARGV do
         table.remove(holes, is_hole())
       end
       for at, hole in ipairs(holes) do holes[at] = text(hole) end
-      call('HSET', key.claims(id), ARGV[2], write_claim(name, pieces))
+      call('HSET', key.claims(id), ARGV[2], name .. '|' .. table.concat(pieces, ';'))
       call('HSET', key.session(id), 'suspects', text(suspects), 'claim_high', text(high),
         'claim_holes', table.concat(holes, ','))
-      queue.wakes = call('EXISTS', key.ready(name)) == 1
+      queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
       close_queues()
+      -- The token that woke this session may have been meant for a queue further down, which others wait for too.
+      for later = i + 1, #ARGV do
+        local other = call('EXISTS', key.ready(ARGV[later])) == 1 and known_queue(ARGV[later])
+        if other and other.paused == 0 then wake(other.name) end
+      end
       return { 'OK', name, given }
     end
-    local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')
+    local first = queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
     if first[2] then next_due = math.min(next_due or math.huge, math.max(tonumber(first[2]) - now, 0)) end
   end
 end

@@ -22,6 +22,13 @@ local function cut(name, piece, budget)
   local at = body_key(name, piece)
   local count = math.max(piece.size, 1)
   local start = piece.size == 0 and 0 or piece.first - piece.parcel
+  if count == 1 then
+    local parcel = call('GET', at)
+    if not parcel then missing(name, piece) end
+    local bytes = #parcel - HEADER - 4
+    if bytes > budget then return nil end
+    return parcel, 1, bytes
+  end
   if piece.len == count then
     local bytes = call('STRLEN', at) - HEADER - 4 * count
     if bytes < 0 then missing(name, piece) end

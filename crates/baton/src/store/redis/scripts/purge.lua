@@ -1,16 +1,26 @@
 #!lua flags=allow-oom
--- Purpose: begins the removal of a fleet: marks it, and ends the sessions that are left, all of them clients.
+-- Purpose: removes a fleet step by step: marked first, keys as they are found, the meta record last.
 -- KEYS: 1 root
--- ARGV: none
--- Returns: OK | NONE (there is no such fleet) | NODES how many
--- Idempotency: a repeat finds the mark and goes on; the meta record goes last, by the caller.
-if call('EXISTS', key.meta) == 0 then return { 'NONE' } end
-local members, nodes = call('ZRANGE', key.sessions, 0, -1), 0
-for _, id in ipairs(members) do
-  if call('HGET', key.session(id), 'kind') == 'n' then nodes = nodes + 1 end
+-- ARGV: 1 begin · remove, then keys · finish
+-- Returns: OK | NONE (there is no such fleet, or it is not being removed) | NODES how many
+-- Idempotency: begin finds the mark and goes on. Without the mark nothing is removed: another purge has finished,
+--              and what is found may belong to a new fleet of the same name.
+if ARGV[1] == 'begin' then
+  if call('EXISTS', key.meta) == 0 then return { 'NONE' } end
+  local members, nodes = call('ZRANGE', key.sessions, 0, -1), 0
+  for _, id in ipairs(members) do
+    if call('HGET', key.session(id), 'kind') == 'n' then nodes = nodes + 1 end
+  end
+  if nodes > 0 then return { 'NODES', text(nodes) } end
+  call('HSET', key.meta, 'purging', '1')
+  for _, id in ipairs(members) do call('UNLINK', key.session(id), key.claims(id)) end
+  call('UNLINK', key.sessions, key.leases)
+  return { 'OK' }
 end
-if nodes > 0 then return { 'NODES', text(nodes) } end
-call('HSET', key.meta, 'purging', '1')
-for _, id in ipairs(members) do call('UNLINK', key.session(id), key.claims(id)) end
-call('UNLINK', key.sessions, key.leases)
+if call('HEXISTS', key.meta, 'purging') == 0 then return { 'NONE' } end
+if ARGV[1] == 'remove' then
+  for i = 2, #ARGV do call('UNLINK', ARGV[i]) end
+else
+  call('UNLINK', key.meta)
+end
 return { 'OK' }

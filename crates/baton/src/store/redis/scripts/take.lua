@@ -2,7 +2,8 @@
 -- Purpose: takes the baton of an offered source if nobody has it.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 source
--- Returns: OK epoch cursor batch_no | STALE | NOTOFFERED source | DEFINITION source | ENDED source | BATON source holder
+-- Returns: OK epoch cursor batch_no | STALE | NOTOFFERED source | DEFINITION source
+--          | ENDED source | BATON source holder
 -- Idempotency: the holder itself gets the same epoch again.
 local id, name = ARGV[1], ARGV[2]
 local session = touch(id, 'kind', 'offers')

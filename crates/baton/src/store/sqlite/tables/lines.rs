@@ -53,17 +53,20 @@ impl SqliteTables<'_> {
 
     pub(super) fn append(&mut self, queue: &Name, line: Line, piece: &Piece) -> Moved<()> {
         let number = self.own_queue(queue)?;
-        let sql = "INSERT INTO lines SELECT ?1, ?2, coalesce(max(place), 0) + 1, ?3 FROM lines \
-                   WHERE queue = ?1 AND line = ?2";
-        self.run(sql, params![number, line_number(line), piece.to_string()])?;
+        let back = match self.backs.get(&(number, line)) {
+            Some(back) => *back,
+            None => self.end_of(number, line, "SELECT max(place) FROM lines WHERE queue = ?1 AND line = ?2")?,
+        };
+        self.backs.insert((number, line), back + 1);
+        let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
+        self.run(sql, params![number, line_number(line), back + 1, piece.to_string()])?;
         self.woken.insert(queue.clone());
         Ok(())
     }
 
     pub(super) fn prepend(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
         let number = self.own_queue(queue)?;
-        let sql = "SELECT coalesce(min(place), 0) FROM lines WHERE queue = ?1 AND line = ?2";
-        let front: i64 = self.one(sql, params![number, line_number(line)], |row| Ok(row.get(0)?))?.unwrap_or(0);
+        let front = self.end_of(number, line, "SELECT min(place) FROM lines WHERE queue = ?1 AND line = ?2")?;
         let count = i64::try_from(pieces.len()).map_err(|_| StoreError::Damaged("too many pieces".to_owned()))?;
         for (place, piece) in (front - count..).zip(pieces) {
             let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
@@ -72,6 +75,12 @@ impl SqliteTables<'_> {
         self.fronts.remove(&(number, line));
         self.woken.insert(queue.clone());
         Ok(())
+    }
+
+    /// The first or last place taken in a line; 0 if it is empty.
+    fn end_of(&self, queue: i64, line: Line, sql: &str) -> Moved<i64> {
+        let end = self.one(sql, params![queue, line_number(line)], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+        Ok(end.flatten().unwrap_or(0))
     }
 
     pub(super) fn list_line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {

@@ -43,6 +43,8 @@ pub(super) struct SqliteTables<'c> {
     queues: BTreeMap<Name, Option<QueueRow>>,
     /// The place of the piece last read from the front of a line.
     fronts: HashMap<(i64, Line), i64>,
+    /// The last place given out at the back of a line; a larger one than is taken does no harm.
+    backs: HashMap<(i64, Line), i64>,
     woken: BTreeSet<Name>,
 }
 
@@ -57,6 +59,7 @@ impl<'c> SqliteTables<'c> {
             lease: None,
             queues: BTreeMap::new(),
             fronts: HashMap::new(),
+            backs: HashMap::new(),
             woken: BTreeSet::new(),
         }
     }

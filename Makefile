@@ -1,0 +1,52 @@
+# One verb for each thing; CI calls the same ones.
+#   make        build the release binary
+#   make test   install what the tests need, run all of them
+#   make lint   formatting, clippy, licences and sources of dependencies
+#   make fuzz   the long run: a minute of fuzzing the codecs, a million random operations on each real store
+
+CARGO ?= cargo
+# Operations of the state machine on each real store in `make fuzz`; a seed replays a run.
+OPS ?= 1000000
+SEED ?=
+FUZZ_SECONDS ?= 60
+
+.PHONY: build test lint fuzz tools
+
+build:
+	$(CARGO) build --release --locked -p baton-cli
+	@echo "built target/release/baton; try: target/release/baton --help"
+
+test: tools
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		echo $(CARGO) nextest run --locked --workspace; $(CARGO) nextest run --locked --workspace; \
+	else \
+		echo $(CARGO) test --locked --workspace --lib --bins --tests; $(CARGO) test --locked --workspace --lib --bins --tests; \
+	fi
+	$(CARGO) test --locked --workspace --doc
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		echo $(CARGO) deny check bans licenses sources; $(CARGO) deny --locked check bans licenses sources; \
+	else \
+		echo "cargo-deny is not installed: licences and sources were not checked (cargo install --locked cargo-deny)"; \
+	fi
+
+fuzz: tools
+	BATON_OPS=$(OPS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test state_machine -- --nocapture --test-threads 2
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	for target in parcel piece; do \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target -- -max_total_time=$$(($(FUZZ_SECONDS) / 2)) -max_len=4096 || exit 1; \
+	done
+
+# The tests start their own servers; this only sees to it that there is one to start.
+tools:
+	@command -v redis-server >/dev/null 2>&1 || { \
+		if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; \
+		elif command -v apt-get >/dev/null 2>&1 && command -v sudo >/dev/null 2>&1; then \
+			sudo apt-get update -qq && sudo apt-get install -y -qq redis-server; \
+		else \
+			echo "the tests need redis-server 7.0 or newer: install it with your package manager (brew install redis, dnf install redis)"; exit 1; \
+		fi; }

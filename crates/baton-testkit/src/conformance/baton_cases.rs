@@ -1,0 +1,147 @@
+//! Batons: one holder, growing epochs, cursors that stay.
+
+use baton::{
+    message::Digest,
+    store::{Kind, Offer, Push, Refusal, Resign, Rewind, Take},
+};
+
+use super::scene::{Scene, name, offer, queue};
+
+/// The second comes away empty-handed and is told who was first.
+pub async fn one_session_holds_a_baton(scene: &mut Scene) {
+    let (one, other) = (scene.node().await, scene.node().await);
+    assert_eq!(scene.beat(one).await.unwrap().due, [name("s")]);
+    let taken = scene.take(one).await;
+    assert_eq!((taken.cursor.as_str(), taken.batch_no), ("", 0));
+    assert_eq!(taken.epoch, scene.subject.now(), "the store's time");
+    assert_eq!(scene.beat(one).await.unwrap().held, [(name("s"), taken.epoch)]);
+    assert_eq!(scene.beat(other).await.unwrap().due, []);
+    let refusal = scene.refusal(Take { session: other, source: name("s") }).await;
+    assert_eq!(refusal, Refusal::BatonHeld { source_name: name("s"), holder: one });
+    let refusal = scene.refusal(Take { session: other, source: name("unknown") }).await;
+    assert_eq!(refusal, Refusal::NotOffered { source_name: name("unknown") });
+    assert_eq!(scene.survey().await.sources[0].holder, Some(one));
+}
+
+/// A take whose reply was lost is repeated, also after a push.
+pub async fn the_holder_takes_the_same_epoch_again(scene: &mut Scene) {
+    let node = scene.node().await;
+    let taken = scene.take(node).await;
+    scene.push(Scene::a_push(node, &taken, 3)).await.unwrap();
+    scene.subject.pass(50).await;
+    let again = scene.take(node).await;
+    assert_eq!((again.epoch, again.cursor.as_str(), again.batch_no), (taken.epoch, "3", 1));
+}
+
+/// The successor goes on where the last push left off.
+pub async fn a_lost_holder_frees_the_baton(scene: &mut Scene) {
+    let (one, other) = (scene.node().await, scene.node().await);
+    let first = scene.take(one).await;
+    scene.push(Scene::a_push(one, &first, 3)).await.unwrap();
+    scene.live(900, &[other]).await;
+    assert_eq!(scene.beat(other).await.unwrap().due, [], "its lease is the baton's");
+    scene.lose(other, one).await;
+    assert_eq!(scene.beat(other).await.unwrap().due, [name("s")]);
+    let next = scene.take(other).await;
+    assert_eq!((next.cursor.as_str(), next.batch_no), ("3", 0));
+    assert!(next.epoch > first.epoch);
+}
+
+/// Leaving frees at once.
+pub async fn a_holder_that_left_frees_the_baton(scene: &mut Scene) {
+    let (one, other) = (scene.node().await, scene.node().await);
+    scene.take(one).await;
+    scene.leave(one).await;
+    assert_eq!(scene.survey().await.sources[0].holder, None);
+    assert_eq!(scene.beat(other).await.unwrap().due, [name("s")]);
+    scene.take(other).await;
+}
+
+/// A resignation from the past must not take the baton from its present holder.
+pub async fn resigning_an_old_epoch_does_nothing(scene: &mut Scene) {
+    let node = scene.node().await;
+    let old = scene.take(node).await;
+    let resign = Resign { session: node, source: name("s"), epoch: old.epoch };
+    scene.ask(resign.clone()).await.unwrap();
+    let new = scene.take(node).await;
+    assert!(new.epoch > old.epoch);
+    scene.ask(resign).await.unwrap();
+    assert_eq!(scene.beat(node).await.unwrap().held, [(name("s"), new.epoch)]);
+}
+
+/// Epochs are ordered whatever the clock says.
+pub async fn epochs_grow_when_the_clock_goes_back(scene: &mut Scene) {
+    let node = scene.node().await;
+    let mut last = 0;
+    for hour in 0..3 {
+        scene.subject.set_time(scene.subject.now() - hour * 3_600_000).await;
+        let taken = scene.take(node).await;
+        assert!(taken.epoch > last);
+        last = taken.epoch;
+        scene.ask(Resign { session: node, source: name("s"), epoch: last }).await.unwrap();
+    }
+}
+
+/// Two sources under one name would mix up their cursors.
+pub async fn another_definition_is_refused(scene: &mut Scene) {
+    scene.node().await;
+    let other = Offer { definition: Digest::of(b"another source"), ..offer("s") };
+    let elsewhere = Offer { queue: name("elsewhere"), ..offer("s") };
+    for bad in [other.clone(), elsewhere] {
+        let join = scene.a_join(Kind::Node, vec![offer("t"), bad]);
+        assert_eq!(scene.refusal(join).await, Refusal::Definition { source_name: name("s") });
+    }
+    let survey = scene.survey().await;
+    assert_eq!((survey.sessions.len(), survey.sources.len()), (1, 1), "a refused join leaves nothing");
+    scene.ask(Rewind { source: name("s") }).await.unwrap();
+    let join = scene.a_join(Kind::Node, vec![other]);
+    scene.ask(join).await.unwrap();
+}
+
+/// A visitor runs nothing.
+pub async fn a_client_is_never_given_a_baton(scene: &mut Scene) {
+    let join = scene.a_join(Kind::Client, vec![offer("s")]);
+    let client = join.session;
+    scene.ask(join).await.unwrap();
+    assert_eq!(scene.beat(client).await.unwrap().due, []);
+    let refusal = scene.refusal(Take { session: client, source: name("s") }).await;
+    assert_eq!(refusal, Refusal::NotOffered { source_name: name("s") });
+}
+
+/// The end is part of the cursor.
+pub async fn an_ended_source_stays_ended_until_rewound(scene: &mut Scene) {
+    let node = scene.node().await;
+    let taken = scene.take(node).await;
+    scene.push(Push { end: true, ..Scene::a_push(node, &taken, 2) }).await.unwrap();
+    let again = scene.take_refusal(node).await;
+    assert_eq!(again, Refusal::Ended { source_name: name("s") });
+    scene.ask(Resign { session: node, source: name("s"), epoch: taken.epoch }).await.unwrap();
+    assert_eq!(scene.beat(node).await.unwrap().due, []);
+    assert!(scene.survey().await.sources[0].ended);
+    scene.ask(Rewind { source: name("s") }).await.unwrap();
+    assert_eq!(scene.beat(node).await.unwrap().due, [name("s")]);
+    let anew = scene.take(node).await;
+    assert_eq!(anew.cursor, "");
+    assert!(anew.epoch > taken.epoch);
+    scene.push(Scene::a_push(node, &anew, 2)).await.unwrap();
+    assert_eq!(scene.books().await.pushed, 4, "ids go on");
+}
+
+/// Nothing is pulled from under a running generator.
+pub async fn rewinding_needs_no_live_holder(scene: &mut Scene) {
+    let node = scene.node().await;
+    scene.take(node).await;
+    let refusal = scene.refusal(Rewind { source: name("s") }).await;
+    assert_eq!(refusal, Refusal::BatonHeld { source_name: name("s"), holder: node });
+    scene.leave(node).await;
+    scene.ask(Rewind { source: name("s") }).await.unwrap();
+    scene.ask(Rewind { source: name("never-heard-of") }).await.unwrap();
+    assert_eq!(scene.survey().await.sources.len(), 1);
+    assert_eq!(scene.survey().await.sources[0].queue, queue());
+}
+
+impl Scene {
+    async fn take_refusal(&self, session: baton::message::SessionId) -> Refusal {
+        self.refusal(Take { session, source: name("s") }).await
+    }
+}

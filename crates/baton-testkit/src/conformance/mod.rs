@@ -1,0 +1,97 @@
+//! The conformance suite: one list of cases for every store.
+//!
+//! Each case is a function over a [`Scene`]; [`for_each_case!`] names them all once, and a test file turns the list
+//! into one test a case and store. After each case the books must balance deeply.
+
+mod baton_cases;
+mod claim_cases;
+mod clock_cases;
+mod membership_cases;
+mod push_cases;
+mod reap_cases;
+mod registry_cases;
+mod scene;
+mod settle_cases;
+mod submit_cases;
+mod survey_cases;
+mod wait_cases;
+
+pub use self::{
+    baton_cases::*, claim_cases::*, clock_cases::*, membership_cases::*, push_cases::*, reap_cases::*,
+    registry_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
+};
+
+/// Calls a macro with the name of every case.
+#[macro_export]
+macro_rules! for_each_case {
+    ($apply:ident) => {
+        $apply! {
+            joining_twice_is_joining_once
+            a_heartbeat_over_a_third_of_the_lease_is_refused
+            a_silent_session_is_reaped_and_stale_for_ever
+            a_late_call_revives_until_it_is_reaped
+            leaving_hands_claims_back_without_a_loss
+            leaving_twice_is_leaving_once
+            a_stop_reaches_those_who_joined_before_it
+            a_stall_of_the_store_kills_nobody
+            a_clock_step_kills_nobody
+            the_smallest_lease_bounds_the_clock
+            one_session_holds_a_baton
+            the_holder_takes_the_same_epoch_again
+            a_lost_holder_frees_the_baton
+            a_holder_that_left_frees_the_baton
+            resigning_an_old_epoch_does_nothing
+            epochs_grow_when_the_clock_goes_back
+            another_definition_is_refused
+            a_client_is_never_given_a_baton
+            an_ended_source_stays_ended_until_rewound
+            rewinding_needs_no_live_holder
+            pushes_are_checked_in_order
+            a_repeated_push_is_a_duplicate
+            a_gap_tells_where_the_source_stands
+            a_full_queue_refuses_a_push_whole
+            an_old_baton_is_refused_and_counted
+            ids_are_consecutive_over_sources_and_submits
+            submits_are_serial_and_repeat_their_answers
+            a_key_is_one_message_for_a_day
+            keys_are_bounded_and_none_is_dropped
+            a_bookmark_moves_with_its_lots
+            a_full_queue_refuses_each_lot_or_the_bookmark
+            a_claim_takes_queues_in_order
+            a_claim_is_bounded_by_bytes_but_never_empty
+            a_repeated_claim_gives_what_is_in_flight
+            a_settled_claim_number_is_spent
+            an_empty_claim_keeps_its_number
+            claims_may_overtake_each_other
+            claim_numbers_stay_within_the_window
+            a_paused_queue_gives_nothing
+            an_empty_claim_tells_when_to_come_back
+            splitting_a_parcel_keeps_its_bodies
+            settles_take_ranges_and_masks
+            settles_are_serial_and_repeat_their_answers
+            a_bad_run_is_refused_alone
+            a_late_token_is_refused_and_counted
+            another_session_cannot_settle
+            retried_messages_come_back_when_due
+            back_goes_to_the_front_in_order
+            results_and_follow_ups_commit_with_the_settle
+            follow_ups_pass_a_full_queue
+            a_parcel_goes_with_its_last_message
+            losses_split_pieces_in_id_order
+            suspects_go_one_to_a_session
+            a_poison_message_ends_as_one_error
+            losses_are_counted_apart_from_attempts
+            errors_are_drained_in_two_phases
+            a_drainer_that_dies_loses_nothing
+            one_drainer_at_a_time
+            a_repeated_disposal_disposes_once
+            requeued_errors_run_again_under_their_ids
+            pages_are_bounded_by_bytes_but_never_empty
+            an_unused_store_is_empty
+            a_purge_needs_all_nodes_gone
+            malformed_requests_change_nothing
+            a_push_wakes_a_waiting_worker
+            a_wait_ends_in_vain
+        }
+    };
+}

@@ -1,0 +1,103 @@
+//! Messages from outside: numbers, keys, bookmarks, bounds.
+
+use baton::{
+    message::{Digest, Key},
+    store::{KEY_TTL_MS, LotVerdict, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit},
+};
+
+use super::scene::{Scene, keyed, lot, name, parcel, queue};
+
+/// Each number executes once; the last answers are kept for as many as may be under way.
+pub async fn submits_are_serial_and_repeat_their_answers(scene: &mut Scene) {
+    let node = scene.node().await;
+    let submit = scene.a_submit(node, vec![lot(parcel(2)), lot(parcel(3))]);
+    let early = Submit { submit_no: 2, ..submit.clone() };
+    assert_eq!(scene.refusal(early).await, Refusal::OutOfTurn { last: 0 });
+    let answer = scene.ask(submit.clone()).await.unwrap();
+    assert_eq!(answer.lots, [LotVerdict::Stored { first: 1 }, LotVerdict::Stored { first: 3 }]);
+    for _ in 1..SUBMIT_WINDOW {
+        scene.fill(node, 1).await;
+    }
+    assert_eq!(scene.ask(submit.clone()).await.unwrap(), answer, "as old as may be under way");
+    scene.fill(node, 1).await;
+    assert_eq!(scene.refusal(submit.clone()).await, Refusal::OutOfTurn { last: SUBMIT_WINDOW + 1 });
+    let zero = Submit { submit_no: 0, ..submit };
+    assert_eq!(scene.refusal(zero).await, Refusal::OutOfTurn { last: SUBMIT_WINDOW + 1 });
+    assert_eq!(scene.books().await.pushed, 5 + SUBMIT_WINDOW);
+}
+
+/// The same key is the same message until it expires; with another body it is a mistake.
+pub async fn a_key_is_one_message_for_a_day(scene: &mut Scene) {
+    let node = scene.node().await;
+    let both = scene.a_submit(node, vec![keyed("k", "1"), lot(parcel(2)), keyed("k", "1"), keyed("k", "2")]);
+    let lots = scene.ask(both).await.unwrap().lots;
+    let stored = |first| LotVerdict::Stored { first };
+    assert_eq!(lots, [stored(1), stored(2), LotVerdict::Duplicate { first: 1 }, LotVerdict::Conflict]);
+    scene.subject.pass(KEY_TTL_MS - 1).await;
+    let again = scene.a_submit(node, vec![keyed("k", "1")]);
+    assert_eq!(scene.ask(again).await.unwrap().lots, [LotVerdict::Duplicate { first: 1 }]);
+    scene.subject.pass(1).await;
+    let anew = scene.a_submit(node, vec![keyed("k", "2"), keyed("k", "1")]);
+    assert_eq!(scene.ask(anew).await.unwrap().lots, [stored(4), LotVerdict::Conflict]);
+}
+
+/// At the bound new keys are refused; those kept stay, and unkeyed messages pass.
+pub async fn keys_are_bounded_and_none_is_dropped(scene: &mut Scene) {
+    let node = scene.node().await;
+    let lots = vec![keyed("a", "1"), keyed("b", "1"), keyed("c", "1"), lot(parcel(1)), keyed("a", "1")];
+    let submit = Submit { max_keys: 2, ..scene.a_submit(node, lots) };
+    let (stored, duplicate) = (|first| LotVerdict::Stored { first }, LotVerdict::Duplicate { first: 1 });
+    let verdicts = scene.ask(submit).await.unwrap().lots;
+    assert_eq!(verdicts, [stored(1), stored(2), LotVerdict::KeysFull, stored(3), duplicate]);
+    scene.subject.pass(KEY_TTL_MS).await;
+    let later = Submit { max_keys: 2, ..scene.a_submit(node, vec![keyed("c", "1")]) };
+    assert_eq!(scene.ask(later).await.unwrap().lots, [stored(4)], "expired keys make room");
+}
+
+/// Lines taken and their digest move in the step that stores them.
+pub async fn a_bookmark_moves_with_its_lots(scene: &mut Scene) {
+    let node = scene.node().await;
+    let key = Key::new("file.ndjson").unwrap();
+    let read = ReadBookmark { key: key.clone() };
+    assert_eq!(scene.ask(read.clone()).await.unwrap(), Place::START);
+    let to = Place { lines: 3, digest: Digest::of(b"three lines") };
+    let mark = MoveBookmark { key: key.clone(), from: Place::START, to };
+    let first = Submit { bookmark: Some(mark.clone()), ..scene.a_submit(node, vec![lot(parcel(3))]) };
+    scene.ask(first.clone()).await.unwrap();
+    assert_eq!(scene.ask(read.clone()).await.unwrap(), to);
+    scene.ask(first.clone()).await.unwrap();
+    // A second run from the start, under a number of its own, is told where the first one got to.
+    let rerun = Submit { submit_no: 2, ..first };
+    assert_eq!(scene.refusal(rerun).await, Refusal::Bookmark { lines: 3, digest: to.digest });
+    let other = Place { lines: 3, digest: Digest::of(b"three other lines") };
+    let wrong = MoveBookmark { from: other, to: Place { lines: 4, ..to }, key };
+    let wrong = Submit { submit_no: 2, bookmark: Some(wrong), ..scene.a_submit(node, vec![lot(parcel(1))]) };
+    assert_eq!(scene.refusal(wrong).await, Refusal::Bookmark { lines: 3, digest: to.digest });
+    assert_eq!((scene.books().await.pushed, scene.ask(read).await.unwrap()), (3, to));
+}
+
+/// Each lot is judged alone, in order; a bookmark goes with all of its lots or with none.
+pub async fn a_full_queue_refuses_each_lot_or_the_bookmark(scene: &mut Scene) {
+    let node = scene.node().await;
+    let bound = 2 * parcel(10).bytes().len() as u64;
+    let elsewhere = baton::message::Lot { queue: name("other"), ..lot(parcel(1)) };
+    let lots = vec![lot(parcel(10)), lot(parcel(11)), lot(parcel(1)), elsewhere.clone()];
+    let submit = Submit { max_backlog: bound, ..scene.a_submit(node, lots) };
+    let verdicts = scene.ask(submit).await.unwrap().lots;
+    let stored = LotVerdict::Stored { first: 1 };
+    assert_eq!(verdicts, [stored, LotVerdict::Full, LotVerdict::Full, stored], "what follows a full lot waits too");
+    let mark = MoveBookmark {
+        key: Key::new("k").unwrap(),
+        from: Place::START,
+        to: Place { lines: 1, digest: Digest::of(b"x") },
+    };
+    let lots = vec![elsewhere, lot(parcel(11))];
+    let submit = Submit { max_backlog: bound, bookmark: Some(mark), ..scene.a_submit(node, lots) };
+    let bytes = parcel(10).bytes().len() as u64;
+    assert_eq!(scene.refusal(submit.clone()).await, Refusal::Full { queue: queue(), bytes });
+    let books: Vec<u64> = scene.survey().await.queues.iter().map(|books| books.pushed).collect();
+    assert_eq!(books, [1, 10]);
+    // The number was not used: it goes through as it is once there is room.
+    scene.ask(Submit { max_backlog: 1 << 20, ..submit }).await.unwrap();
+    assert_eq!(scene.books().await.pushed, 21);
+}

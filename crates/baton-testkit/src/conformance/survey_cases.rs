@@ -1,0 +1,78 @@
+//! Looking, removing, and requests that break the rules.
+
+use baton::{
+    message::{Key, Outcome},
+    store::{
+        Claim, DrainBegin, Kind, Peek, Place, Purge, ReadBookmark, ReadResult, Reaped, Recount, Refusal, Settle, Submit,
+    },
+};
+use bytes::Bytes;
+
+use super::scene::{Scene, dead, keyed, lot, parcel, queue, range, run};
+
+/// Looking at a store makes nothing in it.
+pub async fn an_unused_store_is_empty(scene: &mut Scene) {
+    for _ in 0..2 {
+        let survey = scene.survey().await;
+        assert_eq!((survey.sessions.len(), survey.sources.len(), survey.queues.len()), (0, 0, 0));
+        assert_eq!(survey.now_ms, scene.subject.now());
+        assert_eq!(scene.ask(Recount { max_hold_ms: 1_000 }).await.unwrap().queues, []);
+        assert_eq!(scene.peek(0, 9).await, []);
+        assert_eq!(scene.ask(ReadResult { queue: queue(), id: 1 }).await.unwrap(), None);
+        let key = Key::new("k").unwrap();
+        assert_eq!(scene.ask(ReadBookmark { key }).await.unwrap(), Place::START);
+    }
+}
+
+/// Everything goes, and ids begin again.
+pub async fn a_purge_needs_all_nodes_gone(scene: &mut Scene) {
+    let (node, other) = (scene.node().await, scene.node().await);
+    scene.fill(node, 40).await;
+    scene.finish(node, 3, dead("no")).await;
+    scene.finish(node, 3, Outcome::Retry { after_ms: 9_999 }).await;
+    scene.claim(node, 3).await;
+    let submit = scene.a_submit(node, vec![keyed("k", "1")]);
+    scene.ask(submit).await.unwrap();
+    assert_eq!(scene.refusal(Purge).await, Refusal::NodesAlive { nodes: 2 });
+    assert_eq!(scene.books().await.pushed, 41);
+    scene.leave(node).await;
+    let client = scene.a_join(Kind::Client, Vec::new());
+    scene.ask(client.clone()).await.unwrap();
+    assert_eq!(scene.lose(client.session, other).await, Reaped::Taken { back: 0, dead: 0 });
+    scene.ask(Purge).await.unwrap();
+    scene.ask(Purge).await.unwrap();
+    assert_eq!(scene.refusal(DrainBegin { session: client.session, queue: queue() }).await, Refusal::Stale);
+    an_unused_store_is_empty(scene).await;
+    let node = scene.node().await;
+    assert_eq!(scene.fill(node, 1).await, 1);
+    let submit = scene.a_submit(node, vec![keyed("k", "2")]);
+    assert_eq!(scene.ask(submit).await.unwrap().lots.len(), 1);
+    assert_eq!(scene.books().await.pushed, 2, "the key is forgotten too");
+}
+
+/// A bug in a caller meets a refusal, not a store in disorder.
+pub async fn malformed_requests_change_nothing(scene: &mut Scene) {
+    let node = scene.node().await;
+    scene.fill(node, 3).await;
+    scene.claim(node, 3).await;
+    let before = scene.survey().await;
+    let claim = scene.a_claim(node, 1);
+    for bad in [Claim { n: 0, ..claim.clone() }, Claim { n: 70_000, ..claim.clone() }, Claim { claim_no: 0, ..claim }] {
+        assert!(matches!(scene.refusal(bad).await, Refusal::Malformed(_)));
+    }
+    let submit = scene.a_submit(node, vec![lot(parcel(1))]);
+    let two = baton::message::Lot { parcel: parcel(2), ..keyed("k", "1") };
+    for lots in [vec![], vec![two], vec![lot(parcel(1)); 1025]] {
+        assert!(matches!(scene.refusal(Submit { lots, ..submit.clone() }).await, Refusal::Malformed(_)));
+    }
+    let with_result = Outcome::Done { result: Some(Bytes::from_static(b"1")), follow_ups: Vec::new() };
+    for bad in
+        [run(1, range(1, 0), Outcome::DONE), run(1, range(1, 2), with_result), run(1, range(0, 1), Outcome::DONE)]
+    {
+        let settle = Settle { session: node, settle_no: 1, runs: vec![bad] };
+        assert!(matches!(scene.refusal(settle).await, Refusal::Malformed(_)));
+    }
+    let none = Peek { queue: queue(), after: 9, upto: 3, limit: 9, max_bytes: 9 };
+    assert_eq!(scene.ask(none).await.unwrap().errors, []);
+    assert_eq!(scene.survey().await, before);
+}

@@ -1,0 +1,42 @@
+//! What a caller knows of its own session: just enough to ask sensible things.
+
+use std::collections::BTreeMap;
+
+use baton::message::{Name, Piece, SessionId};
+
+/// A session in the machine.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) id: SessionId,
+    /// Whether the store does not know it: not joined yet, or found to be stale.
+    pub(super) over: bool,
+    pub(super) submit_no: u64,
+    pub(super) settle_no: u64,
+    pub(super) dispose_no: u64,
+    pub(super) claim_no: u64,
+    pub(super) claims: BTreeMap<u64, (Name, Vec<Piece>)>,
+    pub(super) batons: BTreeMap<Name, Baton>,
+}
+
+/// A baton as its holder knows it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Baton {
+    pub(super) epoch: u64,
+    pub(super) batch_no: u64,
+    pub(super) cursor: String,
+}
+
+impl Member {
+    pub(super) const fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            over: false,
+            submit_no: 0,
+            settle_no: 0,
+            dispose_no: 0,
+            claim_no: 0,
+            claims: BTreeMap::new(),
+            batons: BTreeMap::new(),
+        }
+    }
+}

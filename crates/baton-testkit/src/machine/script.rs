@@ -1,0 +1,384 @@
+//! Giving steps a meaning: from small numbers and what is known so far to requests.
+
+use baton::{
+    message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId},
+    store::{
+        Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MoveBookmark, Offer, Operation,
+        Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Request, Resign, Rewind, Settle,
+        Stop, StoreError, Submit, Take,
+    },
+};
+use bytes::Bytes;
+
+use super::{
+    Step,
+    member::{Baton, Member},
+};
+
+const MEMBERS: usize = 5;
+/// A kind of step that joins.
+const JOIN: u16 = 7;
+
+/// What a step turns out to be.
+pub(super) enum Move {
+    /// The clock is set.
+    Time(u64),
+    /// A request is made.
+    Call(Request),
+}
+
+/// Everything known so far.
+pub(super) struct Script {
+    members: Vec<Member>,
+    joined: u128,
+    /// Sessions whose owner went away without leaving.
+    abandoned: Vec<SessionId>,
+    results: Vec<(Name, u64)>,
+    drainer: Option<(SessionId, Name)>,
+    history: Vec<Request>,
+    places: [Place; 2],
+    dead: Vec<(Name, u64)>,
+}
+
+impl Script {
+    pub(super) fn new() -> Self {
+        let unknown = |slot| Member { over: true, ..Member::new(SessionId::from_u128(slot)) };
+        Self {
+            members: (0..MEMBERS as u128).map(unknown).collect(),
+            joined: MEMBERS as u128,
+            abandoned: Vec::new(),
+            results: Vec::new(),
+            drainer: None,
+            history: Vec::new(),
+            places: [Place::START; 2],
+            dead: Vec::new(),
+        }
+    }
+
+    pub(super) fn history(&self) -> &[Request] {
+        &self.history
+    }
+
+    /// The request a step stands for.
+    pub(super) fn request(&mut self, step: &Step, now: u64) -> Move {
+        let [kind, who, a, b, c, _] = *step;
+        let slot = who as usize % MEMBERS;
+        let member = self.members[slot].clone();
+        let session = member.id;
+        let kind = if member.over && !b.is_multiple_of(5) { JOIN } else { kind % 100 };
+        let request = match kind {
+            0..6 => {
+                let ahead = [1, 40, 150, 260, 600, 5_000, 30_000, 200][a as usize % 8];
+                return Move::Time(now + ahead);
+            }
+            6 => return Move::Time(now.saturating_sub(u64::from(a % 3_000))),
+            JOIN..10 => self.join(slot, a, b, c),
+            10..17 => Beat { session, report: Bytes::from(format!("{b}")) }.request(),
+            17 => Leave { session }.request(),
+            18..25 => Reap { session, target: self.target(a) }.request(),
+            25..33 => Take { session, source: source(a) }.request(),
+            33 => Resign { session, source: source(a), epoch: self.baton(slot, a).epoch }.request(),
+            34 => Rewind { source: source(a) }.request(),
+            35..46 => self.push(slot, a, b, c),
+            46..57 => self.submit(slot, a, b, c),
+            57..73 => claim(&member, a, b, c),
+            73..88 => settle(&member, a, b, c),
+            88..90 => DrainBegin { session, queue: queue(a) }.request(),
+            90 => Peek { queue: queue(a), after: u64::from(b % 5), upto: u64::MAX >> 12, limit: 7, max_bytes: 90 }
+                .request(),
+            91..94 => self.dispose(&member, a, b),
+            94 => order(a, b),
+            95 => {
+                let (queue, id) = self.results.last().cloned().unwrap_or((queue(a), 1));
+                ReadResult { queue, id }.request()
+            }
+            96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
+            97 if b.is_multiple_of(4) => Purge.request(),
+            _ => self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new() }.request()),
+        };
+        self.history.push(request.clone());
+        Move::Call(request)
+    }
+
+    /// What the caller learns from an answer.
+    pub(super) fn learn(&mut self, request: &Request, answer: Result<Answer, StoreError>) {
+        let session = request.session();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(StoreError::Refused(Refusal::Stale)) => {
+                let member = self.members.iter_mut().find(|member| Some(member.id) == session);
+                return member.into_iter().for_each(|member| member.over = true);
+            }
+            Err(_) => return,
+        };
+        let member = self.members.iter_mut().find(|member| Some(member.id) == session);
+        match (request, answer, member) {
+            (Request::Take(it), Answer::Take(taken), Some(member)) => {
+                let baton = Baton { epoch: taken.epoch, batch_no: taken.batch_no, cursor: taken.cursor };
+                member.batons.insert(it.source.clone(), baton);
+            }
+            (Request::Push(it), Answer::Push(pushed), Some(member)) => {
+                let baton = member.batons.entry(it.source.clone()).or_default();
+                if !pushed.duplicate && baton.epoch == it.epoch {
+                    baton.batch_no = it.batch_no;
+                    baton.cursor.clone_from(&it.to);
+                }
+            }
+            (Request::Submit(it), Answer::Submit(_), member) => {
+                if let Some(member) = member {
+                    member.submit_no = member.submit_no.max(it.submit_no);
+                }
+                if let Some(mark) = &it.bookmark {
+                    self.places[usize::from(mark.key.as_str() == "k1")] = mark.to;
+                }
+            }
+            (Request::Claim(it), Answer::Claim(Claimed::Some { queue, pieces }), Some(member)) => {
+                member.claim_no = member.claim_no.max(it.claim_no);
+                let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
+                member.claims.insert(it.claim_no, (queue, pieces));
+            }
+            (Request::Settle(it), Answer::Settle(settled), Some(member)) => {
+                member.settle_no = member.settle_no.max(it.settle_no);
+                for run in &it.runs {
+                    if settled.refused.contains(&(run.claim_no, run.range)) {
+                        continue;
+                    }
+                    if matches!(run.outcome, Outcome::Done { result: Some(_), .. }) {
+                        self.results.push((run.queue.clone(), run.range.first));
+                    }
+                    if matches!(run.outcome, Outcome::Dead { .. }) {
+                        self.dead.extend((run.range.first..run.range.end()).map(|id| (run.queue.clone(), id)));
+                    }
+                    if let Some((_, pieces)) = member.claims.get_mut(&run.claim_no) {
+                        let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
+                            Some(part) => piece.without(part).into_iter().flatten().collect::<Vec<_>>(),
+                            None => vec![*piece],
+                        });
+                        *pieces = rest.collect();
+                    }
+                }
+                member.claims.retain(|_, (_, pieces)| !pieces.is_empty());
+            }
+            (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
+                self.drainer = Some((it.session, it.queue.clone()));
+            }
+            (Request::Dispose(it), Answer::Dispose(_), Some(member)) => {
+                member.dispose_no = member.dispose_no.max(it.dispose_no);
+                self.dead.retain(|(name, id)| *name != it.queue || !it.ids.contains(id));
+            }
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, slot: usize, a: u16, b: u16, c: u16) -> Request {
+        self.joined += 1;
+        self.abandoned.push(self.members[slot].id);
+        let kind = if a.is_multiple_of(4) { Kind::Client } else { Kind::Node };
+        self.members[slot] = Member::new(SessionId::from_u128(self.joined));
+        let lease_ms = [1_000, 300, 700, 2_000][b as usize % 4];
+        let offers = (0..3).filter(|bit| c >> bit & 1 == 1).map(|bit| Offer {
+            source: source(bit),
+            queue: queue(bit),
+            definition: Digest::of(if b % 24 == 5 { b"other" } else { b"this" }),
+        });
+        Join {
+            session: self.members[slot].id,
+            kind,
+            host: format!("host{slot}"),
+            pid: u32::from(c),
+            queues: vec![queue(a)],
+            lease_ms,
+            heartbeat_ms: if b.is_multiple_of(97) { lease_ms } else { 100 },
+            offers: offers.collect(),
+        }
+        .request()
+    }
+
+    /// A session to reap: one of the members, or one that was abandoned.
+    fn target(&self, a: u16) -> SessionId {
+        let recent = self.abandoned.len().saturating_sub(4);
+        let all = self.members.iter().map(|member| member.id).chain(self.abandoned[recent..].iter().copied());
+        let all: Vec<SessionId> = all.collect();
+        all[a as usize % all.len()]
+    }
+
+    fn baton(&self, slot: usize, a: u16) -> Baton {
+        self.members[slot].batons.get(&source(a)).cloned().unwrap_or_default()
+    }
+
+    fn push(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
+        // Mostly a baton that somebody holds, sometimes one that somebody held.
+        let holder = self.members.iter().find(|member| member.batons.contains_key(&source(a)));
+        let member = holder.filter(|_| !b.is_multiple_of(8)).unwrap_or(&self.members[slot]);
+        let baton = member.batons.get(&source(a)).cloned().unwrap_or_default();
+        let parcels: Vec<Parcel> = (0..c % 4).map(|nth| parcel(c.wrapping_mul(31).wrapping_add(nth))).collect();
+        let odd = |nth: u16, value: u64| if b % 32 == nth { value } else { 0 };
+        Push {
+            session: member.id,
+            source: source(a),
+            epoch: baton.epoch + odd(1, 1),
+            batch_no: (baton.batch_no + 1 + odd(2, 1)).saturating_sub(odd(3, 2)),
+            from: if b % 32 == 4 { "elsewhere".to_owned() } else { baton.cursor },
+            to: format!("c{}", self.history.len()),
+            parcels,
+            end: b % 31 == 5,
+            max_backlog: if b % 16 == 6 { 300 } else { 1 << 30 },
+        }
+        .request()
+    }
+
+    fn submit(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
+        let member = &self.members[slot];
+        let lots = (0..1 + a % 4).map(|nth| {
+            let seed = b.wrapping_mul(17).wrapping_add(nth);
+            if c.wrapping_add(nth) % 5 != 0 {
+                return Lot { queue: queue(seed), parcel: parcel(seed), key: None };
+            }
+            let body = format!("{{\"keyed\":{}}}", seed % 3);
+            let key = Key::new(&format!("key{}", seed / 7 % 4)).unwrap();
+            let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()) });
+            Lot { queue: queue(seed), parcel: Parcel::single(body.as_bytes()).unwrap(), key }
+        });
+        let mark = usize::from(b % 2);
+        let bookmark = (c % 7 == 1).then(|| MoveBookmark {
+            key: Key::new(["k0", "k1"][mark]).unwrap(),
+            from: if c % 21 == 1 { Place::START } else { self.places[mark] },
+            to: Place { lines: u64::from(b) + 1, digest: Digest::of(&b.to_le_bytes()) },
+        });
+        let submit_no = match c % 40 {
+            2 => member.submit_no + 2,
+            3 => member.submit_no,
+            4 => member.submit_no.saturating_sub(u64::from(a % 20)),
+            _ => member.submit_no + 1,
+        };
+        Submit {
+            session: member.id,
+            submit_no,
+            lots: lots.collect(),
+            bookmark,
+            max_backlog: if c % 11 == 5 { 400 } else { 1 << 30 },
+            max_keys: if c.is_multiple_of(3) { 2 } else { 1_000 },
+        }
+        .request()
+    }
+
+    fn dispose(&self, member: &Member, a: u16, b: u16) -> Request {
+        // Mostly the drainer of a queue, sometimes anyone.
+        let drainer = self.drainer.as_ref().filter(|_| !b.is_multiple_of(8));
+        let known = drainer.and_then(|(id, name)| Some((self.members.iter().find(|it| it.id == *id)?, name.clone())));
+        let (member, name) = known.unwrap_or_else(|| (member, queue(a)));
+        let of_queue = self.dead.iter().filter(|(queue, _)| *queue == name).map(|(_, id)| *id);
+        Dispose {
+            session: member.id,
+            dispose_no: (member.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),
+            ids: of_queue.skip(b as usize % 3).take(b as usize % 9).chain([99_999]).collect(),
+            queue: name,
+            disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Drain },
+        }
+        .request()
+    }
+
+    /// A copy of an old request that the network held up.
+    fn held_up(&self, a: u16, b: u16) -> Option<Request> {
+        let recent = if b.is_multiple_of(2) { self.history.len().saturating_sub(12) } else { 0 };
+        let pool = &self.history[recent..];
+        pool.get(a as usize % pool.len().max(1)).cloned()
+    }
+}
+
+fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
+    let claim_no = match b % 16 {
+        0 => member.claim_no.max(1),
+        1 => member.claim_no + 3,
+        2 => member.claim_no.saturating_sub(u64::from(c % 6)).max(1),
+        3 => member.claim_no + 60 + u64::from(c % 20),
+        4 => member.claims.keys().next().copied().unwrap_or(1),
+        _ => member.claim_no + 1,
+    };
+    Claim {
+        session: member.id,
+        claim_no,
+        n: [1, 3, 8, 30, 200][a as usize % 5],
+        max_bytes: [0, 60, 400, 1 << 20][c as usize % 4],
+        queues: match a % 4 {
+            0 => vec![queue(b)],
+            1 => vec![queue(b), queue(b.wrapping_add(1))],
+            _ => vec![queue(c), queue(c.wrapping_add(1)), queue(c.wrapping_add(2))],
+        },
+    }
+    .request()
+}
+
+fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
+    let mut runs = Vec::new();
+    for (nth, (claim_no, (queue_name, pieces))) in (0_u16..).zip(&member.claims).skip(usize::from(a % 2)) {
+        for (from, piece) in (0_u16..).zip(pieces.iter().take(1 + b as usize % 4)) {
+            let seed = c.wrapping_mul(7).wrapping_add(nth * 3 + from);
+            let len = match seed % 4 {
+                0 => 1,
+                1 => piece.range.len.div_ceil(2),
+                _ => piece.range.len,
+            };
+            let start = if seed % 5 == 1 { u64::from(piece.range.len - len) } else { 0 };
+            let first = piece.range.first + start + u64::from(seed % 53 == 7);
+            runs.push(Run {
+                claim_no: claim_no + u64::from(seed % 47 == 3),
+                queue: if seed % 59 == 4 { queue(seed) } else { queue_name.clone() },
+                range: Range { first, len },
+                outcome: outcome(seed, len),
+            });
+        }
+    }
+    let settle_no = match c % 24 {
+        1 => member.settle_no,
+        2 => member.settle_no + 2,
+        _ => member.settle_no + 1,
+    };
+    Settle { session: member.id, settle_no, runs }.request()
+}
+
+fn outcome(seed: u16, len: u32) -> Outcome {
+    match seed / 3 % 12 {
+        0 => Outcome::Retry { after_ms: u64::from(seed % 700) },
+        1 => Outcome::Dead { error: format!("failed for reason {seed}; \"quoted\", ünïcode | ,") },
+        2 | 3 => Outcome::Back,
+        4 => Outcome::Done {
+            result: (len == 1).then(|| Bytes::from(format!("{{\"r\":{seed}}}"))),
+            follow_ups: vec![Lot { queue: queue(seed), parcel: parcel(seed), key: None }],
+        },
+        5 => {
+            let key = LotKey { key: Key::new("follow").unwrap(), digest: Digest::of(b"1") };
+            let lot = Lot { queue: queue(seed), parcel: Parcel::single(b"1").unwrap(), key: Some(key) };
+            Outcome::Done { result: None, follow_ups: vec![lot] }
+        }
+        _ => Outcome::DONE,
+    }
+}
+
+fn order(a: u16, b: u16) -> Request {
+    let order = match b % 8 {
+        0 => Order::Pause(queue(a)),
+        1 => Order::Stop(Stop::Drain),
+        2 => Order::Stop(Stop::Now),
+        _ => Order::Resume(queue(a)),
+    };
+    order.request()
+}
+
+fn queue(number: u16) -> Name {
+    Name::new(["a", "b:x", "c.y"][number as usize % 3]).unwrap()
+}
+
+fn source(number: u16) -> Name {
+    Name::new(["s0", "s1", "s2"][number as usize % 3]).unwrap()
+}
+
+fn parcel(seed: u16) -> Parcel {
+    let mut builder = ParcelBuilder::default();
+    let count = [1, 2, 5, 18, 40][seed as usize % 5];
+    for nth in 0..count {
+        let body = format!("{{\"n\":{nth},\"pad\":\"{}\"}}", "x".repeat((seed as usize * 7 + nth * 13) % 40));
+        builder.add(body.as_bytes()).unwrap();
+    }
+    builder.finish().unwrap()
+}

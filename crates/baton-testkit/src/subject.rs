@@ -1,0 +1,93 @@
+//! A store under test, with its time in the test's hands.
+
+use std::{path::Path, sync::Arc};
+
+use baton::{
+    message::Name,
+    store::{Clock, MemoryStore, RedisOptions, RedisStore, SqliteOptions, SqliteStore, Store},
+};
+use redis::{AsyncCommands as _, aio::MultiplexedConnection};
+
+use crate::server::RedisServer;
+
+/// Where every test begins.
+pub const START_MS: u64 = 1_700_000_000_000;
+
+/// What sets the time a store sees.
+enum Hands {
+    Clock(Clock),
+    Key(Box<MultiplexedConnection>, String),
+}
+
+/// A store and its time.
+pub struct Subject {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    hands: Hands,
+    now: u64,
+}
+
+impl Subject {
+    /// The model.
+    #[must_use]
+    pub fn memory() -> Self {
+        let clock = Clock::manual(START_MS);
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        Self { store, hands: Hands::Clock(clock), now: START_MS }
+    }
+
+    /// A fleet in a SQLite file.
+    #[must_use]
+    pub fn sqlite(file: &Path, fleet: Name) -> Self {
+        let clock = Clock::manual(START_MS);
+        let options = SqliteOptions { clock: clock.clone(), create: true };
+        let store = Arc::new(SqliteStore::open(file, fleet, options).expect("a path"));
+        Self { store, hands: Hands::Clock(clock), now: START_MS }
+    }
+
+    /// A fleet in a Redis server.
+    pub async fn redis(server: &RedisServer, fleet: Name) -> Self {
+        let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
+        let store = RedisStore::open(&server.url(), &fleet, options).expect("a URL");
+        let client = redis::Client::open(server.url()).expect("a URL");
+        let connection = client.get_multiplexed_async_connection().await.expect("a connection");
+        let hands = Hands::Key(Box::new(connection), store.test_clock_key());
+        let mut subject = Self { store: Arc::new(store), hands, now: START_MS };
+        subject.set_time(START_MS).await;
+        subject
+    }
+
+    /// The time the store sees.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Sets it, forwards or backwards.
+    pub async fn set_time(&mut self, ms: u64) {
+        self.now = ms;
+        match &mut self.hands {
+            Hands::Clock(clock) => clock.set(ms),
+            Hands::Key(connection, key) => connection.set(&*key, ms).await.expect("the clock can be set"),
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&mut self, ms: u64) {
+        if ms > 0 {
+            self.set_time(self.now + ms).await;
+        }
+    }
+}
+
+/// A fleet name for tests.
+#[must_use]
+pub fn test_fleet() -> Name {
+    numbered_fleet(0)
+}
+
+/// One of many fleet names for tests that share a server or a file.
+#[must_use]
+pub fn numbered_fleet(number: u64) -> Name {
+    Name::new(&format!("test-{number}")).expect("a good name")
+}

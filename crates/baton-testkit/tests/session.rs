@@ -1,0 +1,168 @@
+//! Sessions over a store that loses replies, repeats calls and drops calls: everything is still done exactly once.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use baton::{
+    Fleet, FleetOptions,
+    message::{Key, Lot, Name, Outcome, Parcel, Run},
+    store::{
+        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, Store, TakeSurvey, ask,
+        session::{Catch, Session, SessionOptions},
+    },
+};
+use baton_testkit::{faults::FaultyStore, machine, subject::test_fleet};
+
+fn queue() -> Name {
+    Name::new("q").unwrap()
+}
+
+/// A store with a fault in every fifth call, and the same store without.
+fn faulty() -> (Arc<FaultyStore>, Arc<dyn Store>) {
+    let (seed, _) = machine::settings(0, 0);
+    println!("BATON_SEED={seed}");
+    let sound: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    (Arc::new(FaultyStore::random(sound.clone(), seed, 200)), sound)
+}
+
+async fn joined(store: Arc<dyn Store>, kind: Kind) -> Session {
+    let options = SessionOptions { kind, queues: vec![queue()], ..SessionOptions::client() };
+    loop {
+        if let Ok(session) = Session::join(store.clone(), options.clone()).await {
+            return session;
+        }
+    }
+}
+
+async fn books(store: &Arc<dyn Store>) -> Books {
+    let recounted = ask(&**store, Recount { max_hold_ms: 1_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
+    ask(&**store, TakeSurvey).await.unwrap().queues.into_iter().find(|books| books.queue == queue()).unwrap()
+}
+
+#[tokio::test]
+async fn pushes_from_many_tasks_are_stored_once_each() {
+    let (store, sound) = faulty();
+    let session = joined(store.clone(), Kind::Client).await;
+    let ids = Arc::new(Mutex::new(BTreeSet::new()));
+    let tasks = (0..64).map(|task| {
+        let (session, ids) = (session.clone(), ids.clone());
+        tokio::spawn(async move {
+            for nth in 0..40 {
+                let body = format!("[{task},{nth}]");
+                let lot = Lot { queue: queue(), parcel: Parcel::single(body.as_bytes()).unwrap(), key: None };
+                match session.submit(vec![lot], None).await.unwrap()[..] {
+                    [LotVerdict::Stored { first }] => assert!(ids.lock().unwrap().insert(first), "id {first} twice"),
+                    ref other => panic!("{other:?}"),
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    assert!(store.met() > 0, "no fault fired");
+    let books = books(&sound).await;
+    assert_eq!((books.pushed, ids.lock().unwrap().len()), (64 * 40, 64 * 40));
+}
+
+#[tokio::test]
+async fn claims_and_settles_finish_everything_once() {
+    const COUNT: u64 = 3_000;
+    let (store, sound) = faulty();
+    let client = joined(sound.clone(), Kind::Client).await;
+    for _ in 0..COUNT {
+        let lot = Lot { queue: queue(), parcel: Parcel::single(b"1").unwrap(), key: None };
+        client.submit(vec![lot], None).await.unwrap();
+    }
+    let worker = joined(store.clone(), Kind::Node).await;
+    let tasks = (0..4).map(|task| {
+        let (worker, sound) = (worker.clone(), sound.clone());
+        tokio::spawn(async move {
+            let mut round = task;
+            loop {
+                round += 1;
+                let claim = worker.claim(7, 1 << 20, vec![queue()]);
+                if round % 5 == 0 {
+                    // A caller that goes away must not strand what was claimed for it.
+                    tokio::time::timeout(Duration::ZERO, claim).await.ok();
+                    continue;
+                }
+                match claim.await.unwrap() {
+                    Catch::Some(held) => {
+                        let (claim_no, queue, pieces) = held.into_parts();
+                        let runs = pieces.iter().map(|(piece, _)| Run {
+                            claim_no,
+                            queue: queue.clone(),
+                            range: piece.range,
+                            outcome: Outcome::DONE,
+                        });
+                        let runs = runs.collect();
+                        if round % 3 == 0 {
+                            tokio::time::timeout(Duration::ZERO, worker.settle(runs)).await.ok();
+                        } else {
+                            assert_eq!(worker.settle(runs).await.unwrap().refused, []);
+                        }
+                    }
+                    Catch::Empty { .. } if books(&sound).await.done == COUNT => break,
+                    Catch::Empty { .. } => tokio::task::yield_now().await,
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    assert!(store.met() > 0, "no fault fired");
+    let books = books(&sound).await;
+    assert_eq!((books.done, books.ready, books.in_flight, books.stale_settles), (COUNT, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn disposals_are_made_once() {
+    let (store, sound) = faulty();
+    let session = joined(store.clone(), Kind::Node).await;
+    let lot = |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(body).unwrap(), key: None };
+    session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
+    let Catch::Some(held) = session.claim(50, 1 << 20, vec![queue()]).await.unwrap() else {
+        panic!("nothing to claim")
+    };
+    let (claim_no, _, pieces) = held.into_parts();
+    let outcome = Outcome::Dead { error: "no".to_owned() };
+    let runs =
+        pieces.iter().map(|(piece, _)| Run { claim_no, queue: queue(), range: piece.range, outcome: outcome.clone() });
+    session.settle(runs.collect()).await.unwrap();
+    let upto = session.drain(queue()).await.unwrap().upto;
+    let mut after = 0;
+    while after < upto {
+        let peek = Peek { queue: queue(), after, upto, limit: 7, max_bytes: 1 << 20 };
+        let page = ask(&*sound, peek).await.unwrap().errors;
+        after = page.last().unwrap().seq;
+        let ids: Vec<u64> = page.iter().map(|error| error.id).collect();
+        assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Drain).await.unwrap().count, ids.len() as u64);
+    }
+    let books = books(&sound).await;
+    assert_eq!((books.dead, books.drained), (0, 50));
+}
+
+#[tokio::test]
+async fn a_fleet_joins_anew_when_its_session_is_over() {
+    let sound: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    let fleet = Fleet::over(sound.clone(), FleetOptions::new(test_fleet()));
+    let queue = fleet.queue::<str>("q");
+    assert_eq!(queue.push("one").await.unwrap().0, 1);
+    let session = fleet.session().await.unwrap().id();
+    ask(&*sound, Leave { session }).await.unwrap();
+    assert_eq!(queue.push("two").await.unwrap().0, 2, "the old session is over before the lot is sent");
+    assert_ne!(fleet.session().await.unwrap().id(), session);
+    let key = Key::new("k").unwrap();
+    assert_eq!(queue.push_once(&key, "three").await.unwrap().0, 3);
+    assert_eq!(queue.push_once(&key, "three").await.unwrap().0, 3);
+    assert!(queue.push_once(&key, "four").await.unwrap_err().to_string().contains("another body"));
+    assert!(fleet.queue::<str>("not a name").push("x").await.unwrap_err().to_string().contains("not usable"));
+    fleet.leave().await.unwrap();
+    assert_eq!(ask(&*sound, TakeSurvey).await.unwrap().sessions, []);
+}

@@ -1,0 +1,342 @@
+//! What only the store in Redis does: scripts, holds, restarts, memory bounds, unfit servers, wake-ups.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod redis_server;
+
+use std::{
+    io::{Read, Write},
+    time::{Duration, Instant},
+};
+
+use baton::{message::*, store::*};
+use bytes::Bytes;
+use redis_server::RedisServer;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn store(server: &RedisServer) -> RedisStore {
+    RedisStore::open(&server.url(), name("fleet"), RedisOptions::default()).unwrap()
+}
+
+fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
+    let mut words = command.split(' ');
+    let mut to = redis::cmd(words.next().unwrap());
+    words.for_each(|word| {
+        to.arg(word);
+    });
+    to.query(&mut server.connection()).unwrap()
+}
+
+async fn join(store: &RedisStore, kind: Kind) -> SessionId {
+    let session = SessionId::random();
+    let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![name("q")], Vec::new());
+    ask(store, Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers }).await.unwrap();
+    session
+}
+
+fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
+    let mut builder = ParcelBuilder::default();
+    bodies.iter().for_each(|body| builder.add(body).unwrap());
+    let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None }];
+    Submit { session, submit_no, lots, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
+}
+
+fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
+    Claim { session, claim_no, n, max_bytes: u64::MAX, queues: vec![name("q")] }
+}
+
+fn settle(session: SessionId, settle_no: u64, first: u64, len: u32, outcome: Outcome) -> Settle {
+    let runs = vec![Run { claim_no: settle_no, queue: name("q"), range: Range { first, len }, outcome }];
+    Settle { session, settle_no, runs }
+}
+
+async fn books(store: &RedisStore) -> Books {
+    ask(store, TakeSurvey).await.unwrap().queues.into_iter().find(|books| books.queue == name("q")).unwrap()
+}
+
+#[tokio::test]
+async fn scripts_a_server_forgot_are_loaded_again() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
+    let _: String = behind(&server, "SCRIPT FLUSH");
+    let verdicts = ask(&store, submit(session, 2, &[b"2"])).await.unwrap().lots;
+    assert_eq!(verdicts, [LotVerdict::Stored { first: 2 }]);
+}
+
+#[tokio::test]
+async fn a_restarted_server_ends_its_sessions_without_a_loss() {
+    let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let store = store(&server);
+    let beats = store.apart();
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
+    ask(&store, claim(session, 1, 9)).await.unwrap();
+    server.restart();
+    let beat = Beat { session, report: Bytes::new() };
+    // The lost connection is noticed by whoever calls first.
+    let answer = loop {
+        match ask(&beats, beat.clone()).await {
+            Err(StoreError::Unreachable(_)) => {}
+            answer => break answer,
+        }
+    };
+    assert_eq!(answer.unwrap_err(), Refusal::Stale.into());
+    let next = loop {
+        let session = SessionId::random();
+        let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
+        let kind = Kind::Node;
+        let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+        match ask(&store, joining).await {
+            Err(StoreError::Unreachable(_)) => {}
+            answer => break answer.map(|_| session).unwrap(),
+        }
+    };
+    let Claimed::Some { pieces, .. } = ask(&store, claim(next, 1, 9)).await.unwrap() else { panic!() };
+    assert_eq!((pieces[0].0.range, pieces[0].0.losses), (Range { first: 1, len: 2 }, 0));
+    assert_eq!(ask(&store, beat).await.unwrap_err(), Refusal::Stale.into());
+}
+
+#[tokio::test]
+async fn a_hold_stops_messages_and_not_beats() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
+    ask(&store, claim(session, 1, 1)).await.unwrap();
+    let _: u64 = behind(&server, "HSET {fleet/0} hold_until 99999999999999 hold_by another");
+    let requests = [
+        submit(session, 2, &[b"4"]).request(),
+        claim(session, 2, 1).request(),
+        settle(session, 1, 1, 1, Outcome::DONE).request(),
+        Leave { session }.request(),
+        Reap { session, target: session }.request(),
+        Dispose { session, dispose_no: 1, queue: name("q"), ids: vec![], disposal: Disposal::Drain }.request(),
+    ];
+    for request in requests {
+        let answer = store.call(request.clone()).await;
+        assert!(matches!(answer, Err(StoreError::Refused(Refusal::Held { .. }))), "{request:?}: {answer:?}");
+    }
+    assert_eq!(ask(&store, Beat { session, report: Bytes::new() }).await.unwrap().claims, [1]);
+    let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
+    let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
+    let held = ask(&paging, Recount { max_hold_ms: 1000 }).await.unwrap_err();
+    assert!(matches!(held, StoreError::Refused(Refusal::Held { .. })), "{held:?}");
+
+    let _: u64 = behind(&server, "HDEL {fleet/0} hold_until hold_by");
+    let given_up = ask(&paging, Recount { max_hold_ms: 0 }).await.unwrap_err();
+    assert!(given_up.to_string().contains("given up after holding the store for 0 ms"), "{given_up}");
+    let recounted = ask(&paging, Recount { max_hold_ms: 10_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(QueueRecount::balance));
+    ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_interrupted_purge_is_finished_by_the_next() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let client = join(&store, Kind::Client).await;
+    ask(&store, submit(client, 1, &[b"1"])).await.unwrap();
+    let node = join(&store, Kind::Node).await;
+    assert_eq!(ask(&store, Purge).await.unwrap_err(), Refusal::NodesAlive { nodes: 1 }.into());
+    ask(&store, Leave { session: node }).await.unwrap();
+    let other = RedisStore::open(&server.url(), name("fleet2"), RedisOptions::default()).unwrap();
+    join(&other, Kind::Node).await;
+    let before: u64 = behind(&server, "DBSIZE");
+    let _: u64 = behind(&server, "HSET {fleet/0} purging 1");
+    let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
+    let (session, kind) = (SessionId::random(), Kind::Node);
+    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+    assert_eq!(ask(&store, joining.clone()).await.unwrap_err(), Refusal::Purging.into());
+    assert_eq!(ask(&store, Order::Pause(name("new"))).await.unwrap_err(), Refusal::Purging.into());
+    ask(&store, Purge).await.unwrap();
+    let left: Vec<String> = behind(&server, "KEYS {fleet/0}*");
+    assert!(left.is_empty(), "{left:?} of {before}");
+    assert_eq!(ask(&other, TakeSurvey).await.unwrap().sessions.len(), 1);
+    ask(&store, joining).await.unwrap();
+}
+
+#[tokio::test]
+async fn reading_a_fleet_that_does_not_exist_creates_nothing() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let survey = ask(&store, TakeSurvey).await.unwrap();
+    assert!(survey.sessions.is_empty() && survey.sources.is_empty() && survey.queues.is_empty());
+    ask(&store, Peek { queue: name("q"), after: 0, upto: 9, limit: 9, max_bytes: 9 }).await.unwrap();
+    ask(&store, ReadResult { queue: name("q"), id: u64::MAX }).await.unwrap();
+    ask(&store, ReadBookmark { key: Key::new("k").unwrap() }).await.unwrap();
+    ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
+    ask(&store, Rewind { source: name("s") }).await.unwrap();
+    ask(&store, Purge).await.unwrap();
+    let stale = ask(&store, submit(SessionId::random(), 1, &[b"1"])).await.unwrap_err();
+    assert_eq!(stale, Refusal::Stale.into());
+    assert_eq!(behind::<u64>(&server, "DBSIZE"), 0);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    join(&store, Kind::Client).await;
+    let _: u64 = behind(&server, "HSET {fleet/0} format 2");
+    let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
+    let (session, kind) = (SessionId::random(), Kind::Node);
+    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 2, known: 1 }.into());
+}
+
+#[tokio::test]
+async fn at_maxmemory_nothing_comes_in_and_everything_else_goes_on() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
+    let _: String = behind(&server, "CONFIG SET maxmemory 1000");
+    let refused = ask(&store, submit(session, 2, &[b"4"])).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::NoRoom(text) if text.contains("maxmemory")), "{refused:?}");
+    ask(&store, claim(session, 1, 9)).await.unwrap();
+    ask(&store, settle(session, 1, 1, 1, Outcome::Retry { after_ms: 60_000 })).await.unwrap();
+    let mut dead = settle(session, 2, 2, 1, Outcome::Dead { error: "no".to_owned() });
+    dead.runs[0].claim_no = 1;
+    ask(&store, dead).await.unwrap();
+    ask(&store, Beat { session, report: Bytes::from_static(b"{}") }).await.unwrap();
+    join(&store, Kind::Client).await;
+    ask(&store, Leave { session }).await.unwrap();
+    let books = books(&store).await;
+    assert_eq!((books.pushed, books.ready, books.delayed, books.dead), (3, 1, 1, 1));
+    let _: String = behind(&server, "CONFIG SET maxmemory 0");
+    assert!(ask(&store, Recount { max_hold_ms: 1 }).await.unwrap().queues.iter().all(QueueRecount::balance));
+}
+
+#[tokio::test]
+async fn ids_and_sums_are_exact_up_to_the_last_id() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let last = MessageId::MAX.0 - 3;
+    let _: u64 = behind(&server, &format!("HSET {{fleet/0}}:q:q pushed {last} done {last}"));
+    let first = last + 1;
+    let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().lots;
+    assert_eq!(verdicts, [LotVerdict::Stored { first }]);
+    assert_eq!(ask(&store, submit(session, 2, &[b"4"])).await.unwrap().lots, [LotVerdict::Full]);
+    let Claimed::Some { pieces, .. } = ask(&store, claim(session, 1, 9)).await.unwrap() else { panic!() };
+    assert_eq!(pieces[0].0.range, Range { first, len: 3 });
+    let outcome = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
+    assert!(ask(&store, settle(session, 1, first + 1, 1, outcome)).await.unwrap().refused.is_empty());
+    let result = ask(&store, ReadResult { queue: name("q"), id: first + 1 }).await.unwrap();
+    assert_eq!(result.as_deref(), Some(&b"17"[..]));
+    let books = books(&store).await;
+    assert_eq!((books.pushed, books.in_flight, books.done), (MessageId::MAX.0, 2, last + 1));
+    assert_eq!(books.done_sum, IdSum::of(Range { first: first + 1, len: 1 }));
+    let recounted = ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
+    let of_both = IdSum::of(Range { first, len: 1 }).plus(IdSum::of(Range { first: first + 2, len: 1 }));
+    assert_eq!(recounted.queues[0].in_flight, Found { count: 2, sum: of_both });
+}
+
+#[tokio::test]
+async fn missing_bodies_are_reported_as_damage() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
+    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
+    let damaged = ask(&store, claim(session, 1, 1)).await.unwrap_err();
+    assert!(matches!(&damaged, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{damaged:?}");
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_a_push_and_a_dropped_one_swallows_nothing() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let second = Duration::from_secs(1);
+    // Waits that are dropped while the server has them.
+    for _ in 0..10 {
+        let dropped = store.wait(vec![name("q")], second);
+        tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
+    }
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.wait(vec![name("other"), name("q")], second).await }
+    });
+    while behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let since = Instant::now();
+    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
+    waiting.await.unwrap();
+    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    // A claim that leaves messages behind wakes the next.
+    ask(&store, claim(session, 1, 1)).await.unwrap();
+    let since = Instant::now();
+    store.wait(vec![name("q")], second).await;
+    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    // What comes when nobody waits any more is kept for the next, in this process or another.
+    let elsewhere = store.apart();
+    let dropped = store.wait(vec![name("q")], second);
+    tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
+    ask(&store, claim(session, 2, 1)).await.unwrap();
+    ask(&store, submit(session, 2, &[b"3"])).await.unwrap();
+    let since = Instant::now();
+    elsewhere.wait(vec![name("q")], second).await;
+    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    // A wait in vain lasts as long as was asked for, though the server looks at the time only now and then.
+    let since = Instant::now();
+    store.wait(vec![name("none")], Duration::from_millis(30)).await;
+    assert!((30..90).contains(&since.elapsed().as_millis()), "{:?}", since.elapsed());
+    // Of all keys only those of wake-ups expire.
+    ask(&store, submit(session, 3, &[b"4"])).await.unwrap();
+    for key in behind::<Vec<String>>(&server, "KEYS *") {
+        let ttl: i64 = behind(&server, &format!("PTTL {key}"));
+        assert_eq!(ttl > 0, key.contains(":w:"), "{key} {ttl}");
+    }
+}
+
+/// TLS spoken to a server without it: how that ends is up to the server.
+fn unfit_or_away(error: StoreError) {
+    assert!(matches!(error, StoreError::Unfit(_) | StoreError::Unreachable(_)), "{error:?}");
+    println!("{error}");
+}
+
+#[tokio::test]
+async fn unfit_servers_are_told_apart() {
+    let survey = async |url: &str| {
+        let store = RedisStore::open(url, name("fleet"), RedisOptions::default()).unwrap();
+        ask(&store, TakeSurvey).await.unwrap_err()
+    };
+    let unfit = |error: StoreError, why: &str| {
+        assert!(matches!(&error, StoreError::Unfit(text) if text.contains(why)), "{error:?}, not {why}");
+    };
+    let server = RedisServer::start(&["--requirepass", "secret"]);
+    unfit(survey(&server.url()).await, "wants a password");
+    let wrong = survey(&format!("redis://:wrong@127.0.0.1:{}", server.port)).await;
+    assert!(!wrong.to_string().contains("wrong@"), "{wrong}");
+    unfit(wrong, "does not take the user or password");
+    let right = format!("redis://:secret@127.0.0.1:{}", server.port);
+    let right = RedisStore::open(&right, name("fleet"), RedisOptions::default()).unwrap();
+    ask(&right, TakeSurvey).await.unwrap();
+
+    let evicting = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);
+    unfit(survey(&evicting.url()).await, "set it to noeviction");
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1 1"]);
+    unfit(survey(&replica.url()).await, "replica");
+
+    unfit_or_away(survey(&server.url().replace("redis:", "rediss:")).await);
+
+    let web = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = web.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = web.accept().unwrap();
+        let _read = stream.read(&mut [0; 64]).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").unwrap();
+    });
+    unfit(survey(&format!("redis://127.0.0.1:{port}")).await, "does not speak Redis");
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let away = survey(&format!("redis://127.0.0.1:{port}")).await;
+    let text = format!("cannot reach redis://127.0.0.1:{port}: connection refused");
+    assert_eq!(away, StoreError::Unreachable(text));
+}
