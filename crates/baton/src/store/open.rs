@@ -16,6 +16,6 @@ pub fn open(url: &StoreUrl, fleet: Name, create: bool) -> Result<Arc<dyn Store>,
             let options = SqliteOptions { create, ..SqliteOptions::default() };
             Arc::new(SqliteStore::open(path, fleet, options)?)
         }
-        StoreUrl::Redis(url) => Arc::new(RedisStore::open(url.as_str(), &fleet, RedisOptions::default())?),
+        StoreUrl::Redis(url) => Arc::new(RedisStore::open(url.as_str(), fleet, RedisOptions::default())?),
     })
 }
