@@ -1,6 +1,6 @@
 //! Pushing: ids, keys, reruns, and a push killed midway.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 

@@ -1,7 +1,6 @@
 //! A folder with a store of its own, the command run on it, and a node prepared through the library.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "each scenario uses a part")]
-#![expect(clippy::allow_attributes, reason = "which part is used differs, so an expectation would not hold everywhere")]
 
 use std::{
     ffi::OsStr,
@@ -15,8 +14,8 @@ use std::{
 use baton::{
     message::{Name, Outcome, Run},
     store::{
-        Claimed, Kind, SqliteOptions, SqliteStore, Store,
-        session::{Session, SessionOptions},
+        Kind, SqliteOptions, SqliteStore, Store,
+        session::{Catch, Session, SessionOptions},
     },
 };
 use tempfile::TempDir;
@@ -116,8 +115,9 @@ impl Sandbox {
         runtime.block_on(async {
             let node = self.node(queue).await;
             for (_, error) in failures {
-                let (claim_no, claimed) = node.claim(1, 1 << 20, vec![Name::new(queue).unwrap()]).await.unwrap();
-                let Claimed::Some { queue, pieces } = claimed else { panic!("nothing to claim") };
+                let claimed = node.claim(1, 1 << 20, vec![Name::new(queue).unwrap()]).await.unwrap();
+                let Catch::Some(held) = claimed else { panic!("nothing to claim") };
+                let (claim_no, queue, pieces) = held.into_parts();
                 let range = pieces[0].0.range;
                 let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };
                 assert!(node.settle(vec![run]).await.unwrap().refused.is_empty());
