@@ -39,6 +39,7 @@ pub(crate) struct Connection {
     url: StoreUrl,
     wait: Duration,
     waiting_was_said: AtomicBool,
+    silence_was_said: AtomicBool,
 }
 
 impl Connection {
@@ -56,7 +57,8 @@ impl Connection {
             baton::ConnectError::Store(error) => Failure::of_store(&error, &url),
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
-        Ok(Self { fleet, url, wait: settings.wait.value, waiting_was_said: AtomicBool::new(false) })
+        let wait = settings.wait.value;
+        Ok(Self { fleet, url, wait, waiting_was_said: AtomicBool::default(), silence_was_said: AtomicBool::default() })
     }
 
     pub(crate) const fn wait(&self) -> Duration {
@@ -76,7 +78,13 @@ impl Connection {
 
     /// A question whose answer may take as long as there is data; the store's own words if it refuses.
     pub(crate) async fn ask_at_length<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, StoreError> {
-        self.when_up(None, || self.fleet.ask(operation.clone())).await
+        let asked = self.when_up(None, || self.fleet.ask(operation.clone()));
+        tokio::pin!(asked);
+        tokio::select! {
+            answer = &mut asked => return answer,
+            () = tokio::time::sleep(self.answer_limit()) => self.say_silent(),
+        }
+        asked.await
     }
 
     /// The visitor's session, joined now if there is none or the last one is over.
@@ -91,6 +99,7 @@ impl Connection {
     ) -> Result<T, StoreError> {
         tokio::pin!(call);
         let mut since: Option<Instant> = None;
+        let began = Instant::now();
         loop {
             tokio::select! {
                 answer = &mut call => return answer,
@@ -98,6 +107,9 @@ impl Connection {
             }
             let Some(error) = session.trouble() else {
                 since = None;
+                if began.elapsed() >= self.answer_limit() {
+                    self.say_silent();
+                }
                 continue;
             };
             self.say_waiting(&error);
@@ -119,7 +131,15 @@ impl Connection {
         }
     }
 
-    fn answer_limit(&self) -> Duration {
+    /// Tells, once in a run, that the store neither answers nor fails: it may be busy, or held by a process that stands
+    /// still.
+    pub(crate) fn say_silent(&self) {
+        if !self.silence_was_said.swap(true, Ordering::Relaxed) {
+            remark("the store has not answered yet; still waiting");
+        }
+    }
+
+    pub(crate) fn answer_limit(&self) -> Duration {
         self.wait.max(SHORTEST_ANSWER)
     }
 

@@ -1,5 +1,7 @@
 //! The error registry: looked at, requeued, drained, grouped, and never lost to a reader that goes away.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod sandbox;
 
 use std::process::Stdio;

@@ -8,6 +8,8 @@ use baton::{
     store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
 };
 
+use tokio::time::Instant;
+
 use super::{
     Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, lot,
     reader::{Chunk, Stop},
@@ -129,12 +131,18 @@ impl Pusher<'_> {
         let bookmark = MoveBookmark { key: self.key.clone(), from: self.at, to };
         let submit = session.submit(lots, Some(bookmark));
         tokio::pin!(submit);
+        let began = Instant::now();
         loop {
             tokio::select! {
                 answer = &mut submit => return Ok(answer),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            let Some(error) = trouble(Some(&session)) else { continue };
+            let Some(error) = trouble(Some(&session)) else {
+                if began.elapsed() >= self.connection.answer_limit() {
+                    self.connection.say_silent();
+                }
+                continue;
+            };
             if self.patience.worn_out(self.connection, &error) {
                 // Leaving ends the call: it is answered with what became of it.
                 self.connection.leave().await;

@@ -34,6 +34,7 @@ pub(super) async fn push(
         refused: BTreeMap::new(),
         unknown: Vec::new(),
         not_before: Instant::now(),
+        heard: Instant::now(),
         patience: Patience::new(connection.wait()),
     };
     let (mut ended, mut stop) = (false, None);
@@ -92,6 +93,8 @@ struct Pusher<'a> {
     /// Neither known to be stored nor known not to be.
     unknown: Vec<Chunk>,
     not_before: Instant,
+    /// The last time the store answered, or had nothing to answer.
+    heard: Instant,
     patience: Patience,
 }
 
@@ -116,6 +119,9 @@ impl Pusher<'_> {
             },
         };
         self.session = Some(session.clone());
+        if self.under_way.is_empty() {
+            self.heard = Instant::now();
+        }
         let lots = vec![lot(&self.job.queue, &chunk)];
         let mut submit = Box::pin(async move { session.submit(lots, None).await });
         // Begun here and not in the task, so that chunks are handed in in the order they were read.
@@ -131,6 +137,7 @@ impl Pusher<'_> {
 
     /// Takes the store's word on a chunk.
     fn judge(&mut self, (chunk, answer): Answer) -> Result<(), Failure> {
+        self.heard = Instant::now();
         match answer {
             Ok(verdicts) => match verdicts.first() {
                 Some(LotVerdict::Stored { first }) => {
@@ -171,6 +178,9 @@ impl Pusher<'_> {
             }
         } else if self.refused.is_empty() {
             self.patience.calm();
+            if self.heard.elapsed() >= self.connection.answer_limit() {
+                self.connection.say_silent();
+            }
         }
         if !self.under_way.is_empty() || Instant::now() < self.not_before {
             return Ok(());
