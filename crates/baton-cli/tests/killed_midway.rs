@@ -1,5 +1,5 @@
 //! Commands killed with -9 midway, on both real stores: nothing is lost, nothing is there twice.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{
     collections::BTreeSet,

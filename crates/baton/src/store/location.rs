@@ -28,8 +28,8 @@ impl FromStr for StoreUrl {
     type Err = InvalidUrl;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refuse = |why: &str| {
-            let shown = Url::parse(text).ok().filter(|url| url.password().is_some());
-            let shown = shown.map_or_else(|| text.to_owned(), |url| without_password(&url));
+            // Whatever stands before an @ may be a secret, also where the rest is no URL.
+            let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"));
             InvalidUrl { text: shown.chars().take(120).collect(), why: why.to_owned() }
         };
         let Some((scheme, rest)) = text.split_once(':') else {
@@ -106,6 +106,8 @@ mod tests {
             let error = text.parse::<StoreUrl>().unwrap_err().to_string();
             assert!(error.contains("use sqlite:PATH"), "{error}");
         }
-        assert!(!"redis://u:secret@h/x".parse::<StoreUrl>().unwrap_err().to_string().contains("secret"));
+        for text in ["redis://u:secret@h/x", "redis://u:secret@h:99999/", "redis//u:secret@h", "u:secret@h@"] {
+            assert!(!text.parse::<StoreUrl>().unwrap_err().to_string().contains("secret"), "{text}");
+        }
     }
 }
