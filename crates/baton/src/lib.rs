@@ -31,4 +31,7 @@ mod fleet;
 pub mod message;
 pub mod store;
 
-pub use fleet::{ConnectError, DEFAULT_FLEET, Fleet, FleetOptions, PushError, Queue};
+pub use fleet::{
+    Batch, BoxFuture, ConnectError, Context, DEFAULT_FLEET, Done, Failure, Fleet, FleetOptions, Flow, Handler, Message,
+    PushError, Queue, Source, SourceError, Stream,
+};

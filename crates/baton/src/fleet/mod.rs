@@ -4,13 +4,17 @@
 //! yet; when the store has forgotten the visitor (it was cut off for too long, or the store restarted), the next
 //! call joins anew.
 
+mod handler;
 mod queue;
+mod source;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
+pub use handler::{Context, Done, Failure, Handler, Message};
 pub use queue::{PushError, Queue};
+pub use source::{Batch, Flow, Source, SourceError, Stream};
 
 use crate::{
     message::Name,
@@ -19,6 +23,9 @@ use crate::{
         session::{Session, SessionOptions},
     },
 };
+
+/// A boxed future, as sources and handlers return them.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a program takes part in a fleet.
 #[derive(Debug, Clone)]

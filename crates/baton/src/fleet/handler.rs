@@ -1,0 +1,172 @@
+//! Handlers: what is done with a message, and how that can end.
+
+use std::{fmt, marker::PhantomData, time::Duration};
+
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::watch;
+
+use super::BoxFuture;
+use crate::message::{Lot, Name, Parcel};
+
+/// A message as its handler gets it.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Its queue.
+    pub queue: Name,
+    /// Its id in the queue.
+    pub id: u64,
+    /// Store time of its push, in milliseconds.
+    pub born: u64,
+    /// Attempts that ended with an error before this one.
+    pub attempts: u32,
+    /// Sessions that died with it before this one.
+    pub losses: u32,
+    /// JSON.
+    pub body: Bytes,
+}
+
+impl Message {
+    /// What to make effects outside the store idempotent by: the same for every execution of this message, and of no
+    /// other, also if an id comes back after the store was rolled back.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}@{}", self.queue, self.id, self.born)
+    }
+}
+
+/// What a handler has at hand beside its message.
+#[derive(Debug, Clone)]
+pub struct Context {
+    key: String,
+    attempt: u32,
+    over: watch::Receiver<bool>,
+}
+
+impl Context {
+    pub(super) fn new(message: &Message, over: watch::Receiver<bool>) -> Self {
+        Self { key: message.key(), attempt: message.attempts + 1, over }
+    }
+
+    /// See [`Message::key`].
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Which attempt this is, from 1.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns when the work is of no more use: the node stops at once, or its session is over and others have the
+    /// message. The handler's future is dropped then too; this is for work it has handed elsewhere.
+    pub async fn cancelled(&mut self) {
+        // A closed channel means that the worker is gone.
+        self.over.wait_for(|over| *over).await.ok();
+    }
+}
+
+/// A finished message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    pub(super) result: Option<Bytes>,
+    pub(super) follow_ups: Vec<Lot>,
+}
+
+impl Done {
+    /// Finished, with a result for whoever asks.
+    ///
+    /// # Errors
+    /// If the result cannot be written as JSON.
+    pub fn with<R: Serialize + ?Sized>(result: &R) -> Result<Self, serde_json::Error> {
+        Ok(Self { result: Some(serde_json::to_vec(result)?.into()), follow_ups: Vec::new() })
+    }
+
+    /// A further message, pushed if and only if this one is counted as done.
+    ///
+    /// # Errors
+    /// If the name is not usable or the body is too large or cannot be written as JSON.
+    pub fn then<B: Serialize + ?Sized>(mut self, queue: &str, body: &B) -> Result<Self, Failure> {
+        let parcel = Parcel::single(&serde_json::to_vec(body)?)?;
+        self.follow_ups.push(Lot { queue: Name::new(queue)?, parcel, key: None });
+        Ok(self)
+    }
+}
+
+/// A message that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub(super) error: String,
+    pub(super) retry: Retry,
+}
+
+/// What becomes of a failed message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// As its queue says.
+    ByPolicy,
+    /// Again after this time, whatever the queue says.
+    After(Duration),
+    /// To the error registry, whatever the queue says.
+    Never,
+}
+
+impl Failure {
+    /// Failed; tried again if its queue has retries left, else to the error registry.
+    pub fn new(error: impl fmt::Display) -> Self {
+        Self { error: error.to_string(), retry: Retry::ByPolicy }
+    }
+
+    /// Failed for good.
+    pub fn fatal(error: impl fmt::Display) -> Self {
+        Self { retry: Retry::Never, ..Self::new(error) }
+    }
+
+    /// Failed, to be tried again after a while.
+    pub fn retry_after(after: Duration, error: impl fmt::Display) -> Self {
+        Self { retry: Retry::After(after), ..Self::new(error) }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}
+
+/// What runs messages of a queue.
+pub trait Handler: Send + Sync + 'static {
+    /// Runs one message. The future is polled once on the spot: if it is ready at once, no task is made for it.
+    fn handle(&self, message: Message, context: Context) -> BoxFuture<'static, Result<Done, Failure>>;
+}
+
+/// A function over bodies of type `T`.
+pub(super) struct Typed<T, F> {
+    function: F,
+    body: PhantomData<fn(T)>,
+}
+
+impl<T, F> Typed<T, F> {
+    pub(super) const fn new(function: F) -> Self {
+        Self { function, body: PhantomData }
+    }
+}
+
+impl<T, F, Fut> Handler for Typed<T, F>
+where
+    T: DeserializeOwned + 'static,
+    F: Fn(T, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Done, Failure>> + Send + 'static,
+{
+    fn handle(&self, message: Message, context: Context) -> BoxFuture<'static, Result<Done, Failure>> {
+        match serde_json::from_slice(&message.body) {
+            Ok(body) => Box::pin((self.function)(body, context)),
+            Err(error) => {
+                let failure = Failure::fatal(format_args!("the body is not what this handler takes: {error}"));
+                Box::pin(std::future::ready(Err(failure)))
+            }
+        }
+    }
+}
