@@ -32,6 +32,7 @@ pub mod message;
 pub mod store;
 
 pub use fleet::{
-    Batch, BoxFuture, ConnectError, Context, DEFAULT_FLEET, Done, Failure, Fleet, FleetOptions, Flow, Handler, Message,
-    PushError, Queue, Source, SourceError, Stream,
+    Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Failure, Fleet, FleetOptions,
+    Flow, Handler, Message, Node, NodeError, Observer, PushError, Queue, QueuePolicy, Report, Role, Source,
+    SourceError, Stream,
 };
