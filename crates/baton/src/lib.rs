@@ -26,8 +26,10 @@
 //! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`] and [`Queue`]: connect and push |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;
+pub mod jobs;
 pub mod message;
 pub mod store;
 
