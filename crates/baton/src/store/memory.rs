@@ -40,6 +40,13 @@ impl MemoryStore {
     pub fn new(clock: Clock) -> Self {
         Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
     }
+
+    /// Whether a delayed message is due.
+    pub(crate) fn has_due(&self) -> bool {
+        let now = self.shared.clock.now_ms();
+        let tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.delayed.values().filter_map(BTreeMap::first_key_value).any(|((due, _), _)| *due <= now)
+    }
 }
 
 impl Store for MemoryStore {
