@@ -29,6 +29,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Node(command::node::Node),
     Push(command::push::Push),
     Errors(command::errors::Errors),
     Audit(command::audit::Audit),
@@ -76,7 +77,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
     let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let cause = if none { "no command is given".to_owned() } else { cause };
-    let known = ["push", "errors", "audit", "status", "purge", "config"];
+    let known = ["node", "push", "errors", "audit", "status", "purge", "config"];
     let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));
     let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));
     Failure::usage(cause, format!("see {help}"))

@@ -5,6 +5,7 @@ mod arguments;
 mod command;
 mod connection;
 mod exit;
+mod member;
 mod output;
 mod push;
 mod quantity;
@@ -43,6 +44,7 @@ fn run() -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
     let ended = runtime.block_on(async {
         match arguments.command {
+            Command::Node(command) => command.run(&settings).await,
             Command::Push(command) => command.run(&settings).await,
             Command::Errors(command) => command.run(&settings).await,
             Command::Audit(command) => command.run(&settings).await,

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod errors;
+pub(crate) mod node;
 pub(crate) mod purge;
 pub(crate) mod push;
 pub(crate) mod status;
