@@ -41,8 +41,8 @@
 //! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
-//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 //! | [`testing`] | a fleet in memory with its time in your hands |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;
 pub mod jobs;

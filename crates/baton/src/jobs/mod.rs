@@ -12,7 +12,7 @@
 //! | [`Demo`] | sleeps a while and fails now and then |
 //!
 //! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
-//! [`SourceError`](crate::SourceError) that says where and why; what came before it is handed over first.
+//! [`SourceError`] that says where and why; what came before it is handed over first.
 
 mod cron;
 mod demo;

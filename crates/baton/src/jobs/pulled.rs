@@ -25,7 +25,9 @@ impl Pulled {
 pub(super) async fn pull(stream: &mut dyn Stream) -> Result<Pulled, SourceError> {
     let mut batch = Batch::default();
     let flow = stream.pull(&mut batch).await?;
-    let (bodies, cursor) = contents(&batch);
+    let (parcel, cursor) = batch.take();
+    let bodies = parcel.iter().flat_map(|parcel| parcel.bodies().collect::<Vec<_>>());
+    let bodies: Vec<String> = bodies.map(|body| String::from_utf8(body.to_vec()).unwrap()).collect();
     assert!(flow == Flow::End || !bodies.is_empty(), "a pull that goes on gives at least one message");
     assert_eq!(bodies.is_empty(), cursor.is_none(), "messages come with the cursor behind them");
     for body in &bodies {
@@ -45,21 +47,4 @@ pub(super) async fn rest(source: &dyn Source, cursor: &str) -> Result<Vec<String
             return Ok(bodies);
         }
     }
-}
-
-/// The bodies and the cursor of a batch, read from its debug text: only the fleet may take a batch apart.
-fn contents(batch: &Batch) -> (Vec<String>, Option<String>) {
-    let text = format!("{batch:?}");
-    let ends: Vec<usize> =
-        numbers(&text, "ends: [").chunks(4).map(|end| u32::from_le_bytes(end.try_into().unwrap()) as usize).collect();
-    let data = numbers(&text, "data: [");
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let bodies = starts.zip(&ends).map(|(from, to)| String::from_utf8(data[from..*to].to_vec()).unwrap()).collect();
-    let cursor = text.split("cursor: Some(\"").nth(1).map(|rest| rest.split('"').next().unwrap().to_owned());
-    (bodies, cursor)
-}
-
-fn numbers(text: &str, after: &str) -> Vec<u8> {
-    let list = text.split(after).nth(1).unwrap().split(']').next().unwrap();
-    list.split(", ").filter(|number| !number.is_empty()).map(|number| number.parse().unwrap()).collect()
 }

@@ -5,7 +5,7 @@
 //! happens to generators or to the clock, no due time is sent twice. A clock that is set back makes the source wait
 //! until it has caught up.
 //!
-//! At its very first start nothing is missed. Later, what came due while nobody could send it is treated as
+//! Until its first message it begins anew with each start, and nothing is missed. Later, what came due while nobody could send it is treated as
 //! [`CatchUp`] says. Time is the clock of the node that holds the baton. An expression that has no further due time,
 //! because it names years, ends the stream.
 
@@ -61,8 +61,9 @@ impl Cron {
         Ok(Self { schedule, catch_up, count: None, clock: Arc::new(Timestamp::now) })
     }
 
-    /// Due by the clocks of this time zone, as `Europe/Berlin`. What the change to summer time leaves out is due right
-    /// behind the gap, and what the change back repeats is due once, unless it recurs within the hour.
+    /// Due by the clocks of this time zone, as `Europe/Berlin`. When clocks change, an expression with one time of day
+    /// is due once a day: right behind the gap if it falls into it, and the first time if it comes twice. One with
+    /// several times of day follows the clocks: what falls into the gap is left out, what comes twice is due twice.
     ///
     /// # Errors
     /// [`InvalidCron::Zone`] if the system does not know it.

@@ -143,6 +143,14 @@ async fn a_time_zone_with_summer_time() {
     assert_eq!(times(&mut *spring, 200).await[..3], want);
     let mut autumn = cron.open("0@2026-10-24T12:00:00Z").await.unwrap();
     assert_eq!(times(&mut *autumn, 2).await, ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"]);
+
+    let hourly = Cron::new("30 * * * *", CatchUp::All).unwrap().zone("Europe/Berlin").unwrap();
+    let (cron, _) = at(hourly, "2026-10-26T12:00:00Z");
+    let mut autumn = cron.open("0@2026-10-25T00:00:00Z").await.unwrap();
+    let want = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T03:30:00+01:00"];
+    assert_eq!(times(&mut *autumn, 3).await[..3], want);
+    let mut spring = cron.open("0@2026-03-29T00:00:00Z").await.unwrap();
+    assert_eq!(times(&mut *spring, 2).await[..2], ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"]);
 }
 
 #[tokio::test]

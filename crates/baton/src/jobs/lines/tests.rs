@@ -207,26 +207,3 @@ proptest! {
         });
     }
 }
-
-/// `cargo test --release -- --ignored --nocapture a_million_lines`
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn a_million_lines() {
-    let content: String = (0..1_000_000).map(|n| format!("{{\"order\":{n},\"item\":\"book\"}}\n")).collect();
-    let (_folder, path) = file(content);
-    for json in [false, true] {
-        let mut stream = Lines::file(&path).json(json).open("").await.unwrap();
-        let start = std::time::Instant::now();
-        let mut batches = 0;
-        loop {
-            let mut batch = crate::Batch::default();
-            if stream.pull(&mut batch).await.unwrap() == Flow::End {
-                break;
-            }
-            batches += 1;
-        }
-        let rate = 1e6 / start.elapsed().as_secs_f64();
-        println!("json {json}: {batches} batches, {rate:.0} lines/s");
-        assert!(rate > 1e6 || cfg!(debug_assertions), "{rate}");
-    }
-}
