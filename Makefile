@@ -14,8 +14,8 @@ STORE ?=
 ARGS ?=
 BATON := target/release/baton
 WITH_STORE := $(if $(STORE),--store '$(STORE)')
-# What `make soak` runs on and for how long; a seed replays its faults.
-SOAK_STORE ?= $(or $(STORE),redis)
+# What `make soak` runs on (redis, sqlite or both, always on servers of its own) and for how long; SEED replays a run.
+SOAK_STORE ?= $(or $(patsubst rediss,redis,$(firstword $(subst :, ,$(STORE)))),both)
 SOAK_SECONDS ?= 120
 # Operations of the state machine on each real store in `make fuzz`; a seed replays a run.
 OPS ?= 1000000
@@ -38,7 +38,7 @@ $(BATON):
 
 soak: tools
 	$(CARGO) build --release --locked -p baton-cli -p baton-testkit
-	target/release/soak --baton $(BATON) --store '$(SOAK_STORE)' --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	target/release/soak --baton $(BATON) --store $(SOAK_STORE) --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: tools
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \

@@ -1,5 +1,4 @@
 //! The generator is killed with -9: another node goes on where it stood.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod sandbox;
 

@@ -1,5 +1,4 @@
 //! A paused queue hands nothing out until it is resumed; others go on.
-#![expect(clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod sandbox;
 
