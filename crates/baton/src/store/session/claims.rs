@@ -5,9 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::{Session, settles};
+use super::{Session, finishing::Finishing, settles};
 use crate::{
     message::{Name, Outcome, Parcel, Piece, Run},
     store::{Claim, Claimed, Refusal, StoreError},
@@ -79,17 +79,12 @@ pub enum Catch {
     },
 }
 
-/// Claims in a task of its own; what arrives for nobody is handed back.
+/// Claims; what arrives for nobody is handed back.
 pub(super) async fn claim(session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
-    let (reply, answer) = oneshot::channel();
-    let session = session.clone();
-    tokio::spawn(async move {
-        reply.send(under_a_number(&session, n, max_bytes, queues).await).ok();
-    });
-    answer.await.unwrap_or(Err(StoreError::Refused(Refusal::Stale)))
+    Finishing::new(under_a_number(session.clone(), n, max_bytes, queues)).await
 }
 
-async fn under_a_number(session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
+async fn under_a_number(session: Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
     loop {
         let claim_no = session.numbers.next();
         let claim = Claim { session: session.id(), claim_no, n, max_bytes, queues: queues.clone() };

@@ -1,8 +1,8 @@
 //! Dispose numbers: one disposal at a time.
 
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 
-use super::Session;
+use super::{Session, finishing::Finishing};
 use crate::{
     message::Name,
     store::{Disposal, Dispose, Disposed, Operation as _, Refusal, StoreError},
@@ -12,13 +12,12 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Disposals(Mutex<u64>);
 
-/// Disposes in a task of its own, so that a dropped caller abandons no number.
+/// Disposes; a caller that goes away abandons no number.
 pub(super) async fn dispose(
     session: &Session, queue: Name, ids: Vec<u64>, disposal: Disposal,
 ) -> Result<Disposed, StoreError> {
-    let (reply, answer) = oneshot::channel();
     let session = session.clone();
-    tokio::spawn(async move {
+    Finishing::new(async move {
         let mut last = session.disposals.0.lock().await;
         let dispose = Dispose { session: session.id(), dispose_no: *last + 1, queue, ids, disposal };
         let answered = session.caller.repeat_from::<Dispose>(dispose.request()).await;
@@ -28,7 +27,7 @@ pub(super) async fn dispose(
             Err(_) if answered.ambiguous => session.caller.end(Refusal::Stale.into()),
             Err(_) => {}
         }
-        reply.send(answered.result).ok();
-    });
-    answer.await.unwrap_or(Err(StoreError::Refused(Refusal::Stale)))
+        answered.result
+    })
+    .await
 }

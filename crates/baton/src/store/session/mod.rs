@@ -12,6 +12,7 @@ mod beat;
 mod caller;
 mod claims;
 mod disposals;
+mod finishing;
 mod packing;
 mod settles;
 mod submits;
