@@ -114,6 +114,10 @@ impl Store for FaultyStore {
         })
     }
 
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(Self { inner: self.inner.apart(), plan: self.plan.clone() })
+    }
+
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
         self.inner.wait(queues, limit)
     }

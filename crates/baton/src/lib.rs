@@ -5,15 +5,30 @@
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use baton::{Fleet, store::TakeSurvey};
+//! use baton::{Cancel, Context, Done, Fleet, store::TakeSurvey};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Resize {
+//!     picture: String,
+//!     width: u32,
+//! }
 //!
 //! let fleet = Fleet::connect("memory:")?; // or sqlite:jobs.db, redis://127.0.0.1/
-//! let id = fleet.queue::<str>("greetings").push("hello").await?;
-//! assert_eq!(id.0, 1);
+//! fleet.queue::<Resize>("resize").push(&Resize { picture: "cat.png".into(), width: 640 }).await?;
 //!
-//! let books = &fleet.ask(TakeSurvey).await?.queues[0];
-//! assert_eq!((books.pushed, books.ready), (1, 1));
-//! assert!(books.balance());
+//! let cancel = Cancel::new();
+//! let node = fleet.node().handler("resize", async |job: Resize, ctx: Context| {
+//!     println!("{}: {} to {} pixels", ctx.key(), job.picture, job.width);
+//!     Ok(Done::with(&"resized")?.then("notify", &job.picture)?) // stored if and only if this message counts as done
+//! });
+//! let node = tokio::spawn(node.run(cancel.clone()));
+//!
+//! while !fleet.ask(TakeSurvey).await?.queues.iter().any(|books| books.done == 1) {
+//!     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+//! }
+//! cancel.drain();
+//! node.await??;
+//! assert!(fleet.ask(TakeSurvey).await?.queues.iter().all(|books| books.balance()));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
@@ -25,13 +40,16 @@
 //! |---|---|
 //! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
-//! | `fleet` | [`Fleet`] and [`Queue`]: connect and push |
+//! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
+//! | [`testing`] | a fleet in memory with its time in your hands |
 
 mod fleet;
 pub mod message;
 pub mod store;
+pub mod testing;
 
 pub use fleet::{
-    Batch, BoxFuture, ConnectError, Context, DEFAULT_FLEET, Done, Failure, Fleet, FleetOptions, Flow, Handler, Message,
-    PushError, Queue, Source, SourceError, Stream,
+    Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Failure, Fleet, FleetOptions,
+    Flow, Handler, Message, Node, NodeError, Observer, PushError, Queue, QueuePolicy, Report, Role, Source,
+    SourceError, Stream,
 };

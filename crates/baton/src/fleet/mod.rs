@@ -1,20 +1,33 @@
-//! A fleet as a program sees it: connect, and push.
+//! A fleet as a program sees it: connect, push, and run a node.
 //!
 //! A [`Fleet`] is usable at once. Its first call joins the store as a visitor and waits for a store that is not up
 //! yet; when the store has forgotten the visitor (it was cut off for too long, or the store restarted), the next
 //! call joins anew.
 
+mod cancel;
+mod generator;
 mod handler;
+mod node;
+mod observer;
+mod policy;
 mod queue;
+mod service;
 mod source;
+mod tally;
+mod worker;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
+pub use cancel::Cancel;
 pub use handler::{Context, Done, Failure, Handler, Message};
+pub use node::{DEFAULT_QUEUE, Node, NodeError, Role};
+pub use observer::Observer;
+pub use policy::QueuePolicy;
 pub use queue::{PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
+pub use tally::Report;
 
 use crate::{
     message::Name,
@@ -103,6 +116,12 @@ impl Fleet {
     #[must_use]
     pub fn queue<T: serde::Serialize + ?Sized>(&self, name: &str) -> Queue<T> {
         Queue::new(self.clone(), name)
+    }
+
+    /// A member of the fleet, to be given sources and handlers and then run.
+    #[must_use]
+    pub fn node(&self) -> Node {
+        Node::new(self.clone())
     }
 
     /// The visitor's session, joined now if there is none or the last one is over.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    Answer, Clock, DeadMessage, Place, Reply, Request, Store, StoreError,
+    Answer, Clock, DeadMessage, Kind, Place, Reply, Request, Store, StoreError,
     engine::{
         self, BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
         Tables,
@@ -40,6 +40,13 @@ impl MemoryStore {
     pub fn new(clock: Clock) -> Self {
         Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
     }
+
+    /// Whether a delayed message is due.
+    pub(crate) fn has_due(&self) -> bool {
+        let now = self.shared.clock.now_ms();
+        let tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.delayed.values().filter_map(BTreeMap::first_key_value).any(|((due, _), _)| *due <= now)
+    }
 }
 
 impl Store for MemoryStore {
@@ -52,6 +59,10 @@ impl Store for MemoryStore {
             self.shared.changed.notify_waiters();
         }
         Box::pin(std::future::ready(answer))
+    }
+
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
     }
 
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
@@ -131,6 +142,9 @@ impl Tables for MemoryTables {
     }
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {
         Ok(self.sessions.values().map(|record| record.lease_ms).min())
+    }
+    fn node_count(&mut self) -> Moved<u64> {
+        Ok(self.sessions.values().filter(|record| record.kind == Kind::Node).count() as u64)
     }
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         Ok(self.answers.get(&(id, series, no)).cloned())

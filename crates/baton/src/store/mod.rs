@@ -60,7 +60,7 @@ pub mod session;
 mod sqlite;
 mod wire;
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 pub use books::{Books, Found, QueueRecount, Recounted};
 pub use clock::Clock;
@@ -91,6 +91,9 @@ pub trait Store: Send + Sync {
     /// # Cancel safety
     /// Dropping the future does not undo the call: it may take effect. Repeat it to learn its answer.
     fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>>;
+
+    /// The same store for calls that must not queue behind others, also from another runtime: for beats.
+    fn apart(&self) -> Arc<dyn Store>;
 
     /// Returns when one of the queues may have messages, and after `limit` (at most 1 s) in any case.
     ///

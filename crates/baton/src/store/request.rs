@@ -77,6 +77,8 @@ pub struct Beaten {
     pub expired: Vec<SessionId>,
     /// Claim numbers under which it holds messages; one it does not know, it repeats to get them.
     pub claims: Vec<u64>,
+    /// How many nodes have a session; a node alone does everything itself.
+    pub nodes: u64,
     /// Whether it is asked to stop.
     pub stop: Option<Stop>,
 }

@@ -92,7 +92,8 @@ pub(super) fn beat<T: Tables>(tables: &mut T, now: u64, it: &Beat) -> Moved<Beat
     }
     let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
     let expired = tables.expired(meta.clock, 16)?;
-    Ok(Beaten { now_ms: now, due, held, expired, claims: tables.claim_numbers(it.session)?, stop })
+    let (claims, nodes) = (tables.claim_numbers(it.session)?, tables.node_count()?);
+    Ok(Beaten { now_ms: now, due, held, expired, claims, nodes, stop })
 }
 
 /// The holder named, if its session still exists: a baton or a drain is valid just as long as that.

@@ -159,6 +159,8 @@ pub(crate) trait Tables {
     /// Sessions whose lease is over at `clock`, by (expiry, id).
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>>;
     fn smallest_lease(&mut self) -> Moved<Option<u64>>;
+    /// How many sessions are nodes.
+    fn node_count(&mut self) -> Moved<u64>;
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>>;
     /// Keeps an answer and forgets the one `keep` numbers before it.
     fn put_answer(&mut self, id: SessionId, series: Series, no: u64, keep: u64, answer: &str) -> Moved<()>;

@@ -64,7 +64,7 @@ fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
     due.sort_unstable();
     let mut held: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
     held.sort_unstable();
-    Ok(Beaten { now_ms, due, held, expired, claims, stop })
+    Ok(Beaten { now_ms, due, held, expired, claims, nodes: it.parsed()?, stop })
 }
 
 fn claimed(mut it: Reply) -> Result<Claimed, StoreError> {

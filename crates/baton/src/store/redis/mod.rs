@@ -157,6 +157,10 @@ impl Store for RedisStore {
         })
     }
 
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(Self::apart(self))
+    }
+
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> StoreReply<'_, ()> {
         Box::pin(async move {
             self.shared.waiters.wait(&self.shared.root, &queues, limit).await;

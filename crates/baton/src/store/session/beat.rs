@@ -1,6 +1,16 @@
 //! Beating: keeps the lease, and reaps whoever let theirs run out.
+//!
+//! A node's beats run on a thread and a connection of their own, so that handlers which block every thread of the
+//! runtime do not cost it the lease. They stop while the runtime shows no sign of life for [`NO_SIGN_OF_LIFE`]: work
+//! that blocks for ever is lost to others in the end.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use tokio::{sync::watch, time::MissedTickBehavior};
@@ -8,17 +18,80 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 use super::caller::Caller;
 use crate::store::{Beat, Beaten, Reap, Refusal, StoreError, ask};
 
-/// Beats until the session is over or nobody holds it any more.
-pub(super) async fn run(caller: Caller, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>) {
-    let mut ticks = tokio::time::interval(heartbeat);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+/// How long the runtime may do nothing before its node stops beating.
+const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// What a session tells with its beats, and its runtime's sign of life.
+#[derive(Debug, Default)]
+pub struct Heart {
+    report: Mutex<Bytes>,
+    ticks: AtomicU64,
+    still: AtomicBool,
+}
+
+impl Heart {
+    /// Sets what the next beats report.
+    pub fn report(&self, report: Bytes) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    fn last_report(&self) -> Bytes {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Beats in the caller's runtime until the session is over or nobody holds it any more.
+pub(super) fn in_runtime(
+    caller: Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
+) {
+    tokio::spawn(run(caller, heart, heartbeat, beaten, false));
+}
+
+/// As [`in_runtime`], on a thread of its own.
+pub(super) fn on_thread(
+    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
+) -> Result<(), StoreError> {
+    let failed =
+        |error: std::io::Error| StoreError::Unreachable(format!("cannot start the thread that beats: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let apart = caller.apart();
+    let signs = heart.clone();
+    let thread = std::thread::Builder::new().name("baton-beat".to_owned());
+    thread
+        .spawn(move || {
+            runtime.block_on(run(apart, heart.clone(), heartbeat, beaten, true));
+            heart.still.store(true, Ordering::Relaxed);
+        })
+        .map_err(failed)?;
+    tokio::spawn(async move {
+        while !signs.still.load(Ordering::Relaxed) {
+            signs.ticks.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(heartbeat).await;
+        }
+    });
+    Ok(())
+}
+
+async fn run(
+    caller: Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>, watched: bool,
+) {
+    let mut timer = tokio::time::interval(heartbeat);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut ticks, mut alive) = (0, Instant::now());
     loop {
         tokio::select! {
-            _ = ticks.tick() => {}
+            _ = timer.tick() => {}
             _ = caller.ended() => return,
             () = beaten.closed() => return,
         }
-        match ask(caller.store(), Beat { session: caller.id(), report: Bytes::new() }).await {
+        let now = heart.ticks.load(Ordering::Relaxed);
+        if now != ticks {
+            (ticks, alive) = (now, Instant::now());
+        }
+        if watched && alive.elapsed() > NO_SIGN_OF_LIFE {
+            continue;
+        }
+        match ask(caller.store(), Beat { session: caller.id(), report: heart.last_report() }).await {
             Ok(answer) => {
                 for target in &answer.expired {
                     // Whoever comes second finds it gone; a store that is away is asked again at the next beat.

@@ -38,6 +38,11 @@ impl Caller {
         self.id
     }
 
+    /// The same session over calls that do not queue behind others.
+    pub(super) fn apart(&self) -> Self {
+        Self { store: self.store.apart(), ..self.clone() }
+    }
+
     pub(super) fn store(&self) -> &dyn Store {
         &*self.store
     }

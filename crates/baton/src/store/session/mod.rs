@@ -20,11 +20,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, watch};
 
-use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
 pub use self::{
+    beat::Heart,
     claims::{Catch, Held},
     submits::SubmitError,
 };
+use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Push, Pushed,
     Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
@@ -68,6 +69,7 @@ impl SessionOptions {
 #[derive(Clone)]
 pub struct Session {
     caller: Caller,
+    heart: Arc<Heart>,
     numbers: Arc<ClaimNumbers>,
     disposals: Arc<Disposals>,
     submits: mpsc::Sender<submits::Item>,
@@ -100,8 +102,12 @@ impl Session {
         let (beaten, beats) = watch::channel(None);
         tokio::spawn(submits::run(caller.clone(), submit_items, options.max_backlog));
         tokio::spawn(settles::run(caller.clone(), settle_items));
-        tokio::spawn(beat::run(caller.clone(), options.heartbeat, beaten));
-        Ok(Self { caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
+        let heart = Arc::new(Heart::default());
+        match options.kind {
+            Kind::Node => beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?,
+            Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
+        }
+        Ok(Self { heart, caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
     }
 
     /// Its id.
@@ -122,7 +128,18 @@ impl Session {
         self.caller.trouble()
     }
 
-    /// The answers to its beats, the newest first.
+    /// Returns once the session is over.
+    pub async fn over(&self) {
+        self.caller.ended().await;
+    }
+
+    /// What its beats report.
+    #[must_use]
+    pub fn heart(&self) -> &Heart {
+        &self.heart
+    }
+
+    /// The answers to its beats; only the newest is kept.
     #[must_use]
     pub fn beats(&self) -> watch::Receiver<Option<Beaten>> {
         self.beats.clone()

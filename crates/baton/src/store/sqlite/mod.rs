@@ -148,6 +148,11 @@ impl Store for SqliteStore {
         Box::pin(async move { handed_in?.await.unwrap_or_else(|_| Err(broken_off())) })
     }
 
+    /// Beats have a thread and a connection of their own already.
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+
     fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
         Box::pin(async move {
             let look = || self.shared.look(&queues);

@@ -2,7 +2,8 @@
 -- Purpose: extends the lease of a session and tells what the fleet wants of it.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 report
--- Returns: OK now stop(''|drain|now) {claim numbers} {expired sessions} {due sources} {held source, epoch, …} | STALE
+-- Returns: OK now stop(''|drain|now) {claim numbers} {expired sessions} {due sources} {held source, epoch, …}
+--          nodes | STALE
 -- Idempotency: a repeat is another beat.
 local id = ARGV[1]
 local session, meta = touch(id, 'kind', 'offers', 'join_no')
@@ -28,4 +29,5 @@ end
 local order = call('HMGET', key.meta, 'stop_upto', 'stop_how')
 local stop = order[1] and tonumber(session[4]) <= tonumber(order[1]) and order[2] or ''
 local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(meta.clock), 'LIMIT', 0, 16)
-return { 'OK', text(now), stop, call('HKEYS', key.claims(id)), expired, due, holds }
+return { 'OK', text(now), stop, call('HKEYS', key.claims(id)), expired, due, holds,
+  text(call('SCARD', key.nodes)) }

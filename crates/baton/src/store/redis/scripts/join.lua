@@ -20,6 +20,7 @@ if call('EXISTS', key.session(id)) == 0 then
     'offers', ARGV[7], 'join_no', text(join_no), 'joined', text(now), 'beat', text(now), 'report', '')
   call('ZADD', key.sessions, text(meta.clock + tonumber(ARGV[6])), id)
   call('ZADD', key.leases, ARGV[6], id)
+  if ARGV[2] == 'n' then call('SADD', key.nodes, id) end
   for name in string.gmatch(ARGV[5], '[^,]+') do open_queue(name) end
   for _, offer in ipairs(offers) do
     open_queue(offer.queue)

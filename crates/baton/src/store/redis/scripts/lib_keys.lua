@@ -5,6 +5,7 @@ local key = {
   meta = root,
   sessions = root .. ':sessions',
   leases = root .. ':leases',
+  nodes = root .. ':nodes',
   sources = root .. ':sources',
   queues = root .. ':queues',
   keys = root .. ':keys',

@@ -73,4 +73,5 @@ local function drop_session(id)
   call('UNLINK', key.session(id), key.claims(id))
   call('ZREM', key.sessions, id)
   call('ZREM', key.leases, id)
+  call('SREM', key.nodes, id)
 end

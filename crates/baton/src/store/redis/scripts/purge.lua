@@ -7,10 +7,7 @@
 --              and what is found may belong to a new fleet of the same name.
 if ARGV[1] == 'begin' then
   if call('EXISTS', key.meta) == 0 then return { 'NONE' } end
-  local members, nodes = call('ZRANGE', key.sessions, 0, -1), 0
-  for _, id in ipairs(members) do
-    if call('HGET', key.session(id), 'kind') == 'n' then nodes = nodes + 1 end
-  end
+  local members, nodes = call('ZRANGE', key.sessions, 0, -1), call('SCARD', key.nodes)
   if nodes > 0 then return { 'NODES', text(nodes) } end
   call('HSET', key.meta, 'purging', '1')
   for _, id in ipairs(members) do call('UNLINK', key.session(id), key.claims(id)) end

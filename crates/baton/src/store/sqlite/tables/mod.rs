@@ -167,6 +167,9 @@ impl Tables for SqliteTables<'_> {
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {
         self.read_smallest_lease()
     }
+    fn node_count(&mut self) -> Moved<u64> {
+        self.count_nodes()
+    }
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         self.read_answer(id, series, no)
     }

@@ -104,6 +104,13 @@ impl SqliteTables<'_> {
         Ok(*self.lease.insert(lease.flatten()))
     }
 
+    pub(super) fn count_nodes(&mut self) -> Moved<u64> {
+        self.flush_sessions()?;
+        let Some(fleet) = self.fleet()? else { return Ok(0) };
+        let sql = "SELECT count(*) FROM members WHERE fleet = ?1 AND node = 1";
+        Ok(self.one(sql, [fleet], |row| uint(row, 0))?.unwrap_or(0))
+    }
+
     pub(super) fn flush_sessions(&mut self) -> Moved<()> {
         if !self.sessions.values().flatten().any(|row| row.changed) {
             return Ok(());

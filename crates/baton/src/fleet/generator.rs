@@ -1,0 +1,185 @@
+//! The generator: pulls a source and pushes what it gives, several batches under way, while it holds the baton.
+//!
+//! Batches are pushed in order and numbered within the epoch. One that is refused because the queue is full makes
+//! all behind it miss their cursor; they are sent again in order when there is room. The stream is pulled in a task of
+//! its own through a short channel, so it rests as soon as the store does not take more.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, stream::FuturesOrdered};
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use super::{
+    observer::Observer,
+    source::{Batch, Flow, Source, SourceError},
+};
+use crate::{
+    message::{Name, Parcel},
+    store::{Push, Pushed, Refusal, StoreError, Taken, session::Session},
+};
+
+/// Pushes under way at once.
+const UNDER_WAY: usize = 4;
+/// How long a full queue is left alone before it is tried again, at first and at most.
+const FULL_PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// How holding a baton ended.
+pub(super) enum Ended {
+    /// The source has no more messages.
+    Source,
+    /// The baton, or the session, is another's now, or the stream must be opened anew.
+    Baton,
+    /// The source cannot go on.
+    Failed(SourceError),
+    /// The store cannot go on.
+    Store(StoreError),
+}
+
+/// A generator at work.
+pub(super) struct Generator {
+    pub(super) session: Session,
+    pub(super) name: Name,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) taken: Taken,
+    pub(super) max_backlog: u64,
+    /// Set while the store does not take more: its node may then work.
+    pub(super) full: Arc<AtomicBool>,
+    pub(super) observer: Arc<dyn Observer>,
+}
+
+/// What the pulling task hands over.
+type Pulled = Result<(Option<Parcel>, Option<String>, Flow), SourceError>;
+
+impl Generator {
+    /// Generates until the source or the baton ends.
+    pub(super) async fn run(self) -> Ended {
+        let mut stream = match self.source.open(&self.taken.cursor).await {
+            Ok(stream) => stream,
+            Err(error) => return Ended::Failed(error),
+        };
+        let (sender, pulled) = mpsc::channel(UNDER_WAY);
+        let puller = tokio::spawn(async move {
+            let mut batch = Batch::default();
+            loop {
+                let flow = stream.pull(&mut batch).await;
+                let last = !matches!(flow, Ok(Flow::More));
+                let (parcel, cursor) = batch.take();
+                if sender.send(flow.map(|flow| (parcel, cursor, flow))).await.is_err() || last {
+                    return;
+                }
+            }
+        });
+        let _puller = AbortOnDrop(puller);
+        let ended = self.push_all(pulled).await;
+        self.full.store(false, Ordering::Relaxed);
+        ended
+    }
+
+    async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
+        let (mut cursor, mut batch_no) = (self.taken.cursor.clone(), self.taken.batch_no);
+        let mut unanswered: VecDeque<Push> = VecDeque::new();
+        let mut under_way = FuturesOrdered::new();
+        let mut failed = None;
+        let mut pause = FULL_PAUSE.0;
+        let mut more = true;
+        loop {
+            tokio::select! {
+                biased;
+                Some(answer) = under_way.next() => {
+                    match self.answered(&mut unanswered, answer) {
+                        Answered::Taken => {
+                            pause = FULL_PAUSE.0;
+                            self.full.store(false, Ordering::Relaxed);
+                        }
+                        Answered::Ended(ended) => return ended,
+                        Answered::Again { after_pause } => {
+                            while under_way.next().await.is_some() {}
+                            if after_pause {
+                                self.full.store(true, Ordering::Relaxed);
+                                tokio::time::sleep(pause).await;
+                                pause = (pause * 2).min(FULL_PAUSE.1);
+                            }
+                            under_way.extend(unanswered.iter().cloned().map(|push| self.session.push(push)));
+                        }
+                    }
+                }
+                item = pulled.recv(), if more && under_way.len() < UNDER_WAY => match item {
+                    Some(Ok((parcel, reached, flow))) => {
+                        more = flow == Flow::More;
+                        let to = reached.unwrap_or_else(|| cursor.clone());
+                        batch_no += 1;
+                        let push = Push {
+                            session: self.session.id(),
+                            source: self.name.clone(),
+                            epoch: self.taken.epoch,
+                            batch_no,
+                            from: std::mem::replace(&mut cursor, to.clone()),
+                            to,
+                            parcels: parcel.into_iter().collect(),
+                            end: !more,
+                            max_backlog: self.max_backlog,
+                        };
+                        unanswered.push_back(push.clone());
+                        under_way.push_back(self.session.push(push));
+                    }
+                    Some(Err(error)) => {
+                        more = false;
+                        failed = Some(error);
+                    }
+                    None => more = false,
+                },
+                else => return match failed {
+                    Some(error) => Ended::Failed(error),
+                    None => Ended::Source,
+                },
+            }
+        }
+    }
+
+    /// What the answer to the oldest push means.
+    fn answered(&self, unanswered: &mut VecDeque<Push>, answer: Result<Pushed, StoreError>) -> Answered {
+        match answer {
+            Ok(pushed) => {
+                if let Some(push) = unanswered.pop_front() {
+                    self.observer.pushed(&push, &pushed);
+                }
+                Answered::Taken
+            }
+            Err(StoreError::Refused(Refusal::Full { .. })) => Answered::Again { after_pause: true },
+            Err(StoreError::Refused(Refusal::Gap { batch_no, cursor })) => {
+                unanswered.retain(|push| push.batch_no > batch_no);
+                match unanswered.front() {
+                    Some(next) if next.from == cursor && next.batch_no == batch_no + 1 => {
+                        Answered::Again { after_pause: false }
+                    }
+                    _ => Answered::Ended(Ended::Baton),
+                }
+            }
+            Err(StoreError::Refused(Refusal::Ended { .. })) => Answered::Ended(Ended::Source),
+            Err(StoreError::Refused(_)) => Answered::Ended(Ended::Baton),
+            Err(error) => Answered::Ended(Ended::Store(error)),
+        }
+    }
+}
+
+enum Answered {
+    Taken,
+    Again { after_pause: bool },
+    Ended(Ended),
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

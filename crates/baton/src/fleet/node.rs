@@ -1,0 +1,255 @@
+//! A node: joins, works, generates when a baton is due, joins anew when it was forgotten, leaves in good order.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::de::DeserializeOwned;
+
+use super::{
+    Fleet,
+    cancel::Cancel,
+    handler::{Context, Done, Failure, Handler, Typed},
+    observer::{Nobody, Observer},
+    policy::QueuePolicy,
+    service::Service,
+    source::Source,
+    tally::Tally,
+};
+use crate::{
+    message::{Digest, InvalidMessage, Name},
+    store::{
+        Kind, Offer, Refusal, Rewind, StoreError,
+        session::{Session, SessionOptions},
+    },
+};
+
+/// What a node is willing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// Works, and generates when a baton is due; claims nothing while it holds one, except while its source is full
+    /// or while it is the only node.
+    #[default]
+    Auto,
+    /// Only works.
+    Worker,
+    /// Only generates.
+    Generator,
+}
+
+/// Why a node ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// A name is not usable.
+    #[error(transparent)]
+    Invalid(#[from] InvalidMessage),
+    /// The store refused the node, or cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A source as a node offers it.
+pub(super) struct Offered {
+    pub(super) name: Name,
+    pub(super) queue: Name,
+    pub(super) source: Arc<dyn Source>,
+}
+
+/// A queue as a node works it.
+pub(super) struct Worked {
+    pub(super) queue: Name,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) policy: QueuePolicy,
+}
+
+/// A member of a fleet, put together and then run.
+pub struct Node {
+    pub(super) fleet: Fleet,
+    pub(super) role: Role,
+    pub(super) lease: Duration,
+    pub(super) heartbeat: Duration,
+    pub(super) max_backlog: u64,
+    pub(super) offered: Vec<Offered>,
+    pub(super) worked: Vec<Worked>,
+    pub(super) observer: Arc<dyn Observer>,
+    policy: QueuePolicy,
+    invalid: Option<InvalidMessage>,
+}
+
+impl Node {
+    pub(super) fn new(fleet: Fleet) -> Self {
+        Self {
+            fleet,
+            role: Role::Auto,
+            lease: Duration::from_secs(1),
+            heartbeat: Duration::from_millis(200),
+            max_backlog: 64 << 20,
+            offered: Vec::new(),
+            worked: Vec::new(),
+            observer: Arc::new(Nobody),
+            policy: QueuePolicy::default(),
+            invalid: None,
+        }
+    }
+
+    /// What it is willing to do.
+    #[must_use]
+    pub const fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// Silence after which others take its work, and how often it beats: at most a third of that.
+    #[must_use]
+    pub const fn lease(mut self, lease: Duration, heartbeat: Duration) -> Self {
+        self.lease = lease;
+        self.heartbeat = heartbeat;
+        self
+    }
+
+    /// Bytes a queue may hold before sources have to wait.
+    #[must_use]
+    pub const fn max_backlog(mut self, bytes: u64) -> Self {
+        self.max_backlog = bytes;
+        self
+    }
+
+    /// How handlers added from here on are run.
+    #[must_use]
+    pub fn policy(mut self, policy: QueuePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Offers a source whose messages go to the queue `messages`.
+    #[must_use]
+    pub fn source(self, name: &str, source: impl Source) -> Self {
+        self.source_into(DEFAULT_QUEUE, name, source)
+    }
+
+    /// Offers a source whose messages go to this queue.
+    #[must_use]
+    pub fn source_into(mut self, queue: &str, name: &str, source: impl Source) -> Self {
+        match (Name::new(name), Name::new(queue)) {
+            (Ok(name), Ok(queue)) => self.offered.push(Offered { name, queue, source: Arc::new(source) }),
+            (Err(invalid), _) | (_, Err(invalid)) => self.invalid = Some(invalid),
+        }
+        self
+    }
+
+    /// Runs an async function over the bodies of a queue.
+    #[must_use]
+    pub fn handler<T, F, Fut>(self, queue: &str, function: F) -> Self
+    where
+        T: DeserializeOwned + 'static,
+        F: Fn(T, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Done, Failure>> + Send + 'static,
+    {
+        self.handle_with(queue, Typed::new(function))
+    }
+
+    /// Runs a handler over the messages of a queue.
+    #[must_use]
+    pub fn handle_with(mut self, queue: &str, handler: impl Handler) -> Self {
+        let policy = self.policy.clone();
+        match Name::new(queue) {
+            Ok(queue) => self.worked.push(Worked { queue, handler: Arc::new(handler), policy }),
+            Err(invalid) => self.invalid = Some(invalid),
+        }
+        self
+    }
+
+    /// Tells an observer what the node does.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    /// Starts its sources over: needs that nobody runs them.
+    ///
+    /// # Errors
+    /// [`Refusal::BatonHeld`] while a live session holds a baton, or the store's failure.
+    pub async fn rewind(&self) -> Result<(), NodeError> {
+        for offered in &self.offered {
+            self.fleet.ask(Rewind { source: offered.name.clone() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs until it is asked to stop, through every outage of the store.
+    ///
+    /// # Errors
+    /// [`NodeError`] if a name is not usable or the store refuses the node. A store that is away is waited for.
+    ///
+    /// # Cancel safety
+    /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
+    /// claims handed back at once, ask it to stop by `cancel`.
+    pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
+        if let Some(invalid) = self.invalid {
+            return Err(invalid.into());
+        }
+        let tally = Arc::new(Tally::default());
+        while cancel.asked().is_none() {
+            let session = match self.join(&cancel).await? {
+                Some(session) => session,
+                None => return Ok(()),
+            };
+            self.observer.told(&format!("joined as session {}", session.id()));
+            let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone());
+            let served = service.run().await;
+            if session.is_over() {
+                self.observer.told("the session is over: joining anew");
+                continue;
+            }
+            // The lease does the rest if the store is away.
+            let left = tokio::time::timeout(self.lease, session.leave()).await;
+            if cancel.asked().is_none() {
+                served?;
+            }
+            self.observer.told(if matches!(left, Ok(Ok(()))) {
+                "left"
+            } else {
+                "left without a word: the store is away"
+            });
+        }
+        Ok(())
+    }
+
+    /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
+    async fn join(&self, cancel: &Cancel) -> Result<Option<Session>, NodeError> {
+        let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
+            source: offered.name.clone(),
+            queue: offered.queue.clone(),
+            definition: Digest::of(offered.source.definition().as_bytes()),
+        });
+        let options = SessionOptions {
+            kind: Kind::Node,
+            queues: self.worked.iter().map(|worked| worked.queue.clone()).collect(),
+            offers: offers.collect(),
+            lease: self.lease,
+            heartbeat: self.heartbeat,
+            max_backlog: self.max_backlog,
+        };
+        let mut told = false;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match Session::join(self.fleet.store().clone(), options.clone()).await {
+                Ok(session) => return Ok(Some(session)),
+                Err(error) if error.is_retryable() || error == StoreError::Refused(Refusal::Stale) => {
+                    if !told {
+                        self.observer.told(&format!("{error}: waiting for it"));
+                        told = true;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
+                () = cancel.any() => return Ok(None),
+            }
+        }
+    }
+}
+
+/// The queue where none is given.
+pub const DEFAULT_QUEUE: &str = "messages";

@@ -1,0 +1,85 @@
+//! How a queue is worked: how many at once, how long, and how often after a failure.
+
+use std::time::Duration;
+
+use super::handler::{Failure, Retry};
+use crate::message::Outcome;
+
+/// The longest error text that is kept.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// How the messages of a queue are run.
+#[derive(Debug, Clone)]
+pub struct QueuePolicy {
+    /// Handlers at work at once in one node.
+    pub concurrency: usize,
+    /// Attempts after the first; 0 sends every failure to the error registry.
+    pub retries: u32,
+    /// The pause before the first retry; it doubles with each, with up to a quarter more or less by chance.
+    pub backoff: Duration,
+    /// The longest pause.
+    pub max_backoff: Duration,
+    /// How long one attempt may take.
+    pub deadline: Option<Duration>,
+}
+
+impl Default for QueuePolicy {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            retries: 0,
+            backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(3600),
+            deadline: None,
+        }
+    }
+}
+
+impl QueuePolicy {
+    /// What becomes of a message that failed after `attempts` earlier failures; `chance` is a number from 0 to 1.
+    pub(super) fn after_failure(&self, attempts: u32, failure: Failure, chance: f64) -> Outcome {
+        let dead = |error: String| Outcome::Dead { error: shortened(error) };
+        let after = match failure.retry {
+            Retry::Never => return dead(failure.error),
+            Retry::ByPolicy if attempts >= self.retries => return dead(failure.error),
+            Retry::After(after) => after,
+            Retry::ByPolicy => {
+                let doubled = self.backoff.saturating_mul(1_u32.checked_shl(attempts).unwrap_or(u32::MAX));
+                doubled.min(self.max_backoff).mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)
+            }
+        };
+        let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        Outcome::Retry { after_ms: after_ms.min(crate::store::MAX_RETRY_MS) }
+    }
+}
+
+fn shortened(mut error: String) -> String {
+    if error.len() > MAX_ERROR_BYTES {
+        let end = (0..=MAX_ERROR_BYTES).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
+        error.truncate(end);
+        error.push('…');
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_retry_with_growing_pauses_and_then_die() {
+        let policy = QueuePolicy { retries: 3, max_backoff: Duration::from_secs(3), ..QueuePolicy::default() };
+        let after = |attempts| match policy.after_failure(attempts, Failure::new("no"), 0.5) {
+            Outcome::Retry { after_ms } => Some(after_ms),
+            _ => None,
+        };
+        assert_eq!([0, 1, 2, 3].map(after), [Some(1000), Some(2000), Some(3000), None]);
+        let dead = Outcome::Dead { error: "no".to_owned() };
+        assert_eq!(policy.after_failure(0, Failure::fatal("no"), 0.5), dead);
+        assert_eq!(QueuePolicy::default().after_failure(0, Failure::new("no"), 0.0), dead);
+        let told = Failure::retry_after(Duration::from_millis(7), "later");
+        assert_eq!(policy.after_failure(99, told, 0.9), Outcome::Retry { after_ms: 7 });
+        let Outcome::Dead { error } = policy.after_failure(9, Failure::new("ä".repeat(20_000)), 0.5) else { panic!() };
+        assert!(error.len() <= MAX_ERROR_BYTES + 3);
+    }
+}

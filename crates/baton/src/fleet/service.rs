@@ -1,0 +1,230 @@
+//! What a node does during one session: a worker a queue, a generator a baton, and the gate between the two.
+//!
+//! Roles follow the store: a baton that a beat reports as due is taken whatever the backlog, one that is held but not
+//! run is given back, and generators end with their baton. A node never decides by itself that it is the generator.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    task::{Id, JoinSet},
+    time::Instant,
+};
+
+use super::{
+    cancel::Cancel,
+    generator::{Ended, Generator},
+    node::{Node, Offered, Role},
+    tally::Tally,
+    worker::Worker,
+};
+use crate::{
+    message::Name,
+    store::{Beaten, Refusal, Stop, StoreError, session::Session},
+};
+
+/// How long a source that failed is left alone.
+const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+
+/// One session's work.
+pub(super) struct Service<'a> {
+    node: &'a Node,
+    session: Session,
+    cancel: Cancel,
+    tally: Arc<Tally>,
+    gate: watch::Sender<bool>,
+    workers: JoinSet<Result<(), StoreError>>,
+    generators: JoinSet<Ended>,
+    running: BTreeMap<Name, Baton>,
+    /// Sources that failed, and when they may be tried again.
+    resting: BTreeMap<Name, Instant>,
+}
+
+/// A baton this node runs.
+struct Baton {
+    task: Id,
+    epoch: u64,
+    full: Arc<AtomicBool>,
+}
+
+impl<'a> Service<'a> {
+    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, tally: Arc<Tally>) -> Self {
+        Self {
+            node,
+            session,
+            cancel,
+            tally,
+            gate: watch::Sender::new(false),
+            workers: JoinSet::new(),
+            generators: JoinSet::new(),
+            running: BTreeMap::new(),
+            resting: BTreeMap::new(),
+        }
+    }
+
+    /// Serves until asked to stop, with everything settled or handed back, or until the session is over.
+    pub(super) async fn run(mut self) -> Result<(), StoreError> {
+        self.start_workers();
+        let mut beats = self.session.beats();
+        let session = self.session.clone();
+        let cancel = self.cancel.clone();
+        loop {
+            tokio::select! {
+                changed = beats.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let beaten = beats.borrow_and_update().clone();
+                    if let Some(beaten) = beaten {
+                        self.beaten(&beaten).await?;
+                    }
+                }
+                Some(ended) = self.generators.join_next_with_id() => {
+                    if let Ok((task, ended)) = ended {
+                        self.generator_ended(task, ended).await?;
+                    }
+                }
+                Some(ended) = self.workers.join_next() => match ended {
+                    Ok(Err(error)) => return Err(error),
+                    _ if cancel.asked().is_none() && !session.is_over() => return Ok(()),
+                    _ => {}
+                },
+                () = session.over() => return Ok(()),
+                () = cancel.any() => return self.drain().await,
+            }
+        }
+    }
+
+    fn start_workers(&mut self) {
+        if self.node.role == Role::Generator {
+            return;
+        }
+        for worked in &self.node.worked {
+            let worker = Worker {
+                session: self.session.clone(),
+                store: self.node.fleet.store().clone(),
+                queue: worked.queue.clone(),
+                handler: worked.handler.clone(),
+                policy: worked.policy.clone(),
+                gate: self.gate.subscribe(),
+                cancel: self.cancel.clone(),
+                tally: self.tally.clone(),
+                observer: self.node.observer.clone(),
+            };
+            self.workers.spawn(worker.run());
+        }
+    }
+
+    async fn beaten(&mut self, beaten: &Beaten) -> Result<(), StoreError> {
+        match beaten.stop {
+            Some(Stop::Now) => self.cancel.now(),
+            Some(Stop::Drain) => self.cancel.drain(),
+            None => {}
+        }
+        for name in &beaten.due {
+            self.take(name).await?;
+        }
+        for (name, epoch) in &beaten.held {
+            if self.running.get(name).is_none_or(|baton| baton.epoch < *epoch) {
+                self.session.resign(name.clone(), *epoch).await.or_else(unless_over)?;
+            }
+        }
+        self.tally.store_time(beaten.now_ms);
+        let report = serde_json::to_vec(&self.tally.report()).unwrap_or_default();
+        self.session.heart().report(report.into());
+        self.set_gate(beaten.nodes);
+        Ok(())
+    }
+
+    /// A worker may claim unless this node has a generator that the store keeps busy and others to work for it.
+    fn set_gate(&self, nodes: u64) {
+        let no_room = matches!(self.session.trouble(), Some(StoreError::NoRoom(_)));
+        let rests = |baton: &Baton| baton.full.load(Ordering::Relaxed);
+        let open = nodes <= 1 || no_room || self.running.values().all(rests);
+        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+    }
+
+    async fn take(&mut self, name: &Name) -> Result<(), StoreError> {
+        let Some(offered) = self.node.offered.iter().find(|offered| offered.name == *name) else { return Ok(()) };
+        let rests = self.resting.get(name).is_some_and(|until| *until > Instant::now());
+        if rests || self.running.contains_key(name) {
+            return Ok(());
+        }
+        let taken = match self.session.take(name.clone()).await {
+            Ok(taken) => taken,
+            Err(StoreError::Refused(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let Offered { name, source, .. } = offered;
+        let at = if taken.cursor.is_empty() { "the start" } else { taken.cursor.as_str() };
+        self.node.observer.told(&format!("generating {name} from {at} (epoch {})", taken.epoch));
+        let (epoch, full) = (taken.epoch, Arc::new(AtomicBool::new(false)));
+        let generator = Generator {
+            session: self.session.clone(),
+            name: name.clone(),
+            source: source.clone(),
+            taken,
+            max_backlog: self.node.max_backlog,
+            full: full.clone(),
+            observer: self.node.observer.clone(),
+        };
+        let task = self.generators.spawn(generator.run()).id();
+        self.running.insert(name.clone(), Baton { task, epoch, full });
+        Ok(())
+    }
+
+    async fn generator_ended(&mut self, task: Id, ended: Ended) -> Result<(), StoreError> {
+        let Some(name) = self.running.iter().find(|(_, baton)| baton.task == task).map(|(name, _)| name.clone()) else {
+            return Ok(());
+        };
+        let Some(Baton { epoch, .. }) = self.running.remove(&name) else { return Ok(()) };
+        match ended {
+            Ended::Source => self.node.observer.told(&format!("source {name} has ended")),
+            Ended::Baton => self.node.observer.told(&format!("the baton of {name} has passed on")),
+            Ended::Failed(error) => {
+                self.node.observer.told(&format!("source {name} cannot go on: {error}"));
+                self.resting.insert(name.clone(), Instant::now() + AFTER_A_FAILURE);
+            }
+            Ended::Store(error) => return Err(error),
+        }
+        self.session.resign(name, epoch).await.or_else(unless_over)
+    }
+
+    /// Stops generating, lets the workers end in good order.
+    async fn drain(mut self) -> Result<(), StoreError> {
+        self.generators.shutdown().await;
+        let session = self.session.clone();
+        let mut beats = session.beats();
+        loop {
+            tokio::select! {
+                ended = self.workers.join_next() => match ended {
+                    None => return Ok(()),
+                    Some(Ok(Err(error))) => return Err(error),
+                    Some(_) => {}
+                },
+                () = session.over() => return Ok(()),
+                changed = beats.changed() => {
+                    let now = beats.borrow_and_update().as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now));
+                    if now || changed.is_err() {
+                        self.cancel.now();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A session that is over is noticed elsewhere.
+fn unless_over(error: StoreError) -> Result<(), StoreError> {
+    match error {
+        StoreError::Refused(Refusal::Stale) => Ok(()),
+        error => Err(error),
+    }
+}
