@@ -1,10 +1,10 @@
 //! The checker: when all is finished, the books, the data, the error registry and the journals must tell one story.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use baton::store::{Peek, QueueRecount, Recount, Store, ask};
 
-use super::{findings::Findings, journal::Account, nodes, queue};
+use super::{findings::Findings, journal::Account, launch, queue};
 
 /// What a finished run amounts to.
 #[derive(Debug, Default, Clone, Copy)]
@@ -87,8 +87,8 @@ async fn audit(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> Op
 }
 
 /// The ids in the error registry; also looks at their bodies, which hold their positions.
-async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> std::collections::BTreeSet<u64> {
-    let mut ids = std::collections::BTreeSet::new();
+async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> BTreeSet<u64> {
+    let mut ids = BTreeSet::new();
     let mut after = 0;
     loop {
         let peek = Peek { queue: queue(), after, upto: u64::MAX >> 11, limit: 1_000, max_bytes: 1 << 24 };
@@ -112,7 +112,7 @@ async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) ->
 
 fn read(folder: &Path) -> std::io::Result<Account> {
     let mut account = Account::default();
-    for file in nodes::journals(folder)? {
+    for file in launch::journals(folder)? {
         account.read(&file)?;
     }
     Ok(account)

@@ -15,6 +15,7 @@ pub mod checker;
 pub mod faults;
 pub mod findings;
 pub mod journal;
+pub mod launch;
 pub mod nodes;
 pub mod observer;
 pub mod random;
@@ -39,7 +40,8 @@ use self::{
     checker::Sum,
     faults::{Deck, Fault, Fired},
     findings::Findings,
-    nodes::{FLEET, Launch, Nodes, QUEUE, Role},
+    launch::{FLEET, Launch, QUEUE, Role},
+    nodes::Nodes,
     observer::Observer,
     random::Random,
     replayer::Replayer,
