@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
 use baton_testkit::soak::{Report, Settings, StoreKind, run_bounded};
 use clap::{Parser, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Throws faults at a fleet of real processes and checks that nothing was lost and nothing was done twice.
 #[derive(Debug, Parser)]
@@ -19,13 +20,13 @@ struct Arguments {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(3..=200))]
     nodes: u16,
     /// How long faults are thrown at each store
-    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(5..=86_400))]
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(15..=86_400))]
     seconds: u64,
     /// Throws the faults of an earlier run again
     #[arg(long)]
     seed: Option<u64>,
     /// Bytes the queue may hold
-    #[arg(long, default_value_t = 32 << 20)]
+    #[arg(long, default_value_t = 64 << 20)]
     max_backlog: u64,
     /// Kill generators also in front of so many waiting messages (default: a million from 60 seconds on)
     #[arg(long)]
@@ -64,10 +65,19 @@ async fn main() -> ExitCode {
         tokio::select! {
             good = soak(&arguments, *store, seed) => passed &= good,
             // The nodes are killed as the run is dropped.
-            _ = tokio::signal::ctrl_c() => return ExitCode::from(130),
+            () = interrupted() => return ExitCode::from(130),
         }
     }
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns when this process is asked to end: it must not leave nodes behind.
+async fn interrupted() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 /// One run; whether it passed.

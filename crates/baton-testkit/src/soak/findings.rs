@@ -2,19 +2,22 @@
 
 use std::sync::{Arc, Mutex};
 
-/// How many findings are kept: one broken promise is told by every check that looks.
-const KEPT: usize = 40;
+/// How many findings of a kind are kept: one broken promise is told by every look at it.
+const KEPT_OF_A_KIND: usize = 3;
 
 /// The findings of a run; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Findings(Arc<Mutex<Vec<String>>>);
 
 impl Findings {
-    /// Notes something that must not be.
+    /// Notes something that must not be; findings that differ only in what follows their first number are of a kind.
     pub fn note(&self, finding: impl Into<String>) {
+        let finding = finding.into();
+        let kind = |text: &str| text.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
         let mut findings = self.0.lock().expect("no panic while noting");
-        if findings.len() < KEPT {
-            findings.push(finding.into());
+        let alike = findings.iter().filter(|known| kind(known) == kind(&finding)).count();
+        if alike < KEPT_OF_A_KIND && !findings.contains(&finding) {
+            findings.push(finding);
         }
     }
 

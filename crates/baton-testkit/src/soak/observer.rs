@@ -213,3 +213,73 @@ impl Eye {
         self.findings.demand(owner == holder, || format!("epoch {} was held by {owner} and {holder}", source.epoch));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(number: u128) -> SessionId {
+        SessionId::from_u128(number)
+    }
+
+    fn sight(epoch: u64, holder: u128, cursor: u64, pushed: u64) -> Sight {
+        let queue = Name::new("q").unwrap();
+        let source = SourceView {
+            name: Name::new("s").unwrap(),
+            queue: queue.clone(),
+            holder: Some(session(holder)),
+            epoch,
+            cursor: cursor.to_string(),
+            ended: false,
+        };
+        let view = baton::store::SessionView {
+            session: session(holder),
+            kind: baton::store::Kind::Node,
+            host: String::new(),
+            pid: 40 + u32::try_from(holder).unwrap(),
+            queues: Vec::new(),
+            lease_ms: 1,
+            joined_ms: 1,
+            beat_ms: 1,
+            report: bytes::Bytes::new(),
+        };
+        let books = Books { pushed, ready: pushed, ..Books::new(queue.clone()) };
+        let survey = Survey { now_ms: 1, sessions: vec![view], sources: vec![source], queues: vec![books] };
+        Sight { at: Instant::now(), survey: Arc::new(survey), queue }
+    }
+
+    #[tokio::test]
+    async fn what_must_not_be_is_seen() {
+        let look = |sights: &[Sight]| {
+            let findings = Findings::default();
+            let mut eye = Eye {
+                queue: Name::new("q").unwrap(),
+                findings: findings.clone(),
+                batons: Arc::default(),
+                looks: Arc::default(),
+                hurry: Arc::default(),
+                last: None,
+            };
+            for sight in sights {
+                eye.check(sight);
+                eye.last = Some(sight.clone());
+            }
+            findings.all()
+        };
+        let sound = [sight(5, 1, 10, 10), sight(5, 1, 11, 11), sight(6, 2, 11, 11)];
+        assert_eq!(look(&sound), Vec::<String>::new());
+        assert_eq!(sound[2].holder_pid(), Some(42));
+        for (second, finding) in [
+            (sight(4, 1, 10, 10), "epoch 4 after 5"),
+            (sight(5, 2, 10, 10), "epoch 5 was held by"),
+            (sight(5, 1, 12, 11), "position 12 with 11 ids"),
+            (sight(5, 1, 9, 9), "ids fell from 10 to 9"),
+        ] {
+            let found = look(&[sight(5, 1, 10, 10), second]);
+            assert!(found.iter().any(|found| found.contains(finding)), "{finding}: {found:?}");
+        }
+        let mut lonely = sight(5, 1, 10, 10);
+        Arc::get_mut(&mut lonely.survey).unwrap().sessions.clear();
+        assert!(look(&[lonely])[0].contains("a session that is over holds the baton"));
+    }
+}

@@ -48,6 +48,15 @@ impl fmt::Display for Times {
     }
 }
 
+/// How often a fault fired.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Count {
+    /// Its name.
+    pub fault: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
 /// The result of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -60,7 +69,7 @@ pub struct Report {
     /// The nodes.
     pub nodes: usize,
     /// Faults and how often they fired; replays count when they were refused.
-    pub fired: Vec<(&'static str, u64)>,
+    pub fired: Vec<Count>,
     /// Messages finished under faults, before what was left was worked off.
     pub done_under_faults: u64,
     /// The same by the second.
@@ -149,7 +158,7 @@ impl Report {
         for fault in Fault::of(*server) {
             let count = fired.count(fault);
             findings.demand(count > 0, || format!("{} never fired", fault.name()));
-            self.fired.push((fault.name(), count));
+            self.fired.push(Count { fault: fault.name(), count });
         }
         let (kills, required) = (fired.count(Fault::KillGenerator), required_generator_kills(self.seconds));
         findings.demand(kills >= required, || format!("{kills} generators were killed, {required} are to be"));
@@ -195,7 +204,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "soak on {}: {} nodes, {} s, seed {}", self.store, self.nodes, self.seconds, self.seed)?;
-        for (fault, count) in &self.fired {
+        for Count { fault, count } in &self.fired {
             writeln!(f, "  {fault:<28}{count:>8}")?;
         }
         let rate = self.per_second;

@@ -183,14 +183,17 @@ impl Storm<'_> {
                 }
             }
         };
-        pause(true).await;
-        let goal = |sight: &Sight| sight.books().ready >= self.deep || sight.books().bytes > self.max_backlog / 10 * 8;
-        if self.observer.see(Duration::from_secs(60), goal).await.is_none() {
-            self.findings.note(format!("no backlog of {} messages came about in a minute", self.deep));
-        }
+        let full = self.max_backlog / 10;
         for _ in 0..DEEP_KILLS {
-            // A full queue takes no push, however soon the successor is there.
-            if self.observer.latest().is_some_and(|sight| sight.books().bytes > self.max_backlog / 10 * 9) {
+            // A full queue takes no push, however soon the successor is there: it must have room for a while.
+            if self.observer.latest().is_some_and(|sight| sight.books().bytes > full * 8) {
+                pause(false).await;
+                self.observer.see(RECOVERY, |sight| sight.books().bytes < full * 6).await;
+            }
+            pause(true).await;
+            let deep = |sight: &Sight| sight.books().ready >= self.deep || sight.books().bytes > full * 9;
+            if self.observer.see(Duration::from_secs(60), deep).await.is_none() {
+                self.findings.note(format!("no backlog of {} messages came about in a minute", self.deep));
                 break;
             }
             self.kill_generator(still).await;
