@@ -42,8 +42,10 @@
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`testing`] | a fleet in memory with its time in your hands |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;
+pub mod jobs;
 pub mod message;
 pub mod store;
 pub mod testing;

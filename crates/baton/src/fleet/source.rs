@@ -93,7 +93,7 @@ impl Batch {
     }
 
     /// The messages and the cursor behind them, if the stream said where it stands; the batch is empty afterwards.
-    pub(super) fn take(&mut self) -> (Option<Parcel>, Option<String>) {
+    pub fn take(&mut self) -> (Option<Parcel>, Option<String>) {
         (self.builder.finish(), self.cursor.take())
     }
 }

@@ -97,6 +97,10 @@ async fn run(
                     // Whoever comes second finds it gone; a store that is away is asked again at the next beat.
                     ask(caller.store(), Reap { session: caller.id(), target: *target }).await.ok();
                 }
+                if !answer.expired.is_empty() {
+                    // A baton that this has freed is due now, not at the next beat.
+                    timer.reset_immediately();
+                }
                 beaten.send_replace(Some(answer));
             }
             Err(error @ StoreError::Refused(Refusal::Stale)) => caller.end(error),

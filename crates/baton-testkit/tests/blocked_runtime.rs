@@ -1,0 +1,109 @@
+//! Handlers that block every thread of their runtime: for a while it costs nothing, for ever it costs the session.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use baton::{
+    Cancel, Context, Done, Fleet, FleetOptions, Node,
+    message::Name,
+    store::{Clock, MemoryStore, Store, Survey, TakeSurvey, ask},
+};
+use baton_testkit::subject::test_fleet;
+
+/// Runs a node on a runtime of its own with one thread.
+fn on_its_own(node: impl FnOnce() -> Node + Send + 'static, cancel: Cancel) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { node().run(cancel).await.unwrap() });
+    })
+}
+
+fn survey(store: &Arc<dyn Store>) -> Survey {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(ask(&**store, TakeSurvey)).unwrap()
+}
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A store with one message, and a fleet over it.
+fn setting() -> (Arc<dyn Store>, Fleet) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    let fleet = Fleet::over(store.clone(), FleetOptions::new(test_fleet()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        fleet.queue::<str>("messages").push("spin").await.unwrap();
+        fleet.leave().await.unwrap();
+    });
+    (store, fleet)
+}
+
+/// A node whose handler spins while `spinning` stands, and one that would take over.
+fn blocked_and_other(fleet: &Fleet, spinning: &Arc<AtomicBool>, elsewhere: &Arc<AtomicU64>) -> [Cancel; 2] {
+    let cancels = [Cancel::new(), Cancel::new()];
+    let (of_blocked, flag, begun) = (fleet.clone(), spinning.clone(), Arc::new(AtomicBool::new(false)));
+    let told = begun.clone();
+    let node = move || {
+        of_blocked.node().handler("messages", move |_: String, _: Context| {
+            told.store(true, SeqCst);
+            while flag.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+            std::future::ready(Ok(Done::default()))
+        })
+    };
+    on_its_own(node, cancels[0].clone());
+    until("the handler spins", || begun.load(SeqCst));
+    let (of_other, count) = (fleet.clone(), elsewhere.clone());
+    let node = move || {
+        of_other.node().handler("messages", move |_: String, _: Context| {
+            count.fetch_add(1, SeqCst);
+            std::future::ready(Ok(Done::default()))
+        })
+    };
+    on_its_own(node, cancels[1].clone());
+    cancels
+}
+
+#[test]
+fn three_seconds_do_not_cost_the_lease() {
+    let (store, fleet) = setting();
+    let (spinning, elsewhere) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let cancels = blocked_and_other(&fleet, &spinning, &elsewhere);
+    until("both have joined", || survey(&store).sessions.len() == 2);
+    // The time itself is what is tested here: three leases.
+    let end = Instant::now() + Duration::from_secs(3);
+    until("three seconds have passed", || {
+        assert_eq!(survey(&store).sessions.len(), 2, "the lease was lost");
+        Instant::now() > end
+    });
+    spinning.store(false, SeqCst);
+    until("it is done", || survey(&store).queues[0].done == 1);
+    assert_eq!(elsewhere.load(SeqCst), 0, "it ran where it was");
+    cancels.iter().for_each(Cancel::drain);
+}
+
+#[test]
+fn for_ever_costs_the_lease_and_the_message_runs_elsewhere() {
+    let (store, fleet) = setting();
+    let (spinning, elsewhere) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let cancels = blocked_and_other(&fleet, &spinning, &elsewhere);
+    until("it runs elsewhere", || elsewhere.load(SeqCst) == 1);
+    until("it is done", || survey(&store).queues[0].done == 1);
+    spinning.store(false, SeqCst);
+    cancels.iter().for_each(Cancel::drain);
+    let books = &survey(&store).queues[0];
+    assert_eq!((books.done, books.queue.clone()), (1, Name::new("messages").unwrap()), "once, whoever reports last");
+}

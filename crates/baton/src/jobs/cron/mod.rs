@@ -1,0 +1,160 @@
+//! A source that is due by the calendar: one message for each due time of a cron expression.
+//!
+//! Bodies are `{"at":"2026-01-01T00:00:00Z","late_ms":12}`: the due time, and how late its message was made. The
+//! cursor holds the number of messages and the last due time, and the next one always lies behind it: whatever
+//! happens to generators or to the clock, no due time is sent twice. A clock that is set back makes the source wait
+//! until it has caught up.
+//!
+//! Until its first message it begins anew with each start, and nothing is missed. Later, what came due while nobody could send it is treated as
+//! [`CatchUp`] says. Time is the clock of the node that holds the baton. An expression that has no further due time,
+//! because it names years, ends the stream.
+
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+pub use self::schedule::InvalidCron;
+use self::schedule::Schedule;
+use super::foreign;
+use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream};
+
+/// The longest sleep before the clock is looked at again: it may be set, and the machine may sleep.
+const LOOK: Duration = Duration::from_secs(1);
+/// How late a due time may be without being missed: the time of a failover and a slow store.
+const ON_TIME: Duration = Duration::from_secs(5);
+
+/// What happens with due times that were missed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CatchUp {
+    /// Nothing; but the last one is sent if it is at most 5 s late, so that a failover drops no due time.
+    #[default]
+    Skip,
+    /// One message, for the last of them.
+    Once,
+    /// A message for each of them.
+    All,
+}
+
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A message at each due time.
+#[derive(Clone)]
+pub struct Cron {
+    schedule: Schedule,
+    catch_up: CatchUp,
+    count: Option<u64>,
+    clock: Clock,
+}
+
+impl Cron {
+    /// Due as `expression` says, in UTC: minute, hour, day of month, month, day of week, with an optional field for
+    /// seconds before them.
+    ///
+    /// # Errors
+    /// [`InvalidCron`] if it is no cron expression, or one that is never due.
+    pub fn new(expression: &str, catch_up: CatchUp) -> Result<Self, InvalidCron> {
+        let schedule = Schedule::new(expression)?;
+        Ok(Self { schedule, catch_up, count: None, clock: Arc::new(Timestamp::now) })
+    }
+
+    /// Due by the clocks of this time zone, as `Europe/Berlin`. When clocks change, an expression with one time of day
+    /// is due once a day: right behind the gap if it falls into it, and the first time if it comes twice. One with
+    /// several times of day follows the clocks: what falls into the gap is left out, what comes twice is due twice.
+    ///
+    /// # Errors
+    /// [`InvalidCron::Zone`] if the system does not know it.
+    pub fn zone(mut self, name: &str) -> Result<Self, InvalidCron> {
+        self.schedule = self.schedule.in_zone(name)?;
+        Ok(self)
+    }
+
+    /// Ends behind this many messages, counted over all generators of the fleet.
+    #[must_use]
+    pub const fn count(mut self, count: u64) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    fn stream(&self, cursor: &str) -> Option<CronStream> {
+        let (sent, last) = match cursor.split_once('@') {
+            Some((sent, last)) => (sent.parse().ok()?, last.parse().ok()?),
+            None if cursor.is_empty() => (0, (self.clock)()),
+            None => return None,
+        };
+        let (schedule, clock) = (self.schedule.clone(), Arc::clone(&self.clock));
+        Some(CronStream { schedule, catch_up: self.catch_up, clock, sent, last, count: self.count.unwrap_or(u64::MAX) })
+    }
+}
+
+impl std::fmt::Debug for Cron {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { schedule, catch_up, count, clock: _ } = self;
+        f.debug_struct("Cron")
+            .field("schedule", schedule)
+            .field("catch_up", catch_up)
+            .field("count", count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source for Cron {
+    fn definition(&self) -> String {
+        format!("cron {}", self.schedule)
+    }
+
+    fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+        let stream = self.stream(cursor).ok_or_else(|| foreign(cursor));
+        Box::pin(std::future::ready(stream.map(|stream| Box::new(stream) as Box<dyn Stream>)))
+    }
+}
+
+struct CronStream {
+    schedule: Schedule,
+    catch_up: CatchUp,
+    clock: Clock,
+    sent: u64,
+    /// The last due time that was sent or passed over.
+    last: Timestamp,
+    count: u64,
+}
+
+impl CronStream {
+    async fn fill(&mut self, batch: &mut Batch) -> Result<Flow, SourceError> {
+        let mut given = false;
+        while self.sent < self.count {
+            let Some(next) = self.schedule.after(self.last)? else { return Ok(Flow::End) };
+            let now = (self.clock)();
+            // Negative if it is not due yet.
+            let late = now.duration_since(next);
+            if given && (late.is_negative() || batch.is_full()) {
+                return Ok(Flow::More);
+            }
+            if late.is_negative() {
+                tokio::time::sleep(late.unsigned_abs().min(LOOK)).await;
+                continue;
+            }
+            let due = if self.catch_up == CatchUp::All { next } else { self.schedule.latest(next, now)? };
+            let late = now.duration_since(due).unsigned_abs();
+            self.last = due;
+            if self.catch_up == CatchUp::Skip && late > ON_TIME {
+                continue;
+            }
+            let at = self.schedule.show(due);
+            batch.add(format!("{{\"at\":\"{at}\",\"late_ms\":{}}}", late.as_millis()).as_bytes())?;
+            self.sent += 1;
+            batch.reach(format_args!("{}@{due}", self.sent));
+            given = true;
+        }
+        Ok(Flow::End)
+    }
+}
+
+impl Stream for CronStream {
+    fn pull<'a>(&'a mut self, batch: &'a mut Batch) -> BoxFuture<'a, Result<Flow, SourceError>> {
+        Box::pin(self.fill(batch))
+    }
+}

@@ -1,0 +1,124 @@
+//! Due times: pure calendar, no clock.
+
+use std::fmt;
+
+use croner::{Cron, errors::CronError};
+use jiff::{Timestamp, tz::TimeZone};
+
+use crate::SourceError;
+
+/// Why there is no such schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidCron {
+    /// It is not a cron expression.
+    #[error("{expression:?} is not a cron expression: {cause}; write minute, hour, day of month, month, day of week")]
+    Expression {
+        /// What was given.
+        expression: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// No date fulfils it.
+    #[error("the cron expression {0:?} is never due: there is no such date")]
+    Never(String),
+    /// The system does not know the time zone.
+    #[error(
+        "the time zone {0:?} is not known here: take UTC, or a name like Europe/Berlin from the system's zone data"
+    )]
+    Zone(String),
+}
+
+/// An expression in a time zone.
+#[derive(Debug, Clone)]
+pub(super) struct Schedule {
+    expression: String,
+    cron: Cron,
+    zone: TimeZone,
+    /// None: UTC.
+    zone_name: Option<String>,
+}
+
+impl Schedule {
+    pub(super) fn new(expression: &str) -> Result<Self, InvalidCron> {
+        // One text for all ways to space it out: it is the source's definition.
+        let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
+        let refuse = |cause: CronError| InvalidCron::Expression { expression: expression.clone(), cause: text(&cause) };
+        let cron: Cron = expression.parse().map_err(refuse)?;
+        let schedule = Self { expression, cron, zone: TimeZone::UTC, zone_name: None };
+        // From the beginning, not from now: one whose years are over has ended, and is no mistake.
+        match schedule.after(Timestamp::UNIX_EPOCH) {
+            Ok(Some(_)) => Ok(schedule),
+            _ => Err(InvalidCron::Never(schedule.expression)),
+        }
+    }
+
+    pub(super) fn in_zone(self, name: &str) -> Result<Self, InvalidCron> {
+        if name.eq_ignore_ascii_case("UTC") {
+            return Ok(Self { zone: TimeZone::UTC, zone_name: None, ..self });
+        }
+        let zone = TimeZone::get(name).map_err(|_| InvalidCron::Zone(name.to_owned()))?;
+        // As the zone data spells it: the name is part of the source's definition.
+        let zone_name = Some(zone.iana_name().unwrap_or(name).to_owned());
+        Ok(Self { zone, zone_name, ..self })
+    }
+
+    /// The first due time behind `last`; nothing if there is none any more.
+    pub(super) fn after(&self, last: Timestamp) -> Result<Option<Timestamp>, SourceError> {
+        let failed = |cause: &dyn fmt::Display| SourceError::new(format_args!("no due time behind {last}: {cause}"));
+        // Due times are whole seconds.
+        let second = Timestamp::from_second(last.as_second()).map_err(|error| failed(&error))?;
+        match self.cron.find_next_occurrence(&second.to_zoned(self.zone.clone()), false) {
+            // No due time may ever come again, whatever the calendar does.
+            Ok(due) if due.timestamp() <= last => Err(failed(&"the calendar goes back")),
+            Ok(due) => Ok(Some(due.timestamp())),
+            Err(CronError::TimeSearchLimitExceeded) => Ok(None),
+            Err(error) => Err(failed(&text(&error))),
+        }
+    }
+
+    /// The last due time that is not behind `now`; `next` is one of them.
+    ///
+    /// Halves the time between instead of walking it: a year of missed seconds takes 25 steps.
+    pub(super) fn latest(&self, next: Timestamp, now: Timestamp) -> Result<Timestamp, SourceError> {
+        let mut due = next;
+        // `low` is the last one known; between `high` and now there is none.
+        let (mut low, mut high) = (next.as_second(), now.as_second());
+        while low < high {
+            let middle = Timestamp::from_second(low + (high - low) / 2).map_err(SourceError::new)?;
+            match self.after(middle)? {
+                Some(found) if found <= now => {
+                    due = found;
+                    low = found.as_second();
+                }
+                _ => high = middle.as_second(),
+            }
+        }
+        Ok(due)
+    }
+
+    /// A due time by the clocks of the zone, with its distance from UTC.
+    pub(super) fn show(&self, due: Timestamp) -> String {
+        match self.zone_name {
+            None => due.to_string(),
+            Some(_) => due.display_with_offset(self.zone.to_offset(due)).to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.zone_name.as_deref().unwrap_or("UTC"), self.expression)
+    }
+}
+
+/// What croner says, without the names of its types.
+fn text(error: &CronError) -> String {
+    match error {
+        CronError::EmptyPattern => "it is empty".to_owned(),
+        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => {
+            text.trim_end_matches('.').to_owned()
+        }
+        other => other.to_string(),
+    }
+}

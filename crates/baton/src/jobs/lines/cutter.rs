@@ -1,0 +1,237 @@
+//! Cuts what is read into lines, and lines into messages.
+
+use std::fmt;
+
+use memchr::memchr;
+use serde::de::IgnoredAny;
+use tokio::io::AsyncReadExt as _;
+
+use super::{command::Command, file::NamedFile};
+use crate::{
+    Batch, BoxFuture, Flow, SourceError, Stream,
+    jobs::foreign,
+    message::{InvalidMessage, MAX_BODY_BYTES},
+};
+
+/// Bytes read at once: large enough that a hop to the blocking pool is nothing beside the lines it brings.
+const CHUNK: usize = 1 << 20;
+
+/// How a line becomes a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As a JSON string.
+    Text,
+    /// It is JSON.
+    Json,
+}
+
+/// Where bytes come from.
+#[derive(Debug)]
+pub(super) enum Input {
+    File(NamedFile),
+    Command(Command),
+}
+
+impl Input {
+    /// Reads more; false at the end, which is an error of a command that failed.
+    async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, SourceError> {
+        into.reserve(CHUNK);
+        let read = match self {
+            Self::File(NamedFile { name, file }) => {
+                let read = file.read_buf(into).await;
+                read.map_err(|error| SourceError::new(format_args!("cannot read {name}: {error}")))?
+            }
+            Self::Command(command) => {
+                let read = command.output.read_buf(into).await?;
+                if read == 0 {
+                    command.finish().await?;
+                }
+                read
+            }
+        };
+        Ok(read > 0)
+    }
+
+    /// An error about a line of it.
+    fn bad(&self, line: u64, cause: impl fmt::Display) -> SourceError {
+        let name = match self {
+            Self::File(file) => &file.name,
+            Self::Command(_) => "the command's output",
+        };
+        SourceError::new(format_args!("{name}: line {line} {cause}"))
+    }
+}
+
+/// How far lines were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) lines: u64,
+    /// The byte behind them; used for files only.
+    pub(super) offset: u64,
+}
+
+impl Place {
+    pub(super) fn parse(cursor: &str) -> Result<Self, SourceError> {
+        if cursor.is_empty() {
+            return Ok(Self::default());
+        }
+        let (lines, offset) = cursor.split_once(':').unwrap_or((cursor, "0"));
+        let (Ok(lines), Ok(offset)) = (lines.parse(), offset.parse()) else { return Err(foreign(cursor)) };
+        Ok(Self { lines, offset })
+    }
+}
+
+/// The stream of messages.
+#[derive(Debug)]
+pub(super) struct Cutter {
+    input: Input,
+    form: Form,
+    at: Place,
+    /// Lines to pass over first: a predecessor gave them.
+    skip: u64,
+    count: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that are used up.
+    used: usize,
+    /// Bytes of the buffer that were searched for a line end.
+    searched: usize,
+    ended: bool,
+    body: Vec<u8>,
+}
+
+impl Cutter {
+    /// Goes on at `at`, where the input stands, but gives no line before `skip` and none behind `count`.
+    pub(super) const fn new(input: Input, form: Form, at: Place, skip: u64, count: u64) -> Self {
+        let (used, searched, ended) = (0, 0, false);
+        Self { input, form, at, skip, count, buffer: Vec::new(), used, searched, ended, body: Vec::new() }
+    }
+
+    async fn fill(&mut self, batch: &mut Batch) -> Result<Flow, SourceError> {
+        if self.skip >= self.count {
+            return Ok(Flow::End);
+        }
+        let mut given = false;
+        loop {
+            while self.at.lines < self.count && !batch.is_full() {
+                match self.next_line(batch) {
+                    Ok(Some(gave)) => given |= gave,
+                    Ok(None) => break,
+                    // Not used up, so the next pull meets it again: what came before it is handed over first.
+                    Err(_) if given => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            let over = self.at.lines >= self.count || (self.ended && self.used == self.buffer.len());
+            if over && self.at.lines < self.skip {
+                let (lines, skip) = (self.at.lines, self.skip);
+                return Err(SourceError::new(format_args!(
+                    "the command printed {lines} lines, but {skip} were read before: it must print the same each time"
+                )));
+            }
+            if given {
+                self.reach(batch);
+            }
+            if over {
+                return Ok(Flow::End);
+            }
+            if given {
+                return Ok(Flow::More);
+            }
+            self.read().await?;
+        }
+    }
+
+    fn reach(&self, batch: &mut Batch) {
+        let Place { lines, offset } = self.at;
+        match self.input {
+            Input::File(_) => batch.reach(format_args!("{lines}:{offset}")),
+            Input::Command(_) => batch.reach(lines),
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), SourceError> {
+        self.buffer.drain(..self.used);
+        self.searched -= self.used;
+        self.used = 0;
+        self.ended = !self.input.read(&mut self.buffer).await?;
+        Ok(())
+    }
+
+    /// Uses up the next line, if the buffer has all of it, and says whether it gave a message.
+    fn next_line(&mut self, batch: &mut Batch) -> Result<Option<bool>, SourceError> {
+        let number = self.at.lines + 1;
+        let fresh = self.buffer.get(self.searched..).unwrap_or_default();
+        let (end, next) = match memchr(b'\n', fresh) {
+            Some(at) => (self.searched + at, self.searched + at + 1),
+            None if self.ended && self.used < self.buffer.len() => (self.buffer.len(), self.buffer.len()),
+            // Room for the carriage return that may belong to the line's end.
+            None if self.buffer.len() - self.used <= MAX_BODY_BYTES + 1 => {
+                self.searched = self.buffer.len();
+                return Ok(None);
+            }
+            None => return Err(self.input.bad(number, TooLong)),
+        };
+        let line = self.buffer.get(self.used..end).unwrap_or_default();
+        let gave = if self.at.lines < self.skip {
+            false
+        } else {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            add(batch, self.form, line, &mut self.body).map_err(|cause| self.input.bad(number, cause))?
+        };
+        self.at = Place { lines: number, offset: self.at.offset + (next - self.used) as u64 };
+        self.used = next;
+        self.searched = next;
+        Ok(Some(gave))
+    }
+}
+
+impl Stream for Cutter {
+    fn pull<'a>(&'a mut self, batch: &'a mut Batch) -> BoxFuture<'a, Result<Flow, SourceError>> {
+        Box::pin(self.fill(batch))
+    }
+}
+
+struct TooLong;
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "is over the limit of {MAX_BODY_BYTES} bytes")
+    }
+}
+
+/// Adds the line's message, if it is one, or says what is wrong with the line.
+fn add(batch: &mut Batch, form: Form, line: &[u8], body: &mut Vec<u8>) -> Result<bool, String> {
+    if line.len() > MAX_BODY_BYTES {
+        return Err(TooLong.to_string());
+    }
+    let text =
+        std::str::from_utf8(line).map_err(|error| format!("is not UTF-8 text (byte {})", error.valid_up_to() + 1))?;
+    let added = match form {
+        Form::Json => {
+            let value = text.trim_ascii();
+            if value.is_empty() {
+                return Ok(false);
+            }
+            serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
+            batch.add(value.as_bytes())
+        }
+        Form::Text => {
+            body.clear();
+            serde_json::to_writer(&mut *body, text).map_err(|error| error.to_string())?;
+            batch.add(body)
+        }
+    };
+    match added {
+        Ok(()) => Ok(true),
+        Err(InvalidMessage::BodyTooLarge { len, limit }) => {
+            Err(format!("makes a body of {len} bytes, over the limit of {limit} bytes"))
+        }
+        Err(invalid) => Err(invalid.to_string()),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or_default();
+    format!("is not JSON: {what} (column {})", error.column())
+}

@@ -1,0 +1,209 @@
+//! Real files and real commands.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use proptest::{collection::vec, prelude::*};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::*;
+use crate::{
+    Flow,
+    jobs::pulled::{Pulled, pull, rest},
+    message::MAX_BODY_BYTES,
+};
+
+fn file(content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines");
+    std::fs::write(&path, content).unwrap();
+    (folder, path)
+}
+
+async fn failure(source: &Lines, cursor: &str) -> String {
+    rest(source, cursor).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn lines_become_strings_and_json_lines_stay_as_they_are() {
+    let (_folder, path) = file("one\r\n\n\"zwei\" ü\\\n\tlast");
+    let want = [r#""one""#, r#""""#, r#""\"zwei\" ü\\""#, r#""\tlast""#];
+    assert_eq!(rest(&Lines::file(&path), "").await.unwrap(), want);
+
+    let (_folder, path) = file("{\"a\": 1}\r\n\n  \n [1,2] \nnull");
+    let json = Lines::file(&path).json(true);
+    let mut stream = json.open("").await.unwrap();
+    let want = Pulled::more(&["{\"a\": 1}", "[1,2]"], "4:22");
+    assert_eq!(pull(&mut *stream).await.unwrap(), want);
+    assert_eq!(rest(&json, "4:22").await.unwrap(), ["null"]);
+    assert_eq!(rest(&json, "1:10").await.unwrap(), ["[1,2]", "null"]);
+}
+
+#[tokio::test]
+async fn an_empty_file_and_a_file_of_blank_lines_end() {
+    for content in ["", "\n\n \n"] {
+        let (_folder, path) = file(content);
+        assert_eq!(pull(&mut *Lines::file(path).json(true).open("").await.unwrap()).await.unwrap(), Pulled::end());
+    }
+}
+
+#[tokio::test]
+async fn the_count_is_a_line_number() {
+    let (_folder, path) = file("1\n\n2\n3\n");
+    let lines = Lines::file(&path).json(true).count(3);
+    assert_eq!(rest(&lines, "").await.unwrap(), ["1", "2"]);
+    assert_eq!(rest(&lines, "3:5").await.unwrap().len(), 0);
+    let endless = Lines::command("yes").count(3_000);
+    assert_eq!(rest(&endless, "2990").await.unwrap().len(), 10);
+    assert_eq!(rest(&endless, "3000").await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn what_comes_before_a_bad_line_is_handed_over_first() {
+    let (_folder, path) = file(b"1\n2\nx\n");
+    let mut stream = Lines::file(&path).json(true).open("").await.unwrap();
+    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["1", "2"], "2:4"));
+    let name = path.display();
+    for _ in 0..2 {
+        let error = pull(&mut *stream).await.unwrap_err().to_string();
+        assert_eq!(error, format!("{name}: line 3 is not JSON: expected value (column 1)"));
+    }
+    let (_folder, path) = file(b"ok\na\xff\n");
+    assert!(failure(&Lines::file(path), "").await.ends_with("line 2 is not UTF-8 text (byte 2)"));
+}
+
+#[tokio::test]
+async fn lines_up_to_the_limit_are_taken_and_longer_ones_refused() {
+    let number = "1".repeat(MAX_BODY_BYTES);
+    let (_folder, path) = file(format!("{number}\r\n{number}"));
+    assert_eq!(rest(&Lines::file(path).json(true), "").await.unwrap(), [&*number, &*number]);
+    for end in ["", "\n", "\nnext\n"] {
+        let (_folder, path) = file(format!("0\n{number}1{end}"));
+        let error = failure(&Lines::file(path).json(true), "").await;
+        assert!(error.ends_with("line 2 is over the limit of 1048576 bytes"), "{error}");
+    }
+    let (_folder, path) = file(&number);
+    let error = failure(&Lines::file(path), "").await;
+    assert!(error.ends_with("line 1 makes a body of 1048578 bytes, over the limit of 1048576 bytes"), "{error}");
+    let error = failure(&Lines::command("head -c 9000000 /dev/zero"), "").await;
+    assert_eq!(error, "the command's output: line 1 is over the limit of 1048576 bytes");
+}
+
+#[tokio::test]
+async fn files_that_are_not_there_or_not_the_same_are_refused() {
+    let error = failure(&Lines::file("no/such/file"), "").await;
+    assert!(error.starts_with("cannot read no/such/file: "), "{error}");
+    let (folder, path) = file("one\ntwo\n");
+    assert!(failure(&Lines::file(folder.path()), "").await.contains("is not a regular file"));
+    let lines = Lines::file(&path);
+    assert!(failure(&lines, "2:9").await.contains("has become shorter"));
+    assert!(failure(&lines, "1:3").await.contains("has other lines"));
+    for bad in ["x", "1:", ":", "-1:0", "1:2:3"] {
+        assert!(failure(&lines, bad).await.contains("rewind"), "{bad:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_run_again_and_passed_over_to_the_cursor() {
+    let seq = Lines::command("seq 5; printf 6").json(true);
+    assert_eq!(rest(&seq, "").await.unwrap(), ["1", "2", "3", "4", "5", "6"]);
+    assert_eq!(rest(&seq, "4").await.unwrap(), ["5", "6"]);
+    assert_eq!(rest(&seq, "6").await.unwrap().len(), 0);
+    assert!(failure(&seq, "7").await.starts_with("the command printed 6 lines, but 7 were read before"));
+}
+
+#[tokio::test]
+async fn a_command_that_fails_gives_its_lines_but_not_a_broken_one() {
+    let lines = Lines::command("echo one; printf tw; echo oh >&2; echo no >&2; echo >&2; exit 3");
+    let mut stream = lines.open("").await.unwrap();
+    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["\"one\""], "1"));
+    let error = pull(&mut *stream).await.unwrap_err().to_string();
+    assert_eq!(error, "the command failed with exit code 3: no");
+    assert_eq!(failure(&Lines::command("kill -9 $$"), "").await, "the command was killed by signal 9");
+    // What it left behind holds its error output open.
+    let error = failure(&Lines::command("echo bad >&2; sleep 5 >/dev/null & exit 1"), "").await;
+    assert_eq!(error, "the command failed with exit code 1: bad");
+    // More than a pipe holds, and one long line.
+    let loud = Lines::command("head -c 300000 /dev/zero | tr '\\0' x >&2; exit 1");
+    let error = failure(&loud, "").await;
+    assert_eq!(error, format!("the command failed with exit code 1: {}", "x".repeat(400)));
+}
+
+#[tokio::test]
+async fn lines_of_a_slow_command_do_not_wait_for_more() {
+    let mut stream = Lines::command("echo one; sleep 600").open("").await.unwrap();
+    let pulled = timeout(Duration::from_secs(60), pull(&mut *stream)).await.unwrap();
+    assert_eq!(pulled.unwrap(), Pulled::more(&["\"one\""], "1"));
+}
+
+#[tokio::test]
+async fn dropping_the_stream_kills_all_that_the_command_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let command = format!("(sleep 600 & sleep 600) >'{}' & echo up; wait", pipe.display());
+    let mut stream = Lines::command(command).open("").await.unwrap();
+    assert_eq!(pull(&mut *stream).await.unwrap().bodies, ["\"up\""]);
+    // The pipe ends when the last process that writes to it is gone.
+    let mut reader = tokio::fs::File::open(&pipe).await.unwrap();
+    drop(stream);
+    let mut written = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut written);
+    assert_eq!(timeout(Duration::from_secs(60), read).await.unwrap().unwrap(), 0);
+}
+
+#[test]
+fn definitions_tell_sources_apart() {
+    let sources = [Lines::file("a"), Lines::file("b"), Lines::command("a"), Lines::file("a").json(true)];
+    for (n, one) in sources.iter().enumerate() {
+        assert!(sources.iter().skip(n + 1).all(|other| other.definition() != one.definition()));
+        assert_eq!(one.definition(), one.clone().count(7).definition());
+    }
+}
+
+/// All bodies, with the stream dropped and opened anew behind each pull for which `again` says so.
+async fn piecewise(path: &Path, json: bool, mut again: impl FnMut() -> bool) -> Vec<String> {
+    let source = Lines::file(path).json(json);
+    let mut stream = source.open("").await.unwrap();
+    let mut bodies = Vec::new();
+    loop {
+        let pulled = pull(&mut *stream).await.unwrap();
+        bodies.extend(pulled.bodies);
+        if pulled.flow == Flow::End {
+            return bodies;
+        }
+        if let Some(cursor) = pulled.cursor.filter(|_| again()) {
+            stream = source.open(&cursor).await.unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn reopening_anywhere_gives_exactly_the_rest(
+        lines in vec(prop_oneof![4 => "[a-zé\" ]{0,12}", 1 => "[x]{0,3000}"], 0..2_500), newline in any::<bool>(),
+        flips in vec(any::<bool>(), 1..9),
+    ) {
+        let mut content = lines.join("\n");
+        if newline { content.push('\n'); }
+        let want: Vec<String> = content.lines().map(|line| serde_json::to_string(line).unwrap()).collect();
+        let (_folder, path) = file(&content);
+        let mut flips = flips.into_iter().cycle();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let got = runtime.block_on(piecewise(&path, false, || flips.next().unwrap()));
+        prop_assert_eq!(&got, &want);
+        // And at every line, whatever the batches were.
+        runtime.block_on(async {
+            for n in (0..want.len()).step_by(want.len() / 3 + 1) {
+                let offset: usize = content.lines().take(n).map(|line| line.len() + 1).sum();
+                let rest = rest(&Lines::file(&path), &format!("{n}:{offset}")).await.unwrap();
+                assert_eq!(rest, want[n..]);
+            }
+        });
+    }
+}

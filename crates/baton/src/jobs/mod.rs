@@ -1,0 +1,37 @@
+//! Built-in jobs: sources that make messages and handlers that take them, ready to be named on the command line.
+//!
+//! | source | what it gives | its cursor |
+//! |---|---|---|
+//! | [`Tick`] | a message every interval | messages so far |
+//! | [`Lines`] | a message for each line of a file or of a command's output | lines so far, and in a file the byte behind them |
+//! | [`Cron`] | a message at each due time | messages so far and the last due time |
+//!
+//! | handler | what it does |
+//! |---|---|
+//! | [`Noop`] | nothing: what the fleet itself costs |
+//! | [`Demo`] | sleeps a while and fails now and then |
+//!
+//! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
+//! [`SourceError`] that says where and why; what came before it is handed over first.
+
+mod cron;
+mod demo;
+mod lines;
+mod noop;
+#[cfg(test)]
+mod pulled;
+mod tick;
+
+pub use cron::{CatchUp, Cron, InvalidCron};
+pub use demo::Demo;
+pub use lines::Lines;
+pub use noop::Noop;
+pub use tick::Tick;
+
+use crate::SourceError;
+
+/// A cursor that no stream of the source can have given.
+fn foreign(cursor: &str) -> SourceError {
+    let shown: String = cursor.chars().take(80).collect();
+    SourceError::new(format_args!("the cursor {shown:?} is not one of this source: rewind it to start again"))
+}
