@@ -57,7 +57,7 @@ impl Launch {
         // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
         // that delayed and dead messages are met too.
         if slot % 5 == 4 {
-            let retries = if slot % 2 == 0 { "2" } else { "0" };
+            let retries = if slot.is_multiple_of(2) { "2" } else { "0" };
             command.args(["--handler", "demo", "--demo-delay", "0..5ms", "--demo-fail", "0.01"]);
             command.args(["--concurrency", "64", "--retries", retries]);
         } else {

@@ -186,3 +186,62 @@ async fn persist<O: Operation + Clone>(store: &dyn Store, operation: O) -> Optio
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use baton::{
+        Cancel, Fleet, FleetOptions,
+        jobs::{Noop, Tick},
+    };
+
+    use super::*;
+    use crate::subject::test_fleet;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn every_replay_is_refused_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let url: StoreUrl = format!("sqlite:{}", folder.path().join("replays.db").display()).parse().unwrap();
+        let (queue, findings, fired) = (Name::new("messages").unwrap(), Findings::default(), Fired::default());
+        let fleet = || Fleet::connect_with(&url, FleetOptions::new(test_fleet())).unwrap();
+        let node = |cancel: &Cancel| {
+            let node = fleet().node().source("ticks", Tick::every(Duration::from_millis(2)));
+            tokio::spawn(node.handle_with("messages", Noop).run(cancel.clone()))
+        };
+        let observer = Observer::start(fleet().store().clone(), queue.clone(), findings.clone());
+        let replayer = Replayer {
+            url: url.clone(),
+            fleet: test_fleet(),
+            queue,
+            observer: Arc::new(observer),
+            fired: fired.clone(),
+            findings: findings.clone(),
+        };
+        let (first, second) = (Cancel::new(), Cancel::new());
+        let nodes = [node(&first), node(&second)];
+        let replays = replayer.start(1);
+        // The baton passes on, so that there is an old one.
+        replayer.observer.see(PATIENCE, |sight| sight.source().is_some_and(|source| source.holder.is_some())).await;
+        first.drain();
+        let all = [Fault::ReplayToken, Fault::ReplaySpent, Fault::ReplayBaton];
+        let deadline = Instant::now() + PATIENCE;
+        let mut third = Vec::new();
+        while all.iter().any(|fault| fired.count(*fault) == 0) {
+            assert!(Instant::now() < deadline, "{fired:?} {:?}", findings.all());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            // Whichever of the two held the baton, it has passed on after both were replaced.
+            if third.is_empty() && replayer.observer.past_batons().is_empty() {
+                let cancel = Cancel::new();
+                third.push((node(&cancel), cancel));
+                second.drain();
+            }
+        }
+        drop(replays);
+        first.drain();
+        second.drain();
+        third.iter().for_each(|(_, cancel)| cancel.drain());
+        for node in nodes.into_iter().chain(third.into_iter().map(|(node, _)| node)) {
+            node.await.unwrap().unwrap();
+        }
+        assert_eq!(findings.all(), Vec::<String>::new());
+    }
+}
