@@ -8,6 +8,7 @@ use crate::{command, exit::Failure, settings::Globals};
 
 const EXAMPLES: &str = "\
 Examples:
+  baton up                                  a fleet on this machine, with a demonstration
   baton push '{\"n\":1}' '{\"n\":2}'          two messages to the queue `messages`
   baton push --file jobs.ndjson --key june  exactly once, however often it is run
   baton errors --json                       print failed messages and remove them
@@ -29,10 +30,16 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(command::up::Up),
+    Node(command::node::Node),
     Push(command::push::Push),
     Errors(command::errors::Errors),
     Audit(command::audit::Audit),
     Status(command::status::Status),
+    Performance(command::performance::Performance),
+    Pause(command::pause::Pause),
+    Resume(command::pause::Resume),
+    Kill(command::kill::Kill),
     Purge(command::purge::Purge),
     Config(command::config::Config),
 }
@@ -76,7 +83,20 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
     let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let cause = if none { "no command is given".to_owned() } else { cause };
-    let known = ["push", "errors", "audit", "status", "purge", "config"];
+    let known = [
+        "up",
+        "node",
+        "push",
+        "errors",
+        "audit",
+        "status",
+        "performance",
+        "pause",
+        "resume",
+        "kill",
+        "purge",
+        "config",
+    ];
     let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));
     let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));
     Failure::usage(cause, format!("see {help}"))

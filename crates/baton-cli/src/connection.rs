@@ -61,6 +61,11 @@ impl Connection {
         Ok(Self { fleet, url, wait, waiting_was_said: AtomicBool::default(), silence_was_said: AtomicBool::default() })
     }
 
+    /// The fleet itself, for whoever does its own waiting.
+    pub(crate) const fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
     pub(crate) const fn wait(&self) -> Duration {
         self.wait
     }

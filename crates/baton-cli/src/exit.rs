@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line, a setting or a number in it is not usable.
     Usage = 2,
+    /// It ended as it should, with messages in the error registry.
+    Dead = 3,
     /// The books do not balance.
     Unbalanced = 4,
     /// The store cannot be reached, or cannot be used.
@@ -61,6 +63,7 @@ impl Failure {
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 (Exit::Store, format!("{url}: {error}"), "nothing was changed")
             }
+            StoreError::Refused(Refusal::Definition { .. }) => (Exit::Failed, error.to_string(), "nothing was changed"),
             StoreError::Refused(Refusal::Purging) => (Exit::Failed, error.to_string(), "nothing was changed"),
             _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };

@@ -4,7 +4,10 @@
 mod arguments;
 mod command;
 mod connection;
+mod crew;
 mod exit;
+mod figures;
+mod member;
 mod output;
 mod push;
 mod quantity;
@@ -43,10 +46,16 @@ fn run() -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
     let ended = runtime.block_on(async {
         match arguments.command {
+            Command::Up(command) => command.run(&settings).await,
+            Command::Node(command) => command.run(&settings).await,
             Command::Push(command) => command.run(&settings).await,
             Command::Errors(command) => command.run(&settings).await,
             Command::Audit(command) => command.run(&settings).await,
             Command::Status(command) => command.run(&settings).await,
+            Command::Performance(command) => command.run(&settings).await,
+            Command::Pause(command) => command.run(&settings).await,
+            Command::Resume(command) => command.run(&settings).await,
+            Command::Kill(command) => command.run(&settings).await,
             Command::Purge(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

@@ -1,6 +1,6 @@
 //! Durations and sizes as people write them.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 const LONGEST: Duration = Duration::from_secs(86_400);
 const LARGEST: u64 = 1 << 50;
@@ -13,6 +13,22 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 /// A time with its unit; only 0 needs none.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     duration(text, None)
+}
+
+/// Times from one to another, as `20ms` or `0..1000ms`; the first takes the unit of the second if it has none.
+pub(crate) fn range(text: &str) -> Result<RangeInclusive<Duration>, String> {
+    let Some((least, most)) = text.split_once("..") else { return time(text).map(|time| time..=time) };
+    let unit = most.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let bare = least.ends_with(|c: char| c.is_ascii_digit());
+    let least = if bare { time(&format!("{least}{unit}")) } else { time(least) }?;
+    let most = time(most)?;
+    if least > most { Err(format!("{text:?} ends before it begins")) } else { Ok(least..=most) }
+}
+
+/// A share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is no share: write a number from 0 to 1"))
 }
 
 fn duration(text: &str, plain: Option<f64>) -> Result<Duration, String> {
@@ -81,6 +97,17 @@ mod tests {
             assert!(seconds(bad).is_err(), "{bad:?}");
         }
         assert!(time("5").is_err());
+        let ms = Duration::from_millis;
+        assert_eq!(range("0..1000ms"), Ok(ms(0)..=ms(1000)));
+        assert_eq!(range("5ms..2s"), Ok(ms(5)..=ms(2000)));
+        assert_eq!((range("20ms"), range("0")), (Ok(ms(20)..=ms(20)), Ok(ms(0)..=ms(0))));
+        for bad in ["..", "1..", "..5ms", "5", "0..5", "2s..1s", "0..1x"] {
+            assert!(range(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!((share("0"), share("0.15"), share("1")), (Ok(0.0), Ok(0.15), Ok(1.0)));
+        for bad in ["", "-0.1", "1.1", "NaN", "x"] {
+            assert!(share(bad).is_err(), "{bad:?}");
+        }
         for bad in ["", "0", "MiB", "1XiB", "9999999TiB"] {
             assert!(bytes(bad).is_err(), "{bad:?}");
         }

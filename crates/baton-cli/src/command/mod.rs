@@ -3,6 +3,11 @@
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod errors;
+pub(crate) mod kill;
+pub(crate) mod node;
+pub(crate) mod pause;
+pub(crate) mod performance;
 pub(crate) mod purge;
 pub(crate) mod push;
 pub(crate) mod status;
+pub(crate) mod up;

@@ -14,6 +14,9 @@ pub trait Observer: Send + Sync + 'static {
         let _unused = (queue, range, first_body);
     }
 
+    /// What was told of by [`Observer::ran`] so far is about to be reported to the store.
+    fn settling(&self) {}
+
     /// A push was acknowledged.
     fn pushed(&self, push: &Push, pushed: &Pushed) {
         let _unused = (push, pushed);

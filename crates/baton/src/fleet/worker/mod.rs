@@ -211,6 +211,7 @@ impl Shift {
     /// Reports what there is, unless a report is under way.
     fn report(&mut self) {
         if self.settling.is_none() && !self.outcomes.is_empty() {
+            self.worker.observer.settling();
             let (session, runs) = (self.worker.session.clone(), std::mem::take(&mut self.outcomes));
             self.settling = Some(Box::pin(async move { session.settle(runs).await }));
         }

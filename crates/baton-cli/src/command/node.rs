@@ -1,0 +1,73 @@
+//! `baton node`: one member of the fleet.
+
+use std::sync::Arc;
+
+use baton::{Cancel, Role, store::TakeSurvey};
+use clap::ValueEnum;
+
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    member::{Log, Member, obey_leash, obey_signals},
+    settings::Settings,
+};
+
+/// Run one member of the fleet: it works, and generates when a source is nobody's
+///
+/// Exactly one member runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM
+/// finishes what runs and leaves; a second one leaves at once. A member of role worker passes the source's flags over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton node
+  baton node --role worker --concurrency 8 --retries 3
+  baton node --lines urls.txt --queue fetch --until-done
+  baton node --cron '0 3 * * *' --catch-up once --handler noop")]
+pub(crate) struct Node {
+    /// What it is willing to do
+    #[arg(long, value_enum, value_name = "ROLE", default_value = "auto")]
+    role: Part,
+    #[command(flatten)]
+    member: Member,
+    /// No log
+    #[arg(short, long)]
+    quiet: bool,
+    /// Stop when standard input ends
+    #[arg(long, hide = true)]
+    leashed: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Part {
+    /// Works, and generates when it is its turn
+    Auto,
+    /// Only works
+    Worker,
+    /// Only generates
+    Generator,
+}
+
+impl From<Part> for Role {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Auto => Self::Auto,
+            Part::Worker => Self::Worker,
+            Part::Generator => Self::Generator,
+        }
+    }
+}
+
+impl Node {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        self.member.check()?;
+        let connection = Connection::open(settings, Missing::Create, None)?;
+        // From here on outages are waited for; a store that was never there is an error.
+        connection.ask(TakeSurvey).await?;
+        let (cancel, log) = (Cancel::new(), Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, None)));
+        obey_signals(&cancel, &log)?;
+        if self.leashed {
+            obey_leash(&cancel);
+        }
+        self.member.run(&connection, self.role.into(), &log, &cancel).await
+    }
+}

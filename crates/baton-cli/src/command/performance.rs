@@ -1,0 +1,64 @@
+//! `baton performance`: how fast the fleet is now.
+
+use std::time::Duration;
+
+use baton::{message::Name, store::TakeSurvey};
+
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    figures::Figures,
+    output::{Output, table},
+    quantity,
+    settings::Settings,
+};
+
+/// Print messages per second, waiting times and backlog over a short sample
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton performance
+  baton performance --seconds 10 --queue resize --json
+
+A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the
+sample; null if no message was started.")]
+pub(crate) struct Performance {
+    /// How long to measure; plain numbers are seconds
+    #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]
+    seconds: Duration,
+    /// Only this queue
+    #[arg(long, value_name = "NAME")]
+    queue: Option<Name>,
+    /// Print one JSON object: {"pushed_per_s","done_per_s","dead_per_s","ready","latency_ms":{"p50","p99"}}
+    #[arg(long)]
+    json: bool,
+}
+
+impl Performance {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if self.seconds < Duration::from_millis(10) {
+            return Err(Failure::usage("--seconds is too short to measure anything", "take 10ms or more"));
+        }
+        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let earlier = connection.ask(TakeSurvey).await?;
+        tokio::time::sleep(self.seconds).await;
+        let later = connection.ask(TakeSurvey).await?;
+        let figures = Figures::between(&earlier, &later, self.queue.as_ref());
+        let mut output = Output::new();
+        if self.json {
+            output.json(&figures)?;
+        } else {
+            let rate = |rate: f64| format!("{rate:.1}");
+            let wait = |wait: Option<f64>| wait.map_or_else(|| "none ran".to_owned(), |ms| format!("{ms:.1} ms"));
+            let Figures { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &figures;
+            let row = [rate(*pushed_per_s), rate(*done_per_s), rate(*dead_per_s), ready.to_string()];
+            let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
+            let head = ["pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"];
+            for line in table(&head, &[row]) {
+                output.line(&line)?;
+            }
+        }
+        output.flush()?;
+        Ok(Exit::Ok)
+    }
+}

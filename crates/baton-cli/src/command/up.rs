@@ -1,0 +1,89 @@
+//! `baton up`: the whole thing on this machine.
+
+use std::{sync::Arc, time::Duration};
+
+use baton::{
+    Cancel, Role,
+    store::{StoreUrl, TakeSurvey},
+};
+
+use crate::{
+    connection::{Connection, Missing},
+    crew::{Crew, Panel},
+    exit::{Exit, Failure},
+    member::{Log, Member, obey_signals},
+    quantity,
+    settings::Settings,
+};
+
+/// Run a fleet on this machine: a member with the source, and worker processes beside it
+///
+/// Workers that crash are replaced. Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second
+/// Ctrl-C does so at once; if this process is killed, the workers notice and leave by themselves. Run it on further
+/// machines with the same store to make the fleet larger.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton up
+  baton up --interval 10ms --demo-delay 0..50ms
+  baton up --workers 4 --lines urls.txt --until-done
+  baton --rhost 10.0.0.5 up --workers 8")]
+pub(crate) struct Up {
+    /// Worker processes beside this one [default: as many as cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    workers: Option<u16>,
+    /// How long what runs may take to finish when stopping
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
+    grace: Duration,
+    #[command(flatten)]
+    member: Member,
+    /// Neither log nor figures
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Up {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        self.member.check()?;
+        let workers = self.workers(settings)?;
+        let connection = Connection::open(settings, Missing::Create, None)?;
+        // From here on outages are waited for; a store that was never there is an error.
+        connection.ask(TakeSurvey).await?;
+        let panel = Panel::new(self.quiet);
+        let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
+        let cancel = Cancel::new();
+        obey_signals(&cancel, &log)?;
+        let crew = tokio::spawn(Crew::new(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
+        let lost_patience = async {
+            cancel.any().await;
+            tokio::time::sleep(self.grace).await;
+            cancel.now();
+            std::future::pending::<()>().await;
+        };
+        let all = async {
+            let ended = self.member.run(&connection, Role::Auto, &log, &cancel).await;
+            // However it ended, its workers end with it.
+            cancel.drain();
+            crew.await.ok();
+            ended
+        };
+        let ended = tokio::select! {
+            ended = all => ended,
+            () = lost_patience => Ok(Exit::Failed),
+            () = panel.show(&connection, &self.member.work.queue, &log), if !self.quiet => Ok(Exit::Failed),
+        };
+        panel.close();
+        ended
+    }
+
+    fn workers(&self, settings: &Settings) -> Result<usize, Failure> {
+        match (self.workers, settings.store.value == StoreUrl::Memory) {
+            (None | Some(0), true) => Ok(0),
+            (Some(_), true) => {
+                Err(Failure::usage("a store in memory is not shared with worker processes", "add --workers 0"))
+            }
+            (Some(workers), _) => Ok(workers.into()),
+            (None, _) => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        }
+    }
+}

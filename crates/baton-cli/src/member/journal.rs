@@ -1,0 +1,151 @@
+//! What a member did, for whoever checks a fleet afterwards: a line a push, a line a run of messages.
+//!
+//! ```text
+//! push <epoch> <from cursor, - at the start> <to cursor> <first id> <count>
+//! run <first id> <len> <first position>
+//! ```
+//!
+//! Runs are written before their outcome is reported, pushes after they were acknowledged, each time as whole lines
+//! appended at once: a kill -9 never loses a run that counts. The position is the number of a tick, 0 in other bodies.
+
+use std::{
+    fmt::Write as _,
+    fs::{File, OpenOptions},
+    io::Write as _,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use baton::{
+    message::Range,
+    store::{Push, Pushed},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    output::remark,
+};
+
+/// Lines that wait for others to go with them.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// An open journal.
+pub(super) struct Journal(Mutex<Lines>);
+
+struct Lines {
+    file: File,
+    text: String,
+    run: Option<Run>,
+}
+
+/// Messages with consecutive ids and positions.
+#[derive(Clone, Copy)]
+struct Run {
+    first: u64,
+    len: u64,
+    position: u64,
+}
+
+impl Run {
+    /// Adds messages that follow on; whether they did.
+    fn grow(&mut self, next: Self) -> bool {
+        let follows = next.first == self.first + self.len
+            && match (self.position, next.position) {
+                (0, 0) => true,
+                (0, _) | (_, 0) => false,
+                (position, next) => next == position + self.len,
+            };
+        self.len += if follows { next.len } else { 0 };
+        follows
+    }
+}
+
+impl Journal {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
+            Failure::new(format!("cannot write the journal {}: {error}", path.display()), "name another file")
+        })?;
+        Ok(Self(Mutex::new(Lines { file, text: String::new(), run: None })))
+    }
+
+    /// Messages have run.
+    pub(super) fn ran(&self, range: Range, first_body: &[u8]) {
+        let next = Run { first: range.first, len: u64::from(range.len), position: position(first_body) };
+        let mut lines = self.lines();
+        if !lines.run.as_mut().is_some_and(|run| run.grow(next)) {
+            lines.close_run();
+            lines.run = Some(next);
+        }
+        if lines.text.len() > FLUSH_BYTES {
+            lines.flush();
+        }
+    }
+
+    /// A push was acknowledged.
+    pub(super) fn pushed(&self, push: &Push, pushed: &Pushed) {
+        if pushed.duplicate || push.parcels.is_empty() {
+            return;
+        }
+        let mut lines = self.lines();
+        let from = if push.from.is_empty() { "-" } else { &push.from };
+        let first = pushed.firsts.first().copied().unwrap_or(0);
+        let count: usize = push.parcels.iter().map(|parcel| parcel.len() as usize).sum();
+        writeln!(lines.text, "push {} {from} {} {first} {count}", push.epoch, push.to).ok();
+        lines.flush();
+    }
+
+    /// Writes everything.
+    pub(super) fn flush(&self) {
+        self.lines().flush();
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    fn close_run(&mut self) {
+        if let Some(Run { first, len, position }) = self.run.take() {
+            writeln!(self.text, "run {first} {len} {position}").ok();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.close_run();
+        if let Err(error) = self.file.write_all(self.text.as_bytes()) {
+            // Without its journal the run proves nothing.
+            remark(&format!("cannot write the journal: {error}; make room for it"));
+            std::process::exit(Exit::Failed as i32);
+        }
+        self.text.clear();
+    }
+}
+
+/// The number in `{"tick":N}`.
+fn position(body: &[u8]) -> u64 {
+    let number = body.strip_prefix(b"{\"tick\":").and_then(|rest| rest.strip_suffix(b"}"));
+    number.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_join_while_ids_and_positions_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let journal = Journal::open(&path).unwrap();
+        let mut ran = |id: u64, body: &str| journal.ran(Range { first: id, len: 1 }, body.as_bytes());
+        ran(1, "{\"tick\":1}");
+        ran(2, "{\"tick\":2}");
+        ran(3, "{\"tick\":4}");
+        ran(4, "\"x\"");
+        ran(5, "{\"other\":6}");
+        ran(9, "{\"tick\":9}");
+        assert!(std::fs::read(&path).unwrap().is_empty());
+        journal.flush();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "run 1 2 1\nrun 3 1 4\nrun 4 2 0\nrun 9 1 9\n");
+    }
+}

@@ -1,0 +1,78 @@
+//! Who may ask a member to stop: signals, and the process that holds its leash.
+
+use std::{
+    io::{self, BufRead as _},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use baton::Cancel;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Log;
+use crate::{exit::Failure, output::remark};
+
+/// How long a member whose holder is gone may finish what runs.
+const ALONE: Duration = Duration::from_secs(10);
+/// One wish may come twice: to the process, and to its group.
+const SAME_WISH: Duration = Duration::from_millis(250);
+/// What a shell says of a process that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// The first signal drains, the second stops at once, the third ends the process.
+pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>) -> Result<(), Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
+    };
+    let (interrupt, terminate, hangup) =
+        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
+    tokio::spawn(stop_in_steps([interrupt, terminate, hangup], cancel.clone(), log.clone()));
+    Ok(())
+}
+
+async fn stop_in_steps([mut interrupt, mut terminate, mut hangup]: [Signal; 3], cancel: Cancel, log: Arc<Log>) {
+    let (mut step, mut last) = (0, None::<Instant>);
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        if last.replace(Instant::now()).is_some_and(|last| last.elapsed() < SAME_WISH) {
+            continue;
+        }
+        step += 1;
+        match step {
+            1 => {
+                log.line("stopping: what runs is finished first (once more to stop at once)");
+                cancel.drain();
+            }
+            2 => {
+                log.line("stopping at once");
+                cancel.now();
+            }
+            _ => std::process::exit(INTERRUPTED),
+        }
+    }
+}
+
+/// Obeys the lines `drain` and `now` on standard input; its end means that the process which held it is gone.
+pub(crate) fn obey_leash(cancel: &Cancel) {
+    let cancel = cancel.clone();
+    let listen = move || {
+        for line in io::stdin().lock().lines() {
+            match line.as_deref() {
+                Ok("now") => cancel.now(),
+                Ok("drain") => cancel.drain(),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        cancel.drain();
+        std::thread::sleep(ALONE);
+        cancel.now();
+    };
+    if std::thread::Builder::new().name("baton-leash".to_owned()).spawn(listen).is_err() {
+        remark("cannot start a thread that listens to the parent; free some threads");
+    }
+}
