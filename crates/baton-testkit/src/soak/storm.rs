@@ -137,10 +137,12 @@ impl Storm<'_> {
         if !self.stop(slot, Fault::StopGenerator, stops).await {
             return;
         }
-        match self.observer.gap(&before, at, RECOVERY).await {
+        // Stopped inside a write transaction it holds everybody up, keeps its session, and goes on itself.
+        let may_go_on = self.target.is_file();
+        let limit = if may_go_on { Duration::from_secs(4) } else { RECOVERY };
+        match self.observer.gap(&before, at, limit).await {
             Some(gap) => still.stopped.push(gap),
-            // Stopped inside a write transaction it holds everybody up, keeps its session, and goes on itself.
-            None if self.target.is_file() => {}
+            None if may_go_on => {}
             None => self.findings.note(format!("nobody pushed within {RECOVERY:?} of the generator being stopped")),
         }
     }
