@@ -1,20 +1,44 @@
 # One verb for each thing; CI calls the same ones.
-#   make        build the release binary
+#   make        build the release binary and run a fleet on this machine (make build: only build it)
+#   make errors, make performance, make kill
+#               print and remove failed messages, measure the running fleet, stop it
+#   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
 #   make lint   formatting, clippy, licences and sources of dependencies
 #   make fuzz   the long run: a minute of fuzzing the codecs, a million random operations on each real store
 
+# STORE=redis://127.0.0.1:6379/0 names another store than the default, ARGS="--interval 10ms" adds flags.
+
 CARGO ?= cargo
+STORE ?=
+ARGS ?=
+BATON := target/release/baton
+WITH_STORE := $(if $(STORE),--store '$(STORE)')
+# What `make soak` runs on (redis, sqlite or both, always on servers of its own) and for how long; SEED replays a run.
+SOAK_STORE ?= $(or $(patsubst rediss,redis,$(firstword $(subst :, ,$(STORE)))),both)
+SOAK_SECONDS ?= 120
 # Operations of the state machine on each real store in `make fuzz`; a seed replays a run.
 OPS ?= 1000000
 SEED ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: build test lint fuzz tools
+.PHONY: up build errors performance kill soak test lint fuzz tools
+
+up: build
+	@exec $(BATON) $(WITH_STORE) up $(ARGS)
 
 build:
 	$(CARGO) build --release --locked -p baton-cli
-	@echo "built target/release/baton; try: target/release/baton --help"
+
+errors performance kill: $(BATON)
+	@exec $(BATON) $(WITH_STORE) $@ $(ARGS)
+
+$(BATON):
+	$(CARGO) build --release --locked -p baton-cli
+
+soak: tools
+	$(CARGO) build --release --locked -p baton-cli -p baton-testkit
+	target/release/soak --baton $(BATON) --store $(SOAK_STORE) --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: tools
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \

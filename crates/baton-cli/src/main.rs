@@ -25,8 +25,9 @@ use crate::{
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
-        remark(&format!("a fault in baton itself{place}; run the command again, and report this line"));
-        std::process::exit(Exit::Failed as i32);
+        remark(&format!(
+            "a fault in baton itself or in a handler{place}; if it is not your handler's, report this line"
+        ));
     }));
     run()
         .unwrap_or_else(|failure| {

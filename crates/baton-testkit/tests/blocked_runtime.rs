@@ -1,5 +1,5 @@
 //! Handlers that block every thread of their runtime: for a while it costs nothing, for ever it costs the session.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
     sync::{

@@ -173,7 +173,7 @@ async fn a_node_alone_does_everything(setting: Setting) {
     cancel.drain();
     node.await.unwrap().unwrap();
     assert!(setting.survey().await.sessions.is_empty(), "it left");
-    assert!(setting.seen.lock().unwrap().iter().map(|(number, _)| *number).eq(1..=20_000));
+    assert!(setting.seen.lock().unwrap().keys().copied().eq(1..=20_000));
     assert!(setting.seen.lock().unwrap().values().all(|times| *times == 1));
     setting.balanced().await;
 }

@@ -32,7 +32,9 @@ fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
 async fn join(store: &RedisStore, kind: Kind) -> SessionId {
     let session = SessionId::random();
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![name("q")], Vec::new());
-    ask(store, Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers }).await.unwrap();
+    ask(store, Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None })
+        .await
+        .unwrap();
     session
 }
 
@@ -89,7 +91,8 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
         let session = SessionId::random();
         let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
         let kind = Kind::Node;
-        let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+        let joining =
+            Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
         match ask(&store, joining).await {
             Err(StoreError::Unreachable(_)) => {}
             answer => break answer.map(|_| session).unwrap(),
@@ -149,7 +152,7 @@ async fn an_interrupted_purge_is_finished_by_the_next() {
     let _: u64 = behind(&server, "HSET {fleet/0} purging 1");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
-    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
     assert_eq!(ask(&store, joining.clone()).await.unwrap_err(), Refusal::Purging.into());
     assert_eq!(ask(&store, Order::Pause(name("new"))).await.unwrap_err(), Refusal::Purging.into());
     ask(&store, Purge).await.unwrap();
@@ -184,7 +187,7 @@ async fn a_newer_format_is_refused() {
     let _: u64 = behind(&server, "HSET {fleet/0} format 2");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
-    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers };
+    let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
     assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 2, known: 1 }.into());
 }
 

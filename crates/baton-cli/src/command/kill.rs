@@ -1,6 +1,6 @@
 //! `baton kill`: stops the nodes of the fleet, and waits until they have gone.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use baton::{
     message::SessionId,
@@ -79,7 +79,9 @@ impl Kill {
 
     async fn stop(&self, connection: &Connection) -> Result<Killed, Failure> {
         let survey = connection.ask(TakeSurvey).await?;
-        let targets: BTreeMap<SessionId, u64> = nodes(&survey).map(|node| (node.session, node.beat_ms)).collect();
+        let targets: BTreeSet<SessionId> = nodes(&survey).map(|node| node.session).collect();
+        // Nodes started from here on live.
+        let upto = nodes(&survey).map(|node| node.join_no).max();
         let killed =
             |at_once, survivors: Vec<String>| Killed { stopped: targets.len() - survivors.len(), at_once, survivors };
         if targets.is_empty() {
@@ -87,15 +89,12 @@ impl Kill {
         }
         let longest = Duration::from_millis(nodes(&survey).map(|node| node.lease_ms).max().unwrap_or(0));
         if !self.now {
-            connection.ask(Order::Stop(Stop::Drain)).await?;
-            let left = wait(connection, &targets, self.grace).await?;
-            // The order would reach nodes started since; leftovers of dead nodes are not worth that.
-            if !left.iter().any(|node| targets.get(&node.session).is_some_and(|beat| node.beat_ms > *beat)) {
-                let left = wait(connection, &targets, longest + LAST_WORDS).await?;
-                return Ok(killed(false, names(&left)));
+            connection.ask(Order::Stop(Stop::Drain, upto)).await?;
+            if wait(connection, &targets, self.grace).await?.is_empty() {
+                return Ok(killed(false, Vec::new()));
             }
         }
-        connection.ask(Order::Stop(Stop::Now)).await?;
+        connection.ask(Order::Stop(Stop::Now, upto)).await?;
         let left = wait(connection, &targets, longest + LAST_WORDS).await?;
         Ok(killed(true, names(&left)))
     }
@@ -103,15 +102,14 @@ impl Kill {
 
 /// Waits until the sessions are gone; those that are not, in time.
 async fn wait(
-    connection: &Connection, targets: &BTreeMap<SessionId, u64>, limit: Duration,
+    connection: &Connection, targets: &BTreeSet<SessionId>, limit: Duration,
 ) -> Result<Vec<SessionView>, Failure> {
     let deadline = Instant::now() + limit;
     loop {
         // The beats of a session move the fleet's clock on and reap those whose lease is over.
         connection.session().await?;
         let survey: Survey = connection.ask(TakeSurvey).await?;
-        let left: Vec<SessionView> =
-            nodes(&survey).filter(|node| targets.contains_key(&node.session)).cloned().collect();
+        let left: Vec<SessionView> = nodes(&survey).filter(|node| targets.contains(&node.session)).cloned().collect();
         if left.is_empty() || Instant::now() >= deadline {
             return Ok(left);
         }

@@ -137,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = Journal::open(&path).unwrap();
-        let mut ran = |id: u64, body: &str| journal.ran(Range { first: id, len: 1 }, body.as_bytes());
+        let ran = |id: u64, body: &str| journal.ran(Range { first: id, len: 1 }, body.as_bytes());
         ran(1, "{\"tick\":1}");
         ran(2, "{\"tick\":2}");
         ran(3, "{\"tick\":4}");

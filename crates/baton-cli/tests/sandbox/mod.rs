@@ -5,8 +5,9 @@
 use std::{
     ffi::OsStr,
     io::Write as _,
+    os::unix::process::CommandExt as _,
     path::PathBuf,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -91,6 +92,39 @@ impl Sandbox {
         ran
     }
 
+    /// Starts a command that goes on; what it says of itself is in the file `log`.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.path().join("log")).unwrap();
+        let mut command = self.command(arguments);
+        // A group of its own, as a shell gives it.
+        Running(command.process_group(0).stdout(Stdio::null()).stderr(log).spawn().unwrap())
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    /// What `status` says; nothing while there is no store.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let ran = self.run(&["status", "--json", "--wait", "0"]);
+        if ran.code == Some(0) { ran.json() } else { serde_json::Value::Null }
+    }
+
+    /// The process ids of live nodes, of one role or of all.
+    pub(crate) fn nodes(&self, role: Option<&str>) -> Vec<u32> {
+        let status = self.status();
+        let nodes = status["nodes"].as_array().into_iter().flatten();
+        let nodes = nodes.filter(|node| role.is_none_or(|role| node["role"] == role));
+        nodes.map(|node| u32::try_from(node["pid"].as_u64().unwrap()).unwrap()).collect()
+    }
+
+    /// The messages of a queue in one of its states.
+    pub(crate) fn count(&self, queue: &str, state: &str) -> u64 {
+        let status = self.status();
+        let queue = status["queues"].as_array().into_iter().flatten().find(|it| it["name"] == queue);
+        queue.and_then(|queue| queue[state].as_u64()).unwrap_or(0)
+    }
+
     pub(crate) fn pushed(&self) -> u64 {
         self.run(&["audit", "--json", "--deep"]).expect(0).json()["pushed"].as_u64().unwrap()
     }
@@ -135,4 +169,52 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A command that goes on, killed when dropped.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Kills it with -9.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.pid().to_string()]).status().unwrap().success());
+    }
+
+    /// As a terminal does it.
+    pub(crate) fn signal_group(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, "--", &format!("-{}", self.pid())]).status().unwrap().success());
+    }
+
+    /// Waits until it ends by itself; its exit code.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let mut ended = None;
+        until("the command ends", || {
+            ended = self.0.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.and_then(|ended| ended.code())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Whether no such process runs (any more); one that nobody has waited for yet has ended all the same.
+pub(crate) fn is_gone(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }

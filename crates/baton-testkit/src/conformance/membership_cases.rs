@@ -1,6 +1,6 @@
 //! Joining, beating, leaving, being reaped.
 
-use baton::store::{Beat, Kind, Order, Reap, Reaped, Refusal, Stop};
+use baton::store::{Beat, Join, Kind, Order, Reap, Reaped, Refusal, Stop};
 use bytes::Bytes;
 
 use super::scene::{LEASE, Scene, queue, range, ranges};
@@ -77,10 +77,19 @@ pub async fn leaving_twice_is_leaving_once(scene: &mut Scene) {
 pub async fn a_stop_reaches_those_who_joined_before_it(scene: &mut Scene) {
     let before = scene.node().await;
     assert_eq!(scene.beat(before).await.unwrap().stop, None);
-    scene.ask(Order::Stop(Stop::Drain)).await.unwrap();
+    scene.ask(Order::Stop(Stop::Drain, None)).await.unwrap();
     let after = scene.node().await;
     assert_eq!(scene.beat(before).await.unwrap().stop, Some(Stop::Drain));
     assert_eq!(scene.beat(after).await.unwrap().stop, None);
-    scene.ask(Order::Stop(Stop::Now)).await.unwrap();
+    // The order made sharper reaches those of the first one, also when they had to join anew, and nobody since.
+    let views = scene.survey().await.sessions;
+    let former = views.iter().find(|view| view.session == before).map(|view| view.join_no);
+    scene.ask(Order::Stop(Stop::Now, former)).await.unwrap();
+    let anew = Join { former, ..scene.a_join(Kind::Node, Vec::new()) };
+    assert_eq!(Some(scene.ask(anew.clone()).await.unwrap().join_no), former);
+    assert_eq!(scene.beat(before).await.unwrap().stop, Some(Stop::Now));
+    assert_eq!(scene.beat(anew.session).await.unwrap().stop, Some(Stop::Now));
+    assert_eq!(scene.beat(after).await.unwrap().stop, None);
+    scene.ask(Order::Stop(Stop::Now, None)).await.unwrap();
     assert_eq!(scene.beat(after).await.unwrap().stop, Some(Stop::Now));
 }

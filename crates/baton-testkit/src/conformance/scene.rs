@@ -61,6 +61,7 @@ impl Scene {
             lease_ms: LEASE,
             heartbeat_ms: 200,
             offers,
+            former: None,
         }
     }
 

@@ -190,6 +190,7 @@ impl Script {
             lease_ms,
             heartbeat_ms: if b.is_multiple_of(97) { lease_ms } else { 100 },
             offers: offers.collect(),
+            former: (b % 7 == 3).then_some(u64::from(a % 5) + 1),
         }
         .request()
     }
@@ -358,8 +359,8 @@ fn outcome(seed: u16, len: u32) -> Outcome {
 fn order(a: u16, b: u16) -> Request {
     let order = match b % 8 {
         0 => Order::Pause(queue(a)),
-        1 => Order::Stop(Stop::Drain),
-        2 => Order::Stop(Stop::Now),
+        1 => Order::Stop(Stop::Drain, (b > 9_000).then_some(u64::from(a % 9))),
+        2 => Order::Stop(Stop::Now, None),
         _ => Order::Resume(queue(a)),
     };
     order.request()

@@ -189,12 +189,14 @@ impl Node {
             return Err(invalid.into());
         }
         let tally = Arc::new(Tally::default());
+        let mut former = None;
         while cancel.asked().is_none() {
-            let session = match self.join(&cancel).await? {
+            let session = match self.join(&cancel, former).await? {
                 Some(session) => session,
                 None => return Ok(()),
             };
             self.observer.told(&format!("joined as session {}", session.id()));
+            former = Some(session.join_no());
             let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone());
             let served = service.run().await;
             if session.is_over() {
@@ -216,7 +218,7 @@ impl Node {
     }
 
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
-    async fn join(&self, cancel: &Cancel) -> Result<Option<Session>, NodeError> {
+    async fn join(&self, cancel: &Cancel, former: Option<u64>) -> Result<Option<Session>, NodeError> {
         let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
             source: offered.name.clone(),
             queue: offered.queue.clone(),
@@ -226,6 +228,7 @@ impl Node {
             kind: Kind::Node,
             queues: self.worked.iter().map(|worked| worked.queue.clone()).collect(),
             offers: offers.collect(),
+            former,
             lease: self.lease,
             heartbeat: self.heartbeat,
             max_backlog: self.max_backlog,

@@ -202,8 +202,16 @@ impl<'a> Service<'a> {
         self.generators.shutdown().await;
         let session = self.session.clone();
         let mut beats = session.beats();
+        let cancel = self.cancel.clone();
+        // Asked to stop at once, it waits for its last report no longer than others would wait for a beat.
+        let at_once = async {
+            cancel.at_once().await;
+            tokio::time::sleep(self.node.lease).await;
+        };
+        tokio::pin!(at_once);
         loop {
             tokio::select! {
+                () = &mut at_once => return Ok(()),
                 ended = self.workers.join_next() => match ended {
                     None => return Ok(()),
                     Some(Ok(Err(error))) => return Err(error),

@@ -44,6 +44,8 @@ pub struct Join {
     pub heartbeat_ms: u64,
     /// The sources it can run; none for a pure worker.
     pub offers: Vec<Offer>,
+    /// The join number of the session this one goes on for, so that an order to stop still reaches it.
+    pub former: Option<u64>,
 }
 
 /// The answer to [`Join`].
@@ -53,6 +55,8 @@ pub struct Joined {
     pub incarnation: String,
     /// Store time in milliseconds.
     pub now_ms: u64,
+    /// Its place among all joins, or that of the session it goes on for.
+    pub join_no: u64,
 }
 
 /// Extends the lease and tells what the fleet wants of the session.
@@ -450,8 +454,8 @@ pub enum Order {
     Pause(Name),
     /// Claims of the queue go on.
     Resume(Name),
-    /// All sessions joined so far are asked to stop.
-    Stop(Stop),
+    /// Sessions up to this join number are asked to stop, or all joined so far.
+    Stop(Stop, Option<u64>),
 }
 
 /// A live session as others see it.
@@ -469,6 +473,8 @@ pub struct SessionView {
     pub queues: Vec<Name>,
     /// Its lease.
     pub lease_ms: u64,
+    /// Its place among all joins.
+    pub join_no: u64,
     /// Store time it joined.
     pub joined_ms: u64,
     /// Store time of its last beat.

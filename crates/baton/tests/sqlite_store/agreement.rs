@@ -90,7 +90,8 @@ impl Generator {
         let kind = if self.one_in(3) { Kind::Client } else { Kind::Node };
         let queues = vec![name("a"), name("c")];
         let lease_ms = 300 + self.below(400);
-        Join { session: id, kind, host: "h".into(), pid: 1, queues, lease_ms, heartbeat_ms: 100, offers }.request()
+        Join { session: id, kind, host: "h".into(), pid: 1, queues, lease_ms, heartbeat_ms: 100, offers, former: None }
+            .request()
     }
 
     fn runs(&mut self, caller: usize) -> Vec<Run> {
@@ -185,7 +186,7 @@ impl Generator {
             }
             35 => match self.below(8) {
                 0 => Order::Pause(self.queue()).request(),
-                1 => Order::Stop(Stop::Drain).request(),
+                1 => Order::Stop(Stop::Drain, None).request(),
                 _ => Order::Resume(self.queue()).request(),
             },
             36 if self.one_in(6) => Leave { session }.request(),

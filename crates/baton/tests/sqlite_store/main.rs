@@ -31,6 +31,7 @@ pub(crate) fn join(session: SessionId) -> Join {
         lease_ms: 60_000,
         heartbeat_ms: 1_000,
         offers: Vec::new(),
+        former: None,
     }
 }
 

@@ -18,8 +18,10 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
         }
     }
     let mut meta = advance(tables, now)?;
-    if tables.session(it.session)?.is_none() {
+    let mut join_no = tables.session(it.session)?.map(|known| known.join_no);
+    if join_no.is_none() {
         meta.joins += 1;
+        join_no = Some(it.former.unwrap_or(meta.joins));
         tables.put_meta(&meta)?;
         let record = SessionRecord {
             kind: it.kind,
@@ -28,7 +30,7 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
             queues: it.queues.clone(),
             offers: it.offers.clone(),
             lease_ms: it.lease_ms,
-            join_no: meta.joins,
+            join_no: join_no.unwrap_or(meta.joins),
             joined_ms: now,
             beat_ms: now,
             report: bytes::Bytes::new(),
@@ -60,7 +62,7 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
             tables.put_source(&offer.source, &source)?;
         }
     }
-    Ok(Joined { incarnation: meta.incarnation, now_ms: now })
+    Ok(Joined { incarnation: meta.incarnation, now_ms: now, join_no: join_no.unwrap_or(meta.joins) })
 }
 
 /// The record of a queue, made if this is the first time it is named.
@@ -133,9 +135,9 @@ pub(super) fn order<T: Tables>(tables: &mut T, it: &Order) -> Moved<()> {
             queue.books.paused = matches!(it, Order::Pause(_));
             tables.put_queue(&queue)
         }
-        Order::Stop(stop) => {
+        Order::Stop(stop, upto) => {
             let mut meta = tables.meta()?;
-            meta.stop = Some((meta.joins, *stop));
+            meta.stop = Some((upto.unwrap_or(meta.joins), *stop));
             tables.put_meta(&meta)
         }
     }

@@ -15,6 +15,7 @@ pub(super) fn survey<T: Tables>(tables: &mut T, now: u64) -> Moved<Survey> {
         pid: record.pid,
         queues: record.queues,
         lease_ms: record.lease_ms,
+        join_no: record.join_no,
         joined_ms: record.joined_ms,
         beat_ms: record.beat_ms,
         report: record.report,

@@ -17,7 +17,9 @@ pub(super) fn answer(request: &Request, value: Value) -> Result<Answer, StoreErr
     let mut it = Reply::new(value)?;
     let code = it.text()?;
     Ok(match (request, code.as_str()) {
-        (Request::Join(_), "OK") => Answer::Join(Joined { incarnation: it.text()?, now_ms: it.parsed()? }),
+        (Request::Join(_), "OK") => {
+            Answer::Join(Joined { incarnation: it.text()?, now_ms: it.parsed()?, join_no: it.parsed()? })
+        }
         (Request::Beat(_), "OK") => Answer::Beat(beaten(it)?),
         (Request::Leave(_), "OK") => Answer::Leave(()),
         (Request::Reap(_), "OK") => Answer::Reap(Reaped::Taken { back: it.parsed()?, dead: it.parsed()? }),
@@ -122,9 +124,9 @@ fn session_view(mut it: Reply) -> Result<SessionView, StoreError> {
     let (host, pid) = (it.text()?, it.parsed()?);
     let queues = it.text()?;
     let queues = queues.split(',').filter(|name| !name.is_empty()).map(parsed).collect::<Result<_, _>>()?;
-    let (lease_ms, joined_ms, beat_ms) = (it.parsed()?, it.parsed()?, it.parsed()?);
+    let (lease_ms, join_no, joined_ms, beat_ms) = (it.parsed()?, it.parsed()?, it.parsed()?, it.parsed()?);
     let report: Bytes = it.bytes()?;
-    Ok(SessionView { session, kind, host, pid, queues, lease_ms, joined_ms, beat_ms, report })
+    Ok(SessionView { session, kind, host, pid, queues, lease_ms, join_no, joined_ms, beat_ms, report })
 }
 
 fn source_view(mut it: Reply) -> Result<SourceView, StoreError> {

@@ -86,6 +86,11 @@ fn join(to: Arguments, it: &Join) -> Arguments {
         .text(it.lease_ms)
         .text(join_texts(offers, ";"))
         .text(SessionId::random())
+        .text(number_or_nothing(it.former))
+}
+
+fn number_or_nothing(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 fn push(to: Arguments, it: &Push) -> Arguments {
@@ -139,10 +144,11 @@ fn order(to: Arguments, it: &Order) -> Arguments {
     let to = match it {
         Order::Pause(queue) => to.text("pause").text(queue),
         Order::Resume(queue) => to.text("resume").text(queue),
-        Order::Stop(Stop::Drain) => to.text("stop").text("drain"),
-        Order::Stop(Stop::Now) => to.text("stop").text("now"),
+        Order::Stop(Stop::Drain, _) => to.text("stop").text("drain"),
+        Order::Stop(Stop::Now, _) => to.text("stop").text("now"),
     };
-    to.text(SessionId::random())
+    let upto = if let Order::Stop(_, upto) = it { *upto } else { None };
+    to.text(SessionId::random()).text(number_or_nothing(upto))
 }
 
 fn join_texts<T: ToString>(values: impl Iterator<Item = T>, separator: &str) -> String {

@@ -41,6 +41,8 @@ pub struct SessionOptions {
     pub queues: Vec<Name>,
     /// The sources it can run.
     pub offers: Vec<Offer>,
+    /// The join number of the session this one goes on for.
+    pub former: Option<u64>,
     /// Silence after which its work goes to others.
     pub lease: Duration,
     /// How often it beats; at most a third of the lease.
@@ -57,6 +59,7 @@ impl SessionOptions {
             kind: Kind::Client,
             queues: Vec::new(),
             offers: Vec::new(),
+            former: None,
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 4 << 30,
@@ -69,6 +72,7 @@ impl SessionOptions {
 #[derive(Clone)]
 pub struct Session {
     caller: Caller,
+    join_no: u64,
     heart: Arc<Heart>,
     numbers: Arc<ClaimNumbers>,
     disposals: Arc<Disposals>,
@@ -94,8 +98,9 @@ impl Session {
             lease_ms: millis(options.lease),
             heartbeat_ms: millis(options.heartbeat),
             offers: options.offers,
+            former: options.former,
         };
-        ask(&*store, join).await?;
+        let join_no = ask(&*store, join).await?.join_no;
         let caller = Caller::new(store, id);
         let (submits, submit_items) = mpsc::channel(4096);
         let (settles, settle_items) = mpsc::unbounded_channel();
@@ -107,13 +112,19 @@ impl Session {
             Kind::Node => beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?,
             Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
-        Ok(Self { heart, caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
+        Ok(Self { join_no, heart, caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
     }
 
     /// Its id.
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.caller.id()
+    }
+
+    /// Its place among all joins, or that of the session it goes on for.
+    #[must_use]
+    pub const fn join_no(&self) -> u64 {
+        self.join_no
     }
 
     /// Whether the store still knows it, as far as is known here.

@@ -2,8 +2,8 @@
 -- Purpose: registers a session with the sources it offers; the first one begins the fleet.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 kind (n|c), 3 host, 4 pid, 5 queues `a,b`, 6 lease ms, 7 offers `source,queue,definition;…`,
---       8 incarnation to give a new fleet
--- Returns: OK incarnation now | NEWER found known | PURGING | DEFINITION source
+--       8 incarnation to give a new fleet, 9 join number of the session it goes on for, or empty
+-- Returns: OK incarnation now join number | NEWER found known | PURGING | DEFINITION source
 -- Idempotency: a session that exists is left as it is and answered the same.
 local id, offers = ARGV[1], read_offers(ARGV[7])
 local unfit = unfit_fleet()
@@ -15,9 +15,10 @@ end
 found_fleet(ARGV[8])
 local meta = advance()
 if call('EXISTS', key.session(id)) == 0 then
-  local join_no = call('HINCRBY', key.meta, 'joins', 1)
+  local joins = text(call('HINCRBY', key.meta, 'joins', 1))
+  local join_no = ARGV[9] ~= '' and ARGV[9] or joins
   call('HSET', key.session(id), 'kind', ARGV[2], 'host', ARGV[3], 'pid', ARGV[4], 'queues', ARGV[5], 'lease', ARGV[6],
-    'offers', ARGV[7], 'join_no', text(join_no), 'joined', text(now), 'beat', text(now), 'report', '')
+    'offers', ARGV[7], 'join_no', join_no, 'joined', text(now), 'beat', text(now), 'report', '')
   call('ZADD', key.sessions, text(meta.clock + tonumber(ARGV[6])), id)
   call('ZADD', key.leases, ARGV[6], id)
   if ARGV[2] == 'n' then call('SADD', key.nodes, id) end
@@ -28,4 +29,4 @@ if call('EXISTS', key.session(id)) == 0 then
     call('HSET', key.source(offer.source), 'queue', offer.queue, 'definition', offer.definition)
   end
 end
-return { 'OK', call('HGET', key.meta, 'incarnation'), text(now) }
+return { 'OK', call('HGET', key.meta, 'incarnation'), text(now), call('HGET', key.session(id), 'join_no') }

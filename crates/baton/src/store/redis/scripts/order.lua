@@ -1,14 +1,16 @@
 #!lua flags=allow-oom
 -- Purpose: an order of an operator: pause or resume a queue, or ask all sessions joined so far to stop.
 -- KEYS: 1 root
--- ARGV: 1 pause|resume|stop, 2 queue, or how to stop (drain|now), 3 incarnation to give a new fleet
+-- ARGV: 1 pause|resume|stop, 2 queue, or how to stop (drain|now), 3 incarnation to give a new fleet,
+--       4 stop up to this join number, or empty for all so far
 -- Returns: OK | NEWER found known | PURGING
 -- Idempotency: a repeat changes nothing.
 local unfit = unfit_fleet()
 if unfit then return unfit end
 found_fleet(ARGV[3])
 if ARGV[1] == 'stop' then
-  call('HSET', key.meta, 'stop_upto', call('HGET', key.meta, 'joins') or '0', 'stop_how', ARGV[2])
+  local upto = ARGV[4] ~= '' and ARGV[4] or call('HGET', key.meta, 'joins') or '0'
+  call('HSET', key.meta, 'stop_upto', upto, 'stop_how', ARGV[2])
   return { 'OK' }
 end
 local queue = open_queue(ARGV[2])

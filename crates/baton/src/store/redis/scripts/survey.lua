@@ -2,13 +2,15 @@
 -- Purpose: reads the fleet's members, sources and books; of a fleet that does not exist, nothing.
 -- KEYS: 1 root
 -- ARGV: none
--- Returns: OK now {{session, kind, host, pid, queues, lease, joined, beat, report} …}
+-- Returns: OK now {{session, kind, host, pid, queues, lease, join number, joined, beat,
+--          report} …}
 --          {{source, queue, holder, epoch, cursor, ended} …} {{queue, counter …} …}
 -- Idempotency: reads only.
 local sessions, sources, queues = {}, {}, {}
 local members = call('ZRANGE', key.sessions, 0, -1)
 for i, id in ipairs(members) do
-  local record = call('HMGET', key.session(id), 'kind', 'host', 'pid', 'queues', 'lease', 'joined', 'beat', 'report')
+  local record = call('HMGET', key.session(id), 'kind', 'host', 'pid', 'queues', 'lease', 'join_no', 'joined',
+    'beat', 'report')
   table.insert(record, 1, id)
   sessions[i] = record
 end

@@ -1,0 +1,30 @@
+//! A paused queue hands nothing out until it is resumed; others go on.
+
+mod sandbox;
+
+use sandbox::{Sandbox, until};
+use serde_json::json;
+
+#[test]
+fn nothing_is_handed_out_until_it_is_resumed() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    assert_eq!(sandbox.run(&["pause"]).expect(0).out, "queue messages is paused\n");
+    let worker = ["node", "--role", "worker", "--handler", "noop", "--queue"];
+    let _nodes = ["messages", "other"].map(|queue| sandbox.start(&[&worker[..], &[queue]].concat()));
+    let age = || {
+        let status = sandbox.status();
+        let nodes = status["nodes"].as_array().cloned().unwrap_or_default();
+        let node = nodes.iter().find(|node| node["queues"] == json!(["messages"]));
+        node.and_then(|node| node["age_ms"].as_u64())
+    };
+    until("the node has had its time to claim", || age() > Some(500));
+    sandbox.run(&["push", "4", "--queue", "other"]).expect(0);
+    until("another queue goes on", || sandbox.count("other", "done") == 1);
+    assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "done")), (3, 0));
+    assert_eq!(sandbox.status()["queues"][0]["paused"], true);
+    let resumed = sandbox.run(&["resume", "messages", "--json"]).expect(0).json();
+    assert_eq!(resumed, json!({"queue": "messages", "paused": false}));
+    until("it goes on", || sandbox.count("messages", "done") == 3);
+    sandbox.run(&["kill", "--now"]).expect(0);
+}

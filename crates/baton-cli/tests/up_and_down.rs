@@ -1,0 +1,79 @@
+//! A fleet on one machine: crashed workers are replaced, and nobody outlives it.
+
+mod sandbox;
+
+use sandbox::{Running, Sandbox, is_gone, until};
+use serde_json::json;
+
+/// An `up` with two workers that has begun to work.
+fn up(sandbox: &Sandbox) -> Running {
+    let up = sandbox.start(&["up", "--workers", "2", "--interval", "5ms", "--demo-delay", "0..5ms"]);
+    until("all run", || sandbox.nodes(None).len() == 3 && sandbox.count("messages", "done") > 0);
+    up
+}
+
+#[test]
+fn kill_ends_it_with_its_workers() {
+    let sandbox = Sandbox::new();
+    let mut up = up(&sandbox);
+    until("figures are measured", || {
+        let figures = sandbox.run(&["performance", "--json", "--seconds", "0.5"]).expect(0).json();
+        let wait = &figures["latency_ms"];
+        figures["done_per_s"].as_f64() > Some(0.0)
+            && wait["p50"].is_f64()
+            && wait["p99"].as_f64() >= wait["p50"].as_f64()
+    });
+    let pids = sandbox.nodes(None);
+    assert!(pids.contains(&up.pid()));
+    let killed = sandbox.run(&["kill", "--json"]).expect(0).json();
+    assert_eq!((&killed["stopped"], &killed["survivors"]), (&json!(3), &json!([])));
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+    until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
+    assert!(sandbox.nodes(None).is_empty());
+    let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
+    assert_eq!(books["in_flight"], 0);
+    assert_eq!(sandbox.run(&["kill"]).expect(0).out, "no node is running\n");
+}
+
+#[test]
+fn workers_are_replaced_and_do_not_outlive_it() {
+    let sandbox = Sandbox::new();
+    let mut up = up(&sandbox);
+    let workers = || sandbox.nodes(None).into_iter().filter(|pid| *pid != up.pid()).collect::<Vec<_>>();
+    let before = workers();
+    assert!(
+        std::process::Command::new("kill").args(["-9", &before[0].to_string()]).status().is_ok_and(|it| it.success())
+    );
+    until("another worker takes its place", || workers().len() == 2 && !workers().contains(&before[0]));
+    let mut pids = workers();
+    pids.push(up.pid());
+    up.kill();
+    until("the workers notice and leave", || pids.iter().all(|pid| is_gone(*pid)));
+    sandbox.run(&["audit", "--deep"]).expect(0);
+    // What the killed node left behind is not waited for longer than its lease.
+    sandbox.run(&["kill"]).expect(0);
+    assert!(sandbox.nodes(None).is_empty());
+}
+
+#[test]
+fn a_terminal_reaches_the_group_and_nobody_is_told_twice() {
+    let sandbox = Sandbox::new();
+    let mut up = up(&sandbox);
+    let pids = sandbox.nodes(None);
+    up.signal_group("-INT");
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+    until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
+    assert!(!sandbox.log().contains("stopping at once"), "{}", sandbox.log());
+}
+
+#[test]
+fn what_does_not_end_in_time_is_handed_back() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1"]).expect(0);
+    let mut node = sandbox.start(&["node", "--role", "worker", "--demo-delay", "10m", "--demo-fail", "0"]);
+    until("it runs", || sandbox.count("messages", "in_flight") == 1);
+    let killed = sandbox.run(&["kill", "--grace", "300ms", "--json"]).expect(0).json();
+    assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": []}));
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "in_flight")), (1, 0));
+}
