@@ -239,6 +239,7 @@ mod tests {
             pid: 40 + u32::try_from(holder).unwrap(),
             queues: Vec::new(),
             lease_ms: 1,
+            join_no: 1,
             joined_ms: 1,
             beat_ms: 1,
             report: bytes::Bytes::new(),

@@ -142,6 +142,7 @@ impl Replayer {
             lease_ms: 1_000,
             heartbeat_ms: 200,
             offers: Vec::new(),
+            former: None,
         };
         persist(&*store, join).await?.ok()?;
         Some((session, store))
