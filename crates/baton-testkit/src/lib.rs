@@ -1,5 +1,5 @@
 //! The test kit: one conformance suite for every store, a state machine that holds stores against the model, real
-//! servers on free ports, and faults on demand. Not published.
+//! servers on free ports, faults on demand, and a soak that throws all of them at real processes. Not published.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,5 +12,7 @@ pub mod conformance;
 pub mod faults;
 pub mod load;
 pub mod machine;
+pub mod proxy;
 pub mod server;
+pub mod soak;
 pub mod subject;

@@ -1,0 +1,119 @@
+//! The checker: when all is finished, the books, the data, the error registry and the journals must tell one story.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use baton::store::{Peek, QueueRecount, Recount, Store, ask};
+
+use super::{findings::Findings, journal::Account, launch, queue};
+
+/// What a finished run amounts to.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Sum {
+    /// Ids allotted.
+    pub pushed: u64,
+    /// Messages finished.
+    pub done: u64,
+    /// Messages in the error registry.
+    pub dead: u64,
+    /// Those of them whose sessions died with them too often.
+    pub dead_by_loss: u64,
+    /// Executions told of by journals.
+    pub executions: u64,
+    /// Positions that were pushed by generators killed before they could write it down.
+    pub untold: u64,
+    /// Refused pushes, by the books.
+    pub stale_pushes: u64,
+    /// Messages in refused settles, by the books.
+    pub stale_settles: u64,
+    /// How long the deep audit held the store.
+    pub held_ms: u64,
+}
+
+/// Checks everything.
+pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -> Sum {
+    let mut sum = Sum::default();
+    let Some(recount) = audit(store, &mut sum, findings).await else { return sum };
+    let books = &recount.books;
+    sum.pushed = books.pushed;
+    sum.done = books.done;
+    sum.dead = books.dead;
+    sum.stale_pushes = books.stale_pushes;
+    sum.stale_settles = books.stale_settles;
+    let left = books.ready + books.delayed + books.in_flight;
+    findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
+    findings.demand(books.done + books.dead + books.drained == books.pushed, || format!("messages lost: {books:?}"));
+    let dead = dead_ids(store, &mut sum, findings).await;
+    findings.demand(dead.len() as u64 == books.dead, || format!("{} errors, {} dead", dead.len(), books.dead));
+    let mut account = match read(folder) {
+        Ok(account) => account,
+        Err(error) => {
+            findings.note(format!("the journals cannot be read: {error}"));
+            return sum;
+        }
+    };
+    sum.executions = account.executions;
+    sum.untold = account.check_pushes();
+    for fault in &account.faults {
+        findings.note(format!("journals: {fault}"));
+    }
+    findings.demand(account.unread == 0, || format!("{} lines of journals cannot be read", account.unread));
+    findings.demand(!account.pushes.is_empty(), || "no journal tells of a push".to_owned());
+    let highest = account.highest();
+    findings.demand(highest <= books.pushed, || format!("id {highest} ran, {} were allotted", books.pushed));
+    let missing: Vec<u64> = (1..=books.pushed).filter(|id| !account.has_run(*id) && !dead.contains(id)).collect();
+    findings.demand(missing.is_empty(), || {
+        let some = missing.iter().take(10).collect::<Vec<_>>();
+        format!("{} messages never ran and are not dead: {some:?} …", missing.len())
+    });
+    sum
+}
+
+/// The deep audit: the data itself accounts for every id exactly once.
+async fn audit(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> Option<QueueRecount> {
+    let recounted = match ask(&**store, Recount { max_hold_ms: 10_000 }).await {
+        Ok(recounted) => recounted,
+        Err(error) => {
+            findings.note(format!("the deep audit fails: {error}"));
+            return None;
+        }
+    };
+    sum.held_ms = recounted.held_ms;
+    for recount in &recounted.queues {
+        findings.demand(recount.balance(), || format!("the deep audit does not balance: {recount:?}"));
+    }
+    let recount = recounted.queues.into_iter().find(|recount| recount.books.queue == queue());
+    findings.demand(recount.is_some(), || "the queue does not exist".to_owned());
+    recount
+}
+
+/// The ids in the error registry; also looks at their bodies, which hold their positions.
+async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> BTreeSet<u64> {
+    let mut ids = BTreeSet::new();
+    let mut after = 0;
+    loop {
+        let peek = Peek { queue: queue(), after, upto: u64::MAX >> 11, limit: 1_000, max_bytes: 1 << 24 };
+        let page = match ask(&**store, peek).await {
+            Ok(page) => page.errors,
+            Err(error) => {
+                findings.note(format!("the errors cannot be read: {error}"));
+                return ids;
+            }
+        };
+        let Some(last) = page.last() else { return ids };
+        after = last.seq;
+        for error in &page {
+            sum.dead_by_loss += u64::from(error.losses > 3);
+            let body = format!("{{\"tick\":{}}}", error.id);
+            findings.demand(error.body == body, || format!("id {} has the body {:?}", error.id, error.body));
+            findings.demand(ids.insert(error.id), || format!("id {} is dead twice", error.id));
+        }
+    }
+}
+
+fn read(folder: &Path) -> std::io::Result<Account> {
+    let mut account = Account::default();
+    for file in launch::journals(folder)? {
+        account.read(&file)?;
+    }
+    Ok(account)
+}

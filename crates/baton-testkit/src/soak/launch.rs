@@ -1,0 +1,86 @@
+//! How a node of the soak is started: its command line, its log, its journal.
+
+use std::{
+    fs::OpenOptions,
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use tokio::process::Command;
+
+/// The role nodes are started in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Generator or worker, as it comes.
+    Auto,
+    /// Worker only: for finishing what is left.
+    Worker,
+}
+
+/// How nodes are started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The `baton` binary.
+    pub program: PathBuf,
+    /// Where journals and logs go.
+    pub folder: PathBuf,
+    /// Addresses of the store, given to the nodes in turn.
+    pub stores: Vec<String>,
+    /// Bytes the queue may hold.
+    pub max_backlog: u64,
+    /// How many nodes.
+    pub count: usize,
+    /// Their role.
+    pub role: Role,
+}
+
+/// The fleet of a soak.
+pub const FLEET: &str = "soak";
+/// Its one queue, fed by one source.
+pub const QUEUE: &str = "messages";
+
+impl Launch {
+    /// The command of one start of one node; every start has a journal of its own.
+    pub(super) fn command(&self, slot: usize, start: u32) -> io::Result<Command> {
+        let role = match self.role {
+            Role::Auto => "auto",
+            Role::Worker => "worker",
+        };
+        let name = format!("{role}-{slot}");
+        let log = OpenOptions::new().create(true).append(true).open(self.folder.join(format!("{name}.log")))?;
+        let mut command = Command::new(&self.program);
+        let store = self.stores.get(slot % self.stores.len().max(1)).map_or("memory:", String::as_str);
+        command.args(["node", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
+        command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
+        command.args(["--max-backlog", &self.max_backlog.to_string()]);
+        // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
+        // that delayed and dead messages are met too.
+        if slot % 5 == 4 {
+            let retries = if slot.is_multiple_of(2) { "2" } else { "0" };
+            command.args(["--handler", "demo", "--demo-delay", "0..5ms", "--demo-fail", "0.01"]);
+            command.args(["--concurrency", "64", "--retries", retries]);
+        } else {
+            command.args(["--handler", "noop"]);
+        }
+        command.arg("--journal").arg(self.folder.join(format!("{name}-{start}.journal")));
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        Ok(command)
+    }
+}
+
+/// The journals in a folder.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "journal") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
