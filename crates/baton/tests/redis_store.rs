@@ -329,17 +329,27 @@ async fn unfit_servers_are_told_apart() {
 
     unfit_or_away(survey(&server.url().replace("redis:", "rediss:")).await);
 
-    let web = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = web.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let (mut stream, _) = web.accept().unwrap();
-        let _read = stream.read(&mut [0; 64]).unwrap();
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").unwrap();
-    });
+    let port = answers_once(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     unfit(survey(&format!("redis://127.0.0.1:{port}")).await, "does not speak Redis");
+
+    let port = answers_once(b"$3000\r\n# Server");
+    let cut = survey(&format!("redis://127.0.0.1:{port}")).await;
+    assert!(cut.is_retryable(), "a connection cut within an answer: {cut:?}");
 
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let away = survey(&format!("redis://127.0.0.1:{port}")).await;
     let text = format!("cannot reach redis://127.0.0.1:{port}: connection refused");
     assert_eq!(away, StoreError::Unreachable(text));
+}
+
+/// A port where somebody answers this to whatever is asked, and hangs up.
+fn answers_once(answer: &'static [u8]) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _read = stream.read(&mut [0; 64]).unwrap();
+        stream.write_all(answer).unwrap();
+    });
+    port
 }

@@ -37,6 +37,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             )),
             ErrorKind::Io => StoreError::Unreachable(format!("cannot reach {server}: {}", cause(error))),
             ErrorKind::AuthenticationFailed => refused_password(server),
+            // The client names a connection that was cut within an answer like this.
+            ErrorKind::Parse if error.to_string().contains("end of input") => {
+                StoreError::Unreachable(format!("cannot reach {server}: the connection was lost"))
+            }
             ErrorKind::Parse => StoreError::Unfit(format!("what answers at {server} does not speak Redis")),
             _ => StoreError::Unfit(format!("{server} cannot be used: {error}")),
         },
