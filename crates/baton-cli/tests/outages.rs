@@ -1,0 +1,93 @@
+//! A fleet on Redis through pauses and outages: it goes on by itself, and the numbering continues.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use baton_testkit::server::{Persistence, RedisServer};
+use serde_json::Value;
+
+fn baton(url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.args(arguments).env_clear().env("BATON_STORE", url);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn json(url: &str, arguments: &[&str]) -> Value {
+    serde_json::from_slice(&baton(url, arguments).output().unwrap().stdout).unwrap()
+}
+
+fn start_nodes(url: &str) -> Vec<Child> {
+    let node = || baton(url, &["node", "-q", "--interval", "20ms", "--handler", "noop"]).spawn().unwrap();
+    (0..3).map(|_| node()).collect()
+}
+
+fn signal(nodes: &[Child], name: &str) {
+    for node in nodes {
+        let sent = Command::new("kill").args([name, &node.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
+/// Waits until messages are pushed and done again, and says how long that took.
+fn goes_on(url: &str, after: &str) {
+    let counts = || {
+        let books = json(url, &["audit", "--json"]);
+        (books["pushed"].as_u64().unwrap(), books["done"].as_u64().unwrap())
+    };
+    let (begun, (pushed, done)) = (Instant::now(), counts());
+    loop {
+        let now = counts();
+        if now.0 > pushed + 2 && now.1 > done + 2 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the fleet stands still after {after}: {now:?}");
+    }
+    println!("goes on {:?} after {after}", begun.elapsed());
+}
+
+#[test]
+fn the_fleet_goes_on_by_itself() {
+    let mut server = RedisServer::start(Persistence::AofAlways);
+    let url = server.url();
+    let mut nodes = start_nodes(&url);
+    goes_on(&url, "the start");
+
+    signal(&nodes, "-STOP");
+    // The pause itself is what is tested: twice the lease.
+    std::thread::sleep(Duration::from_secs(2));
+    signal(&nodes, "-CONT");
+    goes_on(&url, "a pause of all nodes");
+
+    server.kill();
+    // So is the outage.
+    std::thread::sleep(Duration::from_secs(10));
+    server.restart();
+    goes_on(&url, "Redis was away for ten seconds");
+
+    server.kill();
+    server.restart();
+    goes_on(&url, "Redis was restarted");
+
+    let before = json(&url, &["audit", "--json"])["pushed"].as_u64().unwrap();
+    for node in &mut nodes {
+        node.kill().unwrap();
+        node.wait().unwrap();
+    }
+    let mut nodes = start_nodes(&url);
+    goes_on(&url, "all nodes were killed and others started");
+    assert!(json(&url, &["audit", "--json"])["pushed"].as_u64().unwrap() > before, "the numbering continues");
+
+    assert!(baton(&url, &["kill"]).status().unwrap().success());
+    for node in &mut nodes {
+        assert!(node.wait().unwrap().success());
+    }
+    let books = json(&url, &["audit", "--deep", "--json"]);
+    assert_eq!(books["balanced"], true);
+    // Each tick is one position of the source, and each has one id.
+    let status = json(&url, &["status", "--json"]);
+    assert_eq!(status["sources"][0]["cursor"].as_str().unwrap(), books["pushed"].to_string());
+}

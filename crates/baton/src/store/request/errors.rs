@@ -1,0 +1,114 @@
+//! The error registry: reading it, draining it, requeueing from it.
+
+use bytes::Bytes;
+
+use crate::message::{Name, SessionId};
+
+/// Begins to drain a queue's errors, or takes over from a drainer that is gone. Repeating it takes a new snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainBegin {
+    /// Who drains.
+    pub session: SessionId,
+    /// The queue.
+    pub queue: Name,
+}
+
+/// The answer to [`DrainBegin`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draining {
+    /// The newest error of the snapshot.
+    pub upto: u64,
+    /// The last dispose number of this session.
+    pub dispose_no: u64,
+}
+
+/// Reads errors in the order they came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peek {
+    /// The queue.
+    pub queue: Name,
+    /// Errors after this one.
+    pub after: u64,
+    /// Up to and with this one.
+    pub upto: u64,
+    /// The most errors.
+    pub limit: u32,
+    /// The most bytes of bodies and error texts, though at least one error is given.
+    pub max_bytes: u64,
+}
+
+/// A message in the error registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadMessage {
+    /// Its place in the registry of its queue.
+    pub seq: u64,
+    /// Its id.
+    pub id: u64,
+    /// Attempts that ended with an error.
+    pub attempts: u32,
+    /// Sessions that died with it.
+    pub losses: u32,
+    /// Store time of its push.
+    pub born: u64,
+    /// Store time of its death.
+    pub at: u64,
+    /// Where it ran last, as `host/pid`.
+    pub node: String,
+    /// Why it failed.
+    pub error: String,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl DeadMessage {
+    /// What it counts for against the byte bound of a page.
+    #[must_use]
+    pub const fn weight(&self) -> u64 {
+        (self.body.len() + self.error.len()) as u64
+    }
+
+    /// Adds it to a page that weighs `bytes` so far, if the page may still weigh so much or is empty.
+    pub(crate) const fn fits(&self, bytes: &mut u64, budget: u64) -> bool {
+        let fits = *bytes == 0 || *bytes + self.weight() <= budget;
+        *bytes += self.weight();
+        fits
+    }
+}
+
+/// The answer to [`Peek`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// In the order of `seq`.
+    pub errors: Vec<DeadMessage>,
+}
+
+/// What a drainer does with errors it has dealt with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposal {
+    /// They were handed over: remove them.
+    Drain,
+    /// Back to the end of their queue under the same ids, attempts and losses forgotten.
+    Requeue,
+}
+
+/// Removes errors from the registry. Serial per session, by the drainer of the queue only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispose {
+    /// Who disposes.
+    pub session: SessionId,
+    /// 1, 2, 3 … within the session.
+    pub dispose_no: u64,
+    /// The queue.
+    pub queue: Name,
+    /// Message ids; those not in the registry are passed over.
+    pub ids: Vec<u64>,
+    /// What to do.
+    pub disposal: Disposal,
+}
+
+/// The answer to [`Dispose`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disposed {
+    /// How many were in the registry.
+    pub count: u64,
+}
