@@ -40,7 +40,18 @@ impl RedisServer {
     /// As [`RedisServer::start`], with further arguments for the server.
     #[must_use]
     pub fn start_with(persistence: Persistence, extra: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a temporary folder"), persistence, extra)
+    }
+
+    /// Starts a server with the data of a dump.
+    #[must_use]
+    pub fn start_from(dump: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::copy(dump, folder.path().join("dump.rdb")).expect("the dump can be copied");
+        Self::start_in(folder, Persistence::None, &[])
+    }
+
+    fn start_in(folder: TempDir, persistence: Persistence, extra: &[&str]) -> Self {
         let (aof, sync) = match persistence {
             Persistence::None => ("no", "no"),
             Persistence::AofAlways => ("yes", "always"),
