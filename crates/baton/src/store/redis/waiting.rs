@@ -5,7 +5,8 @@
 //! another behind if messages are left. A wait that was dropped or whose time is up just loses its place; a token
 //! that comes when nobody stands in the line any more is put back for the waiters of other processes. So a dropped
 //! wait costs no connection and swallows no token, and a wait ends on time though the server looks at the time only
-//! now and then.
+//! now and then. An empty line keeps its reader and connection for a while: a worker comes back as soon as it has
+//! looked.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,7 +15,10 @@ use std::{
 };
 
 use redis::{RedisError, aio::MultiplexedConnection};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 
 use super::{conn::Connector, keys::Root};
 use crate::{message::Name, store::MAX_WAIT};
@@ -22,8 +26,19 @@ use crate::{message::Name, store::MAX_WAIT};
 /// How long a token that was put back lasts; as in the scripts.
 const TOKEN_MS: u64 = 10_000;
 
+/// How long a line without waits keeps its reader.
+const KEEP: Duration = Duration::from_secs(10);
+
 /// Waits by the keys they wait for. Where there is a line there is a task that reads for it.
-type Lines = HashMap<Vec<String>, VecDeque<oneshot::Sender<()>>>;
+type Lines = HashMap<Vec<String>, Line>;
+
+/// Waits for the same keys.
+#[derive(Default)]
+struct Line {
+    places: VecDeque<oneshot::Sender<()>>,
+    /// Tells a reader at rest that somebody came.
+    arrived: Arc<Notify>,
+}
 
 /// All waits of a store.
 pub(super) struct Waiters {
@@ -53,11 +68,14 @@ impl Waiters {
     fn stand_in_line(self: &Arc<Self>, keys: Vec<String>, place: oneshot::Sender<()>) {
         let mut lines = self.lines();
         if let Some(line) = lines.get_mut(&keys) {
-            line.push_back(place);
+            line.places.push_back(place);
+            line.arrived.notify_one();
             return;
         }
-        lines.insert(keys.clone(), VecDeque::from([place]));
-        tokio::spawn(Reader { waiters: Arc::clone(self), keys, closed: false }.read());
+        let line = Line { places: VecDeque::from([place]), ..Line::default() };
+        let arrived = line.arrived.clone();
+        lines.insert(keys.clone(), line);
+        tokio::spawn(Reader { waiters: Arc::clone(self), keys, arrived, closed: false }.read());
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
@@ -65,10 +83,19 @@ impl Waiters {
     }
 }
 
-/// Reads tokens for one line until nobody stands in it.
+impl Line {
+    /// Whether nobody waits; those who gave up lose their places.
+    fn is_empty(&mut self) -> bool {
+        self.places.retain(|place| !place.is_closed());
+        self.places.is_empty()
+    }
+}
+
+/// Reads tokens for one line until nobody has stood in it for a while.
 struct Reader {
     waiters: Arc<Waiters>,
     keys: Vec<String>,
+    arrived: Arc<Notify>,
     /// Whether the line has been closed: another reader may have opened one for the same keys since.
     closed: bool,
 }
@@ -78,14 +105,28 @@ impl Reader {
         let Ok(mut connection) = self.waiters.connector.connect_for_waiting().await else { return };
         let mut read = redis::cmd("BLPOP");
         read.arg(&self.keys).arg(MAX_WAIT.as_secs_f64());
-        while !self.close_if_empty() {
+        let mut rested = false;
+        loop {
+            while self.is_empty() {
+                rested = true;
+                let came = tokio::time::timeout(KEEP, self.arrived.notified()).await.is_ok();
+                if !came && self.close_if_empty() {
+                    return;
+                }
+            }
             match read.query_async::<Option<(String, String)>>(&mut connection).await {
-                Ok(None) => {}
+                Ok(None) => rested = false,
                 Ok(Some((key, _))) => {
+                    rested = false;
                     if !self.wake_first() && put_back(&mut connection, &key).await.is_err() {
                         return;
                     }
                 }
+                // A connection may be lost while nobody reads from it: that is no reason to send the waits away.
+                Err(_) if rested => match self.waiters.connector.connect_for_waiting().await {
+                    Ok(anew) => (connection, rested) = (anew, false),
+                    Err(_) => return,
+                },
                 Err(_) => return,
             }
         }
@@ -95,7 +136,7 @@ impl Reader {
     fn wake_first(&self) -> bool {
         let mut lines = self.waiters.lines();
         let Some(line) = lines.get_mut(&self.keys) else { return false };
-        while let Some(place) = line.pop_front() {
+        while let Some(place) = line.places.pop_front() {
             if place.send(()).is_ok() {
                 return true;
             }
@@ -103,15 +144,18 @@ impl Reader {
         false
     }
 
+    /// Whether nobody waits.
+    fn is_empty(&self) -> bool {
+        let mut lines = self.waiters.lines();
+        lines.get_mut(&self.keys).is_none_or(Line::is_empty)
+    }
+
     fn close_if_empty(&mut self) -> bool {
         let mut lines = self.waiters.lines();
-        if let Some(line) = lines.get_mut(&self.keys) {
-            line.retain(|place| !place.is_closed());
-            if !line.is_empty() {
-                return false;
-            }
-            lines.remove(&self.keys);
+        if lines.get_mut(&self.keys).is_some_and(|line| !line.is_empty()) {
+            return false;
         }
+        lines.remove(&self.keys);
         drop(lines);
         self.closed = true;
         true
