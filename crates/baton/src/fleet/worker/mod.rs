@@ -235,14 +235,13 @@ impl Shift {
     }
 
     fn caught(&mut self, catch: Catch) {
+        self.pace.answered();
         match catch {
             Catch::Some(held) => {
                 let (claim_no, _, pieces) = held.into_parts();
-                self.pace.caught(pieces.iter().map(|(piece, _)| piece.range.len).sum());
                 self.hand.add(claim_no, pieces);
             }
             Catch::Empty { next_due_ms } => {
-                self.pace.caught(0);
                 let limit = next_due_ms.map_or(MAX_WAIT, |ms| Duration::from_millis(ms.max(1)).min(MAX_WAIT));
                 let (store, queue) = (self.worker.store.clone(), self.worker.queue.clone());
                 self.idle = Some(Box::pin(async move { store.wait(vec![queue], limit).await }));

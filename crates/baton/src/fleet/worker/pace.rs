@@ -50,8 +50,8 @@ impl Pace {
         self.asked.push_back(n as usize);
     }
 
-    /// A claim was answered, with this many messages.
-    pub(super) fn caught(&mut self, _count: u32) {
+    /// A claim was answered.
+    pub(super) fn answered(&mut self) {
         self.on_their_way -= self.asked.pop_front().unwrap_or(0);
     }
 }
@@ -73,7 +73,7 @@ mod tests {
         fast.asked(4_096);
         assert_eq!(fast.wanted(0, 0, 1), Some(4_096));
         assert_eq!(fast.wanted(0, 10_000, 1), None);
-        fast.caught(17);
+        fast.answered();
         assert_eq!(fast.wanted(0, 16_000, 0), Some(448));
     }
 }
