@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{
-    message::Name,
-    store::{Answer, Reply, Request, Store, StoreError},
-};
+use baton::store::{Answer, Claim, Reply, Request, Store, StoreError};
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,37 +85,41 @@ impl FaultyStore {
         plan.met += u64::from(fault != Fault::None);
         fault
     }
-}
 
-impl Store for FaultyStore {
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+    /// Makes a call, which `call` can make again, under the next fault.
+    fn under_fault<'a>(
+        &self, call: impl Fn() -> Reply<'a, Result<Answer, StoreError>> + Send + 'a,
+    ) -> Reply<'a, Result<Answer, StoreError>> {
         let fault = self.next_fault();
         Box::pin(async move {
             let lost = || Err(StoreError::Unreachable("a fault was injected".to_owned()));
             match fault {
-                Fault::None => self.inner.call(request).await,
-                Fault::FailBefore => lost(),
+                Fault::None => {}
+                Fault::FailBefore => return lost(),
                 Fault::DropReply => {
-                    self.inner.call(request).await.ok();
-                    lost()
+                    call().await.ok();
+                    return lost();
                 }
                 Fault::Repeat => {
-                    self.inner.call(request.clone()).await.ok();
-                    self.inner.call(request).await
+                    call().await.ok();
                 }
-                Fault::Delay(pause) => {
-                    tokio::time::sleep(pause).await;
-                    self.inner.call(request).await
-                }
+                Fault::Delay(pause) => tokio::time::sleep(pause).await,
             }
+            call().await
         })
+    }
+}
+
+impl Store for FaultyStore {
+    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+        self.under_fault(move || self.inner.call(request.clone()))
     }
 
     fn apart(&self) -> Arc<dyn Store> {
         Arc::new(Self { inner: self.inner.apart(), plan: self.plan.clone() })
     }
 
-    fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
-        self.inner.wait(queues, limit)
+    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
+        self.under_fault(move || self.inner.claim_when_ready(claim.clone(), limit))
     }
 }

@@ -200,12 +200,10 @@ impl Part {
     async fn work(self) {
         let mut session = self.session(Kind::Node).await;
         while !self.stopped() {
-            let held = match session.claim(1 + self.random(40) as u32, 1 << 20, vec![submitted()]).await {
+            let (n, queues, limit) = (1 + self.random(40) as u32, vec![submitted()], Duration::from_millis(20));
+            let held = match session.claim_when_ready(n, 1 << 20, queues, limit).await {
                 Ok(Catch::Some(held)) => held,
-                Ok(Catch::Empty { .. }) => {
-                    self.store.wait(vec![submitted()], Duration::from_millis(20)).await;
-                    continue;
-                }
+                Ok(Catch::Empty { .. }) => continue,
                 Err(error) => {
                     assert_eq!(error, StoreError::Refused(Refusal::Stale));
                     session = self.session(Kind::Node).await;

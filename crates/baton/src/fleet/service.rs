@@ -109,7 +109,6 @@ impl<'a> Service<'a> {
         for worked in &self.node.worked {
             let worker = Worker {
                 session: self.session.clone(),
-                store: self.node.fleet.store().clone(),
                 queue: worked.queue.clone(),
                 handler: worked.handler.clone(),
                 policy: worked.policy.clone(),

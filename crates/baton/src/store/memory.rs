@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    Answer, Clock, DeadMessage, Kind, Place, Reply, Request, Store, StoreError,
+    Answer, Claim, Clock, DeadMessage, Kind, Operation as _, Place, Reply, Request, Store, StoreError,
     engine::{
         self, BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
         Tables,
@@ -65,19 +65,20 @@ impl Store for MemoryStore {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
+    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
             let changed = self.shared.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let waiting = {
                 let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
-                queues.iter().any(|queue| engine::has_ready(&mut *tables, queue).unwrap_or(true))
+                claim.queues.iter().any(|queue| engine::has_ready(&mut *tables, queue).unwrap_or(true))
             };
             if !waiting {
-                // Either ending is fine: the caller claims and sees.
+                // Either ending is fine: the claim tells.
                 tokio::time::timeout(limit.min(super::MAX_WAIT), changed).await.ok();
             }
+            self.call(claim.request()).await
         })
     }
 }

@@ -72,12 +72,10 @@ pub use refusal::{Refusal, StoreError};
 pub use request::*;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
-use crate::message::Name;
-
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The longest a single [`Store::wait`] lasts, so that a lost wake-up costs no more.
+/// The longest that [`Store::claim_when_ready`] waits, so that a lost wake-up costs no more.
 pub const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// A store; see the module for what every operation means.
@@ -95,11 +93,15 @@ pub trait Store: Send + Sync {
     /// The same store for calls that must not queue behind others, also from another runtime: for beats.
     fn apart(&self) -> Arc<dyn Store>;
 
-    /// Returns when one of the queues may have messages, and after `limit` (at most 1 s) in any case.
+    /// Claims as soon as one of the queues may have messages, and after `limit` (at most 1 s) in any case. Waiting and
+    /// claiming are one call so that a store can do both in one round trip.
+    ///
+    /// # Errors
+    /// As [`Store::call`].
     ///
     /// # Cancel safety
-    /// Nothing is lost but the wake-up, which costs at most 1 s.
-    fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()>;
+    /// As [`Store::call`]: the claim may take effect. A wake-up may be lost too, which costs others at most 1 s.
+    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>>;
 }
 
 /// Carries out an operation and gives its own kind of answer.

@@ -40,7 +40,8 @@ async fn see_and_wake(path: &Path) {
     for round in 1..=20 {
         assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap(), Claimed::Empty { next_due_ms: None });
         let waiting = async {
-            two.wait(vec![name("a")], Duration::from_secs(1)).await;
+            let claimed = two.claim_when_ready(claim(second, round, "a"), Duration::from_secs(1)).await;
+            assert!(matches!(claimed, Ok(Answer::Claim(Claimed::Some { .. }))), "{claimed:?}");
             Instant::now()
         };
         let pushing = async {
@@ -50,8 +51,6 @@ async fn see_and_wake(path: &Path) {
         };
         let (woken, pushed) = tokio::join!(waiting, pushing);
         slowest = slowest.max(woken.saturating_duration_since(pushed));
-        let claimed = ask(&two, claim(second, round, "a")).await.unwrap();
-        assert!(matches!(claimed, Claimed::Some { .. }), "{claimed:?}");
     }
     assert!(slowest < Duration::from_millis(500), "a wake-up was lost: {slowest:?}");
 }
@@ -64,12 +63,16 @@ async fn waiting_ends_at_once_if_messages_are_there_and_at_its_limit_if_not() {
     ask(&store, join(session)).await.unwrap();
     ask(&store, submit(session, 1, "a")).await.unwrap();
     let begun = Instant::now();
-    store.wait(vec![name("b"), name("a")], Duration::from_secs(9)).await;
+    let both = Claim { queues: vec![name("b"), name("a")], ..claim(session, 1, "a") };
+    let claimed = store.claim_when_ready(both, Duration::from_secs(9)).await;
+    assert!(matches!(claimed, Ok(Answer::Claim(Claimed::Some { .. }))), "{claimed:?}");
     assert!(begun.elapsed() < Duration::from_millis(500));
     let begun = Instant::now();
     // A ring for another queue does not end it.
     let limit = Duration::from_millis(100);
-    tokio::join!(store.wait(vec![name("b")], limit), async { ask(&store, submit(session, 2, "a")).await.unwrap() });
+    let waiting = store.claim_when_ready(claim(session, 2, "b"), limit);
+    let (claimed, _) = tokio::join!(waiting, async { ask(&store, submit(session, 2, "a")).await.unwrap() });
+    assert_eq!(claimed, Ok(Answer::Claim(Claimed::Empty { next_due_ms: None })));
     assert!(begun.elapsed() >= limit);
 }
 

@@ -11,7 +11,12 @@ mod hand;
 mod pace;
 mod running;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll},
+    time::Duration,
+};
 
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::{sync::watch, time::Instant};
@@ -31,7 +36,7 @@ use super::{
 use crate::{
     message::{Name, Outcome, Range, Run},
     store::{
-        MAX_WAIT, Settled, Stop, Store, StoreError,
+        MAX_WAIT, Settled, Stop, StoreError,
         session::{Catch, Session},
     },
 };
@@ -46,7 +51,6 @@ const AT_A_STRETCH: u32 = 512;
 /// What a worker is made of.
 pub(super) struct Worker {
     pub(super) session: Session,
-    pub(super) store: Arc<dyn Store>,
     pub(super) queue: Name,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) policy: QueuePolicy,
@@ -57,19 +61,34 @@ pub(super) struct Worker {
     pub(super) observer: Arc<dyn Observer>,
 }
 
+/// A claim under way.
+struct Claiming {
+    /// How many messages it asks for.
+    n: u32,
+    caught: BoxFuture<'static, Result<Catch, StoreError>>,
+}
+
+impl Future for Claiming {
+    type Output = (u32, Result<Catch, StoreError>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        self.caught.as_mut().poll(context).map(|caught| (self.n, caught))
+    }
+}
+
 /// A worker's state.
 struct Shift {
     worker: Worker,
     hand: Hand,
     pace: Pace,
     running: FuturesUnordered<Running>,
-    claims: FuturesUnordered<BoxFuture<'static, Result<Catch, StoreError>>>,
+    claims: FuturesUnordered<Claiming>,
     /// The report under way.
     settling: Option<BoxFuture<'static, Result<Settled, StoreError>>>,
     /// Outcomes not reported yet.
     outcomes: Vec<Run>,
-    /// A wait for messages, after a claim found none.
-    idle: Option<BoxFuture<'static, ()>>,
+    /// A claim that waits for messages, after one found none.
+    waiting: Option<Claiming>,
     /// Tells handlers that their work is of no more use.
     over: watch::Sender<bool>,
 }
@@ -87,7 +106,7 @@ impl Worker {
             claims: FuturesUnordered::new(),
             settling: None,
             outcomes: Vec::new(),
-            idle: None,
+            waiting: None,
             over: watch::Sender::new(false),
             worker: self,
         };
@@ -122,9 +141,12 @@ impl Shift {
             tokio::select! {
                 biased;
                 Some(ran) = self.running.next() => self.ran(ran),
-                Some(caught) = self.claims.next() => self.caught(caught?),
+                Some((n, caught)) = self.claims.next() => self.caught(n, caught?),
                 settled = settled(&mut self.settling) => self.settled(settled?),
-                () = woken(&mut self.idle) => self.idle = None,
+                (n, caught) = woken(&mut self.waiting) => {
+                    self.waiting = None;
+                    self.caught(n, caught?);
+                }
                 changed = gate.changed() => if changed.is_err() { return Ok(()) },
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
@@ -225,17 +247,28 @@ impl Shift {
     }
 
     fn claim(&mut self) {
-        while self.claims.len() < CLAIMS_UNDER_WAY && self.idle.is_none() {
-            let under_way = self.claims.len();
-            let Some(n) = self.pace.wanted(self.running.len(), self.hand.len(), under_way) else { return };
-            let (session, queue) = (self.worker.session.clone(), self.worker.queue.clone());
-            self.claims.push(Box::pin(async move { session.claim(n, CLAIM_BYTES, vec![queue]).await }));
-            self.pace.asked(n);
+        while self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none() {
+            let Some(claiming) = self.claiming(None) else { return };
+            self.claims.push(claiming);
         }
     }
 
-    fn caught(&mut self, catch: Catch) {
-        self.pace.answered();
+    /// A claim of as much as is wanted now, which waits for messages for a while if told so.
+    fn claiming(&mut self, wait: Option<Duration>) -> Option<Claiming> {
+        let n = self.pace.wanted(self.running.len(), self.hand.len(), self.claims.len())?;
+        self.pace.asked(n);
+        let (session, queue) = (self.worker.session.clone(), vec![self.worker.queue.clone()]);
+        let caught = Box::pin(async move {
+            match wait {
+                Some(limit) => session.claim_when_ready(n, CLAIM_BYTES, queue, limit).await,
+                None => session.claim(n, CLAIM_BYTES, queue).await,
+            }
+        });
+        Some(Claiming { n, caught })
+    }
+
+    fn caught(&mut self, n: u32, catch: Catch) {
+        self.pace.answered(n);
         match catch {
             Catch::Some(held) => {
                 let (claim_no, _, pieces) = held.into_parts();
@@ -243,8 +276,9 @@ impl Shift {
             }
             Catch::Empty { next_due_ms } => {
                 let limit = next_due_ms.map_or(MAX_WAIT, |ms| Duration::from_millis(ms.max(1)).min(MAX_WAIT));
-                let (store, queue) = (self.worker.store.clone(), self.worker.queue.clone());
-                self.idle = Some(Box::pin(async move { store.wait(vec![queue], limit).await }));
+                if self.waiting.is_none() {
+                    self.waiting = self.claiming(Some(limit));
+                }
             }
         }
     }
@@ -254,7 +288,10 @@ impl Shift {
         let queue = &self.worker.queue;
         let back = |(claim_no, range)| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
         self.outcomes.extend(self.hand.drain().map(back));
-        self.idle = None;
+        // What it may still catch goes back by itself.
+        if let Some(waiting) = self.waiting.take() {
+            self.pace.answered(waiting.n);
+        }
     }
 
     /// Drops handlers at work and hands their messages back.
@@ -284,9 +321,9 @@ async fn settled(
     }
 }
 
-async fn woken(idle: &mut Option<BoxFuture<'static, ()>>) {
-    match idle {
-        Some(idle) => idle.await,
+async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<Catch, StoreError>) {
+    match waiting {
+        Some(waiting) => waiting.await,
         None => std::future::pending().await,
     }
 }

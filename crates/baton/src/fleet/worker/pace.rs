@@ -15,12 +15,11 @@ pub(super) struct Pace {
     /// Nanoseconds a message, a moving average; nothing before the first.
     handler_ns: Option<f64>,
     on_their_way: usize,
-    asked: std::collections::VecDeque<usize>,
 }
 
 impl Pace {
     pub(super) const fn new(concurrency: usize) -> Self {
-        Self { concurrency, handler_ns: None, on_their_way: 0, asked: std::collections::VecDeque::new() }
+        Self { concurrency, handler_ns: None, on_their_way: 0 }
     }
 
     /// `count` messages took this long each.
@@ -47,12 +46,11 @@ impl Pace {
 
     pub(super) fn asked(&mut self, n: u32) {
         self.on_their_way += n as usize;
-        self.asked.push_back(n as usize);
     }
 
-    /// A claim was answered.
-    pub(super) fn answered(&mut self) {
-        self.on_their_way -= self.asked.pop_front().unwrap_or(0);
+    /// A claim of `n` was answered, or is waited for no longer.
+    pub(super) fn answered(&mut self, n: u32) {
+        self.on_their_way = self.on_their_way.saturating_sub(n as usize);
     }
 }
 
@@ -73,7 +71,7 @@ mod tests {
         fast.asked(4_096);
         assert_eq!(fast.wanted(0, 0, 1), Some(4_096));
         assert_eq!(fast.wanted(0, 10_000, 1), None);
-        fast.answered();
+        fast.answered(4_096);
         assert_eq!(fast.wanted(0, 16_000, 0), Some(448));
     }
 }

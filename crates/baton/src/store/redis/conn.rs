@@ -70,17 +70,22 @@ impl Connector {
 
     /// Connects and checks that the server can be used.
     pub(super) async fn connect(&self) -> Result<Link, StoreError> {
-        let mut connection = self.open(RESPONSE_TIMEOUT).await?;
+        self.check(self.open(RESPONSE_TIMEOUT).await?).await
+    }
+
+    /// Connects for blocking reads, whose answers take the longest wait more; the server's name for the connection.
+    pub(super) async fn connect_for_waiting(&self) -> Result<(Link, u64), StoreError> {
+        let mut link = self.check(self.open(RESPONSE_TIMEOUT + MAX_WAIT).await?).await?;
+        let id = redis::cmd("CLIENT").arg("ID").query_async(&mut link.connection).await;
+        Ok((link, id.map_err(|error| store_error(&self.server, &error))?))
+    }
+
+    async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {
         let info: String =
             redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
         let run_id = check(&self.server, &info)?;
         let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
         Ok(Link { connection, run_id, has_log })
-    }
-
-    /// Connects for blocking reads, whose answers take the longest wait more.
-    pub(super) async fn connect_for_waiting(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.open(RESPONSE_TIMEOUT + MAX_WAIT).await
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {

@@ -1,22 +1,20 @@
 //! Replies of scripts as answers.
 
 use bytes::Bytes;
-use redis::Value;
 
 use super::reply::{Reply, parsed};
 use crate::{
-    message::{IdSum, Name, Parcel, SessionId},
+    message::{IdSum, Name, SessionId},
     store::{
         Answer, Beaten, Books, Claimed, DeadMessage, Disposed, Draining, Joined, Kind, Page, Place, Pushed, Reaped,
         Request, SessionView, Settled, SourceView, Stop, StoreError, Submitted, Survey, Taken, wire,
     },
 };
 
-/// The answer to a request, or its refusal.
-pub(super) fn answer(request: &Request, value: Value) -> Result<Answer, StoreError> {
-    let mut it = Reply::new(value)?;
-    let code = it.text()?;
-    Ok(match (request, code.as_str()) {
+/// The answer to a request, or its refusal, from the rest of a reply after its code. Messages of a claim are read
+/// elsewhere.
+pub(super) fn answer(request: &Request, code: &str, mut it: Reply) -> Result<Answer, StoreError> {
+    Ok(match (request, code) {
         (Request::Join(_), "OK") => {
             Answer::Join(Joined { incarnation: it.text()?, now_ms: it.parsed()?, join_no: it.parsed()? })
         }
@@ -33,7 +31,6 @@ pub(super) fn answer(request: &Request, value: Value) -> Result<Answer, StoreErr
         (Request::Push(_), "OK") => Answer::Push(Pushed { firsts: it.rest(Reply::parsed)?, duplicate: false }),
         (Request::Push(_), "DUP") => Answer::Push(Pushed { firsts: Vec::new(), duplicate: true }),
         (Request::Submit(_), "OK") => Answer::Submit(Submitted { lots: wire::parse_verdicts(&it.text()?)? }),
-        (Request::Claim(_), "OK") => Answer::Claim(claimed(it)?),
         (Request::Claim(_), "EMPTY") => {
             let due = it.text()?;
             let next_due_ms = if due.is_empty() { None } else { Some(parsed(&due)?) };
@@ -67,12 +64,6 @@ fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
     let mut held: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
     held.sort_unstable();
     Ok(Beaten { now_ms, due, held, expired, claims, nodes: it.parsed()?, stop })
-}
-
-fn claimed(mut it: Reply) -> Result<Claimed, StoreError> {
-    let queue = it.parsed()?;
-    let pieces = it.list()?.rest(|it| Ok((it.parsed()?, Parcel::parse(it.bytes()?)?)))?;
-    Ok(Claimed::Some { queue, pieces })
 }
 
 /// A place as `lines,digest`; nothing is the start.

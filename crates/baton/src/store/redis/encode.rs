@@ -2,16 +2,35 @@
 
 use redis::Cmd;
 
-use super::scripts::{Script, Scripts};
+use super::{
+    keys::Root,
+    scripts::{Call, Script, Scripts},
+};
 use crate::{
-    message::{Lot, Name, Outcome, Run, SessionId},
+    message::{Lot, Name, Outcome, Parcel, Run, SessionId},
     store::{Disposal, Join, Kind, Order, Place, Push, Request, Stop, Submit},
 };
 
-/// The script of a request and the call of it; nothing for those that take more than one call.
-pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> Option<(&'a Script, Cmd)> {
-    let start = |script: &'a Script| (script, Arguments(script.command(root)));
-    let (script, arguments) = match request {
+/// Longer parcels are staged in plain commands: what a script gets is copied and hashed byte by byte.
+const INLINE: usize = 4096;
+/// How long what is staged and not taken away lasts.
+const STAGED_MS: u64 = 10_000;
+
+/// The call of a request's script, after a blocking read if there is one; nothing for a request that takes more than
+/// one call.
+pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request, read: Option<Cmd>) -> Option<Call<'a>> {
+    let (script, Arguments { command, staged, .. }) = arguments(scripts, root, request)?;
+    Some(match read {
+        Some(read) => script.call_after(read, command),
+        None if staged.is_empty() => script.call(command),
+        None => script.call_with_staged(staged, command),
+    })
+}
+
+fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) -> Option<(&'a Script, Arguments<'r>)> {
+    let start =
+        |script: &'a Script| (script, Arguments { root, command: script.command(root.as_str()), staged: Vec::new() });
+    Some(match request {
         Request::Join(it) => with(start(&scripts.join), |to| join(to, it)),
         Request::Beat(it) => with(start(&scripts.beat), |to| to.text(it.session).bytes(&it.report)),
         Request::Leave(it) => with(start(&scripts.leave), |to| to.text(it.session)),
@@ -42,40 +61,57 @@ pub(super) fn call<'a>(scripts: &'a Scripts, root: &str, request: &Request) -> O
         Request::Result(it) => with(start(&scripts.result), |to| to.text(&it.queue).text(it.id)),
         Request::Bookmark(it) => with(start(&scripts.bookmark), |to| to.text(it.key.as_str())),
         Request::Recount(_) | Request::Purge(_) => return None,
-    };
-    Some((script, arguments.0))
+    })
 }
 
-fn with((script, arguments): (&Script, Arguments), fill: impl FnOnce(Arguments) -> Arguments) -> (&Script, Arguments) {
+fn with<'a, 'r>(
+    (script, arguments): (&'a Script, Arguments<'r>), fill: impl FnOnce(Arguments<'r>) -> Arguments<'r>,
+) -> (&'a Script, Arguments<'r>) {
     (script, fill(arguments))
 }
 
 /// A call that is being filled.
-struct Arguments(Cmd);
+struct Arguments<'r> {
+    root: &'r Root,
+    command: Cmd,
+    /// What goes before it in the same transaction.
+    staged: Vec<Cmd>,
+}
 
-impl Arguments {
+impl Arguments<'_> {
     fn text(mut self, value: impl ToString) -> Self {
-        self.0.arg(value.to_string());
+        self.command.arg(value.to_string());
         self
     }
 
     fn bytes(mut self, value: &[u8]) -> Self {
-        self.0.arg(value);
+        self.command.arg(value);
         self
     }
 
-    /// A lot takes five: queue, messages, key, digest, bytes.
+    /// A parcel: its bytes, or the place where they are staged.
+    fn parcel(mut self, session: SessionId, parcel: &Parcel) -> Self {
+        if parcel.bytes().len() <= INLINE {
+            return self.bytes(parcel.bytes());
+        }
+        let place = self.staged.len();
+        let mut stage = redis::cmd("SET");
+        stage.arg(self.root.staged(session, place)).arg(&parcel.bytes()[..]).arg("PX").arg(STAGED_MS);
+        self.staged.push(stage);
+        self.text(place)
+    }
+
+    /// The head of a lot takes four: queue, messages, key, digest. Its parcel is the fifth.
     fn lot(self, lot: &Lot) -> Self {
         let to = self.text(&lot.queue).text(lot.parcel.len());
-        let to = match &lot.key {
+        match &lot.key {
             Some(key) => to.text(key.key.as_str()).text(key.digest),
             None => to.text("").text(""),
-        };
-        to.bytes(lot.parcel.bytes())
+        }
     }
 }
 
-fn join(to: Arguments, it: &Join) -> Arguments {
+fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
     let kind = if it.kind == Kind::Node { "n" } else { "c" };
     let offers = it.offers.iter().map(|offer| format!("{},{},{}", offer.source, offer.queue, offer.definition));
     to.text(it.session)
@@ -93,7 +129,7 @@ fn number_or_nothing(number: Option<u64>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-fn push(to: Arguments, it: &Push) -> Arguments {
+fn push<'r>(to: Arguments<'r>, it: &Push) -> Arguments<'r> {
     let to = to
         .text(it.session)
         .text(&it.source)
@@ -103,10 +139,10 @@ fn push(to: Arguments, it: &Push) -> Arguments {
         .text(&it.to)
         .text(u8::from(it.end))
         .text(it.max_backlog);
-    it.parcels.iter().fold(to, |to, parcel| to.text(parcel.len()).bytes(parcel.bytes()))
+    it.parcels.iter().fold(to, |to, parcel| to.text(parcel.len()).parcel(it.session, parcel))
 }
 
-fn submit(to: Arguments, it: &Submit) -> Arguments {
+fn submit<'r>(to: Arguments<'r>, it: &Submit) -> Arguments<'r> {
     let to = to.text(it.session).text(it.submit_no).text(it.max_backlog).text(it.max_keys);
     let to = match &it.bookmark {
         None => to.text("").text("").text("").text(""),
@@ -119,20 +155,20 @@ fn submit(to: Arguments, it: &Submit) -> Arguments {
             to.text(mark.key.as_str()).text(place(&mark.from)).text(place(&mark.to)).text(join_texts(by_queue, ";"))
         }
     };
-    it.lots.iter().fold(to, Arguments::lot)
+    it.lots.iter().fold(to, |to, lot| to.lot(lot).parcel(it.session, &lot.parcel))
 }
 
 fn place(place: &Place) -> String {
     format!("{},{}", place.lines, place.digest)
 }
 
-fn run(to: Arguments, run: &Run) -> Arguments {
+fn run<'r>(to: Arguments<'r>, run: &Run) -> Arguments<'r> {
     let to = to.text(run.claim_no).text(&run.queue).text(run.range.first).text(run.range.len);
     match &run.outcome {
         Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
         Outcome::Done { result, follow_ups } => {
             let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
-            follow_ups.iter().fold(to.text(follow_ups.len()), Arguments::lot)
+            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).bytes(lot.parcel.bytes()))
         }
         Outcome::Retry { after_ms } => to.text("r").text(after_ms),
         Outcome::Dead { error } => to.text("x").text(error),
@@ -140,7 +176,7 @@ fn run(to: Arguments, run: &Run) -> Arguments {
     }
 }
 
-fn order(to: Arguments, it: &Order) -> Arguments {
+fn order<'r>(to: Arguments<'r>, it: &Order) -> Arguments<'r> {
     let to = match it {
         Order::Pause(queue) => to.text("pause").text(queue),
         Order::Resume(queue) => to.text("resume").text(queue),

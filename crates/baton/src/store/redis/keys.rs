@@ -4,7 +4,7 @@
 //! in one slot. The 0 is the lane, the only one for now. Names hold no brace and no glob character, so that the root
 //! of one fleet is never the beginning of another's keys, and is its own pattern.
 
-use crate::message::Name;
+use crate::message::{Name, SessionId};
 
 /// The beginning of all keys of a fleet, and the key of its meta record.
 #[derive(Debug, Clone)]
@@ -20,9 +20,15 @@ impl Root {
         &self.0
     }
 
-    /// The wake-up tokens of a queue: the only kind of key that expires by itself.
+    /// The wake-up tokens of a queue. They expire by themselves.
     pub(super) fn wake(&self, queue: &Name) -> String {
         format!("{}:w:{queue}", self.0)
+    }
+
+    /// Where a session stages the bytes of a parcel for the script that follows in the same transaction. What no script
+    /// takes away expires by itself.
+    pub(super) fn staged(&self, session: SessionId, place: usize) -> String {
+        format!("{}:t:{session}:{place}", self.0)
     }
 
     /// The clock of tests.

@@ -16,7 +16,7 @@
 //! what to do.
 //!
 //! # Keys
-//! `R` is the root `{fleet/0}`; only wake-up keys ever expire by themselves.
+//! `R` is the root `{fleet/0}`; only wake-up tokens, and parcels that were staged and not taken, expire by themselves.
 //!
 //! | key | kind | holds |
 //! |---|---|---|
@@ -35,7 +35,9 @@
 //! | `R:marks` | hash | bookmark → `lines,digest` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
 //! | `R:w:<queue>` | list, 10 s | at most one wake-up token |
+//! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them |
 
+mod bodies;
 mod conn;
 mod decode;
 mod encode;
@@ -58,6 +60,7 @@ use std::{
 use redis::{Cmd, FromRedisValue};
 
 use self::{
+    bodies::Given,
     conn::{Connector, Link},
     failure::{ends_connection, store_error},
     keys::Root,
@@ -66,7 +69,7 @@ use self::{
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{Answer, Reply as StoreReply, Request, Store, StoreError};
+use super::{Answer, Claim, MAX_WAIT, Operation as _, Reply as StoreReply, Request, Store, StoreError};
 use crate::message::Name;
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -101,7 +104,7 @@ struct Shared {
     link: Mutex<Option<Link>>,
     /// Held while connecting, so that a crowd of calls makes one connection.
     connecting: tokio::sync::Mutex<()>,
-    waiters: Arc<Waiters>,
+    waiters: Waiters,
     runs: Arc<Runs>,
 }
 
@@ -125,8 +128,7 @@ impl RedisStore {
     fn over(
         connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<Runs>,
     ) -> Self {
-        let waiters = Waiters::new(Arc::clone(&connector));
-        let (link, connecting) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
         Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
     }
 
@@ -161,9 +163,12 @@ impl Store for RedisStore {
         Arc::new(Self::apart(self))
     }
 
-    fn wait(&self, queues: Vec<Name>, limit: Duration) -> StoreReply<'_, ()> {
+    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> StoreReply<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
-            self.shared.waiters.wait(&self.shared.root, &queues, limit).await;
+            let queues: Vec<String> = claim.queues.iter().map(|queue| self.shared.root.wake(queue)).collect();
+            let request = claim.request();
+            request.check()?;
+            self.shared.carry_out_when_woken(&request, &queues, limit).await
         })
     }
 }
@@ -173,16 +178,53 @@ impl Shared {
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
         let mut link = self.link().await?;
         self.leave_former_run(&mut link, request).await?;
-        let Some((script, command)) = encode::call(&self.scripts, self.root.as_str(), request) else {
-            return Err(StoreError::Damaged("a request without a script".to_owned()));
-        };
-        let value = script.run(&mut link.connection, &command).await;
-        let value = value.map_err(|error| self.failed(&link, &error))?;
-        let answer = decode::answer(request, value);
-        self.runs.note(request, &answer, &link.run_id);
+        let answer = self.answer(&mut link, request, None).await;
         if matches!((request, &answer), (Request::Join(_), Ok(_))) {
             log::mend(self).await?;
         }
+        answer
+    }
+
+    /// The same as soon as there is a token at one of the keys, and after `limit` in any case, on a connection where no
+    /// other call waits behind it.
+    async fn carry_out_when_woken(
+        &self, request: &Request, keys: &[String], limit: Duration,
+    ) -> Result<Answer, StoreError> {
+        let mut waiter = self.waiters.take(&self.connector).await?;
+        self.leave_former_run(&mut waiter.link, request).await?;
+        let answer = {
+            let answer = self.answer(&mut waiter.link, request, Some(waiting::read(keys)));
+            tokio::pin!(answer);
+            tokio::select! {
+                answer = &mut answer => answer,
+                () = tokio::time::sleep(limit), if limit < MAX_WAIT => {
+                    // Without the right to do so it ends a little later, by itself.
+                    self.command::<redis::Value>(&waiting::end(waiter.client_id)).await.ok();
+                    answer.await
+                }
+            }
+        };
+        if !matches!(answer, Err(StoreError::Unreachable(_))) {
+            self.waiters.give_back(waiter);
+        }
+        answer
+    }
+
+    /// Runs the script of a request, after a blocking read if there is one, and gives its answer.
+    async fn answer(&self, link: &mut Link, request: &Request, read: Option<Cmd>) -> Result<Answer, StoreError> {
+        let Some(call) = encode::call(&self.scripts, &self.root, request, read) else {
+            return Err(StoreError::Damaged("a request without a script".to_owned()));
+        };
+        let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+        let mut reply = Reply::new(value)?;
+        let answer = match (request, reply.text()?.as_str()) {
+            (Request::Claim(_), "OK") => {
+                let given = Given::read(reply)?.complete(&mut link.connection).await;
+                given.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
+            }
+            (_, code) => decode::answer(request, code, reply),
+        };
+        self.runs.note(request, &answer, &link.run_id);
         answer
     }
 
@@ -190,13 +232,7 @@ impl Shared {
     /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
     async fn leave_former_run(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
         let Some(leave) = self.runs.former(request, &link.run_id) else { return Ok(()) };
-        let leave = Request::Leave(leave);
-        let Some((script, command)) = encode::call(&self.scripts, self.root.as_str(), &leave) else { return Ok(()) };
-        let value = script.run(&mut link.connection, &command).await;
-        let value = value.map_err(|error| self.failed(link, &error))?;
-        let answer = decode::answer(&leave, value);
-        self.runs.note(&leave, &answer, &link.run_id);
-        answer?;
+        self.answer(link, &Request::Leave(leave), None).await?;
         Err(super::Refusal::Stale.into())
     }
 
@@ -205,7 +241,7 @@ impl Shared {
         let mut link = self.link().await?;
         let mut command = script.command(self.root.as_str());
         fill(&mut command);
-        let value = script.run(&mut link.connection, &command).await;
+        let value = script.call(command).run(&mut link.connection).await;
         Reply::new(value.map_err(|error| self.failed(&link, &error))?)
     }
 

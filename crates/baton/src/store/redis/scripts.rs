@@ -4,7 +4,10 @@
 //! reads the clock and the parts the operation needs, in the order they build on each other. A server that does not
 //! know a script (a restart, a flush) is given it once and asked again: a script that was not known did nothing.
 
-use redis::{Cmd, ErrorKind, ServerErrorKind, Value, aio::MultiplexedConnection};
+use redis::{
+    Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
+    aio::{ConnectionLike as _, MultiplexedConnection},
+};
 
 const KEYS: &str = include_str!("scripts/lib_keys.lua");
 const CLOCK: &str = include_str!("scripts/lib_clock.lua");
@@ -40,17 +43,69 @@ impl Script {
         command
     }
 
-    /// Runs a call made by [`Script::command`].
-    pub(super) async fn run(
-        &self, connection: &mut MultiplexedConnection, command: &Cmd,
-    ) -> Result<Value, redis::RedisError> {
-        match command.query_async(connection).await {
+    /// The call that a command made by [`Script::command`] is by itself.
+    pub(super) fn call(&self, command: Cmd) -> Call<'_> {
+        let mut commands = Pipeline::with_capacity(1);
+        commands.add_command(command);
+        Call { script: self, commands, count: 1, in_transaction: false, without_read: None }
+    }
+
+    /// The same after a blocking read, without a round trip in between.
+    pub(super) fn call_after(&self, read: Cmd, command: Cmd) -> Call<'_> {
+        let mut commands = Pipeline::with_capacity(2);
+        commands.add_command(read).add_command(command.clone());
+        let without_read = Some(Box::new(self.call(command)));
+        Call { script: self, commands, count: 2, in_transaction: false, without_read }
+    }
+
+    /// The same in one transaction with what is staged for it.
+    pub(super) fn call_with_staged(&self, staged: Vec<Cmd>, command: Cmd) -> Call<'_> {
+        let count = staged.len() + 3;
+        let mut commands = Pipeline::with_capacity(count);
+        commands.cmd("MULTI");
+        for stage in staged {
+            commands.add_command(stage);
+        }
+        commands.add_command(command).cmd("EXEC");
+        Call { script: self, commands, count, in_transaction: true, without_read: None }
+    }
+}
+
+/// What is sent to have a script run: its command, and what goes before it.
+pub(super) struct Call<'a> {
+    script: &'a Script,
+    commands: Pipeline,
+    count: usize,
+    in_transaction: bool,
+    /// The same without the blocking read: what was read once is not read again.
+    without_read: Option<Box<Self>>,
+}
+
+impl Call<'_> {
+    /// Runs the script; its reply.
+    pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        match self.attempt(connection).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let _hash: Value = redis::cmd("SCRIPT").arg("LOAD").arg(&self.text).query_async(connection).await?;
-                command.query_async(connection).await
+                let mut load = redis::cmd("SCRIPT");
+                load.arg("LOAD").arg(&self.script.text);
+                let _hash: Value = load.query_async(connection).await?;
+                self.without_read.as_deref().unwrap_or(self).attempt(connection).await
             }
             answer => answer,
         }
+    }
+
+    async fn attempt(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        let mut replies = connection.req_packed_commands(&self.commands, 0, self.count).await?.into_iter();
+        let mut last = replies.next_back().unwrap_or(Value::Nil);
+        // An error of what went before says more than that the transaction was not carried out for it.
+        for reply in replies {
+            reply.extract_error()?;
+        }
+        if let (true, Value::Array(executed)) = (self.in_transaction, &mut last) {
+            last = executed.pop().unwrap_or(Value::Nil);
+        }
+        last.extract_error()
     }
 }
 

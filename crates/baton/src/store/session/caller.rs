@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{
     message::SessionId,
-    store::{Operation, Refusal, Request, Store, StoreError},
+    store::{Answer, Claim, Claimed, Operation, Refusal, Reply, Request, Store, StoreError},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -80,15 +80,29 @@ impl Caller {
         self.repeat_from::<O>(operation.request()).await.result
     }
 
+    /// The answer to a claim that waits for messages first; repeated without waiting.
+    pub(super) async fn claim(&self, claim: Claim, wait: Option<Duration>) -> Result<Claimed, StoreError> {
+        let first = wait.map(|limit| self.store.claim_when_ready(claim.clone(), limit));
+        self.repeat_after::<Claim>(claim.request(), first).await.result
+    }
+
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
     pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
+        self.repeat_after::<O>(request, None).await
+    }
+
+    /// As [`Caller::repeat_from`], with a first attempt made in another way.
+    async fn repeat_after<O: Operation>(
+        &self, request: Request, mut first: Option<Reply<'_, Result<Answer, StoreError>>>,
+    ) -> Answered<O::Answer> {
         let mut pause = FIRST_PAUSE;
         let mut ambiguous = false;
         loop {
             if let Some(reason) = self.over.borrow().clone() {
                 return Answered { result: Err(reason), ambiguous };
             }
-            let error = match self.store.call(request.clone()).await {
+            let attempt = first.take().unwrap_or_else(|| self.store.call(request.clone()));
+            let error = match attempt.await {
                 Ok(answer) => {
                     self.trouble.send_if_modified(|trouble| trouble.take().is_some());
                     let result = O::answer(answer);

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::mpsc;
@@ -79,16 +80,20 @@ pub enum Catch {
     },
 }
 
-/// Claims; what arrives for nobody is handed back.
-pub(super) async fn claim(session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
-    Finishing::new(under_a_number(session.clone(), n, max_bytes, queues)).await
+/// Claims, at once or when there is something; what arrives for nobody is handed back.
+pub(super) async fn claim(
+    session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>, wait: Option<Duration>,
+) -> Result<Catch, StoreError> {
+    Finishing::new(under_a_number(session.clone(), n, max_bytes, queues, wait)).await
 }
 
-async fn under_a_number(session: Session, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
+async fn under_a_number(
+    session: Session, n: u32, max_bytes: u64, queues: Vec<Name>, mut wait: Option<Duration>,
+) -> Result<Catch, StoreError> {
     loop {
         let claim_no = session.numbers.next();
         let claim = Claim { session: session.id(), claim_no, n, max_bytes, queues: queues.clone() };
-        return match session.caller.repeat(claim).await {
+        return match session.caller.claim(claim, wait.take()).await {
             // All that was held under it has been settled: an answer came so late that its claim was over.
             Err(StoreError::Refused(Refusal::Spent { .. })) => continue,
             Err(error) => Err(error),

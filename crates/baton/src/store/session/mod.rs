@@ -176,7 +176,20 @@ impl Session {
     /// # Cancel safety
     /// What was claimed for a dropped future is handed back; see [`Held`].
     pub async fn claim(&self, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
-        claims::claim(self, n, max_bytes, queues).await
+        claims::claim(self, n, max_bytes, queues, None).await
+    }
+
+    /// The same as soon as one of the queues may have messages, and after `limit` (at most 1 s) in any case.
+    ///
+    /// # Errors
+    /// As [`Session::claim`].
+    ///
+    /// # Cancel safety
+    /// As [`Session::claim`].
+    pub async fn claim_when_ready(
+        &self, n: u32, max_bytes: u64, queues: Vec<Name>, limit: Duration,
+    ) -> Result<Catch, StoreError> {
+        claims::claim(self, n, max_bytes, queues, Some(limit)).await
     }
 
     /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.

@@ -35,7 +35,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::{file::Purpose, lane::Lane, reader::Question, wake::Bell, writer::Job};
-use super::{Answer, Clock, MAX_WAIT, Reply, Request, Store, StoreError};
+use super::{Answer, Claim, Clock, MAX_WAIT, Operation as _, Reply, Request, Store, StoreError};
 use crate::message::Name;
 
 /// How a [`SqliteStore`] is opened.
@@ -153,10 +153,11 @@ impl Store for SqliteStore {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, queues: Vec<Name>, limit: Duration) -> Reply<'_, ()> {
+    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
-            let look = || self.shared.look(&queues);
-            self.shared.bell.wait(&queues, limit.min(MAX_WAIT), look).await;
+            let look = || self.shared.look(&claim.queues);
+            self.shared.bell.wait(&claim.queues, limit.min(MAX_WAIT), look).await;
+            self.call(claim.request()).await
         })
     }
 }

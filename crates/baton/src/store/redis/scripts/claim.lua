@@ -2,28 +2,45 @@
 -- Purpose: hands messages of the first queue that has any to a session: a suspect, then what is due, then ready.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 claim number, 3 most messages, 4 most body bytes, then the queues
--- Returns: OK queue {piece, parcel, …} | EMPTY ms until the next is due ('' none) | STALE | TURN last
+-- Returns: OK queue {three for each piece} | EMPTY ms until the next is due ('' none) | STALE | TURN last
 --          | SPENT claim_no | HELD ms
+--          The three are the piece, then its parcel and nothing, or the head of it and where the rest lies
+--          as `from to key`.
 -- Idempotency: by number; a repeat gives what is still in flight under it. An empty claim does not use its number.
 local WINDOW = 64
 local CHUNK = 128
 local MAX_PIECES = 1024
+-- Longer parcels are pointed to: what passes through Lua is copied and hashed byte by byte.
+local INLINE = 4096
 local id, claim_no, n, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local session, meta = touch(id, 'suspects', 'claim_high', 'claim_holes')
-if not session then return { 'STALE' } end
+if not session then
+  -- The token that woke it is for others.
+  for i = 5, #ARGV do
+    if call('EXISTS', key.ready(ARGV[i])) == 1 then wake(ARGV[i]) end
+  end
+  return { 'STALE' }
+end
 local wait = held(meta)
 if wait then return wait end
+
+local given = {}
+local function give(written, found)
+  local at = #given
+  given[at + 1] = written
+  if found.to - found.from < INLINE then
+    given[at + 2], given[at + 3] = fetch(found), ''
+  else
+    given[at + 2], given[at + 3] = found.head, text(found.from) .. ' ' .. text(found.to) .. ' ' .. found.at
+  end
+end
 
 local high, holes = tonumber(session[3] or 0), {}
 -- Nothing was ever held under a number above the highest used.
 local known = claim_no <= high and call('HGET', key.claims(id), ARGV[2])
 if known then
   local name, pieces = read_claim(known)
-  local given = {}
-  for _, piece in ipairs(pieces) do
-    given[#given + 1] = write_piece(piece)
-    given[#given + 1] = (cut(name, piece, math.huge))
-  end
+  for _, piece in ipairs(pieces) do give(write_piece(piece), find(name, piece, math.huge)) end
   return { 'OK', name, given }
 end
 
@@ -37,7 +54,7 @@ end
 if claim_no >= (holes[1] or high + 1) + WINDOW then return { 'TURN', text(high) } end
 if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
 
-local pieces, given = {}, {}
+local pieces = {}
 
 local function has_room()
   return n > 0 and #pieces < MAX_PIECES
@@ -51,17 +68,17 @@ end
 -- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
 -- text, so that one taken whole is not written anew.
 local function take(name, piece, written)
-  local parcel, len, bytes = cut(name, piece, budget)
-  if not parcel then
+  local found = find(name, piece, budget)
+  if not found then
     if #pieces > 0 then return 0 end
-    parcel, len, bytes = cut(name, over(piece, piece.first, 1), math.huge)
+    found = find(name, over(piece, piece.first, 1), math.huge)
   end
+  local len = found.count
   n = n - len
-  budget = math.max(budget - bytes, 0)
+  budget = math.max(budget - found.bytes, 0)
   if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
   pieces[#pieces + 1] = written
-  given[#given + 1] = written
-  given[#given + 1] = parcel
+  give(written, found)
   return len
 end
 

@@ -1,4 +1,4 @@
--- Bodies: cut out of stored parcels without reading more than is given away, and removed with their last message.
+-- Bodies: found in stored parcels without reading more than is given away, and removed with their last message.
 -- The format is that of message/parcel.rs: format u8 | count u32 | base u32 | end u32 * count | bodies.
 local HEADER = 9
 
@@ -16,24 +16,22 @@ local function number(bytes, index)
   return (struct.unpack('<I4', bytes, index * 4 - 3))
 end
 
--- As many messages of a piece as fit into `budget` body bytes: a parcel, how many, their body bytes.
--- Nothing if not even one fits.
-local function cut(name, piece, budget)
+-- Finds as many messages of a piece as fit into `budget` body bytes: a record of how many, their body bytes, and what
+-- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. Nothing if not even one fits.
+local function find(name, piece, budget)
   local at = body_key(name, piece)
   local count = math.max(piece.size, 1)
-  local start = piece.size == 0 and 0 or piece.first - piece.parcel
-  if count == 1 then
-    local parcel = call('GET', at)
-    if not parcel then missing(name, piece) end
-    local bytes = #parcel - HEADER - 4
-    if bytes > budget then return nil end
-    return parcel, 1, bytes
-  end
   if piece.len == count then
-    local bytes = call('STRLEN', at) - HEADER - 4 * count
-    if bytes < 0 then missing(name, piece) end
-    if bytes <= budget then return call('GET', at), count, bytes end
+    local bytes = call('STRLEN', at)
+    local bodies = bytes - HEADER - 4 * count
+    if bodies < 0 then missing(name, piece) end
+    if bodies <= budget then
+      return { count = count, bytes = bodies, head = '', at = at, from = 0, to = bytes - 1 }
+    elseif count == 1 then
+      return nil
+    end
   end
+  local start = piece.first - piece.parcel
   -- The number before the first end of the cut: the base, or the end of the message before.
   local from = start == 0 and HEADER - 4 or HEADER + 4 * (start - 1)
   local ends = call('GETRANGE', at, from, HEADER + 4 * (start + piece.len) - 1)
@@ -52,14 +50,21 @@ local function cut(name, piece, budget)
   end
   if taken == 0 then return nil end
   local bytes = number(ends, taken + 1) - before
+  local head = struct.pack('<BI4I4', 1, taken, before) .. string.sub(ends, 5, 4 + 4 * taken)
   local data = HEADER + 4 * count + before - base
-  local bodies = bytes > 0 and call('GETRANGE', at, data, data + bytes - 1) or ''
-  return struct.pack('<BI4I4', 1, taken, before) .. string.sub(ends, 5, 4 + 4 * taken) .. bodies, taken, bytes
+  return { count = taken, bytes = bytes, head = head, at = at, from = data, to = data + bytes - 1 }
+end
+
+-- The parcel of what was found.
+local function fetch(found)
+  if found.from > found.to then return found.head end
+  return found.head .. call('GETRANGE', found.at, found.from, found.to)
 end
 
 -- Every message of a piece by itself: calls each(id, parcel of one, body) in the order of ids.
 local function each_message(name, piece, each)
-  local parcel, count = cut(name, piece, math.huge)
+  local found = find(name, piece, math.huge)
+  local parcel, count = fetch(found), found.count
   local ends, data = string.sub(parcel, 6, HEADER + 4 * count), HEADER + 4 * count
   local base = number(ends, 1)
   for i = 1, count do

@@ -11,13 +11,33 @@ local function ids_used_up(queue, count)
   return queue.pushed + count > MAX_ID
 end
 
--- Stores a parcel of `count` messages at the end of its queue; its first id.
-local function deposit(queue, count, parcel)
+-- A parcel is given as its bytes, which begin with their format, or as the place where the same transaction has
+-- staged them: what passes through Lua is copied and hashed byte by byte.
+local function is_staged(parcel)
+  return string.byte(parcel) ~= 1
+end
+
+-- The bytes of a parcel given by this session.
+local function weigh(id, parcel)
+  if not is_staged(parcel) then return #parcel end
+  local bytes = call('STRLEN', key.staged(id, parcel))
+  if bytes == 0 then error({ err = 'DAMAGED nothing is staged at ' .. parcel }) end
+  return bytes
+end
+
+-- Stores a parcel of `count` messages and `bytes` bytes at the end of its queue; its first id.
+local function deposit(id, queue, count, parcel, bytes)
   local first = queue.pushed + 1
   add(queue, 'pushed', count)
   add(queue, 'ready', count)
-  add(queue, 'bytes', #parcel)
-  call('SET', key.parcel(queue.name, text(first)), parcel)
+  add(queue, 'bytes', bytes)
+  local at = key.parcel(queue.name, text(first))
+  if is_staged(parcel) then
+    call('RENAME', key.staged(id, parcel), at)
+    call('PERSIST', at)
+  else
+    call('SET', at, parcel)
+  end
   call('RPUSH', key.ready(queue.name), text(first) .. ',' .. text(count) .. ',' .. text(now))
   queue.wakes = true
   return first

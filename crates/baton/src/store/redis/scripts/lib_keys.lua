@@ -26,6 +26,7 @@ local key = {
   dead_order = function(name) return root .. ':e:' .. name end,
   dead = function(name) return root .. ':x:' .. name end,
   wake = function(name) return root .. ':w:' .. name end,
+  staged = function(id, place) return root .. ':t:' .. id .. ':' .. place end,
 }
 
 -- Numbers as text, all digits: Lua's own conversion keeps only fourteen.

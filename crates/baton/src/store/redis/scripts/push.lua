@@ -2,7 +2,7 @@
 -- Purpose: stores a batch of a source and moves its cursor. Not allowed at maxmemory: refused whole.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 source, 3 epoch, 4 batch number, 5 cursor it begins at, 6 cursor after it, 7 end (0|1),
---       8 bytes the queue may hold, then a pair for each parcel: messages, bytes
+--       8 bytes the queue may hold, then a pair for each parcel: messages, parcel (see lib_intake.lua)
 -- Returns: OK first … | DUP | STALE | STALEBATON source | GAP cursor batch_no | ENDED source | FULL queue bytes
 --          | IDS queue | HELD ms
 -- Idempotency: by batch number within the epoch; a number already taken is DUP and changes nothing.
@@ -25,15 +25,16 @@ if batch_no <= last then return { 'DUP' } end
 if batch_no ~= last + 1 or ARGV[5] ~= cursor then return { 'GAP', cursor, text(last) } end
 if source[6] == '1' then return { 'ENDED', name } end
 local queue = open_queue(source[1])
-local count, bytes = 0, 0
+local count, bytes, weights = 0, 0, {}
 for i = 9, #ARGV, 2 do
+  weights[i] = weigh(id, ARGV[i + 1])
   count = count + tonumber(ARGV[i])
-  bytes = bytes + #ARGV[i + 1]
+  bytes = bytes + weights[i]
 end
 if is_full(queue, bytes, tonumber(ARGV[8])) then return { 'FULL', queue.name, text(queue.bytes) } end
 if ids_used_up(queue, count) then return { 'IDS', queue.name } end
 local answer = { 'OK' }
-for i = 9, #ARGV, 2 do answer[#answer + 1] = text(deposit(queue, tonumber(ARGV[i]), ARGV[i + 1])) end
+for i = 9, #ARGV, 2 do answer[#answer + 1] = text(deposit(id, queue, tonumber(ARGV[i]), ARGV[i + 1], weights[i])) end
 call('HSET', key.source(name), 'cursor', ARGV[6], 'batch_no', text(batch_no), 'ended', ARGV[7])
 close_queues()
 return answer

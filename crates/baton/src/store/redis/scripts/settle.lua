@@ -105,7 +105,7 @@ local function follow_up(name, count, lot_key, digest, parcel)
   local queue = open_queue(name)
   if lot_key ~= '' then expire_entries(key.keys, key.key_ends) end
   if seen_before(lot_key, digest) then return end
-  keep_key(lot_key, digest, queue, deposit(queue, tonumber(count), parcel))
+  keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, #parcel))
 end
 
 local refused, at = {}, 3

@@ -5,7 +5,7 @@
 -- ARGV: 1 session, 2 submit number, 3 bytes a queue may hold, 4 keys the fleet may keep,
 --       5 bookmark key ('' none), 6 place it must stand at `lines,digest`, 7 place afterwards,
 --       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
---       queue, messages, key ('' none), digest, bytes
+--       queue, messages, key ('' none), digest, parcel (see lib_intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
 -- Idempotency: by number; the answers to the last sixteen are kept.
 local WINDOW = 16
@@ -19,6 +19,8 @@ local last = tonumber(session[2] or 0)
 if submit_no ~= last + 1 then
   return session[3] and { 'OK', session[3] } or { 'TURN', text(last) }
 end
+local weights = {}
+for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
 local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if mark ~= '' then
   local place = call('HGET', key.marks, mark) or START
@@ -42,12 +44,12 @@ for i = 9, #ARGV, 5 do
   local verdict = seen_before(lot_key, digest)
   if not verdict and lot_key ~= '' and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
-    local over_bound = mark == '' and is_full(queue, #parcel, max_backlog)
+    local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
     if full[name] or over_bound or ids_used_up(queue, count) then
       full[name] = true
       verdict = 'f'
     else
-      local first = deposit(queue, count, parcel)
+      local first = deposit(id, queue, count, parcel, weights[i])
       keep_key(lot_key, digest, queue, first)
       verdict = 's' .. text(first)
     end
