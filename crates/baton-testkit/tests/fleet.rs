@@ -251,7 +251,7 @@ async fn a_drained_node_hands_everything_back(setting: Setting) {
     let begun = Arc::new(AtomicUsize::new(0));
     let counted = begun.clone();
     let node = setting.fleet.node().policy(policy).source("numbers", Numbers { last: 100, pause: None });
-    let node = node.handler("messages", move |_: u64, mut context| {
+    let node = node.handler("messages", move |_: u64, context| {
         counted.fetch_add(1, Ordering::Relaxed);
         async move {
             context.cancelled().await;

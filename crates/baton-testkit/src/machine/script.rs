@@ -378,7 +378,7 @@ fn parcel(seed: u16) -> Parcel {
     let mut builder = ParcelBuilder::default();
     let count = [1, 2, 5, 18, 40][seed as usize % 5];
     // One in six is so long that a store may treat it differently.
-    let longer = if seed % 6 == 0 { 150 } else { 1 };
+    let longer = if seed.is_multiple_of(6) { 150 } else { 1 };
     for nth in 0..count {
         let pad = (seed as usize * 7 + nth * 13) % 40 * longer;
         let body = format!("{{\"n\":{nth},\"pad\":\"{}\"}}", "x".repeat(pad));

@@ -1,12 +1,13 @@
 //! Handlers: what is done with a message, and how that can end.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, future::ready, marker::PhantomData, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
+use tokio_util::sync::ReusableBoxFuture;
 
-use super::BoxFuture;
 use crate::message::{Lot, Name, Parcel};
 
 /// A message as its handler gets it.
@@ -31,27 +32,40 @@ impl Message {
     /// other, also if an id comes back after the store was rolled back.
     #[must_use]
     pub fn key(&self) -> String {
-        format!("{}/{}@{}", self.queue, self.id, self.born)
+        key(&self.queue, self.id, self.born)
     }
+}
+
+fn key(queue: &Name, id: u64, born: u64) -> String {
+    format!("{queue}/{id}@{born}")
 }
 
 /// What a handler has at hand beside its message.
 #[derive(Debug, Clone)]
 pub struct Context {
-    key: String,
+    shift: Arc<Shift>,
+    id: u64,
+    born: u64,
     attempt: u32,
-    over: watch::Receiver<bool>,
+}
+
+/// What all messages of one worker have in common.
+#[derive(Debug)]
+pub(super) struct Shift {
+    pub(super) queue: Name,
+    /// Whether their work is of no more use.
+    pub(super) over: watch::Sender<bool>,
 }
 
 impl Context {
-    pub(super) fn new(message: &Message, over: watch::Receiver<bool>) -> Self {
-        Self { key: message.key(), attempt: message.attempts + 1, over }
+    pub(super) fn new(shift: &Arc<Shift>, message: &Message) -> Self {
+        Self { shift: Arc::clone(shift), id: message.id, born: message.born, attempt: message.attempts + 1 }
     }
 
     /// See [`Message::key`].
     #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
+    pub fn key(&self) -> String {
+        key(&self.shift.queue, self.id, self.born)
     }
 
     /// Which attempt this is, from 1.
@@ -62,9 +76,9 @@ impl Context {
 
     /// Returns when the work is of no more use: the node stops at once, or its session is over and others have the
     /// message. The handler's future is dropped then too; this is for work it has handed elsewhere.
-    pub async fn cancelled(&mut self) {
-        // A closed channel means that the worker is gone.
-        self.over.wait_for(|over| *over).await.ok();
+    pub async fn cancelled(&self) {
+        // The channel lives as long as this.
+        self.shift.over.subscribe().wait_for(|over| *over).await.ok();
     }
 }
 
@@ -139,7 +153,28 @@ impl<E: std::error::Error> From<E> for Failure {
 /// What runs messages of a queue.
 pub trait Handler: Send + Sync + 'static {
     /// Runs one message. The future is polled once on the spot: if it is ready at once, no task is made for it.
-    fn handle(&self, message: Message, context: Context) -> BoxFuture<'static, Result<Done, Failure>>;
+    fn handle(
+        &self, message: Message, context: Context,
+    ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static;
+}
+
+/// The work on one message; its memory is used again for the next.
+pub(super) type Work = ReusableBoxFuture<'static, Result<Done, Failure>>;
+
+/// A handler of any kind.
+pub(super) trait AnyHandler: Send + Sync {
+    /// Begins to work on a message, in the memory of earlier work if there is some.
+    fn begin(&self, work: &mut Option<Work>, message: Message, context: Context);
+}
+
+impl<H: Handler> AnyHandler for H {
+    fn begin(&self, work: &mut Option<Work>, message: Message, context: Context) {
+        let future = self.handle(message, context);
+        match work {
+            Some(work) => work.set(future),
+            None => *work = Some(Work::new(future)),
+        }
+    }
 }
 
 /// A function over bodies of type `T`.
@@ -160,12 +195,14 @@ where
     F: Fn(T, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Done, Failure>> + Send + 'static,
 {
-    fn handle(&self, message: Message, context: Context) -> BoxFuture<'static, Result<Done, Failure>> {
+    fn handle(
+        &self, message: Message, context: Context,
+    ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         match serde_json::from_slice(&message.body) {
-            Ok(body) => Box::pin((self.function)(body, context)),
+            Ok(body) => Either::Left((self.function)(body, context)),
             Err(error) => {
                 let failure = Failure::fatal(format_args!("the body is not what this handler takes: {error}"));
-                Box::pin(std::future::ready(Err(failure)))
+                Either::Right(ready(Err(failure)))
             }
         }
     }

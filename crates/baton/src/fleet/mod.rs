@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// A boxed future, as sources and handlers return them.
+/// A boxed future, as sources return them.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a program takes part in a fleet.

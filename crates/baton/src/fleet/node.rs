@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Fleet,
     cancel::Cancel,
-    handler::{Context, Done, Failure, Handler, Typed},
+    handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     observer::{Nobody, Observer},
     policy::QueuePolicy,
     service::Service,
@@ -57,7 +57,7 @@ pub(super) struct Offered {
 /// A queue as a node works it.
 pub(super) struct Worked {
     pub(super) queue: Name,
-    pub(super) handler: Arc<dyn Handler>,
+    pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
 }
 

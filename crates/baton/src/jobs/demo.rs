@@ -1,8 +1,8 @@
 //! A handler to watch a fleet by: it sleeps a random while and fails now and then.
 
-use std::{future::ready, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
-use crate::{BoxFuture, Context, Done, Failure, Handler, Message};
+use crate::{Context, Done, Failure, Handler, Message};
 
 /// Work that takes a random time and fails with some probability.
 ///
@@ -23,23 +23,22 @@ impl Default for Demo {
 }
 
 impl Demo {
-    fn run(&self) -> BoxFuture<'static, Result<Done, Failure>> {
+    fn run(&self) -> impl Future<Output = Result<Done, Failure>> + Send + use<> {
         // Numbers in [0, 1): a probability of 0 is never met, one of 1 always.
         let result = if fastrand::f64() < self.fail { Err(Failure::new("demo failure")) } else { Ok(Done::default()) };
         let (least, most) = (*self.delay.start(), *self.delay.end());
         let delay = least + most.saturating_sub(least).mul_f64(fastrand::f64());
-        if delay.is_zero() {
-            return Box::pin(ready(result));
-        }
-        Box::pin(async move {
-            tokio::time::sleep(delay).await;
+        async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
             result
-        })
+        }
     }
 }
 
 impl Handler for Demo {
-    fn handle(&self, _: Message, _: Context) -> BoxFuture<'static, Result<Done, Failure>> {
+    fn handle(&self, _: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         self.run()
     }
 }

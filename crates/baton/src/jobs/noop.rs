@@ -2,14 +2,14 @@
 
 use std::future::ready;
 
-use crate::{BoxFuture, Context, Done, Failure, Handler, Message};
+use crate::{Context, Done, Failure, Handler, Message};
 
 /// Every message is done at once, without a trip through the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Noop;
 
 impl Handler for Noop {
-    fn handle(&self, _: Message, _: Context) -> BoxFuture<'static, Result<Done, Failure>> {
-        Box::pin(ready(Ok(Done::default())))
+    fn handle(&self, _: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+        ready(Ok(Done::default()))
     }
 }

@@ -17,7 +17,7 @@ struct InHand {
     claim_no: u64,
     piece: Piece,
     parcel: Parcel,
-    /// Messages of the piece that were begun.
+    /// Messages of the piece that were begun. One that was begun to its end stays until the next is asked for.
     begun: u32,
 }
 
@@ -49,6 +49,9 @@ impl Hand {
 
     /// The next message, which counts as begun.
     pub(super) fn next(&mut self) -> Option<Next> {
+        if self.pieces.front().is_some_and(|front| front.begun == front.piece.range.len) {
+            self.pieces.pop_front();
+        }
         let front = self.pieces.front_mut()?;
         let body = front.parcel.body(front.begun)?;
         let Piece { range, attempts, losses, born, .. } = front.piece;
@@ -64,19 +67,23 @@ impl Hand {
         };
         front.begun += 1;
         self.count -= 1;
-        if front.begun == range.len {
-            self.pieces.pop_front();
-        }
         Some(next)
+    }
+
+    /// The body of the message that was given last.
+    pub(super) fn last_body(&self) -> Bytes {
+        let last = self.pieces.front().and_then(|front| front.parcel.body(front.begun.checked_sub(1)?));
+        last.unwrap_or_default()
     }
 
     /// Empties it: the messages not begun, by claim.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Range)> + '_ {
         self.count = 0;
-        self.pieces.drain(..).map(|held| {
+        let rest = |held: InHand| {
             let Range { first, len } = held.piece.range;
             (held.claim_no, Range { first: first + u64::from(held.begun), len: len - held.begun })
-        })
+        };
+        self.pieces.drain(..).map(rest).filter(|(_, range)| range.len > 0)
     }
 }
 
@@ -97,8 +104,13 @@ mod tests {
         let first = hand.next().unwrap();
         assert_eq!((first.claim_no, first.id, &first.body[..], first.is_first, first.of), (4, 7, &b"a"[..], true, 3));
         assert!(!hand.next().unwrap().is_first);
+        assert_eq!(hand.last_body(), "b");
         assert_eq!(hand.drain().collect::<Vec<_>>(), [(4, Range { first: 9, len: 1 })]);
         assert_eq!(hand.len(), 0);
         assert!(hand.next().is_none());
+        hand.add(5, vec![(Piece::fresh(10, 1, 99), Parcel::single(b"d").unwrap())]);
+        assert_eq!(hand.next().unwrap().id, 10);
+        assert_eq!(hand.last_body(), "d");
+        assert_eq!(hand.drain().count(), 0, "what was begun does not go back");
     }
 }

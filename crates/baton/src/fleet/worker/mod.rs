@@ -18,17 +18,18 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::{sync::watch, time::Instant};
 
 use self::{
-    hand::Hand,
+    hand::{Hand, Next},
     pace::Pace,
-    running::{Ran, Running},
+    running::{Begun, Ran, Running, Starter},
 };
 use super::{
     BoxFuture, Cancel,
-    handler::{Context, Handler, Message},
+    handler::{self, AnyHandler, Context, Done, Failure, Message},
     observer::Observer,
     policy::QueuePolicy,
     tally::Tally,
@@ -52,7 +53,7 @@ const AT_A_STRETCH: u32 = 512;
 pub(super) struct Worker {
     pub(super) session: Session,
     pub(super) queue: Name,
-    pub(super) handler: Arc<dyn Handler>,
+    pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
     /// Whether it may claim.
     pub(super) gate: watch::Receiver<bool>,
@@ -81,6 +82,7 @@ struct Shift {
     worker: Worker,
     hand: Hand,
     pace: Pace,
+    starter: Starter,
     running: FuturesUnordered<Running>,
     claims: FuturesUnordered<Claiming>,
     /// The report under way.
@@ -89,8 +91,37 @@ struct Shift {
     outcomes: Vec<Run>,
     /// A claim that waits for messages, after one found none.
     waiting: Option<Claiming>,
-    /// Tells handlers that their work is of no more use.
-    over: watch::Sender<bool>,
+    /// What handlers are given of this worker.
+    context: Arc<handler::Shift>,
+}
+
+/// Messages with consecutive ids that were run one after the other.
+struct Stretch {
+    range: Range,
+    first_body: Bytes,
+    failed: u64,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Self { range: Range { first: 0, len: 0 }, first_body: Bytes::new(), failed: 0 }
+    }
+}
+
+impl Stretch {
+    fn from(id: u64, failed: bool, first_body: Bytes) -> Self {
+        Self { range: Range { first: id, len: 1 }, first_body, failed: u64::from(failed) }
+    }
+
+    /// Adds a message; false if it is not the next.
+    fn add(&mut self, id: u64, failed: bool) -> bool {
+        let is_next = self.range.len > 0 && self.range.end() == id;
+        if is_next {
+            self.range.len += 1;
+            self.failed += u64::from(failed);
+        }
+        is_next
+    }
 }
 
 impl Worker {
@@ -107,7 +138,8 @@ impl Worker {
             settling: None,
             outcomes: Vec::new(),
             waiting: None,
-            over: watch::Sender::new(false),
+            starter: Starter::new(self.handler.clone(), self.policy.deadline),
+            context: Arc::new(handler::Shift { queue: self.queue.clone(), over: watch::Sender::new(false) }),
             worker: self,
         };
         let session = shift.worker.session.clone();
@@ -164,30 +196,33 @@ impl Shift {
     fn start(&mut self) -> bool {
         let begun = Instant::now();
         let mut at_once = 0;
+        let mut stretch = Stretch::default();
         while self.running.len() < self.worker.policy.concurrency && at_once < AT_A_STRETCH {
-            let Some(next) = self.hand.next() else { break };
-            if next.is_first {
-                self.worker.tally.started(u64::from(next.of), next.born);
-            }
-            let message = Message {
-                queue: self.worker.queue.clone(),
-                id: next.id,
-                born: next.born,
-                attempts: next.attempts,
-                losses: next.losses,
-                body: next.body.clone(),
+            let Some(Next { claim_no, id, born, attempts, losses, body, is_first, of }) = self.hand.next() else {
+                break;
             };
-            let context = Context::new(&message, self.over.subscribe());
-            let deadline = self.worker.policy.deadline;
-            let mut running = Running::new(&*self.worker.handler, next, message, context, deadline);
-            match (&mut running).now_or_never() {
-                Some(ran) => {
+            if is_first {
+                self.worker.tally.started(u64::from(of), born);
+            }
+            let message = Message { queue: self.context.queue.clone(), id, born, attempts, losses, body };
+            let context = Context::new(&self.context, &message);
+            match self.starter.begin(message, context) {
+                Begun::Ran(result) => {
                     at_once += 1;
-                    self.record(ran);
+                    let failed = result.is_err();
+                    self.record(claim_no, id, attempts, result);
+                    if !stretch.add(id, failed) {
+                        self.tell(&stretch);
+                        stretch = Stretch::from(id, failed, self.hand.last_body());
+                    }
                 }
-                None => self.running.push(running),
+                Begun::Works(work) => {
+                    let body = self.hand.last_body();
+                    self.running.push(self.starter.running(claim_no, id, attempts, body, work));
+                }
             }
         }
+        self.tell(&stretch);
         if at_once > 0 {
             self.pace.took(begun.elapsed() / at_once, at_once);
         }
@@ -195,37 +230,43 @@ impl Shift {
     }
 
     fn ran(&mut self, ran: Ran) {
-        self.pace.took(ran.took, 1);
-        self.record(ran);
-        // Those that became ready meanwhile go into the same report.
-        while let Some(Some(ran)) = self.running.next().now_or_never() {
-            self.pace.took(ran.took, 1);
-            self.record(ran);
+        let mut ran = Some(ran);
+        while let Some(Ran { claim_no, id, attempts, body, result, took, work }) = ran {
+            self.pace.took(took, 1);
+            self.starter.reuse(work);
+            self.tell(&Stretch::from(id, result.is_err(), body));
+            self.record(claim_no, id, attempts, result);
+            // Those that became ready meanwhile go into the same report.
+            ran = self.running.next().now_or_never().flatten();
+        }
+    }
+
+    /// Counts messages that were run, and tells of them.
+    fn tell(&self, stretch: &Stretch) {
+        if stretch.range.len > 0 {
+            self.worker.tally.ran(u64::from(stretch.range.len), stretch.failed);
+            self.worker.observer.ran(&self.worker.queue, stretch.range, &stretch.first_body);
         }
     }
 
     /// Notes an outcome for the next report.
-    fn record(&mut self, ran: Ran) {
-        let failed = ran.result.is_err();
-        let outcome = match ran.result {
+    fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
+        let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
-            Err(failure) => self.worker.policy.after_failure(ran.message.attempts, failure, chance()),
+            Err(failure) => self.worker.policy.after_failure(attempts, failure, chance()),
         };
-        self.worker.tally.ran(1, u64::from(failed));
-        let range = Range { first: ran.message.id, len: 1 };
-        self.worker.observer.ran(&self.worker.queue, range, &ran.message.body);
         match self.outcomes.last_mut() {
             Some(last)
-                if last.claim_no == ran.claim_no
-                    && last.range.end() == ran.message.id
+                if last.claim_no == claim_no
+                    && last.range.end() == id
                     && last.outcome == Outcome::DONE
                     && outcome == Outcome::DONE =>
             {
                 last.range.len += 1;
             }
             _ => {
-                let queue = self.worker.queue.clone();
-                self.outcomes.push(Run { claim_no: ran.claim_no, queue, range, outcome });
+                let (queue, range) = (self.worker.queue.clone(), Range { first: id, len: 1 });
+                self.outcomes.push(Run { claim_no, queue, range, outcome });
             }
         }
     }
@@ -296,19 +337,18 @@ impl Shift {
 
     /// Drops handlers at work and hands their messages back.
     fn drop_running(&mut self) {
-        self.over.send_replace(true);
+        self.context.over.send_replace(true);
         let queue = self.worker.queue.clone();
         for running in std::mem::take(&mut self.running) {
-            let (claim_no, id) = running.token();
-            let range = Range { first: id, len: 1 };
-            self.outcomes.push(Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back });
+            let range = Range { first: running.id, len: 1 };
+            self.outcomes.push(Run { claim_no: running.claim_no, queue: queue.clone(), range, outcome: Outcome::Back });
         }
     }
 }
 
 impl Drop for Shift {
     fn drop(&mut self) {
-        self.over.send_replace(true);
+        self.context.over.send_replace(true);
     }
 }
 

@@ -1,58 +1,91 @@
-//! A handler at work on one message.
+//! Handlers at work.
 
 use std::{
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    task::{Context as TaskContext, Poll},
+    sync::Arc,
+    task::{Context as TaskContext, Poll, Waker, ready},
     time::Duration,
 };
 
-use futures_util::FutureExt as _;
-use tokio::time::Instant;
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::hand::Next;
-use crate::fleet::{
-    BoxFuture,
-    handler::{Context, Done, Failure, Handler, Message},
-};
+use crate::fleet::handler::{AnyHandler, Context, Done, Failure, Message, Work};
 
-/// A future that ends with the outcome of its message, whatever the handler does: a panic or a deadline is a failure.
+/// Begins work on messages, in the memory of work that has ended.
+pub(super) struct Starter {
+    handler: Arc<dyn AnyHandler>,
+    deadline: Option<Duration>,
+    spare: Vec<Work>,
+}
+
+/// What became of a message that was begun.
+pub(super) enum Begun {
+    /// Its handler was ready at once.
+    Ran(Result<Done, Failure>),
+    /// Its handler is at work.
+    Works(Work),
+}
+
+/// A message whose handler is at work. It ends with the outcome whatever the handler does: a panic or a deadline is a
+/// failure.
 pub(super) struct Running {
-    claim_no: u64,
-    message: Option<Message>,
-    id: u64,
+    pub(super) claim_no: u64,
+    pub(super) id: u64,
+    attempts: u32,
+    body: Bytes,
     begun: Instant,
-    work: BoxFuture<'static, Result<Done, Failure>>,
+    deadline: Option<(Duration, Pin<Box<Sleep>>)>,
+    work: Option<Work>,
 }
 
 /// A message whose handler has ended.
 pub(super) struct Ran {
     pub(super) claim_no: u64,
-    pub(super) message: Message,
+    pub(super) id: u64,
+    pub(super) attempts: u32,
+    pub(super) body: Bytes,
     pub(super) result: Result<Done, Failure>,
     pub(super) took: Duration,
+    /// Its memory.
+    pub(super) work: Option<Work>,
 }
 
-impl Running {
-    pub(super) fn new(
-        handler: &dyn Handler, next: Next, message: Message, context: Context, deadline: Option<Duration>,
-    ) -> Self {
-        let told = message.clone();
-        let work = std::panic::catch_unwind(AssertUnwindSafe(|| handler.handle(message, context)));
-        let work: BoxFuture<'static, Result<Done, Failure>> = match (work, deadline) {
-            (Err(panic), _) => Box::pin(std::future::ready(Err(panicked(&*panic)))),
-            (Ok(work), None) => work,
-            (Ok(work), Some(deadline)) => Box::pin(async move {
-                let late = |_| Err(Failure::new(format_args!("it took longer than its deadline of {deadline:?}")));
-                tokio::time::timeout(deadline, work).await.unwrap_or_else(late)
-            }),
-        };
-        Self { claim_no: next.claim_no, id: next.id, message: Some(told), begun: Instant::now(), work }
+impl Starter {
+    pub(super) fn new(handler: Arc<dyn AnyHandler>, deadline: Option<Duration>) -> Self {
+        Self { handler, deadline, spare: Vec::new() }
     }
 
-    /// The claim that holds its message, and the message's id.
-    pub(super) const fn token(&self) -> (u64, u64) {
-        (self.claim_no, self.id)
+    /// Calls the handler, and polls once.
+    pub(super) fn begin(&mut self, message: Message, context: Context) -> Begun {
+        let mut work = self.spare.pop();
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            self.handler.begin(&mut work, message, context);
+            let mut context = TaskContext::from_waker(Waker::noop());
+            work.as_mut().map_or(Poll::Pending, |work| work.poll(&mut context))
+        }));
+        match (polled, work) {
+            (Ok(Poll::Pending), Some(work)) => Begun::Works(work),
+            (Ok(Poll::Ready(result)), work) => {
+                self.spare.extend(work);
+                Begun::Ran(result)
+            }
+            (Ok(Poll::Pending), None) => Begun::Ran(Err(Failure::new("the handler returned nothing"))),
+            (Err(panic), _) => Begun::Ran(Err(panicked(&*panic))),
+        }
+    }
+
+    /// The message of a handler that is at work, to be polled on.
+    pub(super) fn running(&self, claim_no: u64, id: u64, attempts: u32, body: Bytes, work: Work) -> Running {
+        let begun = Instant::now();
+        let deadline = self.deadline.map(|deadline| (deadline, Box::pin(sleep_until(begun + deadline))));
+        Running { claim_no, id, attempts, body, begun, deadline, work: Some(work) }
+    }
+
+    /// Keeps the memory of work that has ended.
+    pub(super) fn reuse(&mut self, work: Option<Work>) {
+        self.spare.extend(work);
     }
 }
 
@@ -61,16 +94,21 @@ impl Future for Running {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Ran> {
         let this = &mut *self;
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| this.work.poll_unpin(context)));
-        let result = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(result)) => result,
-            Err(panic) => Err(panicked(&*panic)),
+        let Some(work) = &mut this.work else { return Poll::Pending };
+        let (result, work) = match catch_unwind(AssertUnwindSafe(|| work.poll(context))) {
+            Ok(Poll::Ready(result)) => (result, this.work.take()),
+            Err(panic) => (Err(panicked(&*panic)), None),
+            Ok(Poll::Pending) => {
+                let Some((deadline, late)) = &mut this.deadline else { return Poll::Pending };
+                ready!(late.as_mut().poll(context));
+                (Err(Failure::new(format_args!("it took longer than its deadline of {deadline:?}"))), None)
+            }
         };
-        match this.message.take() {
-            Some(message) => Poll::Ready(Ran { claim_no: this.claim_no, message, result, took: this.begun.elapsed() }),
-            None => Poll::Pending,
-        }
+        // What panicked or is late is dropped.
+        this.work = None;
+        let Self { claim_no, id, attempts, .. } = *this;
+        let body = std::mem::take(&mut this.body);
+        Poll::Ready(Ran { claim_no, id, attempts, body, result, took: this.begun.elapsed(), work })
     }
 }
 
