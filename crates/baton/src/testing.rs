@@ -1,4 +1,4 @@
-//! For your tests: a fleet in memory with its time in your hands.
+//! For your tests: a fleet in memory with its time in your hands, and handlers tried without any.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -22,6 +22,7 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
+pub use crate::fleet::trial;
 use crate::{
     Cancel, DEFAULT_FLEET, Fleet, FleetOptions, Node, NodeError,
     message::Name,

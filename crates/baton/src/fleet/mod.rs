@@ -28,6 +28,7 @@ pub use policy::QueuePolicy;
 pub use queue::{PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 pub use tally::Report;
+pub use worker::trial;
 
 use crate::{
     message::Name,

@@ -55,6 +55,7 @@ pub(super) struct Offered {
 }
 
 /// A queue as a node works it.
+#[derive(Clone)]
 pub(super) struct Worked {
     pub(super) queue: Name,
     pub(super) handler: Arc<dyn AnyHandler>,

@@ -23,7 +23,7 @@ use super::{
     generator::{Ended, Generator},
     node::{Node, Offered, Role},
     tally::Tally,
-    worker::Worker,
+    worker::{Desk, Worker},
 };
 use crate::{
     message::Name,
@@ -107,17 +107,9 @@ impl<'a> Service<'a> {
             return;
         }
         for worked in &self.node.worked {
-            let worker = Worker {
-                session: self.session.clone(),
-                queue: worked.queue.clone(),
-                handler: worked.handler.clone(),
-                policy: worked.policy.clone(),
-                gate: self.gate.subscribe(),
-                cancel: self.cancel.clone(),
-                tally: self.tally.clone(),
-                observer: self.node.observer.clone(),
-            };
-            self.workers.spawn(worker.run());
+            let desk = Desk::new(worked.clone(), self.tally.clone(), self.node.observer.clone());
+            let (session, gate, cancel) = (self.session.clone(), self.gate.subscribe(), self.cancel.clone());
+            self.workers.spawn(Worker { session, desk, gate, cancel }.run());
         }
     }
 

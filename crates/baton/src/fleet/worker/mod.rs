@@ -7,59 +7,41 @@
 //! * While its gate is closed it claims nothing and hands back what it has not begun.
 //! * When the session is over, everything is dropped at once: others have the messages.
 
+mod desk;
 mod hand;
 mod pace;
 mod running;
+mod trial;
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context as TaskContext, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
-use tokio::{sync::watch, time::Instant};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use tokio::sync::watch;
 
-use self::{
-    hand::{Hand, Next},
-    pace::Pace,
-    running::{Begun, Ran, Running, Starter},
-};
-use super::{
-    BoxFuture, Cancel,
-    handler::{self, AnyHandler, Context, Done, Failure, Message},
-    observer::Observer,
-    policy::QueuePolicy,
-    tally::Tally,
-};
-use crate::{
-    message::{Name, Outcome, Range, Run},
-    store::{
-        MAX_WAIT, Settled, Stop, StoreError,
-        session::{Catch, Session},
-    },
+pub(super) use self::desk::Desk;
+pub use self::trial::trial;
+use super::{BoxFuture, Cancel};
+use crate::store::{
+    MAX_WAIT, Settled, Stop, StoreError,
+    session::{Catch, Session},
 };
 
 /// Claims under way at once.
 const CLAIMS_UNDER_WAY: usize = 2;
 /// The most body bytes asked for in one claim.
 const CLAIM_BYTES: u64 = 4 << 20;
-/// Messages completed on the spot before the worker looks at everything else.
-const AT_A_STRETCH: u32 = 512;
 
 /// What a worker is made of.
 pub(super) struct Worker {
     pub(super) session: Session,
-    pub(super) queue: Name,
-    pub(super) handler: Arc<dyn AnyHandler>,
-    pub(super) policy: QueuePolicy,
+    pub(super) desk: Desk,
     /// Whether it may claim.
     pub(super) gate: watch::Receiver<bool>,
     pub(super) cancel: Cancel,
-    pub(super) tally: Arc<Tally>,
-    pub(super) observer: Arc<dyn Observer>,
 }
 
 /// A claim under way.
@@ -79,49 +61,13 @@ impl Future for Claiming {
 
 /// A worker's state.
 struct Shift {
-    worker: Worker,
-    hand: Hand,
-    pace: Pace,
-    starter: Starter,
-    running: FuturesUnordered<Running>,
+    session: Session,
+    desk: Desk,
     claims: FuturesUnordered<Claiming>,
     /// The report under way.
     settling: Option<BoxFuture<'static, Result<Settled, StoreError>>>,
-    /// Outcomes not reported yet.
-    outcomes: Vec<Run>,
     /// A claim that waits for messages, after one found none.
     waiting: Option<Claiming>,
-    /// What handlers are given of this worker.
-    context: Arc<handler::Shift>,
-}
-
-/// Messages with consecutive ids that were run one after the other.
-struct Stretch {
-    range: Range,
-    first_body: Bytes,
-    failed: u64,
-}
-
-impl Default for Stretch {
-    fn default() -> Self {
-        Self { range: Range { first: 0, len: 0 }, first_body: Bytes::new(), failed: 0 }
-    }
-}
-
-impl Stretch {
-    fn from(id: u64, failed: bool, first_body: Bytes) -> Self {
-        Self { range: Range { first: id, len: 1 }, first_body, failed: u64::from(failed) }
-    }
-
-    /// Adds a message; false if it is not the next.
-    fn add(&mut self, id: u64, failed: bool) -> bool {
-        let is_next = self.range.len > 0 && self.range.end() == id;
-        if is_next {
-            self.range.len += 1;
-            self.failed += u64::from(failed);
-        }
-        is_next
-    }
 }
 
 impl Worker {
@@ -130,30 +76,18 @@ impl Worker {
     /// # Errors
     /// The store's failure if repeating cannot help.
     pub(super) async fn run(self) -> Result<(), StoreError> {
-        let shift = Shift {
-            hand: Hand::default(),
-            pace: Pace::new(self.policy.concurrency),
-            running: FuturesUnordered::new(),
-            claims: FuturesUnordered::new(),
-            settling: None,
-            outcomes: Vec::new(),
-            waiting: None,
-            starter: Starter::new(self.handler.clone(), self.policy.deadline),
-            context: Arc::new(handler::Shift { queue: self.queue.clone(), over: watch::Sender::new(false) }),
-            worker: self,
-        };
-        let session = shift.worker.session.clone();
+        let Self { session, desk, gate, cancel } = self;
+        let shift =
+            Shift { session: session.clone(), desk, claims: FuturesUnordered::new(), settling: None, waiting: None };
         tokio::select! {
-            ended = shift.work() => ended,
+            ended = shift.work(gate, cancel) => ended,
             () = session.over() => Ok(()),
         }
     }
 }
 
 impl Shift {
-    async fn work(mut self) -> Result<(), StoreError> {
-        let mut gate = self.worker.gate.clone();
-        let cancel = self.worker.cancel.clone();
+    async fn work(mut self, mut gate: watch::Receiver<bool>, cancel: Cancel) -> Result<(), StoreError> {
         loop {
             let stop = cancel.asked();
             let open = *gate.borrow_and_update() && stop.is_none();
@@ -161,9 +95,9 @@ impl Shift {
                 self.hand_back();
             }
             if stop == Some(Stop::Now) {
-                self.drop_running();
+                self.desk.drop_running();
             }
-            let more = self.start();
+            let more = self.desk.start();
             self.report();
             if open {
                 self.claim();
@@ -172,7 +106,7 @@ impl Shift {
             }
             tokio::select! {
                 biased;
-                Some(ran) = self.running.next() => self.ran(ran),
+                Some(ran) = self.desk.running.next() => self.desk.ran(ran),
                 Some((n, caught)) = self.claims.next() => self.caught(n, caught?),
                 settled = settled(&mut self.settling) => self.settled(settled?),
                 (n, caught) = woken(&mut self.waiting) => {
@@ -189,93 +123,14 @@ impl Shift {
 
     /// Whether nothing is left that has to be ended in good order.
     fn is_done(&self) -> bool {
-        self.running.is_empty() && self.claims.is_empty() && self.settling.is_none() && self.outcomes.is_empty()
-    }
-
-    /// Starts messages while there is room; whether it stopped with work left that could be started at once.
-    fn start(&mut self) -> bool {
-        let begun = Instant::now();
-        let mut at_once = 0;
-        let mut stretch = Stretch::default();
-        while self.running.len() < self.worker.policy.concurrency && at_once < AT_A_STRETCH {
-            let Some(Next { claim_no, id, born, attempts, losses, body, is_first, of }) = self.hand.next() else {
-                break;
-            };
-            if is_first {
-                self.worker.tally.started(u64::from(of), born);
-            }
-            let message = Message { queue: self.context.queue.clone(), id, born, attempts, losses, body };
-            let context = Context::new(&self.context, &message);
-            match self.starter.begin(message, context) {
-                Begun::Ran(result) => {
-                    at_once += 1;
-                    let failed = result.is_err();
-                    self.record(claim_no, id, attempts, result);
-                    if !stretch.add(id, failed) {
-                        self.tell(&stretch);
-                        stretch = Stretch::from(id, failed, self.hand.last_body());
-                    }
-                }
-                Begun::Works(work) => {
-                    let body = self.hand.last_body();
-                    self.running.push(self.starter.running(claim_no, id, attempts, body, work));
-                }
-            }
-        }
-        self.tell(&stretch);
-        if at_once > 0 {
-            self.pace.took(begun.elapsed() / at_once, at_once);
-        }
-        at_once >= AT_A_STRETCH
-    }
-
-    fn ran(&mut self, ran: Ran) {
-        let mut ran = Some(ran);
-        while let Some(Ran { claim_no, id, attempts, body, result, took, work }) = ran {
-            self.pace.took(took, 1);
-            self.starter.reuse(work);
-            self.tell(&Stretch::from(id, result.is_err(), body));
-            self.record(claim_no, id, attempts, result);
-            // Those that became ready meanwhile go into the same report.
-            ran = self.running.next().now_or_never().flatten();
-        }
-    }
-
-    /// Counts messages that were run, and tells of them.
-    fn tell(&self, stretch: &Stretch) {
-        if stretch.range.len > 0 {
-            self.worker.tally.ran(u64::from(stretch.range.len), stretch.failed);
-            self.worker.observer.ran(&self.worker.queue, stretch.range, &stretch.first_body);
-        }
-    }
-
-    /// Notes an outcome for the next report.
-    fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
-        let outcome = match result {
-            Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
-            Err(failure) => self.worker.policy.after_failure(attempts, failure, chance()),
-        };
-        match self.outcomes.last_mut() {
-            Some(last)
-                if last.claim_no == claim_no
-                    && last.range.end() == id
-                    && last.outcome == Outcome::DONE
-                    && outcome == Outcome::DONE =>
-            {
-                last.range.len += 1;
-            }
-            _ => {
-                let (queue, range) = (self.worker.queue.clone(), Range { first: id, len: 1 });
-                self.outcomes.push(Run { claim_no, queue, range, outcome });
-            }
-        }
+        self.desk.is_clear() && self.claims.is_empty() && self.settling.is_none()
     }
 
     /// Reports what there is, unless a report is under way.
     fn report(&mut self) {
-        if self.settling.is_none() && !self.outcomes.is_empty() {
-            self.worker.observer.settling();
-            let (session, runs) = (self.worker.session.clone(), std::mem::take(&mut self.outcomes));
+        if self.settling.is_none() && !self.desk.outcomes.is_empty() {
+            self.desk.observer.settling();
+            let (session, runs) = (self.session.clone(), std::mem::take(&mut self.desk.outcomes));
             self.settling = Some(Box::pin(async move { session.settle(runs).await }));
         }
     }
@@ -283,7 +138,7 @@ impl Shift {
     fn settled(&mut self, settled: Settled) {
         self.settling = None;
         if !settled.refused.is_empty() {
-            self.worker.observer.told(&format!("{} run(s) were refused: others have them", settled.refused.len()));
+            self.desk.observer.told(&format!("{} run(s) were refused: others have them", settled.refused.len()));
         }
     }
 
@@ -296,9 +151,9 @@ impl Shift {
 
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
     fn claiming(&mut self, wait: Option<Duration>) -> Option<Claiming> {
-        let n = self.pace.wanted(self.running.len(), self.hand.len(), self.claims.len())?;
-        self.pace.asked(n);
-        let (session, queue) = (self.worker.session.clone(), vec![self.worker.queue.clone()]);
+        let n = self.desk.wanted(self.claims.len())?;
+        self.desk.pace.asked(n);
+        let (session, queue) = (self.session.clone(), vec![self.desk.queue().clone()]);
         let caught = Box::pin(async move {
             match wait {
                 Some(limit) => session.claim_when_ready(n, CLAIM_BYTES, queue, limit).await,
@@ -309,11 +164,11 @@ impl Shift {
     }
 
     fn caught(&mut self, n: u32, catch: Catch) {
-        self.pace.answered(n);
+        self.desk.pace.answered(n);
         match catch {
             Catch::Some(held) => {
                 let (claim_no, _, pieces) = held.into_parts();
-                self.hand.add(claim_no, pieces);
+                self.desk.hand.add(claim_no, pieces);
             }
             Catch::Empty { next_due_ms } => {
                 let limit = next_due_ms.map_or(MAX_WAIT, |ms| Duration::from_millis(ms.max(1)).min(MAX_WAIT));
@@ -324,31 +179,12 @@ impl Shift {
         }
     }
 
-    /// Hands back what has not been begun.
+    /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
     fn hand_back(&mut self) {
-        let queue = &self.worker.queue;
-        let back = |(claim_no, range)| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
-        self.outcomes.extend(self.hand.drain().map(back));
-        // What it may still catch goes back by itself.
+        self.desk.hand_back();
         if let Some(waiting) = self.waiting.take() {
-            self.pace.answered(waiting.n);
+            self.desk.pace.answered(waiting.n);
         }
-    }
-
-    /// Drops handlers at work and hands their messages back.
-    fn drop_running(&mut self) {
-        self.context.over.send_replace(true);
-        let queue = self.worker.queue.clone();
-        for running in std::mem::take(&mut self.running) {
-            let range = Range { first: running.id, len: 1 };
-            self.outcomes.push(Run { claim_no: running.claim_no, queue: queue.clone(), range, outcome: Outcome::Back });
-        }
-    }
-}
-
-impl Drop for Shift {
-    fn drop(&mut self) {
-        self.context.over.send_replace(true);
     }
 }
 
@@ -366,12 +202,4 @@ async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<Catch, StoreError
         Some(waiting) => waiting.await,
         None => std::future::pending().await,
     }
-}
-
-/// A number from 0 to 1, for jitter.
-fn chance() -> f64 {
-    let mut bytes = [0; 2];
-    // Without random numbers the pause is merely not spread.
-    getrandom::fill(&mut bytes).ok();
-    f64::from(u16::from_le_bytes(bytes)) / f64::from(u16::MAX)
 }

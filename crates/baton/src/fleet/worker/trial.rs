@@ -1,0 +1,98 @@
+//! A handler tried on its own.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+
+use super::desk::Desk;
+use crate::{
+    fleet::{handler::Handler, node::Worked, observer::Nobody, policy::QueuePolicy},
+    message::{Name, Parcel, Piece, Run},
+};
+
+/// What a worker of the queue would report of these messages, with ids from 1 on and a claim a parcel: a handler
+/// without a fleet and without a store.
+pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
+    let worked = Worked { queue, handler: Arc::new(handler), policy };
+    let mut desk = Desk::new(worked, Arc::default(), Arc::new(Nobody));
+    let mut first = 1;
+    for (claim_no, parcel) in (1..).zip(parcels) {
+        let piece = Piece::fresh(first, parcel.len(), 0);
+        first += u64::from(parcel.len());
+        desk.hand.add(claim_no, vec![(piece, parcel)]);
+    }
+    while desk.start() || desk.hand.len() > 0 || !desk.running.is_empty() {
+        if let Some(ran) = desk.running.next().await {
+            desk.ran(ran);
+        }
+    }
+    std::mem::take(&mut desk.outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        Context, Done, Failure, Message,
+        jobs::Noop,
+        message::{Outcome, ParcelBuilder, Range},
+    };
+
+    fn parcel(count: u32) -> Parcel {
+        let mut builder = ParcelBuilder::default();
+        (0..count).for_each(|nth| builder.add(nth.to_string().as_bytes()).unwrap());
+        builder.finish().unwrap()
+    }
+
+    /// Odd ids are ready at once, even ones take a while; multiples of five fail, of seven panic.
+    struct Mixed;
+
+    impl Handler for Mixed {
+        fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+            let multiple_of = move |of: u64| message.id.is_multiple_of(of);
+            async move {
+                if multiple_of(2) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                assert!(!multiple_of(7), "seven");
+                if multiple_of(5) { Err(Failure::fatal("five")) } else { Ok(Done::default()) }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn ready_handlers_are_reported_as_one_run_a_claim() {
+        let queue = Name::new("q").unwrap();
+        let runs = trial(queue, QueuePolicy::default(), Noop, vec![parcel(1_000), parcel(3)]).await;
+        let told: Vec<_> = runs.iter().map(|run| (run.claim_no, run.range, &run.outcome)).collect();
+        let (first, second) = (Range { first: 1, len: 1_000 }, Range { first: 1_001, len: 3 });
+        assert_eq!(told, [(1, first, &Outcome::DONE), (2, second, &Outcome::DONE)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_message_is_reported_once_whatever_its_handler_does() {
+        let policy = QueuePolicy { concurrency: 3, ..QueuePolicy::default() };
+        let runs = trial(Name::new("q").unwrap(), policy, Mixed, vec![parcel(100), parcel(40)]).await;
+        let mut ids = Vec::new();
+        for run in &runs {
+            for id in run.range.first..run.range.end() {
+                let failed = matches!(&run.outcome, Outcome::Dead { error } if error.contains("ve"));
+                assert_eq!(failed, id.is_multiple_of(5) || id.is_multiple_of(7), "{id} {:?}", run.outcome);
+                assert_eq!(run.claim_no, if id <= 100 { 1 } else { 2 });
+                ids.push(id);
+            }
+        }
+        ids.sort_unstable();
+        assert_eq!(ids, (1..=140).collect::<Vec<_>>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_past_its_deadline_has_failed() {
+        let policy = QueuePolicy { deadline: Some(Duration::from_millis(1)), ..QueuePolicy::default() };
+        let runs = trial(Name::new("q").unwrap(), policy, Mixed, vec![parcel(2)]).await;
+        let late = |run: &Run| matches!(&run.outcome, Outcome::Dead { error } if error.contains("deadline"));
+        assert_eq!(runs.iter().map(late).collect::<Vec<_>>(), [false, true]);
+    }
+}
