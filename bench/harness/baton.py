@@ -1,0 +1,67 @@
+"""Baton's own entry: `baton bench` against the same server.
+
+Its exit code is its verdict: the command ends with a deep audit of the books, which recounts the data, and exits with
+0 only if every message was counted exactly once. All knowledge of its flags and fields is in this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .children import Child, ChildFailed, finish
+from .measurement import Absent, Bench, Failed, Measurement
+
+ASK_LIMIT_S = 30.0
+UNBALANCED = 4  # the exit code for books that do not balance
+
+
+@dataclass(frozen=True)
+class Baton:
+    """The binary to measure."""
+
+    binary: Path
+    name: str = "baton"
+
+    def jobs(self, quick: bool) -> int:
+        return 100_000 if quick else 1_000_000
+
+    def version(self, folder: Path) -> str:
+        if not self.binary.exists():
+            raise Absent(f"there is no {os.path.relpath(self.binary)} (make build)")
+        try:
+            finish([str(self.binary), "bench", "--help"], folder / "help.log", ASK_LIMIT_S)
+            return finish([str(self.binary), "--version"], folder / "version.log", ASK_LIMIT_S).split()[-1]
+        except ChildFailed as error:
+            raise Absent(f"it has no usable bench command: {error}") from error
+
+    def measure(self, bench: Bench, jobs: int) -> Measurement:
+        command = [str(self.binary), "bench", "--store", f"redis://127.0.0.1:{bench.server.port}/0",
+                   "--only", "push,process", "--messages", str(jobs), "--rounds", "1", "--json"]
+        with Child(command, bench.folder / "baton.log") as child:
+            code = child.wait(bench.limit_s)
+            if code not in (0, UNBALANCED):
+                raise Failed(f"baton bench ended with {code}: {child.last_words()}")
+            figures = _figures(child.output())
+        balanced = code == 0
+        return Measurement(
+            jobs=jobs,
+            push_per_s=figures["push_per_s"],
+            process_per_s=figures["process_per_s"],
+            redis_cpu_us=figures["store_cpu_us_per_message"],
+            exactly_once=balanced,
+            verdict="yes" if balanced else "no: the books do not balance",
+        )
+
+
+def _figures(output: str) -> dict[str, float]:
+    wanted = ("push_per_s", "process_per_s", "store_cpu_us_per_message")
+    for line in reversed(output.splitlines()):
+        try:
+            report = json.loads(line)["redis"]
+            return {name: float(report[name]) for name in wanted}
+        except (ValueError, KeyError, TypeError):
+            continue
+    raise Failed(f"baton bench printed no figures for Redis: {output[-120:]!r}")
