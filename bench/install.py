@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from harness.children import ChildFailed, finish
+from harness.interruption import Interrupted, listen
 from harness.roster import NODE, PYTHON, VENV
 
 LIMIT_S = 600.0
@@ -57,6 +58,7 @@ def install_ruby(log: Path) -> None:
 
 
 def main() -> int:
+    listen()
     groups = {"node": install_node, "python": install_python, "ruby": install_ruby}
     with tempfile.TemporaryDirectory(prefix="baton-bench-") as folder:
         for name, install in groups.items():
@@ -64,6 +66,8 @@ def main() -> int:
                 install(Path(folder) / f"{name}.log")
             except ChildFailed as error:
                 print(f"{name} peers not installed: {error}")
+            except Interrupted:
+                return 130
             else:
                 print(f"{name} peers installed")
     return 0

@@ -13,18 +13,17 @@ import json
 import os
 import platform
 import random
-import signal
 import sys
 import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
-from typing import Optional
+from typing import Callable
 
 from harness.baton import Baton
 from harness.bodies import write_bodies
 from harness.children import ChildFailed, finish
+from harness.interruption import Interrupted, listen
 from harness.measurement import Absent, Bench, Entrant, Failed, Measurement
 from harness.roster import NOT_BUILT_IN, roster
 from harness.server import MODES, ServerFailed, serving
@@ -152,7 +151,7 @@ def options() -> argparse.Namespace:
     return chosen
 
 
-def _choices(known: list[str]):
+def _choices(known: list[str]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         names = text.split(",")
         unknown = [name for name in names if name not in known]
@@ -162,17 +161,9 @@ def _choices(known: list[str]):
     return parse
 
 
-def _interrupt(_number: int, _frame: Optional[FrameType]) -> None:
-    # One signal is enough: a second one must not cut the tidying short.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def main() -> int:
     chosen = options()
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
+    listen()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     journal = Journal(chosen.out or HERE / "results" / f"{stamp}.jsonl")
     try:
@@ -187,7 +178,7 @@ def main() -> int:
     except ChildFailed as error:
         print(f"no Redis server to measure on: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except Interrupted:
         print("interrupted: servers and workers are stopped", file=sys.stderr)
         return 130
     print(contest.tables())

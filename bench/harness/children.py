@@ -13,7 +13,9 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Mapping, Optional, Sequence
+from typing import Callable, Mapping, Optional, Sequence
+
+from .interruption import pause
 
 POLL_S = 0.02
 STOP_GRACE_S = 5.0
@@ -57,7 +59,7 @@ class Child:
 
     def wait(self, limit_s: float) -> int:
         """Waits for the end, clears the group, returns the exit code."""
-        if not self._ends_within(limit_s):
+        if not self._ends_within(limit_s, pause):
             raise ChildFailed(f"{self._name} did not finish within {limit_s:g} s")
         self._clear_group()
         return self._process.returncode
@@ -67,7 +69,7 @@ class Child:
         if self._process.returncode is not None:
             return
         self._signal_group(signal.SIGTERM)
-        self._ends_within(STOP_GRACE_S)
+        self._ends_within(STOP_GRACE_S, time.sleep)
         self._clear_group()
 
     def last_words(self) -> str:
@@ -78,12 +80,12 @@ class Child:
     def output(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def _ends_within(self, limit_s: float) -> bool:
+    def _ends_within(self, limit_s: float, rest: Callable[[float], None]) -> bool:
         deadline = time.monotonic() + limit_s
         while not self.ended():
             if time.monotonic() > deadline:
                 return False
-            time.sleep(POLL_S)
+            rest(POLL_S)
         return True
 
     def _signal_group(self, number: int) -> None:

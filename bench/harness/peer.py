@@ -15,6 +15,7 @@ from typing import Callable
 
 from . import tally
 from .children import Child, finish
+from .interruption import pause
 from .measurement import Bench, Failed, Measurement
 
 # How long an empty queue may stand beside an unfinished tally before the missing jobs are called lost.
@@ -59,7 +60,7 @@ class Peer:
         with Child(self.work, bench.folder / "work.log", self.cwd, env) as worker:
             self._await_all(worker, bench, tallies, jobs)
             cpu_s = bench.server.cpu_s() - cpu_before_s
-            time.sleep(AFTERMATH_S)
+            pause(AFTERMATH_S)
             seen, verdict = tally.progress(tallies), tally.verdict(tallies, jobs)
         return Measurement(
             jobs=jobs,
@@ -92,4 +93,4 @@ class Peer:
                 return
             if now > deadline:
                 raise Failed(f"{handled} of {jobs} jobs after {bench.limit_s:g} s: {worker.last_words()}")
-            time.sleep(tally.PERIOD_S / 2)
+            pause(tally.PERIOD_S / 2)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Iterator, Optional, Union
 
 from .children import Child, ChildFailed
+from .interruption import pause
 
 START_LIMIT_S = 10.0
 ANSWER_LIMIT_S = 30.0
@@ -139,7 +140,7 @@ def _connected(child: Child, port: int) -> tuple[Connection, str]:
         try:
             connection = Connection(port)
         except OSError:
-            time.sleep(0.01)
+            pause(0.01)
             continue
         about = connection.info("server")
         if about.get("process_id") == str(child.pid):
