@@ -127,7 +127,7 @@ class Contest:
         with tempfile.TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as name:
             folder = Path(name)
             with serving(self._options.redis_server, mode, folder) as server:
-                bench = Bench(server, folder, self._bodies, self._options.seed, self._options.limit)
+                bench = Bench(server, folder, self._bodies, self._options.limit)
                 return entrant.measure(bench, entrant.jobs(self._options.quick))
 
 
@@ -140,7 +140,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--modes", type=_choices(list(MODES)), default=list(MODES), help="noaof, aof or both (both)")
     parser.add_argument("--seed", type=int, help="of the random bodies (a new one each run, printed)")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds one step may take (180)")
-    parser.add_argument("--baton", type=Path, default=HERE.parent / "target" / "release" / "baton")
+    parser.add_argument("--baton", type=_path, default=HERE.parent / "target" / "release" / "baton")
     parser.add_argument("--redis-server", default="redis-server", help="the server to start (redis-server)")
     parser.add_argument("--scratch", type=Path, help="where the servers' data goes; a disk, if AOF is to mean anything")
     parser.add_argument("--out", type=Path, help="file for the raw figures (bench/results/<time>.jsonl)")
@@ -149,6 +149,10 @@ def options() -> argparse.Namespace:
         parser.error("--rounds must be at least 1")
     chosen.seed = random.SystemRandom().randrange(2**32) if chosen.seed is None else chosen.seed
     return chosen
+
+
+def _path(text: str) -> Path:
+    return Path(text).resolve()  # a bare name means a file here, not one on the PATH
 
 
 def _choices(known: list[str]) -> Callable[[str], list[str]]:
@@ -171,7 +175,7 @@ def main() -> int:
             redis = finish([chosen.redis_server, "--version"], Path(scratch) / "version.log", 10.0).split()[2].removeprefix("v=")
             journal.write(seed=chosen.seed, rounds=chosen.rounds, quick=chosen.quick, redis=redis,
                           cores=os.cpu_count(), system=platform.system(), release=platform.release())
-            print(f"seed {chosen.seed}, Redis {redis}, {os.cpu_count()} cores, {chosen.rounds} rounds")
+            print(f"seed {chosen.seed}, Redis {redis}, {os.cpu_count()} cores, rounds: {chosen.rounds}")
             contest = Contest(chosen, Path(scratch), journal)
             contest.muster()
             contest.run()
@@ -182,6 +186,7 @@ def main() -> int:
         print("interrupted: servers and workers are stopped", file=sys.stderr)
         return 130
     print(contest.tables())
+    print(f"\nraw figures: {os.path.relpath(journal.path)}")
     return 0 if contest.baton_passed() else 1
 
 

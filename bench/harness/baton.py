@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from .bodies import BODY_BYTES
 from .children import ChildFailed, finish
 from .measurement import Absent, Bench, Failed, Measurement
 
@@ -39,20 +40,21 @@ class Baton:
 
     def measure(self, bench: Bench, jobs: int) -> Measurement:
         command = [str(self.binary), "bench", "--store", f"redis://127.0.0.1:{bench.server.port}/0",
-                   "--only", "push,process", "--messages", str(jobs), "--rounds", "1", "--json"]
+                   "--only", "push,process", "--messages", str(jobs), "--bytes", str(BODY_BYTES), "--rounds", "1",
+                   "--json"]
         figures = _figures(finish(command, bench.folder / "baton.log", bench.limit_s))
         return Measurement(
             jobs=jobs,
             push_per_s=figures["push_per_s"],
             process_per_s=figures["process_per_s"],
-            redis_cpu_us=figures["store_cpu_us_per_message"],
-            exactly_once=True,  # or the command would have failed
-            verdict="yes",
+            redis_cpu_us=figures["cpu_us"],
+            exactly_once=figures["done"] == jobs,
+            verdict="yes" if figures["done"] == jobs else f"no: {figures['done']:.0f} of {jobs} are done",
         )
 
 
 def _figures(output: str) -> dict[str, float]:
-    wanted = ("push_per_s", "process_per_s", "store_cpu_us_per_message")
+    wanted = ("push_per_s", "process_per_s", "cpu_us", "done")
     for line in reversed(output.splitlines()):
         try:
             report = json.loads(line)["redis"]

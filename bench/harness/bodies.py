@@ -11,12 +11,13 @@ import random
 from pathlib import Path
 
 NUMBER_DIGITS = 10  # the peers' programs read the number back from these
-RANDOM_CHARS = 90
+BODY_BYTES = 100
 
 
 def write_bodies(path: Path, count: int, seed: int) -> None:
     source = random.Random(seed)
+    random_chars = BODY_BYTES - NUMBER_DIGITS
     with path.open("w", encoding="ascii") as out:
         for number in range(count):
-            noise = base64.urlsafe_b64encode(source.randbytes(RANDOM_CHARS * 3 // 4 + 1)).decode()[:RANDOM_CHARS]
+            noise = base64.urlsafe_b64encode(source.randbytes(random_chars * 3 // 4 + 1)).decode()[:random_chars]
             out.write(f"{number:0{NUMBER_DIGITS}d}{noise}\n")

@@ -39,7 +39,6 @@ class Bench:
     server: Server
     folder: Path
     bodies: Path
-    seed: int
     limit_s: float
 
 

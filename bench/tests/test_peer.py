@@ -42,7 +42,7 @@ def measured(work: str, jobs: int) -> Measurement:
     with tempfile.TemporaryDirectory() as name, mock.patch.object(peer, "STALL_S", 0.2), \
             mock.patch.object(peer, "AFTERMATH_S", 0.0):
         folder = Path(name)
-        return made_up.measure(Bench(IdleServer(), folder, folder / "bodies", 0, 20.0), jobs)
+        return made_up.measure(Bench(IdleServer(), folder, folder / "bodies", 20.0), jobs)
 
 
 class PeerTest(unittest.TestCase):
