@@ -29,7 +29,7 @@ def node_complete() -> bool:
                  for name in wanted}
     except (OSError, ValueError):
         return False
-    return found == wanted
+    return bool(found == wanted)
 
 
 def install_node(log: Path) -> None:

@@ -22,11 +22,11 @@ from typing import Callable
 
 from harness.baton import Baton
 from harness.bodies import write_bodies
-from harness.children import ChildFailed, finish
+from harness.children import ChildFailed
 from harness.interruption import Interrupted, listen
 from harness.measurement import Absent, Bench, Entrant, Failed, Measurement
 from harness.roster import NOT_BUILT_IN, roster
-from harness.server import MODES, ServerFailed, serving
+from harness.server import MODES, ServerFailed, serving, version_of
 from harness.table import Record, table
 
 HERE = Path(__file__).resolve().parent
@@ -61,7 +61,8 @@ class Contest:
         for name, cause in NOT_BUILT_IN.items():
             if self._wanted(name):
                 self._skip_everywhere(name, cause)
-        for entrant in [Baton(self._options.baton), *roster()]:
+        everyone: list[Entrant] = [Baton(self._options.baton), *roster()]
+        for entrant in everyone:
             if not self._wanted(entrant.name):
                 continue
             try:
@@ -172,14 +173,14 @@ def main() -> int:
     journal = Journal(chosen.out or HERE / "results" / f"{stamp}.jsonl")
     try:
         with tempfile.TemporaryDirectory(prefix="baton-bench-", dir=chosen.scratch) as scratch:
-            redis = finish([chosen.redis_server, "--version"], Path(scratch) / "version.log", 10.0).split()[2].removeprefix("v=")
+            redis = version_of(chosen.redis_server, Path(scratch))
             journal.write(seed=chosen.seed, rounds=chosen.rounds, quick=chosen.quick, redis=redis,
                           cores=os.cpu_count(), system=platform.system(), release=platform.release())
             print(f"seed {chosen.seed}, Redis {redis}, {os.cpu_count()} cores, rounds: {chosen.rounds}")
             contest = Contest(chosen, Path(scratch), journal)
             contest.muster()
             contest.run()
-    except ChildFailed as error:
+    except ServerFailed as error:
         print(f"no Redis server to measure on: {error}", file=sys.stderr)
         return 1
     except Interrupted:

@@ -45,7 +45,9 @@ class Bench:
 class Entrant(Protocol):
     """Baton or a peer."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
 
     def jobs(self, quick: bool) -> int:
         """How many jobs it gets: enough for a steady rate, few enough for the slow ones to finish."""

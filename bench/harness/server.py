@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Iterator, Optional, Union
 
-from .children import Child, ChildFailed
+from .children import Child, ChildFailed, finish
 from .interruption import pause
 
 START_LIMIT_S = 10.0
@@ -25,7 +25,7 @@ MODES = {
     "aof": ("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"]),
 }
 
-Reply = Union[None, int, bytes, list]
+Reply = Union[None, int, bytes, list["Reply"]]
 
 
 class ServerFailed(Exception):
@@ -94,6 +94,18 @@ class Server:
         return sum(answer for answer in answers if isinstance(answer, int))
 
 
+def version_of(binary: str, folder: Path) -> str:
+    """The version of a server binary; fails if it is none."""
+    try:
+        words = finish([binary, "--version"], folder / "version.log", START_LIMIT_S).split()
+    except ChildFailed as error:
+        raise ServerFailed(str(error)) from error
+    versions = [word[2:] for word in words if word.startswith("v=")]
+    if not versions:
+        raise ServerFailed(f"{Path(binary).name} is not a Redis server")
+    return versions[0]
+
+
 @contextmanager
 def serving(binary: str, mode: str, folder: Path) -> Iterator[Server]:
     """Runs a server for the length of the block."""
@@ -129,7 +141,7 @@ class _PortLost(Exception):
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 def _connected(child: Child, port: int) -> tuple[Connection, str]:

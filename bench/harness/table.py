@@ -13,8 +13,8 @@ from typing import Callable, Optional
 
 from .measurement import Measurement
 
-HEADINGS = ("peer", "N", "enqueue/s", "process/s", "spread", "Redis CPU µs/job", "exactly once", "Baton ÷ peer, enqueue",
-            "Baton ÷ peer, process", "rounds")
+HEADINGS = ("peer", "N", "enqueue/s", "process/s", "spread", "Redis CPU µs/job", "exactly once",
+            "Baton ÷ peer, enqueue", "Baton ÷ peer, process", "rounds")
 
 
 @dataclass
