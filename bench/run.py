@@ -186,6 +186,8 @@ def main() -> int:
     except Interrupted:
         print("interrupted: servers and workers are stopped", file=sys.stderr)
         return 130
+    if chosen.quick:
+        print("\nquick: so few jobs show that everything runs, not how fast; do not quote these figures")
     print(contest.tables())
     print(f"\nraw figures: {os.path.relpath(journal.path)}")
     return 0 if contest.baton_passed() else 1

@@ -51,12 +51,16 @@ def _row(record: Record, baton: Record) -> tuple[str, ...]:
         f"{record.middle(lambda one: one.push_per_s):,.0f}",
         f"{median(rates):,.0f}",
         f"{(max(rates) - min(rates)) / median(rates):.0%}" if len(rates) > 1 else "–",
-        f"{record.middle(lambda one: one.redis_cpu_us):,.1f}",
+        _microseconds(record.middle(lambda one: one.redis_cpu_us)),
         broken[0] if broken else "yes",
         _ratio(record, baton, lambda one: one.push_per_s),
         _ratio(record, baton, lambda one: one.process_per_s),
         rounds,
     )
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _ratio(record: Record, baton: Record, figure: Callable[[Measurement], float]) -> str:
