@@ -5,6 +5,8 @@
 #   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
 #   make lint   formatting, clippy, licences and sources of dependencies
+#   make bench  measure Baton and other job queues side by side on this machine (bench/README.md); what of them is
+#               missing is installed with npm, pip and apt-get, or left out by name
 #   make fuzz   the long run: a minute of fuzzing the codecs, a million random operations on each real store
 
 # STORE=redis://127.0.0.1:6379/0 names another store than the default, ARGS="--interval 10ms" adds flags.
@@ -21,8 +23,10 @@ SOAK_SECONDS ?= 120
 OPS ?= 1000000
 SEED ?=
 FUZZ_SECONDS ?= 60
+# Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
+BENCH_ARGS ?=
 
-.PHONY: up build errors performance kill soak test lint fuzz tools
+.PHONY: up build errors performance kill soak test lint bench fuzz tools
 
 up: build
 	@exec $(BATON) $(WITH_STORE) up $(ARGS)
@@ -56,6 +60,12 @@ lint:
 	else \
 		echo "cargo-deny is not installed: licences and sources were not checked (cargo install --locked cargo-deny)"; \
 	fi
+
+# The harness is tested before it measures. Python's standard library is all it needs itself.
+bench: tools build
+	python3 -m unittest discover -q -s bench/tests -t bench
+	python3 bench/install.py
+	python3 bench/run.py --baton $(BATON) $(BENCH_ARGS)
 
 fuzz: tools
 	BATON_OPS=$(OPS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test state_machine -- --nocapture --test-threads 2

@@ -1,0 +1,1 @@
+"""What the measurement relies on, tested without any queue: `make bench` runs these first."""
