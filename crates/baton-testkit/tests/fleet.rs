@@ -163,6 +163,7 @@ on_every_store! {
     a_drained_node_hands_everything_back
     a_full_queue_makes_the_generator_work
     a_forgotten_node_joins_anew
+    slow_work_is_spread_evenly
 }
 
 async fn a_node_alone_does_everything(setting: Setting) {
@@ -306,4 +307,37 @@ async fn a_forgotten_node_joins_anew(setting: Setting) {
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
+}
+
+/// Few large parcels and many hands: nobody sits on messages that others could begin with.
+async fn slow_work_is_spread_evenly(setting: Setting) {
+    const NODES: u64 = 4;
+    const MESSAGES: u64 = 1_600;
+    let stored = setting.fleet.queue::<u64>("messages").push_all(1..=MESSAGES).await.unwrap();
+    assert_eq!(stored.iter().map(|range| u64::from(range.len)).sum::<u64>(), MESSAGES);
+    assert!(stored.len() < 10, "{stored:?}");
+    let cancel = Cancel::new();
+    let mut nodes = Vec::new();
+    for _ in 0..NODES {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let counted = ran.clone();
+        let policy = QueuePolicy { concurrency: 8, ..QueuePolicy::default() };
+        let node = setting.fleet.node().role(Role::Worker).policy(policy).handler("messages", move |_: u64, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Ok(Done::default())
+            }
+        });
+        nodes.push((tokio::spawn(node.run(cancel.clone())), ran));
+    }
+    setting.until("all is done", |_, books| books.done == MESSAGES).await;
+    cancel.drain();
+    let fair = MESSAGES / NODES;
+    for (node, ran) in nodes {
+        node.await.unwrap().unwrap();
+        let ran = ran.load(Ordering::Relaxed) as u64;
+        assert!((fair * 9 / 10..=fair * 11 / 10).contains(&ran), "{ran} of {fair}");
+    }
+    setting.balanced().await;
 }

@@ -52,6 +52,6 @@ pub mod testing;
 
 pub use fleet::{
     Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Failure, Fleet, FleetOptions,
-    Flow, Handler, Message, Node, NodeError, Observer, PushError, Queue, QueuePolicy, Report, Role, Source,
-    SourceError, Stream,
+    Flow, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, Role,
+    Source, SourceError, Stream,
 };

@@ -25,7 +25,7 @@ pub use handler::{Context, Done, Failure, Handler, Message};
 pub use node::{DEFAULT_QUEUE, Node, NodeError, Role};
 pub use observer::Observer;
 pub use policy::QueuePolicy;
-pub use queue::{PushError, Queue};
+pub use queue::{PushAllError, PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 pub use tally::Report;
 pub use worker::trial;

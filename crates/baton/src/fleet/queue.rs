@@ -1,10 +1,14 @@
 //! Pushing bodies of one type to one queue.
 
-use std::{marker::PhantomData, time::Duration};
+use std::{borrow::Borrow, marker::PhantomData, time::Duration};
+
+use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
 use super::Fleet;
 use crate::{
-    message::{Digest, InvalidMessage, Key, Lot, LotKey, MAX_BODY_BYTES, MessageId, Name, Parcel},
+    message::{
+        Digest, InvalidMessage, Key, Lot, LotKey, MAX_BODY_BYTES, MessageId, Name, Parcel, ParcelBuilder, Range,
+    },
     store::{LotVerdict, Refusal, StoreError, session::SubmitError},
 };
 
@@ -30,6 +34,17 @@ pub enum PushError {
     /// The store went away while the push was under way.
     #[error(transparent)]
     Interrupted(#[from] SubmitError),
+}
+
+/// Some of many bodies were not pushed.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of the messages are stored, then: {error}", .stored.iter().map(|range| u64::from(range.len)).sum::<u64>())]
+pub struct PushAllError {
+    /// What is stored for sure, as from [`Queue::push_all`].
+    pub stored: Vec<Range>,
+    /// What the first one not stored met.
+    #[source]
+    pub error: PushError,
 }
 
 /// One queue of a fleet.
@@ -66,14 +81,59 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         self.push_lot(body, Some(key)).await
     }
 
+    /// Pushes many messages in parcels, several on their way at once: the fast way for more than a few. Gives the ids,
+    /// in the order of the bodies. Waits while the queue is full; what was refused meanwhile goes in later than what
+    /// was not.
+    ///
+    /// # Errors
+    /// [`PushAllError`] tells which messages are stored all the same. Nothing is pushed after the first that failed,
+    /// except for what is on its way then.
+    ///
+    /// # Cancel safety
+    /// What was begun may be stored whether or not the future is kept.
+    pub async fn push_all<B: Borrow<T>>(
+        &self, bodies: impl IntoIterator<Item = B>,
+    ) -> Result<Vec<Range>, PushAllError> {
+        let mut under_way = FuturesOrdered::new();
+        let (mut stored, mut failed, mut bodies) = (Vec::new(), None, bodies.into_iter());
+        let mut builder = ParcelBuilder::default();
+        loop {
+            while failed.is_none() && under_way.len() < UNDER_WAY {
+                match self.pack(&mut builder, &mut bodies) {
+                    Ok(Some(lot)) => under_way.push_back(async move { (lot.parcel.len(), self.hand_in(lot).await) }),
+                    Ok(None) => break,
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match under_way.next().await {
+                Some((len, Ok(first))) => stored.push(Range { first, len }),
+                Some((_, Err(error))) => failed = failed.or(Some(error)),
+                None => return failed.map_or(Ok(stored.clone()), |error| Err(PushAllError { stored, error })),
+            }
+        }
+    }
+
+    /// The next parcel full of bodies; nothing if there are none left.
+    fn pack<B: Borrow<T>>(
+        &self, builder: &mut ParcelBuilder, bodies: &mut impl Iterator<Item = B>,
+    ) -> Result<Option<Lot>, PushError> {
+        let queue = self.name.clone()?;
+        while builder.len() < PARCEL && builder.body_bytes() < PARCEL_BYTES {
+            let Some(body) = bodies.next() else { break };
+            builder.add(&written(body.borrow())?)?;
+        }
+        Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None }))
+    }
+
     async fn push_lot(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
         let queue = self.name.clone()?;
-        let body = serde_json::to_vec(body)?;
-        if body.len() > MAX_BODY_BYTES {
-            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES }.into());
-        }
+        let body = written(body)?;
         let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body) });
-        let lot = Lot { queue, parcel: Parcel::single(&body)?, key };
+        self.hand_in(Lot { queue, parcel: Parcel::single(&body)?, key }).await.map(MessageId)
+    }
+
+    /// Hands a lot in until it is stored; its first id.
+    async fn hand_in(&self, lot: Lot) -> Result<u64, PushError> {
         loop {
             let verdicts = match self.fleet.session().await?.submit(vec![lot.clone()], None).await {
                 // The session was over before the lot was sent, or a key makes a second attempt harmless.
@@ -85,7 +145,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 verdicts => verdicts?,
             };
             return match (verdicts.first(), &lot.key) {
-                (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => Ok(MessageId(*first)),
+                (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => Ok(*first),
                 (Some(LotVerdict::Conflict), Some(key)) => Err(PushError::Conflict(key.key.clone())),
                 (Some(LotVerdict::KeysFull), _) => Err(PushError::KeysFull),
                 (Some(LotVerdict::Full), _) => {
@@ -98,5 +158,20 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     }
 }
 
+/// A body as JSON.
+fn written<T: serde::Serialize + ?Sized>(body: &T) -> Result<Vec<u8>, PushError> {
+    let body = serde_json::to_vec(body)?;
+    if body.len() > MAX_BODY_BYTES {
+        return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES }.into());
+    }
+    Ok(body)
+}
+
+/// Messages in a parcel of many.
+const PARCEL: usize = 512;
+/// Body bytes after which a parcel is sent with fewer.
+const PARCEL_BYTES: usize = 256 << 10;
+/// Parcels under way at once; the session sends those that wait together.
+const UNDER_WAY: usize = 64;
 /// How long a push to a full queue waits before it looks again.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
