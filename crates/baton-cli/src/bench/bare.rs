@@ -20,9 +20,11 @@ use redis::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use super::bulk::DEPTH;
+use super::{bulk::DEPTH, echo::LATENCY, singles::SINGLES};
 use crate::exit::Failure;
 
+/// The list that parcels go through.
+const PARCELS: &str = "parcels";
 /// Pipelines under way at once: as many as a session has submits under way.
 const PIPELINES: usize = 4;
 /// Commands in a pipeline.
@@ -34,6 +36,8 @@ const EMPTY_PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone)]
 pub(super) struct Bare {
     client: Client,
+    /// For what is not measured.
+    control: MultiplexedConnection,
     root: String,
 }
 
@@ -41,16 +45,13 @@ impl Bare {
     pub(super) async fn open(url: &str, fleet: &Name) -> Result<Self, Failure> {
         let info: ConnectionInfo = url.into_connection_info().map_err(|error| failed(&error))?;
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let bare =
-            Self { client: Client::open(info).map_err(|error| failed(&error))?, root: format!("{{{fleet}}}:bare") };
-        bare.connect().await?;
-        Ok(bare)
+        let client = Client::open(info).map_err(|error| failed(&error))?;
+        Ok(Self { control: connect(&client).await?, client, root: format!("{{{fleet}}}:bare") })
     }
 
     /// A connection of its own, which waits for as long as an answer takes.
     pub(super) async fn connect(&self) -> Result<MultiplexedConnection, Failure> {
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| failed(&error))
+        connect(&self.client).await
     }
 
     /// The name of a list.
@@ -60,7 +61,7 @@ impl Bare {
 
     /// A number of one section of what the server says of itself.
     pub(super) async fn info(&self, section: &str, fields: &[&str]) -> Result<f64, Failure> {
-        let mut connection = self.connect().await?;
+        let mut connection = self.control.clone();
         let text: String =
             redis::cmd("INFO").arg(section).query_async(&mut connection).await.map_err(|error| failed(&error))?;
         let value = |field: &&str| {
@@ -70,14 +71,27 @@ impl Bare {
         Ok(fields.iter().map(value).sum())
     }
 
-    pub(super) async fn remove(&self, list: &str) -> Result<(), Failure> {
-        let mut connection = self.connect().await?;
-        redis::cmd("UNLINK").arg(list).query_async(&mut connection).await.map_err(|error| failed(&error))
+    /// Removes lists by their keys.
+    pub(super) async fn remove(&self, keys: &[String]) -> Result<(), Failure> {
+        let mut connection = self.control.clone();
+        redis::cmd("UNLINK").arg(keys).query_async(&mut connection).await.map_err(|error| failed(&error))
+    }
+
+    /// Removes all lists that a measurement which was broken off may have left.
+    pub(super) async fn clear(&self) -> Result<(), Failure> {
+        let taken = (0..PIPELINES).map(|lane| self.taken(lane));
+        let named = [PARCELS, SINGLES, LATENCY].map(|name| self.list(name));
+        self.remove(&taken.chain(named).collect::<Vec<_>>()).await
+    }
+
+    /// What one lane of processing has taken.
+    fn taken(&self, lane: usize) -> String {
+        self.list(&format!("taken:{lane}"))
     }
 
     /// Pushes parcels; how long it took.
     pub(super) async fn push(&self, parcels: impl Iterator<Item = Parcel>) -> Result<Duration, Failure> {
-        let (connection, list) = (self.connect().await?, self.list("parcels"));
+        let (connection, list) = (self.connect().await?, self.list(PARCELS));
         let began = Instant::now();
         let (mut under_way, mut parcels) = (JoinSet::new(), parcels.peekable());
         while parcels.peek().is_some() {
@@ -103,7 +117,7 @@ impl Bare {
         let began = Instant::now();
         let (taken, mut lanes) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
         for lane in 0..PIPELINES {
-            let (list, mine) = (self.list("parcels"), self.list(&format!("taken:{lane}")));
+            let (list, mine) = (self.list(PARCELS), self.taken(lane));
             lanes.spawn(take(connection.clone(), list, mine, taken.clone(), parcels));
         }
         while let Some(answer) = lanes.join_next().await {
@@ -111,6 +125,11 @@ impl Bare {
         }
         Ok(began.elapsed())
     }
+}
+
+async fn connect(client: &Client) -> Result<MultiplexedConnection, Failure> {
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| failed(&error))
 }
 
 /// Takes and deletes until all parcels are taken by somebody.

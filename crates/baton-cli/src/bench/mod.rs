@@ -8,25 +8,32 @@ mod bare;
 mod bodies;
 mod bulk;
 mod cpu;
+mod echo;
+mod failover;
 mod folder;
+mod latency;
 mod leashed;
+mod memory;
 mod plan;
 mod report;
+mod rounds;
 mod samples;
 mod server;
+mod singles;
 mod stand;
 
 use std::{io::IsTerminal as _, time::Duration};
 
-use baton::store::StoreUrl;
+use baton::{Cancel, store::StoreUrl};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::{bodies::Parcels, folder::Folder, report::Figure, samples::median, server::Server, stand::Stand};
 pub(crate) use self::{
+    echo::Echo,
     plan::{Measure, Plan},
     report::Figures,
 };
+use self::{folder::Folder, server::Server, stand::Stand};
 use crate::{
     command::purge::clear,
     exit::Failure,
@@ -45,7 +52,7 @@ pub(crate) struct Results {
 
 /// Measures the store named on the command line, or SQLite and Redis in a folder of their own.
 pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Failure> {
-    let wait = settings.wait.value;
+    let (wait, cancel) = (settings.wait.value, listen()?);
     let mut results = Results::default();
     if settings.store.from == Origin::Flag {
         let url = settings.store.value.clone();
@@ -59,15 +66,15 @@ pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Fai
                 ));
             }
         };
-        *place = Some(measure_and_clear(plan, url, wait, false).await?);
+        *place = Some(measure_and_clear(plan, url, wait, false, &cancel).await?);
         return Ok(results);
     }
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
-    results.sqlite = Some(measure_and_clear(plan, sqlite, wait, true).await?);
+    results.sqlite = Some(measure_and_clear(plan, sqlite, wait, true, &cancel).await?);
     match Server::start(folder.path(), plan.aof)? {
         Some(server) => {
-            results.redis = Some(measure_and_clear(plan, server.url().parse()?, wait, true).await?);
+            results.redis = Some(measure_and_clear(plan, server.url().parse()?, wait, true, &cancel).await?);
         }
         None => remark("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
@@ -75,11 +82,14 @@ pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Fai
 }
 
 /// Measures one store until that is done or a signal comes, and leaves nothing there.
-async fn measure_and_clear(plan: &Plan, url: StoreUrl, wait: Duration, private: bool) -> Result<Figures, Failure> {
+async fn measure_and_clear(
+    plan: &Plan, url: StoreUrl, wait: Duration, private: bool, cancel: &Cancel,
+) -> Result<Figures, Failure> {
     let stand = Stand::open(url, wait).await?;
     let measured = tokio::select! {
+        biased;
+        () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
         measured = measure(plan, &stand, private) => measured,
-        interrupted = interruption() => interrupted,
     };
     stand.connection.leave().await;
     if private {
@@ -87,101 +97,58 @@ async fn measure_and_clear(plan: &Plan, url: StoreUrl, wait: Duration, private: 
     }
     // The first failure is the one to tell.
     let cleared = clear(&stand.connection).await;
+    let cleared = match &stand.bare {
+        Some(bare) => bare.clear().await.and(cleared),
+        None => cleared,
+    };
     measured.and_then(|figures| cleared.map(|()| figures))
 }
 
-async fn interruption() -> Result<Figures, Failure> {
+/// Takes signals as a wish to end, from now on.
+fn listen() -> Result<Cancel, Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
     };
     let (mut interrupt, mut terminate, mut hangup) =
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-    Err(Failure::new("interrupted: nothing is left running", "run it again for figures"))
+    let cancel = Cancel::new();
+    let asked = cancel.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        asked.now();
+    });
+    Ok(cancel)
 }
 
 /// Everything the plan wants of one store.
 async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, Failure> {
     let mut figures = Figures::new(stand.settings.store.value.to_string(), plan);
     if let Some(bare) = stand.bare.as_ref().filter(|_| !private) {
-        // The connection that asks, and the one of this command's store.
+        // So far this command has the connection that asks and that of the store.
         figures.shared = bare.info("clients", &["connected_clients"]).await? > 2.0;
     }
     if plan.wants_any(&[Measure::Push, Measure::Process, Measure::Whole, Measure::Raw]) {
-        in_bulk(plan, stand, &mut figures).await?;
+        rounds::measure(plan, stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Singles) {
+        singles::measure(plan, stand, private, &mut figures).await?;
+    }
+    if plan.wants(Measure::Latency) {
+        latency::measure(plan, stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Failover) {
+        failover::measure(stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Memory) {
+        memory::measure(plan, stand, &mut figures).await?;
     }
     say(stand, "recount");
     figures.done = stand.settle_up().await?;
     Ok(figures.complete())
-}
-
-/// Rounds of bulk, each figure next to its bare counterpart so that both see the same weather.
-async fn in_bulk(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
-    let parcels = Parcels::make(plan.messages.max(plan.backlog), plan.parcel, plan.bytes)?;
-    let bare = stand.bare.as_ref().filter(|_| plan.wants(Measure::Raw));
-    let count = plan.messages;
-    let parcel_count = count.div_ceil(u64::from(plan.parcel));
-    let rate = |took: Duration| count as f64 / took.as_secs_f64().max(1e-9);
-    let mut rounds = Rounds::default();
-    if plan.backlog > 0 {
-        say(stand, "backlog");
-        bulk::submit(stand, bulk::BULK, parcels.of(plan.backlog)).await?;
-    }
-    for round in 1..=plan.rounds {
-        say(stand, &format!("bulk, round {round} of {}", plan.rounds));
-        if plan.wants_any(&[Measure::Push, Measure::Process]) {
-            let run = bulk::push(stand, bulk::BULK, &parcels, count).await?;
-            rounds.push.push(run.per_s);
-            rounds.push_cpu.extend(run.cpu_us);
-        }
-        if let Some(bare) = bare {
-            rounds.raw_push.push(rate(bare.push(parcels.of(count)).await?));
-        }
-        if plan.wants(Measure::Process) {
-            let run = bulk::process(stand, bulk::BULK, count).await?;
-            rounds.process.push(run.per_s);
-            rounds.process_cpu.extend(run.cpu_us);
-        }
-        if let Some(bare) = bare {
-            rounds.raw_process.push(rate(bare.process(parcel_count).await?));
-        }
-        if plan.wants(Measure::Whole) {
-            rounds.whole.push(bulk::whole(stand, bulk::WHOLE, &parcels, count).await?.per_s);
-        }
-        if let Some(bare) = bare {
-            let began = tokio::time::Instant::now();
-            tokio::try_join!(bare.push(parcels.of(count)), bare.process(parcel_count))?;
-            rounds.raw_whole.push(rate(began.elapsed()));
-        }
-    }
-    if plan.wants(Measure::Push) {
-        figures.push_per_s = Figure(median(&rounds.push));
-        figures.push_cpu_us = Figure(median(&rounds.push_cpu));
-    }
-    figures.process_per_s = Figure(median(&rounds.process));
-    figures.process_cpu_us = Figure(median(&rounds.process_cpu));
-    figures.whole_per_s = Figure(median(&rounds.whole));
-    figures.raw_push_per_s = Figure(median(&rounds.raw_push));
-    figures.raw_process_per_s = Figure(median(&rounds.raw_process));
-    figures.raw_whole_per_s = Figure(median(&rounds.raw_whole));
-    Ok(())
-}
-
-/// What the rounds of bulk came to.
-#[derive(Default)]
-struct Rounds {
-    push: Vec<f64>,
-    push_cpu: Vec<f64>,
-    process: Vec<f64>,
-    process_cpu: Vec<f64>,
-    whole: Vec<f64>,
-    raw_push: Vec<f64>,
-    raw_process: Vec<f64>,
-    raw_whole: Vec<f64>,
 }
 
 /// Tells the person at the terminal what is being measured.

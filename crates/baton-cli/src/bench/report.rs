@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::plan::Plan;
 use crate::{
     exit::Failure,
-    output::{Ink, Output, table},
+    output::{Ink, Output, plural, table},
 };
 
 /// All figures of one store; what was not measured is left out.
@@ -107,7 +107,8 @@ impl Figures {
     pub(crate) fn show(&self, output: &mut Output) -> Result<(), Failure> {
         let Self { store, messages, rounds, parcel, bytes, .. } = self;
         output.line(&format!(
-            "{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} rounds"
+            "{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} round{}",
+            plural(u64::from(*rounds))
         ))?;
         let none = Figure::default();
         let rows = [

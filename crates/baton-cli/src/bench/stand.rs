@@ -52,9 +52,9 @@ impl Stand {
         };
         let connection = Connection::open(&settings, Missing::Create, Some(MAX_BACKLOG))?;
         connection.ask(TakeSurvey).await?;
-        let bare = match &settings.store.value {
-            StoreUrl::Redis(url) => Some(Bare::open(url.as_str(), &settings.fleet.value).await?),
-            _ => None,
+        let bare = match redis_url(&settings) {
+            Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
+            None => None,
         };
         Ok(Self { settings, connection, bare, pushed: Mutex::default() })
     }
@@ -146,6 +146,14 @@ impl Stand {
         let mut failure = Failure::new(format!("NOT balanced: {}", faults.join(", ")), "report this");
         failure.exit = Exit::Unbalanced;
         Err(failure)
+    }
+}
+
+/// The address of the store in force, if that is Redis.
+pub(super) fn redis_url(settings: &Settings) -> Option<&str> {
+    match &settings.store.value {
+        StoreUrl::Redis(url) => Some(url.as_str()),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `baton bench`: the figures of a store, with ratios to what the bare store does.
 
 use crate::{
-    bench::{self, Measure, Plan},
+    bench::{self, Echo, Measure, Plan},
     exit::{Exit, Failure},
     output::Output,
     quantity,
@@ -59,10 +59,16 @@ pub(crate) struct Bench {
     /// Print one JSON object; see below
     #[arg(long)]
     json: bool,
+    /// Be a child of the latency measurement
+    #[arg(long, value_enum, hide = true)]
+    echo: Option<Echo>,
 }
 
 impl Bench {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if let Some(echo) = self.echo {
+            return echo.run(settings).await;
+        }
         if self.bytes < 2 {
             return Err(Failure::usage("a JSON string has 2 bytes or more", "take a larger --bytes"));
         }
