@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Figures, Measure, Plan, bare,
+    Figures, Plan, bare,
     echo::{LATENCY, now_ns},
     leashed::Leashed,
     report::Figure,
@@ -53,7 +53,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
 async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
     let pushes = (plan.messages / 100).clamp(20, 200);
     let mut fleet = Through::open(stand).await?;
-    let mut raw = match stand.bare.as_ref().filter(|_| plan.wants(Measure::Raw)) {
+    let mut raw = match &stand.bare {
         Some(bare) => Some(Raw::open(stand, bare).await?),
         None => None,
     };

@@ -1,9 +1,9 @@
 //! What a waiting message takes beyond its body: in parcels, and pushed one by one with nothing to travel with.
 //!
 //! Redis tells its memory; what it keeps for connections is not the messages' and is left out. SQLite is measured by
-//! the pages in use of a file of its own, closed so that everything is in it.
+//! the pages in use of a file of its own.
 
-use std::{fs::File, io::Read as _, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use baton::store::StoreUrl;
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use super::{
     bodies::{self, Parcels},
     bulk,
     folder::Folder,
+    pages,
     report::Figure,
     say,
     stand::Stand,
@@ -24,8 +25,6 @@ use crate::exit::Failure;
 const MOST: (u64, u64) = (1_000_000, 20_000);
 /// How long single messages are pushed: a slow disk takes fewer.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long a file may take to be closed.
-const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// How messages get to the store.
 #[derive(Clone, Copy)]
@@ -64,45 +63,21 @@ async fn used(bare: &Bare) -> Result<f64, Failure> {
 async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure> {
     let folder = Folder::make()?;
     let path = folder.path().join("memory.db");
-    let open = || Stand::open(StoreUrl::Sqlite(path.clone()), wait);
-    let stand = open().await?;
+    let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait).await?;
     stand.connection.session().await?;
-    let before = closed(stand, &path).await?;
-    let stand = open().await?;
+    let before = file_bytes(&stand, &path).await?;
     let count = push(plan, &stand, way).await?;
-    let after = closed(stand, &path).await?;
+    let after = file_bytes(&stand, &path).await?;
     Ok((after - before) / count as f64)
 }
 
-/// Leaves the store, waits until its log is part of the file, and gives the bytes of the pages in use.
-async fn closed(stand: Stand, path: &Path) -> Result<f64, Failure> {
+/// Leaves the store, so that nothing is written, and counts the bytes in use.
+async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
     stand.connection.leave().await;
-    drop(stand);
-    let log = path.with_extension("db-wal");
-    let deadline = Instant::now() + CLOSE_LIMIT;
-    while log.exists() && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let cannot = |why: String| Failure::new(format!("cannot measure {}: {why}", path.display()), "run this again");
-    if log.exists() {
-        return Err(cannot("it is not closed".to_owned()));
-    }
-    let mut header = [0; 100];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    read.map_err(|error| cannot(error.to_string()))?;
-    Ok(in_use(&header))
-}
-
-/// Bytes in use by the header of an SQLite file: the size of a page, the pages, and those of them that are free.
-fn in_use(header: &[u8; 100]) -> f64 {
-    let number = |at: usize, len: usize| {
-        header.iter().skip(at).take(len).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte))
-    };
-    let page = match number(16, 2) {
-        1 => 65_536,
-        page => page,
-    };
-    (number(28, 4).saturating_sub(number(36, 4)) * page) as f64
+    let bytes = pages::in_use(path).map_err(|error| {
+        Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
+    })?;
+    Ok(bytes as f64)
 }
 
 /// Pushes messages that then wait; how many.

@@ -14,6 +14,7 @@ mod folder;
 mod latency;
 mod leashed;
 mod memory;
+mod pages;
 mod plan;
 mod report;
 mod rounds;

@@ -11,7 +11,7 @@ pub(crate) enum Measure {
     Process,
     /// Both at once
     Whole,
-    /// The same by bare commands (Redis)
+    /// Push, process and whole by bare commands (Redis); the others always have theirs beside them
     Raw,
     /// 64 callers that push one message a call
     Singles,

@@ -15,7 +15,7 @@ use std::{
 use baton::store::StoreUrl;
 use tokio::{process::Command, task::JoinSet, time::Instant};
 
-use super::{Figures, Measure, Plan, bare, bodies, report::Figure, samples::median, say, stand::Stand};
+use super::{Figures, Plan, bare, bodies, report::Figure, samples::median, say, stand::Stand};
 use crate::exit::Failure;
 
 /// Callers at once.
@@ -34,7 +34,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, private: bool, figures: 
     for round in 1..=plan.rounds {
         say(stand, &format!("singles, round {round} of {}", plan.rounds));
         through.push(push(stand, plan.bytes, count).await?);
-        if let Some(bare) = stand.bare.as_ref().filter(|_| plan.wants(Measure::Raw)) {
+        if let Some(bare) = &stand.bare {
             raw.push(push_bare(bare, plan.bytes, count).await?);
             if let StoreUrl::Redis(url) = &stand.settings.store.value
                 && private
