@@ -4,9 +4,14 @@ use std::{
     fs::DirBuilder,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::exit::Failure;
+
+/// How often its removal is tried, and the pause after each.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder only this user may look into.
 pub(super) struct Folder(PathBuf);
@@ -28,7 +33,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that cannot be removed is the system's to clear away.
-        std::fs::remove_dir_all(&self.0).ok();
+        // A thread or a child that is just ending may still put a file there. What cannot be removed even then is the
+        // system's to clear away.
+        for _ in 0..ATTEMPTS {
+            if std::fs::remove_dir_all(&self.0).is_ok() || !self.0.exists() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
