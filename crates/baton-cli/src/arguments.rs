@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Resume(command::pause::Resume),
     Kill(command::kill::Kill),
     Purge(command::purge::Purge),
+    Bench(command::bench::Bench),
     Config(command::config::Config),
 }
 
@@ -95,6 +96,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
         "resume",
         "kill",
         "purge",
+        "bench",
         "config",
     ];
     let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));

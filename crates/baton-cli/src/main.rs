@@ -2,6 +2,7 @@
 //! modules named by it.
 
 mod arguments;
+mod bench;
 mod command;
 mod connection;
 mod crew;
@@ -58,6 +59,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Resume(command) => command.run(&settings).await,
             Command::Kill(command) => command.run(&settings).await,
             Command::Purge(command) => command.run(&settings).await,
+            Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }
     });

@@ -96,7 +96,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         cells(column).map(|cell| cell.chars().count()).chain([head.chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = head.iter().enumerate().map(|(column, head)| width(column, head)).collect();
-    let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || c == '-') && !cell.is_empty();
+    let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || "-.".contains(c)) && !cell.is_empty();
     let right: Vec<bool> = (0..head.len()).map(|column| cells(column).all(|cell| is_number(cell))).collect();
     let lay = |row: Vec<&str>| {
         let cells = row.iter().zip(widths.iter().zip(&right));

@@ -69,18 +69,18 @@ impl Audit {
         let connection = Connection::open(settings, Missing::Wait, None)?;
         let survey = connection.ask(TakeSurvey).await?;
         let wanted = |books: &Books| self.queue.as_ref().is_none_or(|queue| *queue == books.queue);
-        let (books, mut faults, held_ms) = if self.deep {
+        let (books, faults, held_ms) = if self.deep {
             let max_hold_ms = u64::try_from(self.max_hold.as_millis()).unwrap_or(u64::MAX);
             let recounted = connection.ask_at_length(Recount { max_hold_ms }).await;
             let recounted = recounted.map_err(|error| connection.failure(&error))?;
             let queues: Vec<QueueRecount> = recounted.queues.into_iter().filter(|it| wanted(&it.books)).collect();
-            let faults: Vec<String> = queues.iter().filter_map(recount_fault).collect();
+            let faults = recount_faults(&queues);
             (queues.into_iter().map(|it| it.books).collect(), faults, Some(recounted.held_ms))
         } else {
-            (survey.queues.into_iter().filter(wanted).collect::<Vec<_>>(), Vec::new(), None)
+            let books: Vec<Books> = survey.queues.into_iter().filter(wanted).collect();
+            let faults = books.iter().filter_map(books_fault).collect();
+            (books, faults, None)
         };
-        let books_faults: Vec<String> = books.iter().filter_map(books_fault).collect();
-        faults.splice(0..0, books_faults);
         let totals = Totals { held_ms, unbalanced: faults, ..Totals::of(&books) };
         let totals = Totals { balanced: totals.unbalanced.is_empty(), ..totals };
         let mut output = Output::new();
@@ -112,6 +112,12 @@ impl Totals {
             ..Self::default()
         }
     }
+}
+
+/// All that is wrong with recounted queues: books that do not add up first, then data that differs from them.
+pub(crate) fn recount_faults(queues: &[QueueRecount]) -> Vec<String> {
+    let books = queues.iter().filter_map(|it| books_fault(&it.books));
+    books.chain(queues.iter().filter_map(recount_fault)).collect()
 }
 
 /// What is wrong with the books of a queue, if anything.

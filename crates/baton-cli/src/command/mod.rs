@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 pub(crate) mod audit;
+pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod errors;
 pub(crate) mod kill;

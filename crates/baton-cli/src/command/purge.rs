@@ -105,7 +105,7 @@ fn confirm(settings: &Settings) -> Result<(), Failure> {
 }
 
 /// Purges; nodes that died without leaving are waited for until their leases are over.
-async fn clear(connection: &Connection) -> Result<(), Failure> {
+pub(crate) async fn clear(connection: &Connection) -> Result<(), Failure> {
     let failure = |error: &StoreError| connection.failure(error);
     match connection.ask_at_length(baton::store::Purge).await {
         Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}

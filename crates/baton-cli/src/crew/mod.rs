@@ -158,7 +158,7 @@ async fn pass_on(stderr: impl AsyncRead + Unpin, log: Arc<Log>) {
 }
 
 /// The store as a variable says it, password and all.
-fn address(url: &StoreUrl) -> OsString {
+pub(crate) fn address(url: &StoreUrl) -> OsString {
     match url {
         StoreUrl::Sqlite(path) => {
             let mut address = OsString::from("sqlite://");

@@ -1,0 +1,114 @@
+//! Bulk: parcels pushed by this process, processed by one worker process, and both at once.
+
+use std::time::Duration;
+
+use baton::{
+    message::{Lot, Parcel},
+    store::{LotVerdict, session::SubmitError},
+};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::Instant,
+};
+
+use super::{
+    bodies::Parcels,
+    cpu::Meter,
+    leashed::Leashed,
+    stand::{Stand, queue},
+};
+use crate::exit::Failure;
+
+/// Parcels under way at once, as `baton push` has them: the session sends those that wait in up to four calls.
+pub(super) const DEPTH: usize = 64;
+/// How long a worker that has joined gets to find its queue paused and to wait.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// The queue that bulk goes through.
+pub(super) const BULK: &str = "bulk";
+/// The queue that is pushed to and worked for at once.
+pub(super) const WHOLE: &str = "whole";
+
+/// What one run came to.
+pub(super) struct Run {
+    pub(super) per_s: f64,
+    /// Processor time of the store for each message, in microseconds.
+    pub(super) cpu_us: Option<f64>,
+}
+
+impl Run {
+    fn of(messages: u64, took: Duration, cpu_us: Option<f64>) -> Self {
+        let messages = messages as f64;
+        Self { per_s: messages / took.as_secs_f64().max(1e-9), cpu_us: cpu_us.map(|us| us / messages) }
+    }
+}
+
+/// Pushes so many messages.
+pub(super) async fn push(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+    stand.connection.session().await?;
+    let meter = Meter::start(stand, std::process::id()).await?;
+    let began = Instant::now();
+    submit(stand, name, parcels.of(count)).await?;
+    let took = began.elapsed();
+    Ok(Run::of(count, took, meter.stop().await?))
+}
+
+/// Lets one worker process so many of the messages that wait.
+pub(super) async fn process(stand: &Stand, name: &str, count: u64) -> Result<Run, Failure> {
+    let before = stand.books(name).await?.done;
+    stand.pause(name, true).await?;
+    let mut worker = Leashed::worker(stand, name).await?;
+    tokio::time::sleep(SETTLE).await;
+    let meter = Meter::start(stand, worker.pid()).await?;
+    let began = Instant::now();
+    stand.pause(name, false).await?;
+    let done = stand.until_done(name, before + count, &mut worker).await?;
+    let took = began.elapsed();
+    let run = Run::of(done - before, took, meter.stop().await?);
+    worker.stop().await?;
+    Ok(run)
+}
+
+/// Pushes so many messages while one worker processes them.
+pub(super) async fn whole(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+    stand.connection.session().await?;
+    let before = stand.books(name).await?.done;
+    let mut worker = Leashed::worker(stand, name).await?;
+    tokio::time::sleep(SETTLE).await;
+    let began = Instant::now();
+    submit(stand, name, parcels.of(count)).await?;
+    stand.until_done(name, before + count, &mut worker).await?;
+    let took = began.elapsed();
+    worker.stop().await?;
+    Ok(Run::of(count, took, None))
+}
+
+/// Hands parcels in, [`DEPTH`] at a time.
+pub(super) async fn submit(stand: &Stand, name: &str, parcels: impl Iterator<Item = Parcel>) -> Result<(), Failure> {
+    let (session, to) = (stand.connection.session().await?, queue(name)?);
+    let mut under_way = JoinSet::new();
+    for parcel in parcels {
+        if under_way.len() >= DEPTH
+            && let Some(answer) = under_way.join_next().await
+        {
+            stored(stand, answer)?;
+        }
+        stand.note(name, u64::from(parcel.len()));
+        let (session, lot) = (session.clone(), Lot { queue: to.clone(), parcel, key: None });
+        under_way.spawn(async move { session.submit(vec![lot], None).await });
+    }
+    while let Some(answer) = under_way.join_next().await {
+        stored(stand, answer)?;
+    }
+    Ok(())
+}
+
+/// A measurement with a message missing is none.
+fn stored(stand: &Stand, answer: Result<Result<Vec<LotVerdict>, SubmitError>, JoinError>) -> Result<(), Failure> {
+    match answer {
+        Ok(Ok(verdicts)) if matches!(verdicts[..], [LotVerdict::Stored { .. }]) => Ok(()),
+        Ok(Ok(_)) => Err(Failure::new("the store did not take a parcel", "give it more room")),
+        Ok(Err(error)) => Err(stand.connection.failure(&error.error)),
+        Err(error) => Err(Failure::new(format!("a fault in baton itself: {error}"), "report this")),
+    }
+}

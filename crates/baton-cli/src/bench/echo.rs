@@ -1,0 +1,102 @@
+//! The children of the latency measurement: each says how long ago what it receives was sent.
+
+use std::{
+    io::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use baton::{Cancel, Context, Done};
+use clap::ValueEnum;
+
+use super::{
+    bare::{self, Bare},
+    stand::redis_url,
+};
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    member::obey_leash,
+    settings::Settings,
+};
+
+/// The queue and the list of the measurement.
+pub(super) const LATENCY: &str = "latency";
+/// Seconds a blocking read lasts, so that the leash is looked at.
+const READ_SECONDS: f64 = 1.0;
+
+/// What receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Echo {
+    /// A handler that tells at once
+    Worker,
+    /// A handler that tells everything at the end, so that telling does not slow it
+    Load,
+    /// BLPOP
+    Blpop,
+}
+
+impl Echo {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let cancel = Cancel::new();
+        obey_leash(&cancel);
+        // Opened for BLPOP too: it prepares for TLS.
+        let connection = Connection::open(settings, Missing::Create, None)?;
+        match self {
+            Self::Worker => work(&connection, cancel, tell).await?,
+            Self::Load => {
+                let kept: Arc<Mutex<Vec<u64>>> = Arc::default();
+                let keep = {
+                    let kept = kept.clone();
+                    move |nanos| kept.lock().unwrap_or_else(PoisonError::into_inner).push(nanos)
+                };
+                work(&connection, cancel, keep).await?;
+                kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().for_each(tell);
+            }
+            Self::Blpop => {
+                let Some(url) = redis_url(settings) else {
+                    return Err(Failure::usage("only Redis has BLPOP", "name a Redis with --store"));
+                };
+                tokio::select! {
+                    popped = blpop(Bare::open(url, &settings.fleet.value).await?) => popped?,
+                    () = cancel.any() => {}
+                }
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// Nanoseconds since 1970: the one clock that two processes share.
+pub(super) fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Nobody reads what cannot be written.
+fn tell(nanos: u64) {
+    writeln!(std::io::stdout().lock(), "{nanos}").ok();
+}
+
+async fn work(
+    connection: &Connection, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
+) -> Result<(), Failure> {
+    let node = connection.fleet().node().handler(LATENCY, move |sent_ns: u64, _: Context| {
+        took(now_ns().saturating_sub(sent_ns));
+        std::future::ready(Ok(Done::default()))
+    });
+    node.run(cancel).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
+}
+
+async fn blpop(bare: Bare) -> Result<(), Failure> {
+    let (mut connection, list) = (bare.connect().await?, bare.list(LATENCY));
+    // The first line says that it is ready.
+    tell(0);
+    loop {
+        let popped = redis::cmd("BLPOP").arg(&list).arg(READ_SECONDS).query_async(&mut connection).await;
+        let popped: Option<(String, u64)> = popped.map_err(|error| bare::failed(&error))?;
+        if let Some((_, sent_ns)) = popped {
+            tell(now_ns().saturating_sub(sent_ns));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Child processes of the measurement: this program again, on a leash.
+//!
+//! The leash is a pipe on the child's standard input, as the crew of `up` has it: `drain` asks it to end, and the end
+//! of the pipe tells it that this process is gone. A child that is dropped is killed by its process id.
+
+use std::{process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use super::stand::Stand;
+use crate::{crew::address, exit::Failure};
+
+/// How long a child may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// A child process on the store of a stand.
+pub(super) struct Leashed {
+    child: Child,
+    leash: Option<ChildStdin>,
+    pid: u32,
+}
+
+impl Leashed {
+    /// Starts this program with these arguments.
+    pub(super) fn start(stand: &Stand, arguments: &[&str], stdout: Stdio) -> Result<Self, Failure> {
+        let cannot = |error| Failure::new(format!("cannot start another process: {error}"), "free some processes");
+        let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+        // A URL may hold a password, which has no place in a list of processes.
+        command.env_remove("BATON_CONFIG").env("BATON_STORE", address(&stand.settings.store.value));
+        command.env("BATON_FLEET", stand.settings.fleet.value.as_str());
+        command.env("BATON_WAIT", stand.settings.wait.value.as_secs_f64().to_string());
+        command.args(arguments).stdin(Stdio::piped()).stdout(stdout);
+        let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(cannot)?;
+        let (leash, pid) = (child.stdin.take(), child.id().unwrap_or(0));
+        Ok(Self { child, leash, pid })
+    }
+
+    /// Starts a worker of `queue` whose handler does nothing, and waits until it has joined.
+    pub(super) async fn worker(stand: &Stand, queue: &str) -> Result<Self, Failure> {
+        let arguments = ["node", "--role", "worker", "--handler", "noop", "--queue", queue, "--leashed", "--quiet"];
+        let mut worker = Self::start(stand, &arguments, Stdio::null())?;
+        stand.joined(&mut worker).await?;
+        Ok(worker)
+    }
+
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What it prints, a line at a time; once.
+    pub(super) fn lines(&mut self) -> Option<Lines<BufReader<ChildStdout>>> {
+        self.child.stdout.take().map(|stdout| BufReader::new(stdout).lines())
+    }
+
+    /// Fails if it has ended.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(lost(&status.to_string())),
+            Err(error) => Err(lost(&error.to_string())),
+        }
+    }
+
+    /// Asks it to end; it may still have something to print.
+    pub(super) async fn ask_to_end(&mut self) {
+        if let Some(mut leash) = self.leash.take() {
+            // One that has just ended hears nothing, and need not.
+            leash.write_all(b"drain\n").await.ok();
+        }
+    }
+
+    /// Asks it to end and waits for that.
+    pub(super) async fn stop(mut self) -> Result<(), Failure> {
+        self.ask_to_end().await;
+        match tokio::time::timeout(LAST_WORDS, self.child.wait()).await {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(lost(&status.to_string())),
+            Ok(Err(error)) => Err(lost(&error.to_string())),
+            Err(_) => Err(lost("it does not end")),
+        }
+    }
+
+    /// Kills it with -9.
+    pub(super) async fn kill(mut self) {
+        self.child.kill().await.ok();
+    }
+}
+
+fn lost(why: &str) -> Failure {
+    Failure::new(format!("a process of the measurement is lost: {why}"), "run the command again")
+}

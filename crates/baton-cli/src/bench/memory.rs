@@ -1,0 +1,113 @@
+//! What a waiting message takes beyond its body: in parcels, and pushed one by one with nothing to travel with.
+//!
+//! Redis tells its memory; what it keeps for connections is not the messages' and is left out. SQLite is measured by
+//! the pages in use of a file of its own.
+
+use std::{path::Path, time::Duration};
+
+use baton::store::StoreUrl;
+use tokio::time::Instant;
+
+use super::{
+    Figures, Plan,
+    bare::Bare,
+    bodies::{self, Parcels},
+    bulk,
+    folder::Folder,
+    pages,
+    report::Figure,
+    say,
+    stand::Stand,
+};
+use crate::exit::Failure;
+
+/// The most messages in parcels, and the most single ones.
+const MOST: (u64, u64) = (1_000_000, 20_000);
+/// How long single messages are pushed: a slow disk takes fewer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// How messages get to the store.
+#[derive(Clone, Copy)]
+enum Way {
+    Bulk,
+    Singles,
+}
+
+/// Memory a message, both ways.
+pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+    say(stand, "memory");
+    for (way, figure) in
+        [(Way::Bulk, &mut figures.memory_bulk_bytes), (Way::Singles, &mut figures.memory_singles_bytes)]
+    {
+        let each = match &stand.bare {
+            Some(bare) => in_redis(plan, stand, bare, way).await?,
+            None => in_sqlite(plan, stand.settings.wait.value, way).await?,
+        };
+        *figure = Figure(Some(each - plan.bytes as f64));
+    }
+    Ok(())
+}
+
+async fn in_redis(plan: &Plan, stand: &Stand, bare: &Bare, way: Way) -> Result<f64, Failure> {
+    let before = used(bare).await?;
+    let count = push(plan, stand, way).await?;
+    let after = used(bare).await?;
+    stand.drain(way.queue()).await?;
+    Ok((after - before) / count as f64)
+}
+
+async fn used(bare: &Bare) -> Result<f64, Failure> {
+    Ok(bare.info("memory", &["used_memory"]).await? - bare.info("memory", &["mem_clients_normal"]).await?)
+}
+
+async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure> {
+    let folder = Folder::make()?;
+    let path = folder.path().join("memory.db");
+    let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait).await?;
+    stand.connection.session().await?;
+    let before = file_bytes(&stand, &path).await?;
+    let count = push(plan, &stand, way).await?;
+    let after = file_bytes(&stand, &path).await?;
+    Ok((after - before) / count as f64)
+}
+
+/// Leaves the store, so that nothing is written, and counts the bytes in use.
+async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
+    stand.connection.leave().await;
+    let bytes = pages::in_use(path).map_err(|error| {
+        Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
+    })?;
+    Ok(bytes as f64)
+}
+
+/// Pushes messages that then wait; how many.
+async fn push(plan: &Plan, stand: &Stand, way: Way) -> Result<u64, Failure> {
+    match way {
+        Way::Bulk => {
+            let count = plan.messages.min(MOST.0);
+            let parcels = Parcels::make(count, plan.parcel, plan.bytes)?;
+            bulk::submit(stand, way.queue(), parcels.of(count)).await?;
+            Ok(count)
+        }
+        Way::Singles => {
+            let queue = stand.connection.fleet().queue::<str>(way.queue());
+            let (began, mut count) = (Instant::now(), 0);
+            while count < plan.messages.min(MOST.1) && began.elapsed() < LIMIT {
+                let pushed = queue.push(&bodies::text(plan.bytes)).await;
+                pushed.map_err(|error| Failure::new(error.to_string(), "run the command again"))?;
+                count += 1;
+            }
+            stand.note(way.queue(), count);
+            Ok(count)
+        }
+    }
+}
+
+impl Way {
+    const fn queue(self) -> &'static str {
+        match self {
+            Self::Bulk => "memory-bulk",
+            Self::Singles => "memory-singles",
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Measuring a store: every figure beside what the bare store does in the same run.
+//!
+//! Each store is measured on a fleet of a new name, by this process and by children on a leash. After the last figure
+//! everything is processed, recounted and compared with what was pushed; a figure that was bought with a lost or
+//! doubled message is a failure. Whatever way the command ends, its children, its server and its folder end with it.
+
+mod bare;
+mod bodies;
+mod bulk;
+mod cpu;
+mod echo;
+mod failover;
+mod folder;
+mod latency;
+mod leashed;
+mod memory;
+mod pages;
+mod plan;
+mod report;
+mod rounds;
+mod samples;
+mod server;
+mod singles;
+mod stand;
+
+use std::{io::IsTerminal as _, time::Duration};
+
+use baton::{Cancel, store::StoreUrl};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(crate) use self::{
+    echo::Echo,
+    plan::{Measure, Plan},
+    report::Figures,
+};
+use self::{folder::Folder, server::Server, stand::Stand};
+use crate::{
+    command::purge::clear,
+    exit::Failure,
+    output::remark,
+    settings::{Origin, Settings},
+};
+
+/// The figures of each store that was measured.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Results {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sqlite: Option<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redis: Option<Figures>,
+}
+
+/// Measures the store named on the command line, or SQLite and Redis in a folder of their own.
+pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Failure> {
+    let (wait, cancel) = (settings.wait.value, listen()?);
+    let mut results = Results::default();
+    if settings.store.from == Origin::Flag {
+        let url = settings.store.value.clone();
+        let place = match url {
+            StoreUrl::Sqlite(_) => &mut results.sqlite,
+            StoreUrl::Redis(_) => &mut results.redis,
+            _ => {
+                return Err(Failure::usage(
+                    "a store in memory is not shared by processes",
+                    "name another, or leave --store out",
+                ));
+            }
+        };
+        *place = Some(measure_and_clear(plan, url, wait, false, &cancel).await?);
+        return Ok(results);
+    }
+    let folder = Folder::make()?;
+    let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
+    results.sqlite = Some(measure_and_clear(plan, sqlite, wait, true, &cancel).await?);
+    match Server::start(folder.path(), plan.aof)? {
+        Some(server) => {
+            results.redis = Some(measure_and_clear(plan, server.url().parse()?, wait, true, &cancel).await?);
+        }
+        None => remark("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
+    }
+    Ok(results)
+}
+
+/// Measures one store until that is done or a signal comes, and leaves nothing there.
+async fn measure_and_clear(
+    plan: &Plan, url: StoreUrl, wait: Duration, private: bool, cancel: &Cancel,
+) -> Result<Figures, Failure> {
+    let stand = Stand::open(url, wait).await?;
+    let measured = tokio::select! {
+        biased;
+        () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
+        measured = measure(plan, &stand, private) => measured,
+    };
+    stand.connection.leave().await;
+    if private {
+        return measured;
+    }
+    // The first failure is the one to tell.
+    let cleared = clear(&stand.connection).await;
+    let cleared = match &stand.bare {
+        Some(bare) => bare.clear().await.and(cleared),
+        None => cleared,
+    };
+    measured.and_then(|figures| cleared.map(|()| figures))
+}
+
+/// Takes signals as a wish to end, from now on.
+fn listen() -> Result<Cancel, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
+    };
+    let (mut interrupt, mut terminate, mut hangup) =
+        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
+    let cancel = Cancel::new();
+    let asked = cancel.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        asked.now();
+    });
+    Ok(cancel)
+}
+
+/// Everything the plan wants of one store.
+async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, Failure> {
+    let mut figures = Figures::new(stand.settings.store.value.to_string(), plan);
+    if let Some(bare) = stand.bare.as_ref().filter(|_| !private) {
+        // So far this command has the connection that asks and that of the store.
+        figures.shared = bare.info("clients", &["connected_clients"]).await? > 2.0;
+    }
+    if plan.wants_any(&[Measure::Push, Measure::Process, Measure::Whole, Measure::Raw]) {
+        rounds::measure(plan, stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Singles) {
+        singles::measure(plan, stand, private, &mut figures).await?;
+    }
+    if plan.wants(Measure::Latency) {
+        latency::measure(plan, stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Failover) {
+        failover::measure(stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Memory) {
+        memory::measure(plan, stand, &mut figures).await?;
+    }
+    say(stand, "recount");
+    figures.done = stand.settle_up().await?;
+    Ok(figures.complete())
+}
+
+/// Tells the person at the terminal what is being measured.
+fn say(stand: &Stand, what: &str) {
+    if std::io::stderr().is_terminal() {
+        remark(&format!("{}: {what}", stand.settings.store.value));
+    }
+}

@@ -1,0 +1,159 @@
+//! The figures of one store, as JSON and as a table.
+
+use serde::Serialize;
+
+use super::plan::Plan;
+use crate::{
+    exit::Failure,
+    output::{Ink, Output, plural, table},
+};
+
+/// All figures of one store; what was not measured is left out.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Figures {
+    /// Without its password.
+    store: String,
+    messages: u64,
+    rounds: u32,
+    parcel: u32,
+    bytes: usize,
+    backlog: u64,
+    /// Whether others used the server too, which is then in its processor time and memory.
+    pub(super) shared: bool,
+    pub(super) push_per_s: Figure,
+    pub(super) process_per_s: Figure,
+    pub(super) whole_per_s: Figure,
+    pub(super) raw_push_per_s: Figure,
+    pub(super) raw_process_per_s: Figure,
+    pub(super) raw_whole_per_s: Figure,
+    push_ratio: Figure,
+    process_ratio: Figure,
+    whole_ratio: Figure,
+    pub(super) push_cpu_us: Figure,
+    pub(super) process_cpu_us: Figure,
+    cpu_us: Figure,
+    pub(super) singles_per_s: Figure,
+    pub(super) raw_singles_per_s: Figure,
+    singles_ratio: Figure,
+    pub(super) redis_benchmark_lpush: Figure,
+    singles_benchmark_ratio: Figure,
+    pub(super) idle_p50_us: Figure,
+    pub(super) idle_p99_us: Figure,
+    pub(super) raw_idle_p50_us: Figure,
+    pub(super) raw_idle_p99_us: Figure,
+    idle_p50_ratio: Figure,
+    idle_p99_ratio: Figure,
+    pub(super) load_per_s: Figure,
+    pub(super) load_p50_us: Figure,
+    pub(super) load_p99_us: Figure,
+    pub(super) failover_median_ms: Figure,
+    pub(super) failover_max_ms: Figure,
+    pub(super) memory_bulk_bytes: Figure,
+    pub(super) memory_singles_bytes: Figure,
+    /// Messages done in all, by the books and by a recount.
+    pub(super) done: u64,
+}
+
+/// A measured number, if it was measured.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Figure(pub(super) Option<f64>);
+
+impl Serialize for Figure {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.map(|value| (value * 1000.0).round() / 1000.0).serialize(serializer)
+    }
+}
+
+impl Figure {
+    fn over(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).map(|(this, other)| this / other))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).map(|(this, other)| this + other))
+    }
+
+    fn shown(self) -> String {
+        self.0.map_or_else(
+            || "-".to_owned(),
+            |value| match value.abs() {
+                100.0.. => format!("{value:.0}"),
+                10.0.. => format!("{value:.1}"),
+                _ => format!("{value:.2}"),
+            },
+        )
+    }
+}
+
+impl Figures {
+    pub(super) fn new(store: String, plan: &Plan) -> Self {
+        let Plan { messages, rounds, parcel, bytes, backlog, .. } = *plan;
+        Self { store, messages, rounds, parcel, bytes, backlog, ..Self::default() }
+    }
+
+    /// Works out what follows from the measured figures.
+    pub(super) fn complete(mut self) -> Self {
+        self.push_ratio = self.push_per_s.over(self.raw_push_per_s);
+        self.process_ratio = self.process_per_s.over(self.raw_process_per_s);
+        self.whole_ratio = self.whole_per_s.over(self.raw_whole_per_s);
+        self.cpu_us = self.push_cpu_us.and(self.process_cpu_us);
+        self.singles_ratio = self.singles_per_s.over(self.raw_singles_per_s);
+        self.singles_benchmark_ratio = self.singles_per_s.over(self.redis_benchmark_lpush);
+        self.idle_p50_ratio = self.idle_p50_us.over(self.raw_idle_p50_us);
+        self.idle_p99_ratio = self.idle_p99_us.over(self.raw_idle_p99_us);
+        self
+    }
+
+    pub(crate) fn show(&self, output: &mut Output) -> Result<(), Failure> {
+        let Self { store, messages, rounds, parcel, bytes, .. } = self;
+        output.line(&format!(
+            "{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} round{}",
+            plural(u64::from(*rounds))
+        ))?;
+        let none = Figure::default();
+        let rows = [
+            ("push", "messages/s", self.push_per_s, self.raw_push_per_s, self.push_ratio),
+            ("process", "messages/s", self.process_per_s, self.raw_process_per_s, self.process_ratio),
+            ("whole", "messages/s", self.whole_per_s, self.raw_whole_per_s, self.whole_ratio),
+            ("store CPU, push", "µs/message", self.push_cpu_us, none, none),
+            ("store CPU, process", "µs/message", self.process_cpu_us, none, none),
+            ("store CPU", "µs/message", self.cpu_us, none, none),
+            ("singles", "calls/s", self.singles_per_s, self.raw_singles_per_s, self.singles_ratio),
+            (
+                "singles to redis-benchmark",
+                "calls/s",
+                self.singles_per_s,
+                self.redis_benchmark_lpush,
+                self.singles_benchmark_ratio,
+            ),
+            ("latency idle p50", "µs", self.idle_p50_us, self.raw_idle_p50_us, self.idle_p50_ratio),
+            ("latency idle p99", "µs", self.idle_p99_us, self.raw_idle_p99_us, self.idle_p99_ratio),
+            ("latency at load p50", "µs", self.load_p50_us, none, none),
+            ("latency at load p99", "µs", self.load_p99_us, none, none),
+            ("load", "messages/s", self.load_per_s, none, none),
+            ("failover median", "ms", self.failover_median_ms, none, none),
+            ("failover max", "ms", self.failover_max_ms, none, none),
+            ("memory beyond the body, bulk", "bytes/message", self.memory_bulk_bytes, none, none),
+            ("memory beyond the body, singles", "bytes/message", self.memory_singles_bytes, none, none),
+        ];
+        // A row that compares is shown only with something to compare; one without figures not at all.
+        let told = rows.into_iter().filter(|(what, _, baton, raw, _)| match *what {
+            "singles to redis-benchmark" => raw.0.is_some(),
+            _ => baton.0.is_some() || raw.0.is_some(),
+        });
+        let rows: Vec<Vec<String>> = told
+            .map(|(what, unit, baton, raw, ratio)| {
+                vec![what.to_owned(), baton.shown(), raw.shown(), ratio.shown(), unit.to_owned()]
+            })
+            .collect();
+        for line in table(&["", "baton", "raw", "ratio", ""], &rows) {
+            output.line(&line)?;
+        }
+        if self.shared {
+            output.line("others use this server too: they are in its CPU and memory figures")?;
+        }
+        let balanced =
+            format!("balanced: {} messages are done, each once, and the data agrees with the books", self.done);
+        output.line(&output.paint(Ink::Green, &balanced))
+    }
+}

@@ -1,0 +1,163 @@
+//! One store under test: its fleet of one name, what was pushed to it, and the books to compare that with.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use baton::{
+    message::Name,
+    store::{Books, Kind, Order, Recount, StoreUrl, Survey, TakeSurvey},
+};
+use tokio::time::Instant;
+
+use super::{bare::Bare, leashed::Leashed};
+use crate::{
+    command::audit::recount_faults,
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    settings::{Origin, Setting, Settings},
+};
+
+/// How often the books are read while something is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(3);
+/// How long nothing may move before the measurement is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// No bound that a measurement should run into.
+const MAX_BACKLOG: u64 = 1 << 50;
+/// The longest a deep recount may hold the store.
+const MAX_HOLD_MS: u64 = 60_000;
+
+/// A store under test.
+pub(super) struct Stand {
+    pub(super) settings: Settings,
+    pub(super) connection: Connection,
+    /// The way past the accounting; only Redis has one.
+    pub(super) bare: Option<Bare>,
+    /// What was pushed to each queue, as far as it is known here.
+    pushed: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Stand {
+    /// Opens a store with a fleet of a new name.
+    pub(super) async fn open(url: StoreUrl, wait: Duration) -> Result<Self, Failure> {
+        let fleet = queue(&format!("bench-{:08x}", fastrand::u32(..)))?;
+        let settings = Settings {
+            store: Setting { value: url, from: Origin::Flag },
+            fleet: Setting { value: fleet, from: Origin::Flag },
+            wait: Setting { value: wait, from: Origin::Flag },
+            file: None,
+            file_read: false,
+        };
+        let connection = Connection::open(&settings, Missing::Create, Some(MAX_BACKLOG))?;
+        connection.ask(TakeSurvey).await?;
+        let bare = match redis_url(&settings) {
+            Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
+            None => None,
+        };
+        Ok(Self { settings, connection, bare, pushed: Mutex::default() })
+    }
+
+    /// Notes that messages were pushed.
+    pub(super) fn note(&self, queue: &str, count: u64) {
+        *self.pushed.lock().unwrap_or_else(PoisonError::into_inner).entry(queue.to_owned()).or_default() += count;
+    }
+
+    pub(super) async fn survey(&self) -> Result<Survey, Failure> {
+        self.connection.ask(TakeSurvey).await
+    }
+
+    pub(super) async fn books(&self, name: &str) -> Result<Books, Failure> {
+        let found = self.survey().await?.queues.into_iter().find(|books| books.queue.as_str() == name);
+        found.map_or_else(|| Ok(Books::new(queue(name)?)), Ok)
+    }
+
+    /// Holds a queue back, or lets it go on.
+    pub(super) async fn pause(&self, name: &str, paused: bool) -> Result<(), Failure> {
+        let name = queue(name)?;
+        self.connection.ask(if paused { Order::Pause(name) } else { Order::Resume(name) }).await
+    }
+
+    /// Waits until a child is a member of the fleet.
+    pub(super) async fn joined(&self, child: &mut Leashed) -> Result<(), Failure> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            child.check()?;
+            let survey = self.survey().await?;
+            if survey.sessions.iter().any(|it| it.kind == Kind::Node && it.pid == child.pid()) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Err(Failure::new("a process of the measurement does not join", "run the command again"))
+    }
+
+    /// Waits until the books of a queue say that so many messages are done; how many there were then.
+    pub(super) async fn until_done(&self, queue: &str, goal: u64, worker: &mut Leashed) -> Result<u64, Failure> {
+        let (mut seen, mut moved) = (0, Instant::now());
+        loop {
+            let books = self.books(queue).await?;
+            if books.done >= goal {
+                return Ok(books.done);
+            }
+            worker.check()?;
+            if books.done != seen {
+                (seen, moved) = (books.done, Instant::now());
+            }
+            if moved.elapsed() > PATIENCE {
+                let cause = format!("queue {queue} stands still at {} of {goal} done", books.done);
+                return Err(Failure::new(cause, "run the command again"));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Has everything processed that still waits in a queue.
+    pub(super) async fn drain(&self, queue: &str) -> Result<(), Failure> {
+        let books = self.books(queue).await?;
+        if books.done == books.pushed {
+            return Ok(());
+        }
+        let mut worker = Leashed::worker(self, queue).await?;
+        self.until_done(queue, books.pushed, &mut worker).await?;
+        worker.stop().await
+    }
+
+    /// Processes what is left and proves that every message pushed is done, once; how many that were.
+    pub(super) async fn settle_up(&self) -> Result<u64, Failure> {
+        for books in self.survey().await?.queues {
+            self.drain(books.queue.as_str()).await?;
+        }
+        let recounted = self.connection.ask_at_length(Recount { max_hold_ms: MAX_HOLD_MS }).await;
+        let recounted = recounted.map_err(|error| self.connection.failure(&error))?;
+        let mut faults = recount_faults(&recounted.queues);
+        let pushed = self.pushed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (queue, pushed) in pushed {
+            let books = recounted.queues.iter().find(|it| it.books.queue.as_str() == queue);
+            let done = books.map_or(0, |it| it.books.done);
+            if done != pushed {
+                faults.push(format!("queue {queue}: {pushed} were pushed and {done} are done"));
+            }
+        }
+        if faults.is_empty() {
+            return Ok(recounted.queues.iter().map(|it| it.books.done).sum());
+        }
+        let mut failure = Failure::new(format!("NOT balanced: {}", faults.join(", ")), "report this");
+        failure.exit = Exit::Unbalanced;
+        Err(failure)
+    }
+}
+
+/// The address of the store in force, if that is Redis.
+pub(super) fn redis_url(settings: &Settings) -> Option<&str> {
+    match &settings.store.value {
+        StoreUrl::Redis(url) => Some(url.as_str()),
+        _ => None,
+    }
+}
+
+/// A queue's or a fleet's name.
+pub(super) fn queue(name: &str) -> Result<Name, Failure> {
+    Name::new(name).map_err(|error| Failure::new(error.to_string(), "report this"))
+}

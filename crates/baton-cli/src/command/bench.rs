@@ -1,0 +1,89 @@
+//! `baton bench`: the figures of a store, with ratios to what the bare store does.
+
+use crate::{
+    bench::{self, Echo, Measure, Plan},
+    exit::{Exit, Failure},
+    output::Output,
+    quantity,
+    settings::Settings,
+};
+
+/// Measure a store: rates, latency, failover, memory and CPU, with ratios to bare Redis commands
+///
+/// Without --store, SQLite in a temporary folder (on disk only if TMPDIR is) and a redis-server of its own, if there is
+/// one on the PATH; BATON_STORE and the configuration file are passed over, so that no store comes under load by
+/// accident. With --store, only that one, in a fleet `bench-…` that is removed at the end. Every message is accounted
+/// for afterwards: exit code 4 if the books do not balance or a message is not done.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton bench
+  baton bench --messages 100000 --rounds 5 --only push,process,whole,raw
+  baton bench --store redis://127.0.0.1:6379/1 --json
+  baton bench --only push,process --backlog 10000000    cost does not grow with what waits
+
+push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once;
+raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to
+raw; a figure that was not measured is null.
+
+JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
+  \"store\",\"messages\",\"rounds\",\"parcel\",\"bytes\",\"backlog\",\"shared\" (others use the server too),
+  \"push_per_s\",\"process_per_s\",\"whole_per_s\", with \"raw_\" before each, and \"push_ratio\",\"process_ratio\",\"whole_ratio\",
+  \"push_cpu_us\",\"process_cpu_us\",\"cpu_us\" (a message; of the server, or of the process that embeds SQLite),
+  \"singles_per_s\",\"raw_singles_per_s\",\"singles_ratio\",\"redis_benchmark_lpush\",\"singles_benchmark_ratio\",
+  \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
+  \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
+  \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),\"done\" (messages in all)")]
+pub(crate) struct Bench {
+    /// Messages a round
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    messages: u64,
+    /// Rounds, of which medians are given
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Messages in a parcel
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    parcel: u32,
+    /// Bytes of a body, a JSON string
+    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = quantity::body_bytes)]
+    bytes: usize,
+    /// Push so many messages first, to measure under a backlog
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    backlog: u64,
+    /// Only these figures, with commas between them
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    only: Vec<Measure>,
+    /// Let the redis-server keep an append-only file, synced every second
+    #[arg(long)]
+    aof: bool,
+    /// Print one JSON object; see below
+    #[arg(long)]
+    json: bool,
+    /// Be a child of the latency measurement
+    #[arg(long, value_enum, hide = true)]
+    echo: Option<Echo>,
+}
+
+impl Bench {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if let Some(echo) = self.echo {
+            return echo.run(settings).await;
+        }
+        if self.bytes < 2 {
+            return Err(Failure::usage("a JSON string has 2 bytes or more", "take a larger --bytes"));
+        }
+        let Self { messages, rounds, parcel, bytes, backlog, only, aof, .. } = self;
+        let plan = Plan { messages, rounds, parcel, bytes, backlog, aof, only };
+        let results = bench::run(&plan, settings).await?;
+        let mut output = Output::new();
+        if self.json {
+            output.json(&results)?;
+        } else {
+            for figures in results.sqlite.iter().chain(&results.redis) {
+                figures.show(&mut output)?;
+            }
+        }
+        output.flush()?;
+        Ok(Exit::Ok)
+    }
+}
