@@ -15,7 +15,11 @@ use baton::{
         session::{Catch, Session, SessionOptions},
     },
 };
-use baton_testkit::{faults::FaultyStore, machine, subject::test_fleet};
+use baton_testkit::{
+    faults::{Fault, FaultyStore},
+    machine,
+    subject::test_fleet,
+};
 
 fn queue() -> Name {
     Name::new("q").unwrap()
@@ -166,4 +170,26 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
     assert!(fleet.queue::<str>("not a name").push("x").await.unwrap_err().to_string().contains("not usable"));
     fleet.leave().await.unwrap();
     assert_eq!(ask(&*sound, TakeSurvey).await.unwrap().sessions, []);
+}
+
+/// A claim that takes long, such as one that waits for messages, does not end the session of those that go on.
+#[tokio::test]
+async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
+    let session = joined(store.clone(), Kind::Client).await;
+    let lot = Lot { queue: queue(), parcel: Parcel::single(b"1").unwrap(), key: None };
+    session.submit(vec![lot], None).await.unwrap();
+    store.order(Fault::Delay(Duration::from_millis(300)));
+    // Its caller goes away; it goes on by itself.
+    let slow = session.claim(1, 1 << 20, vec![queue()]);
+    tokio::time::timeout(Duration::from_millis(1), slow).await.ok();
+    assert_eq!(store.met(), 1);
+    let mut used = 0;
+    while used < 100 {
+        // What is claimed and dropped goes back, and can be claimed again.
+        match session.claim(1, 1 << 20, vec![queue()]).await.unwrap() {
+            Catch::Some(_) => used += 1,
+            Catch::Empty { .. } => tokio::task::yield_now().await,
+        }
+    }
 }

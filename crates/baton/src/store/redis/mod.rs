@@ -20,9 +20,9 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, joins, stop_upto, stop_how, hold_until, hold_by, purging |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_until, hold_by, purging |
 //! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
-//! | `R:s:<session>` | hash | the session record and its kept answers (`settle`, `dispose`, `submit:<no>`) |
+//! | `R:s:<session>` | hash | the session record and its kept answers (`settle`, `dispose`, `submit:<no mod 16>`) |
 //! | `R:h:<session>` | hash | claim number → `queue\|piece;piece…` |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, and the drainer |

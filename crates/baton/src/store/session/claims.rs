@@ -14,6 +14,9 @@ use crate::{
     store::{Claim, Claimed, Refusal, StoreError},
 };
 
+/// How long a claim whose number is too far ahead waits for those before it.
+const OVERTAKEN_PAUSE: Duration = Duration::from_millis(1);
+
 /// Which numbers are free: the lowest is used first, so that they never run far ahead.
 #[derive(Default)]
 pub(super) struct ClaimNumbers(Mutex<Free>);
@@ -90,12 +93,20 @@ pub(super) async fn claim(
 async fn under_a_number(
     session: Session, n: u32, max_bytes: u64, queues: Vec<Name>, mut wait: Option<Duration>,
 ) -> Result<Catch, StoreError> {
+    let mut claim_no = session.numbers.next();
     loop {
-        let claim_no = session.numbers.next();
         let claim = Claim { session: session.id(), claim_no, n, max_bytes, queues: queues.clone() };
         return match session.caller.claim(claim, wait.take()).await {
+            // One with a far lower number has not been answered yet: it waits for messages, or is being repeated.
+            Err(StoreError::Refused(Refusal::OutOfTurn { .. })) => {
+                tokio::time::sleep(OVERTAKEN_PAUSE).await;
+                continue;
+            }
             // All that was held under it has been settled: an answer came so late that its claim was over.
-            Err(StoreError::Refused(Refusal::Spent { .. })) => continue,
+            Err(StoreError::Refused(Refusal::Spent { .. })) => {
+                claim_no = session.numbers.next();
+                continue;
+            }
             Err(error) => Err(error),
             Ok(Claimed::Empty { next_due_ms }) => {
                 session.numbers.give_back(claim_no);

@@ -10,8 +10,6 @@
 local WINDOW = 64
 local CHUNK = 128
 local MAX_PIECES = 1024
--- Longer parcels are pointed to: what passes through Lua is copied and hashed byte by byte.
-local INLINE = 4096
 local id, claim_no, n, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local session, meta = touch(id, 'suspects', 'claim_high', 'claim_holes')
 if not session then
@@ -152,7 +150,7 @@ for i = 5, #ARGV do
   if queue and queue.paused == 0 then
     local name = queue.name
     local suspects = tonumber(session[2] or 0)
-    if suspects == 0 then suspects = take_suspect(queue) end
+    local suspect = suspects == 0 and take_suspect(queue) or 0
     if take_due(queue) then take_ready(queue) end
     if #pieces > 0 then
       if claim_no > high then
@@ -163,8 +161,14 @@ for i = 5, #ARGV do
       end
       for at, hole in ipairs(holes) do holes[at] = text(hole) end
       call('HSET', key.claims(id), ARGV[2], name .. '|' .. table.concat(pieces, ';'))
-      call('HSET', key.session(id), 'suspects', text(suspects), 'claim_high', text(high),
-        'claim_holes', table.concat(holes, ','))
+      local fields = { 'claim_high', text(high) }
+      local left = table.concat(holes, ',')
+      if left ~= (session[4] or '') then fields[3], fields[4] = 'claim_holes', left end
+      if suspect > 0 then
+        fields[#fields + 1] = 'suspects'
+        fields[#fields + 1] = text(suspect)
+      end
+      call('HSET', key.session(id), unpack(fields))
       queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
       close_queues()
       -- The token that woke this session may have been meant for a queue further down, which others wait for too.

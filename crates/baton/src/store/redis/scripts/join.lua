@@ -21,6 +21,7 @@ if call('EXISTS', key.session(id)) == 0 then
     'offers', ARGV[7], 'join_no', join_no, 'joined', text(now), 'beat', text(now), 'report', '')
   call('ZADD', key.sessions, text(meta.clock + tonumber(ARGV[6])), id)
   call('ZADD', key.leases, ARGV[6], id)
+  keep_least()
   if ARGV[2] == 'n' then call('SADD', key.nodes, id) end
   for name in string.gmatch(ARGV[5], '[^,]+') do open_queue(name) end
   for _, offer in ipairs(offers) do

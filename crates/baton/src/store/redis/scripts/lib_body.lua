@@ -1,6 +1,8 @@
 -- Bodies: found in stored parcels without reading more than is given away, and removed with their last message.
 -- The format is that of message/parcel.rs: format u8 | count u32 | base u32 | end u32 * count | bodies.
 local HEADER = 9
+-- Longer parcels are pointed to when they are claimed: what passes through Lua is copied and hashed byte by byte.
+local INLINE = 4096
 
 local function body_key(name, piece)
   if piece.size == 0 then return key.own(name, text(piece.first)) end
@@ -17,16 +19,20 @@ local function number(bytes, index)
 end
 
 -- Finds as many messages of a piece as fit into `budget` body bytes: a record of how many, their body bytes, and what
--- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. Nothing if not even one fits.
+-- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
+-- Nothing if not even one fits.
 local function find(name, piece, budget)
   local at = body_key(name, piece)
   local count = math.max(piece.size, 1)
   if piece.len == count then
-    local bytes = call('STRLEN', at)
+    local head = count == 1 and call('GETRANGE', at, 0, INLINE - 1) or ''
+    local is_all = #head > 0 and #head < INLINE
+    local bytes = is_all and #head or call('STRLEN', at)
     local bodies = bytes - HEADER - 4 * count
     if bodies < 0 then missing(name, piece) end
     if bodies <= budget then
-      return { count = count, bytes = bodies, head = '', at = at, from = 0, to = bytes - 1 }
+      if not is_all then head = '' end
+      return { count = count, bytes = bodies, head = head, at = at, from = #head, to = bytes - 1 }
     elseif count == 1 then
       return nil
     end

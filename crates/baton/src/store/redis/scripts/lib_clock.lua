@@ -3,16 +3,20 @@ local now = store_time()
 
 -- Advances the fleet clock by the store time that passed, at most half the smallest lease, never backwards.
 local function advance()
-  local stored = call('HMGET', key.meta, 'clock', 'last', 'hold_until')
+  local stored = call('HMGET', key.meta, 'clock', 'last', 'hold_until', 'least')
   local clock, last = tonumber(stored[1] or 0), tonumber(stored[2] or 0)
   if now ~= last then
     if now > last then
-      local smallest = call('ZRANGE', key.leases, 0, 0, 'WITHSCORES')[2]
-      clock = clock + math.min(now - last, math.floor(tonumber(smallest or 0) / 2))
+      clock = clock + math.min(now - last, math.floor(tonumber(stored[4] or 0) / 2))
     end
     call('HSET', key.meta, 'clock', text(clock), 'last', text(now))
   end
   return { clock = clock, hold_until = tonumber(stored[3] or 0) }
+end
+
+-- Keeps the smallest lease where the clock finds it; to be called when a session has come or gone.
+local function keep_least()
+  call('HSET', key.meta, 'least', call('ZRANGE', key.leases, 0, 0, 'WITHSCORES')[2] or '0')
 end
 
 -- Advances the clock and extends the lease of a session. Gives its lease followed by the fields asked for, and

@@ -1,4 +1,6 @@
--- Records of queues: read once a call, changed here, written back once by close_queues().
+-- Records of queues: read once a call, changed here, written back once by close_queues(). The counters that most calls
+-- use are read together, the others when they are asked for.
+local OFTEN = { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused' }
 local COUNTERS = {
   'pushed', 'ready', 'delayed', 'in_flight', 'done', 'dead', 'drained', 'requeued', 'done_sum', 'drained_sum',
   'bytes', 'stale_pushes', 'stale_settles', 'dead_seq', 'paused',
@@ -10,10 +12,16 @@ local opened = {}
 local function known_queue(name)
   local queue = opened[name]
   if queue then return queue end
-  local values = call('HMGET', key.queue(name), unpack(COUNTERS))
+  local at = key.queue(name)
+  local values = call('HMGET', at, unpack(OFTEN))
   if not values[1] then return nil end
-  queue = { name = name, changed = {} }
-  for i, counter in ipairs(COUNTERS) do queue[counter] = tonumber(values[i] or 0) end
+  queue = setmetatable({ name = name, wakes = false, changed = {} }, {
+    __index = function(record, counter)
+      record[counter] = tonumber(call('HGET', at, counter) or 0)
+      return record[counter]
+    end,
+  })
+  for i, counter in ipairs(OFTEN) do queue[counter] = tonumber(values[i] or 0) end
   opened[name] = queue
   return queue
 end
@@ -44,10 +52,8 @@ end
 
 -- One token wakes one waiter, who leaves another behind if messages are left. A token nobody wants goes by itself.
 local function wake(name)
-  if call('EXISTS', key.wake(name)) == 0 then
-    call('RPUSH', key.wake(name), '1')
-    call('PEXPIRE', key.wake(name), 10000)
-  end
+  local line = key.wake(name)
+  if call('RPUSH', line, '1') == 1 then call('PEXPIRE', line, 10000) else call('LPOP', line) end
 end
 
 -- Writes the changed counters back, and wakes a waiter of each queue that was given something.

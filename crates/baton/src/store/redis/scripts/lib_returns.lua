@@ -73,5 +73,6 @@ local function drop_session(id)
   call('UNLINK', key.session(id), key.claims(id))
   call('ZREM', key.sessions, id)
   call('ZREM', key.leases, id)
+  keep_least()
   call('SREM', key.nodes, id)
 end

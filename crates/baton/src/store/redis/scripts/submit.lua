@@ -7,24 +7,26 @@
 --       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
 --       queue, messages, key ('' none), digest, parcel (see lib_intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
--- Idempotency: by number; the answers to the last sixteen are kept.
+-- Idempotency: by number; the answers to the last sixteen are kept, each with its number in a place of its own.
 local WINDOW = 16
 local START = '0,' .. string.rep('0', 64)
 local id, submit_no = ARGV[1], tonumber(ARGV[2])
-local session, meta = touch(id, 'submit_no', 'submit:' .. ARGV[2])
+local place = 'submit:' .. text(math.fmod(submit_no, WINDOW))
+local session, meta = touch(id, 'submit_no', place)
 if not session then return { 'STALE' } end
 local wait = held(meta)
 if wait then return wait end
 local last = tonumber(session[2] or 0)
 if submit_no ~= last + 1 then
-  return session[3] and { 'OK', session[3] } or { 'TURN', text(last) }
+  local number, answer = string.match(session[3] or '', '^(%d+):(.*)$')
+  return number == ARGV[2] and { 'OK', answer } or { 'TURN', text(last) }
 end
 local weights = {}
 for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
 local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if mark ~= '' then
-  local place = call('HGET', key.marks, mark) or START
-  if place ~= ARGV[6] then return { 'BOOKMARK', place } end
+  local stands = call('HGET', key.marks, mark) or START
+  if stands ~= ARGV[6] then return { 'BOOKMARK', stands } end
   for name, bytes in string.gmatch(ARGV[8], '([^,;]+),(%d+)') do
     local queue = known_queue(name)
     if queue and is_full(queue, tonumber(bytes), max_backlog) then return { 'FULL', name, text(queue.bytes) } end
@@ -58,6 +60,5 @@ for i = 9, #ARGV, 5 do
 end
 close_queues()
 local answer = table.concat(verdicts, ';')
-call('HSET', key.session(id), 'submit_no', ARGV[2], 'submit:' .. ARGV[2], answer)
-call('HDEL', key.session(id), 'submit:' .. text(submit_no - WINDOW))
+call('HSET', key.session(id), 'submit_no', ARGV[2], place, ARGV[2] .. ':' .. answer)
 return { 'OK', answer }
