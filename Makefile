@@ -5,8 +5,8 @@
 #   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
 #   make lint   formatting, clippy, licences and sources of dependencies
-#   make bench  measure Baton and other job queues side by side on this machine (bench/README.md); what of them is
-#               missing is installed with npm, pip and apt-get, or left out by name
+#   make bench  count the instructions a message costs, then measure Baton and other job queues side by side on this
+#               machine (bench/README.md); what is missing is installed with npm, pip and apt-get, or left out by name
 #   make fuzz   the long run: a minute of fuzzing the codecs, a million random operations on each real store
 
 # STORE=redis://127.0.0.1:6379/0 names another store than the default, ARGS="--interval 10ms" adds flags.
@@ -61,9 +61,11 @@ lint:
 		echo "cargo-deny is not installed: licences and sources were not checked (cargo install --locked cargo-deny)"; \
 	fi
 
-# The harness is tested before it measures. Python's standard library is all it needs itself.
+# The harness is tested before it measures. Python's standard library is all it needs itself. Instructions are counted
+# first: a message that costs more than recorded is found in seconds.
 bench: tools build
 	python3 -m unittest discover -q -s bench/tests -t bench
+	python3 bench/instructions/check.py --cargo '$(CARGO)'
 	python3 bench/install.py
 	python3 bench/run.py --baton $(BATON) $(BENCH_ARGS)
 

@@ -97,8 +97,9 @@ impl Parcel {
         if index >= self.count {
             return None;
         }
-        let (from, to) = (self.end_before(index), self.end_before(index + 1));
-        Some(self.bytes.slice(self.data_start() + from..self.data_start() + to))
+        let ends = self.bytes.get(place_before(index)..)?;
+        let (from, to) = (number(ends, 0)? - self.base, number(ends, 4)? - self.base);
+        Some(self.bytes.slice(self.data_start() + from as usize..self.data_start() + to as usize))
     }
 
     /// All bodies in order, without a copy.
@@ -142,10 +143,13 @@ impl Parcel {
 
     /// Where body `index` begins within the bodies.
     fn end_before(&self, index: u32) -> usize {
-        let Some(index) = index.checked_sub(1) else { return 0 };
-        let end = number(&self.bytes, HEADER + index as usize * 4).unwrap_or(self.base);
-        (end - self.base) as usize
+        (number(&self.bytes, place_before(index)).unwrap_or(self.base) - self.base) as usize
     }
+}
+
+/// Where the end of the body before `index` is written; the first has the base for it, which lies before the ends.
+const fn place_before(index: u32) -> usize {
+    HEADER - 4 + index as usize * 4
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

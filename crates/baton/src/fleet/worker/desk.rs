@@ -130,24 +130,21 @@ impl Desk {
 
     /// Notes an outcome for the next report.
     fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
+        if let (Ok(done), Some(last)) = (&result, self.outcomes.last_mut())
+            && last.claim_no == claim_no
+            && last.range.end() == id
+            && matches!(&last.outcome, Outcome::Done { result: None, follow_ups } if follow_ups.is_empty())
+            && matches!(done, Done { result: None, follow_ups } if follow_ups.is_empty())
+        {
+            last.range.len += 1;
+            return;
+        }
         let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
             Err(failure) => self.policy.after_failure(attempts, failure, chance()),
         };
-        match self.outcomes.last_mut() {
-            Some(last)
-                if last.claim_no == claim_no
-                    && last.range.end() == id
-                    && last.outcome == Outcome::DONE
-                    && outcome == Outcome::DONE =>
-            {
-                last.range.len += 1;
-            }
-            _ => {
-                let (queue, range) = (self.queue().clone(), Range { first: id, len: 1 });
-                self.outcomes.push(Run { claim_no, queue, range, outcome });
-            }
-        }
+        let (queue, range) = (self.queue().clone(), Range { first: id, len: 1 });
+        self.outcomes.push(Run { claim_no, queue, range, outcome });
     }
 
     /// Hands back what has not been begun.

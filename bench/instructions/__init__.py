@@ -1,0 +1,1 @@
+"""Instructions a message, counted and compared with those recorded."""
