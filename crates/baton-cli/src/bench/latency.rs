@@ -51,7 +51,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
 }
 
 async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
-    let pushes = (plan.messages / 100).clamp(20, 200);
+    let pushes = (plan.messages / 100).clamp(20, 500);
     let mut fleet = Through::open(stand).await?;
     let mut raw = match &stand.bare {
         Some(bare) => Some(Raw::open(stand, bare).await?),
