@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use baton::store::{Answer, Claimed};
+use baton::store::{Answer, Claim, Claimed};
 
 use super::scene::{Scene, lot, parcel};
 
@@ -35,5 +35,8 @@ pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
         assert_eq!(answer, Answer::Claim(Claimed::Empty { next_due_ms: None }));
         assert!(start.elapsed() >= Duration::from_millis(50), "it returned at once, which makes workers spin");
     }
+    let of_none = Claim { queues: Vec::new(), ..claim };
+    let answer = scene.subject.store.claim_when_ready(of_none, Duration::from_millis(10)).await.unwrap();
+    assert_eq!(answer, Answer::Claim(Claimed::Empty { next_due_ms: None }));
     assert!(start.elapsed() < Duration::from_secs(30));
 }

@@ -168,6 +168,10 @@ impl Store for RedisStore {
             let queues: Vec<String> = claim.queues.iter().map(|queue| self.shared.root.wake(queue)).collect();
             let request = claim.request();
             request.check()?;
+            if queues.is_empty() {
+                tokio::time::sleep(limit.min(MAX_WAIT)).await;
+                return self.shared.carry_out(&request).await;
+            }
             self.shared.carry_out_when_woken(&request, &queues, limit).await
         })
     }
@@ -198,8 +202,10 @@ impl Shared {
             tokio::select! {
                 answer = &mut answer => answer,
                 () = tokio::time::sleep(limit), if limit < MAX_WAIT => {
-                    // Without the right to do so it ends a little later, by itself.
-                    self.command::<redis::Value>(&waiting::end(waiter.client_id)).await.ok();
+                    if let Some(id) = waiter.client_id {
+                        // If that is refused, it ends by itself, a little later.
+                        self.command::<redis::Value>(&waiting::end(id)).await.ok();
+                    }
                     answer.await
                 }
             }

@@ -18,8 +18,8 @@ const READ_SECONDS: f64 = 0.9;
 /// A connection for blocking reads.
 pub(super) struct Waiter {
     pub(super) link: Link,
-    /// What the server calls this connection.
-    pub(super) client_id: u64,
+    /// What the server calls this connection. Unknown to a user without the right to ask, whose waits end late.
+    pub(super) client_id: Option<u64>,
 }
 
 /// The connections for blocking reads that nobody uses at the moment. There are never more than waited at once.
