@@ -31,7 +31,7 @@ use crate::store::{
 };
 
 /// Claims under way at once.
-const CLAIMS_UNDER_WAY: usize = 2;
+const CLAIMS_UNDER_WAY: usize = 4;
 /// The most body bytes asked for in one claim.
 const CLAIM_BYTES: u64 = 4 << 20;
 
