@@ -74,6 +74,20 @@ impl RedisServer {
         panic!("redis-server does not start; is it installed? (make test installs it on Debian)");
     }
 
+    /// Another server, which nobody knows, over a copy of this one's append-only files; best after
+    /// [`RedisServer::kill`].
+    #[must_use]
+    pub fn copy(&self, persistence: Persistence) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (self.folder.path().join("appendonlydir"), folder.path().join("appendonlydir"));
+        std::fs::create_dir(&to).expect("a folder in it");
+        for entry in std::fs::read_dir(from).expect("append-only files") {
+            let file = entry.expect("an entry");
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("a file that can be copied");
+        }
+        Self::start_in(folder, persistence, &[])
+    }
+
     /// The server's port on 127.0.0.1.
     #[must_use]
     pub const fn port(&self) -> u16 {
