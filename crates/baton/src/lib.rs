@@ -41,7 +41,7 @@
 //! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
-//! | [`testing`] | a fleet in memory with its time in your hands |
+//! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;

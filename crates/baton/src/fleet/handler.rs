@@ -150,7 +150,24 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// What runs messages of a queue.
+/// What runs messages of a queue, where a function over bodies ([`Node::handler`](super::Node::handler)) is not enough.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+/// use baton::{Context, Done, Failure, Handler, Message};
+///
+/// struct Bytes(Arc<AtomicUsize>);
+///
+/// impl Handler for Bytes {
+///     fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+///         let seen = self.0.clone(); // the future does not borrow from the handler
+///         async move {
+///             seen.fetch_add(message.body.len(), Ordering::Relaxed);
+///             Ok(Done::default())
+///         }
+///     }
+/// }
+/// ```
 pub trait Handler: Send + Sync + 'static {
     /// Runs one message. The future is polled once on the spot: if it is ready at once, no task is made for it.
     fn handle(
