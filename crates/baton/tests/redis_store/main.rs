@@ -1,26 +1,25 @@
-//! What only the store in Redis does: scripts, holds, restarts, memory bounds, unfit servers, wake-ups.
+//! What only the store in Redis does: scripts, holds, restarts, memory bounds, unfit servers; bodies and waits.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod bodies;
 mod redis_server;
+mod waits;
 
-use std::{
-    io::{Read, Write},
-    time::{Duration, Instant},
-};
+use std::io::{Read, Write};
 
 use baton::{message::*, store::*};
 use bytes::Bytes;
 use redis_server::RedisServer;
 
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-fn store(server: &RedisServer) -> RedisStore {
+pub(crate) fn store(server: &RedisServer) -> RedisStore {
     RedisStore::open(&server.url(), name("fleet"), RedisOptions::default()).unwrap()
 }
 
-fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
+pub(crate) fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
     let mut words = command.split(' ');
     let mut to = redis::cmd(words.next().unwrap());
     words.for_each(|word| {
@@ -29,7 +28,7 @@ fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
     to.query(&mut server.connection()).unwrap()
 }
 
-async fn join(store: &RedisStore, kind: Kind) -> SessionId {
+pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
     let session = SessionId::random();
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![name("q")], Vec::new());
     ask(store, Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None })
@@ -38,14 +37,14 @@ async fn join(store: &RedisStore, kind: Kind) -> SessionId {
     session
 }
 
-fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
+pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
     let mut builder = ParcelBuilder::default();
     bodies.iter().for_each(|body| builder.add(body).unwrap());
     let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None }];
     Submit { session, submit_no, lots, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
 }
 
-fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
+pub(crate) fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
     Claim { session, claim_no, n, max_bytes: u64::MAX, queues: vec![name("q")] }
 }
 
@@ -239,77 +238,6 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     assert_eq!(recounted.queues[0].in_flight, Found { count: 2, sum: of_both });
 }
 
-#[tokio::test]
-async fn missing_bodies_are_reported_as_damage() {
-    let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
-    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
-    let damaged = ask(&store, claim(session, 1, 1)).await.unwrap_err();
-    assert!(matches!(&damaged, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{damaged:?}");
-}
-
-#[tokio::test]
-async fn a_wait_ends_with_a_push_and_one_that_is_over_swallows_nothing() {
-    let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    let second = Duration::from_secs(1);
-    // Waits that are dropped while the server has them.
-    for _ in 0..10 {
-        let dropped = store.claim_when_ready(claim(session, 1, 1), second);
-        tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
-    }
-    while !behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let waiting = tokio::spawn({
-        let (store, queues) = (store.clone(), vec![name("other"), name("q")]);
-        async move { store.claim_when_ready(Claim { queues, ..claim(session, 1, 1) }, second).await }
-    });
-    while behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let since = Instant::now();
-    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
-    assert!(matches!(waiting.await.unwrap(), Ok(Answer::Claim(Claimed::Some { .. }))));
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A claim that leaves messages behind wakes the next.
-    let since = Instant::now();
-    let next = store.claim_when_ready(claim(session, 2, 1), second).await;
-    assert!(matches!(next, Ok(Answer::Claim(Claimed::Some { .. }))), "{next:?}");
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A session that is gone leaves the token to others.
-    let gone = join(&store, Kind::Node).await;
-    let waiting = tokio::spawn({
-        let store = store.clone();
-        async move { store.claim_when_ready(claim(gone, 1, 1), second).await }
-    });
-    while behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    ask(&store, Leave { session: gone }).await.unwrap();
-    ask(&store, submit(session, 2, &[b"3"])).await.unwrap();
-    assert_eq!(waiting.await.unwrap(), Err(StoreError::Refused(Refusal::Stale)));
-    let since = Instant::now();
-    let next = store.apart().claim_when_ready(claim(session, 3, 1), second).await;
-    assert!(matches!(next, Ok(Answer::Claim(Claimed::Some { .. }))), "{next:?}");
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A wait in vain lasts as long as was asked for, though the server looks at the time only now and then.
-    let since = Instant::now();
-    let none = Claim { queues: vec![name("none")], ..claim(session, 4, 1) };
-    let none = store.claim_when_ready(none, Duration::from_millis(30)).await;
-    assert_eq!(none, Ok(Answer::Claim(Claimed::Empty { next_due_ms: None })));
-    assert!((30..90).contains(&since.elapsed().as_millis()), "{:?}", since.elapsed());
-    // Of all keys only those of wake-ups expire.
-    ask(&store, submit(session, 3, &[b"4"])).await.unwrap();
-    for key in behind::<Vec<String>>(&server, "KEYS *") {
-        let ttl: i64 = behind(&server, &format!("PTTL {key}"));
-        assert_eq!(ttl > 0, key.contains(":w:"), "{key} {ttl}");
-    }
-}
-
 /// TLS spoken to a server without it: how that ends is up to the server.
 fn unfit_or_away(error: StoreError) {
     assert!(matches!(error, StoreError::Unfit(_) | StoreError::Unreachable(_)), "{error:?}");
@@ -364,61 +292,4 @@ fn answers_once(answer: &'static [u8]) -> u16 {
         stream.write_all(answer).unwrap();
     });
     port
-}
-
-/// A parcel of this many bodies, far too long to pass through a script.
-fn long_bodies(count: usize) -> Vec<Vec<u8>> {
-    (0..count).map(|nth| format!("\"{nth}{}\"", "x".repeat(1_000 + nth)).into_bytes()).collect()
-}
-
-fn claimed_bodies(claimed: Claimed) -> Vec<Vec<u8>> {
-    let Claimed::Some { pieces, .. } = claimed else { panic!("nothing was claimed") };
-    pieces.iter().flat_map(|(_, parcel)| parcel.bodies().map(|body| body.to_vec())).collect()
-}
-
-#[tokio::test]
-async fn long_parcels_are_stored_once_and_given_in_whole_and_in_part() {
-    let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    let bodies = long_bodies(20);
-    let bodies: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
-    for submit_no in 1..=3 {
-        // A server that forgot the scripts has staged the bytes and not taken them: the call is made again.
-        let _: String = behind(&server, "SCRIPT FLUSH");
-        ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
-        ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
-    }
-    let staged: Vec<String> = behind(&server, "KEYS *:t:*");
-    for key in &staged {
-        let ttl: i64 = behind(&server, &format!("PTTL {key}"));
-        assert!(ttl > 0, "what a repeat staged goes by itself: {key} {ttl}");
-    }
-    assert_eq!(behind::<Vec<String>>(&server, "KEYS *:b:*").len(), 3);
-    for key in behind::<Vec<String>>(&server, "KEYS *:b:*") {
-        assert_eq!(behind::<i64>(&server, &format!("PTTL {key}")), -1, "{key} must stay");
-    }
-    // One whole parcel and part of the next; the rest of it, and a repeat; the third.
-    let first = claimed_bodies(ask(&store, claim(session, 1, 27)).await.unwrap());
-    assert_eq!(first, [&bodies[..], &bodies[..7]].concat());
-    let second = claimed_bodies(ask(&store, claim(session, 2, 13)).await.unwrap());
-    assert_eq!(second, bodies[7..]);
-    assert_eq!(claimed_bodies(ask(&store, claim(session, 2, 13)).await.unwrap()), second);
-    assert_eq!(claimed_bodies(ask(&store, claim(session, 3, 99)).await.unwrap()), bodies);
-}
-
-#[tokio::test]
-async fn bodies_that_went_while_they_were_read_mean_a_lost_claim() {
-    let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    let bodies = long_bodies(20);
-    ask(&store, submit(session, 1, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>())).await.unwrap();
-    ask(&store, claim(session, 1, 5)).await.unwrap();
-    // As if another had been given the messages after this session was reaped, and had settled them.
-    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
-    let gone = ask(&store, claim(session, 1, 5)).await.unwrap_err();
-    assert!(matches!(&gone, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{gone:?}");
-    ask(&store, Leave { session }).await.unwrap();
-    assert_eq!(ask(&store, claim(session, 1, 5)).await, Err(StoreError::Refused(Refusal::Stale)));
 }

@@ -1,0 +1,73 @@
+//! Bodies: long ones past the scripts, missing ones reported.
+
+use baton::store::*;
+
+use crate::{behind, claim, join, redis_server::RedisServer, store, submit};
+
+/// A parcel of this many bodies, far too long to pass through a script.
+fn long_bodies(count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|nth| format!("\"{nth}{}\"", "x".repeat(1_000 + nth)).into_bytes()).collect()
+}
+
+fn claimed_bodies(claimed: Claimed) -> Vec<Vec<u8>> {
+    let Claimed::Some { pieces, .. } = claimed else { panic!("nothing was claimed") };
+    pieces.iter().flat_map(|(_, parcel)| parcel.bodies().map(|body| body.to_vec())).collect()
+}
+
+#[tokio::test]
+async fn long_parcels_are_stored_once_and_given_in_whole_and_in_part() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let bodies = long_bodies(20);
+    let bodies: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
+    for submit_no in 1..=3 {
+        // A server that forgot the scripts has staged the bytes and not taken them: the call is made again.
+        let _: String = behind(&server, "SCRIPT FLUSH");
+        ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
+        ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
+    }
+    let staged: Vec<String> = behind(&server, "KEYS *:t:*");
+    for key in &staged {
+        let ttl: i64 = behind(&server, &format!("PTTL {key}"));
+        assert!(ttl > 0, "what a repeat staged goes by itself: {key} {ttl}");
+    }
+    assert_eq!(behind::<Vec<String>>(&server, "KEYS *:b:*").len(), 3);
+    for key in behind::<Vec<String>>(&server, "KEYS *:b:*") {
+        assert_eq!(behind::<i64>(&server, &format!("PTTL {key}")), -1, "{key} must stay");
+    }
+    // One whole parcel and part of the next; the rest of it, and a repeat; the third.
+    let first = claimed_bodies(ask(&store, claim(session, 1, 27)).await.unwrap());
+    assert_eq!(first, [&bodies[..], &bodies[..7]].concat());
+    let second = claimed_bodies(ask(&store, claim(session, 2, 13)).await.unwrap());
+    assert_eq!(second, bodies[7..]);
+    assert_eq!(claimed_bodies(ask(&store, claim(session, 2, 13)).await.unwrap()), second);
+    assert_eq!(claimed_bodies(ask(&store, claim(session, 3, 99)).await.unwrap()), bodies);
+}
+
+#[tokio::test]
+async fn bodies_that_went_while_they_were_read_mean_a_lost_claim() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let bodies = long_bodies(20);
+    ask(&store, submit(session, 1, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>())).await.unwrap();
+    ask(&store, claim(session, 1, 5)).await.unwrap();
+    // As if another had been given the messages after this session was reaped, and had settled them.
+    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
+    let gone = ask(&store, claim(session, 1, 5)).await.unwrap_err();
+    assert!(matches!(&gone, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{gone:?}");
+    ask(&store, Leave { session }).await.unwrap();
+    assert_eq!(ask(&store, claim(session, 1, 5)).await, Err(StoreError::Refused(Refusal::Stale)));
+}
+
+#[tokio::test]
+async fn missing_bodies_are_reported_as_damage() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
+    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
+    let damaged = ask(&store, claim(session, 1, 1)).await.unwrap_err();
+    assert!(matches!(&damaged, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{damaged:?}");
+}
