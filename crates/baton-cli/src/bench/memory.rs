@@ -14,7 +14,6 @@ use super::{
     bodies::{self, Parcels},
     bulk,
     folder::Folder,
-    pages,
     report::Figure,
     say,
     stand::Stand,
@@ -74,10 +73,16 @@ async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure
 /// Leaves the store, so that nothing is written, and counts the bytes in use.
 async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
     stand.connection.leave().await;
-    let bytes = pages::in_use(path).map_err(|error| {
+    in_use(path).map_err(|error| {
         Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
-    })?;
-    Ok(bytes as f64)
+    })
+}
+
+/// Bytes of the pages in use, those in the log included.
+fn in_use(path: &Path) -> rusqlite::Result<f64> {
+    let db = rusqlite::Connection::open(path)?;
+    let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(f64::from);
+    Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?)
 }
 
 /// Pushes messages that then wait; how many.

@@ -14,7 +14,6 @@ mod folder;
 mod latency;
 mod leashed;
 mod memory;
-mod pages;
 mod plan;
 mod report;
 mod rounds;

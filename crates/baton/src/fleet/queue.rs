@@ -108,7 +108,12 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
             match under_way.next().await {
                 Some((len, Ok(first))) => stored.push(Range { first, len }),
                 Some((_, Err(error))) => failed = failed.or(Some(error)),
-                None => return failed.map_or(Ok(stored.clone()), |error| Err(PushAllError { stored, error })),
+                None => {
+                    return match failed {
+                        None => Ok(stored),
+                        Some(error) => Err(PushAllError { stored, error }),
+                    };
+                }
             }
         }
     }
