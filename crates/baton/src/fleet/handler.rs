@@ -181,15 +181,18 @@ pub(super) type Work = ReusableBoxFuture<'static, Result<Done, Failure>>;
 /// A handler of any kind.
 pub(super) trait AnyHandler: Send + Sync {
     /// Begins to work on a message, in the memory of earlier work if there is some.
-    fn begin(&self, work: &mut Option<Work>, message: Message, context: Context);
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context) -> Work;
 }
 
 impl<H: Handler> AnyHandler for H {
-    fn begin(&self, work: &mut Option<Work>, message: Message, context: Context) {
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context) -> Work {
         let future = self.handle(message, context);
-        match work {
-            Some(work) => work.set(future),
-            None => *work = Some(Work::new(future)),
+        match spare {
+            Some(mut work) => {
+                work.set(future);
+                work
+            }
+            None => Work::new(future),
         }
     }
 }

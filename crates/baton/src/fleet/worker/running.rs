@@ -59,20 +59,19 @@ impl Starter {
 
     /// Calls the handler, and polls once.
     pub(super) fn begin(&mut self, message: Message, context: Context) -> Begun {
-        let mut work = self.spare.pop();
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            self.handler.begin(&mut work, message, context);
-            let mut context = TaskContext::from_waker(Waker::noop());
-            work.as_mut().map_or(Poll::Pending, |work| work.poll(&mut context))
+        let spare = self.spare.pop();
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            let mut work = self.handler.begin(spare, message, context);
+            let polled = work.poll(&mut TaskContext::from_waker(Waker::noop()));
+            (work, polled)
         }));
-        match (polled, work) {
-            (Ok(Poll::Pending), Some(work)) => Begun::Works(work),
-            (Ok(Poll::Ready(result)), work) => {
-                self.spare.extend(work);
+        match begun {
+            Ok((work, Poll::Pending)) => Begun::Works(work),
+            Ok((work, Poll::Ready(result))) => {
+                self.spare.push(work);
                 Begun::Ran(result)
             }
-            (Ok(Poll::Pending), None) => Begun::Ran(Err(Failure::new("the handler returned nothing"))),
-            (Err(panic), _) => Begun::Ran(Err(panicked(&*panic))),
+            Err(panic) => Begun::Ran(Err(panicked(&*panic))),
         }
     }
 
