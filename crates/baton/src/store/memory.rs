@@ -5,17 +5,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    Answer, Claim, Clock, DeadMessage, Kind, Operation as _, Place, Reply, Request, Store, StoreError,
+    Answer, Claim, Clock, DeadMessage, MAX_WAIT, Operation as _, Place, Reply, Request, Store, StoreError, Woken, ask,
     engine::{
-        self, BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
+        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
         Tables,
     },
 };
@@ -31,7 +30,14 @@ pub struct MemoryStore {
 struct Shared {
     tables: Mutex<MemoryTables>,
     clock: Clock,
-    changed: Notify,
+    /// Something was put on a wake-up list.
+    rung: Notify,
+}
+
+impl Shared {
+    fn tables(&self) -> MutexGuard<'_, MemoryTables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl MemoryStore {
@@ -44,19 +50,20 @@ impl MemoryStore {
     /// Whether a delayed message is due.
     pub(crate) fn has_due(&self) -> bool {
         let now = self.shared.clock.now_ms();
-        let tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = self.shared.tables();
         tables.delayed.values().filter_map(BTreeMap::first_key_value).any(|((due, _), _)| *due <= now)
     }
 }
 
 impl Store for MemoryStore {
     fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
-        let answer = {
-            let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
-            engine::apply(&mut *tables, self.shared.clock.now_ms(), &request)
+        let (answer, rings) = {
+            let mut tables = self.shared.tables();
+            let before = tables.rings;
+            (engine::apply(&mut *tables, self.shared.clock.now_ms(), &request), tables.rings != before)
         };
-        if engine::may_wake(&request) {
-            self.shared.changed.notify_waiters();
+        if rings {
+            self.shared.rung.notify_waiters();
         }
         Box::pin(std::future::ready(answer))
     }
@@ -65,21 +72,32 @@ impl Store for MemoryStore {
         Arc::new(self.clone())
     }
 
-    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
+    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
-            let changed = self.shared.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let waiting = {
-                let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
-                claim.queues.iter().any(|queue| engine::has_ready(&mut *tables, queue).unwrap_or(true))
+            let rung = async {
+                loop {
+                    let next = self.shared.rung.notified();
+                    tokio::pin!(next);
+                    next.as_mut().enable();
+                    if let Some(queues) = self.shared.tables().wakes.remove(&session) {
+                        return queues;
+                    }
+                    next.await;
+                }
             };
-            if !waiting {
-                // Either ending is fine: the claim tells.
-                tokio::time::timeout(limit.min(super::MAX_WAIT), changed).await.ok();
-            }
-            self.call(claim.request()).await
+            let queues = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default().into_iter().collect();
+            let claimed = match claim {
+                Some(claim) => Some(ask(self, claim).await),
+                None => None,
+            };
+            Ok(Woken { queues, claimed })
         })
+    }
+
+    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
+        self.shared.tables().wakes.entry(session).or_default();
+        self.shared.rung.notify_waiters();
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -89,7 +107,16 @@ struct MemoryTables {
     meta: Option<Meta>,
     sessions: BTreeMap<SessionId, SessionRecord>,
     answers: BTreeMap<(SessionId, Series, u64), String>,
-    claims: BTreeMap<(SessionId, u64), ClaimRecord>,
+    claims: BTreeMap<SessionId, BTreeMap<(Name, u64), ClaimRecord>>,
+    numbers: BTreeMap<SessionId, BTreeMap<Name, ClaimNumbers>>,
+    /// Since when each session waits for a queue.
+    waiters: BTreeMap<Name, BTreeMap<SessionId, u64>>,
+    /// Wake-up lists.
+    wakes: BTreeMap<SessionId, BTreeSet<Name>>,
+    /// How often something was put on one.
+    rings: u64,
+    batons: BTreeMap<SessionId, u64>,
+    workers: BTreeMap<Name, u64>,
     sources: BTreeMap<Name, SourceRecord>,
     queues: BTreeMap<Name, QueueRecord>,
     lines: BTreeMap<(Name, Line), VecDeque<Piece>>,
@@ -108,6 +135,11 @@ struct MemoryTables {
 impl MemoryTables {
     fn in_line(&mut self, queue: &Name, line: Line) -> &mut VecDeque<Piece> {
         self.lines.entry((queue.clone(), line)).or_default()
+    }
+
+    /// The claims of a session by queue and number.
+    fn held_by(&self, id: SessionId) -> impl Iterator<Item = (&(Name, u64), &ClaimRecord)> {
+        self.claims.get(&id).into_iter().flatten()
     }
 }
 
@@ -129,7 +161,11 @@ impl Tables for MemoryTables {
     }
     fn drop_session(&mut self, id: SessionId) -> Moved<()> {
         self.sessions.remove(&id);
+        self.wakes.remove(&id);
+        self.batons.remove(&id);
         self.answers.retain(|(owner, ..), _| *owner != id);
+        self.claims.remove(&id);
+        self.numbers.remove(&id);
         Ok(())
     }
     fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>> {
@@ -144,9 +180,6 @@ impl Tables for MemoryTables {
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {
         Ok(self.sessions.values().map(|record| record.lease_ms).min())
     }
-    fn node_count(&mut self) -> Moved<u64> {
-        Ok(self.sessions.values().filter(|record| record.kind == Kind::Node).count() as u64)
-    }
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         Ok(self.answers.get(&(id, series, no)).cloned())
     }
@@ -156,23 +189,76 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn claim(&mut self, id: SessionId, claim_no: u64) -> Moved<Option<ClaimRecord>> {
-        Ok(self.claims.get(&(id, claim_no)).cloned())
+    fn claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<Option<ClaimRecord>> {
+        Ok(self.claims.get(&id).and_then(|claims| claims.get(&(queue.clone(), claim_no))).cloned())
     }
     fn put_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
-        self.claims.insert((id, claim_no), record.clone());
+        self.claims.entry(id).or_default().insert((record.queue.clone(), claim_no), record.clone());
         Ok(())
     }
-    fn drop_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<()> {
-        self.claims.remove(&(id, claim_no));
+    fn drop_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()> {
+        if let Some(claims) = self.claims.get_mut(&id) {
+            claims.remove(&(queue.clone(), claim_no));
+        }
         Ok(())
     }
     fn claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>> {
-        let range = self.claims.range((id, 0)..=(id, u64::MAX));
-        Ok(range.map(|((_, claim_no), record)| (*claim_no, record.clone())).collect())
+        Ok(self.held_by(id).map(|((_, claim_no), record)| (*claim_no, record.clone())).collect())
     }
-    fn claim_numbers(&mut self, id: SessionId) -> Moved<Vec<u64>> {
-        Ok(self.claims.range((id, 0)..=(id, u64::MAX)).map(|((_, claim_no), _)| *claim_no).collect())
+    fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>> {
+        Ok(self.held_by(id).take(limit).map(|(held, _)| held.clone()).collect())
+    }
+    fn numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers> {
+        Ok(self.numbers.get(&id).and_then(|numbers| numbers.get(queue)).cloned().unwrap_or_default())
+    }
+    fn put_numbers(&mut self, id: SessionId, queue: &Name, numbers: &ClaimNumbers) -> Moved<()> {
+        self.numbers.entry(id).or_default().insert(queue.clone(), numbers.clone());
+        Ok(())
+    }
+
+    fn add_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()> {
+        self.waiters.entry(queue.clone()).or_default().entry(id).or_insert(now);
+        Ok(())
+    }
+    fn is_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<bool> {
+        Ok(self.waiters.get(queue).is_some_and(|waiters| waiters.contains_key(&id)))
+    }
+    fn drop_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()> {
+        if let Some(waiters) = self.waiters.get_mut(queue) {
+            waiters.remove(&id);
+        }
+        Ok(())
+    }
+    fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>> {
+        let waits = self.waiters.iter().filter(|(_, waiters)| waiters.contains_key(&id));
+        Ok(waits.map(|(queue, _)| queue.clone()).collect())
+    }
+    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
+        let Some(waiters) = self.waiters.get_mut(queue) else { return Ok(None) };
+        let first = waiters.iter().min_by_key(|(id, since)| (**since, **id)).map(|(id, _)| *id);
+        if let Some(id) = first {
+            waiters.remove(&id);
+        }
+        Ok(first)
+    }
+    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
+        self.wakes.entry(id).or_default().insert(queue.clone());
+        self.rings += 1;
+        Ok(())
+    }
+    fn batons(&mut self, id: SessionId) -> Moved<u64> {
+        Ok(self.batons.get(&id).copied().unwrap_or(0))
+    }
+    fn put_batons(&mut self, id: SessionId, count: u64) -> Moved<()> {
+        self.batons.insert(id, count);
+        Ok(())
+    }
+    fn workers(&mut self, queue: &Name) -> Moved<u64> {
+        Ok(self.workers.get(queue).copied().unwrap_or(0))
+    }
+    fn put_workers(&mut self, queue: &Name, count: u64) -> Moved<()> {
+        self.workers.insert(queue.clone(), count);
+        Ok(())
     }
 
     fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>> {

@@ -25,9 +25,16 @@
 //!   it is checked in the order STALE, DUP, GAP, ended, FULL and moves the cursor in the same step.
 //! * **Submits** ([`Submit`]) are the same for messages from outside: serial numbers, idempotency keys, bookmarks
 //!   that move with the messages they speak of.
-//! * **Claims and settles** ([`Claim`], [`Settle`]). The token of a message in flight is (session, claim number). Only
-//!   it can settle. Several claims may be under way; an empty one does not use its number. Settles are serial; each
-//!   run of one is judged on its own; what it keeps (results, follow-up messages) commits with it.
+//! * **Claims and settles** ([`Claim`], [`Settle`]). A claim names one queue; the token of a message in flight is
+//!   (session, queue, claim number). Only it can settle. Several claims may be under way, those of one queue never wait
+//!   for another's, and an empty one does not use its number. Settles are serial; each run of one is judged on its own;
+//!   what it keeps (results, follow-up messages) commits with it.
+//! * **Waiting** ([`Store::wait`], [`Pass`], [`Look`]). A claim that could have taken more enters its session among those
+//!   who wait for the queue. Whatever makes a message ready or delayed takes one of them out and puts the queue on that
+//!   session's wake-up list; so does a claim that leaves something behind, and a session that goes. One that has no use
+//!   for a wake-up passes it on. A wait that was in vain is followed by a look, so a lost wake-up costs a second at most.
+//! * **Helpers**. A queue counts the nodes that work for it and hold no baton ([`Join`], [`Take`], [`Resign`], [`Leave`],
+//!   [`Reap`] keep the count): a busy generator leaves a queue to them as long as its front does not wait ([`Beat`]).
 //! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
 //!   most 16 after the first, singly and one to a session after the second, to the error registry after the fourth.
 //!   An attempt that ended, whatever its outcome, forgives earlier losses.
@@ -62,6 +69,8 @@ mod wire;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use crate::message::{Name, SessionId};
+
 pub use books::{Books, Found, QueueRecount, Recounted};
 pub use clock::Clock;
 pub use location::{InvalidUrl, StoreUrl};
@@ -75,8 +84,17 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The longest that [`Store::claim_when_ready`] waits, so that a lost wake-up costs no more.
+/// The longest that [`Store::wait`] waits, so that a lost wake-up costs no more.
 pub const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// What ended a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Woken {
+    /// Queues to look into; none if the wait was in vain or was ended by [`Store::poke`].
+    pub queues: Vec<Name>,
+    /// The answer to the claim that went along.
+    pub claimed: Option<Result<Claimed, StoreError>>,
+}
 
 /// A store; see the module for what every operation means.
 pub trait Store: Send + Sync {
@@ -93,15 +111,26 @@ pub trait Store: Send + Sync {
     /// The same store for calls that must not queue behind others, also from another runtime: for beats.
     fn apart(&self) -> Arc<dyn Store>;
 
-    /// Claims as soon as one of the queues may have messages, and after `limit` (at most 1 s) in any case. Waiting and
-    /// claiming are one call so that a store can do both in one round trip.
+    /// Waits until a queue is put on the wake-up list of the session, for [`MAX_WAIT`] at most, and takes what is on the
+    /// list. Then a claim that goes along is carried out, so that a store can do both in one round trip.
+    ///
+    /// # Errors
+    /// As [`Store::call`]: then wake-ups may be lost, and the claim may have taken effect.
+    ///
+    /// # Cancel safety
+    /// As after an error.
+    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>>;
+
+    /// Ends the session's wait, or its next one if none is under way.
     ///
     /// # Errors
     /// As [`Store::call`].
-    ///
-    /// # Cancel safety
-    /// As [`Store::call`]: the claim may take effect. A wake-up may be lost too, which costs others at most 1 s.
-    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>>;
+    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>>;
+}
+
+/// Why a store of an older format cannot be lifted to this one yet.
+fn used_by_an_older_release(sessions: u64) -> String {
+    format!("the store is used by an older release ({sessions} session(s) of it are alive): stop it first")
 }
 
 /// Carries out an operation and gives its own kind of answer.

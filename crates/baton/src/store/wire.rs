@@ -1,7 +1,7 @@
 //! Answers as text, the way stores keep them with a session and scripts send them.
 
 use super::{LotVerdict, StoreError};
-use crate::message::{Piece, Range};
+use crate::message::{Name, Piece, Range};
 
 /// Verdicts as `s17;d4;c;k;f`: stored at, duplicate of, conflict, keys full, full.
 pub(crate) fn verdicts(verdicts: &[LotVerdict]) -> String {
@@ -31,19 +31,20 @@ pub(crate) fn parse_verdicts(text: &str) -> Result<Vec<LotVerdict>, StoreError> 
     list(text, parse)
 }
 
-/// Refused runs as `claim,first,len;…`.
-pub(crate) fn refused(runs: &[(u64, Range)]) -> String {
-    let text = runs.iter().map(|(claim_no, range)| format!("{claim_no},{},{}", range.first, range.len));
+/// Refused runs as `queue,claim,first,len;…`.
+pub(crate) fn refused(runs: &[(Name, u64, Range)]) -> String {
+    let text = runs.iter().map(|(queue, claim_no, range)| format!("{queue},{claim_no},{},{}", range.first, range.len));
     text.collect::<Vec<_>>().join(";")
 }
 
 /// Reads [`refused`].
-pub(crate) fn parse_refused(text: &str) -> Result<Vec<(u64, Range)>, StoreError> {
+pub(crate) fn parse_refused(text: &str) -> Result<Vec<(Name, u64, Range)>, StoreError> {
     let parse = |word: &str| {
         let mut fields = word.split(',');
+        let queue = fields.next()?.parse().ok()?;
         let claim_no = fields.next()?.parse().ok()?;
         let range = Range { first: fields.next()?.parse().ok()?, len: fields.next()?.parse().ok()? };
-        fields.next().is_none().then_some((claim_no, range))
+        fields.next().is_none().then_some((queue, claim_no, range))
     };
     list(text, parse)
 }

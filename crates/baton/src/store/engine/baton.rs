@@ -1,6 +1,6 @@
 //! The baton of a source: who may push, from when on, and from where.
 
-use super::{Moved, SourceRecord, Tables, clock::touch, membership::alive};
+use super::{Moved, SourceRecord, Tables, clock::touch, membership::alive, waits};
 use crate::store::{Kind, Refusal, Resign, Rewind, Take, Taken};
 
 pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Taken> {
@@ -25,17 +25,27 @@ pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Take
             source.epoch = now.max(source.epoch + 1);
             source.batch_no = 0;
             tables.put_source(&it.source, &source)?;
+            let batons = tables.batons(it.session)?;
+            if batons == 0 {
+                waits::count_worker(tables, &session, false)?;
+            }
+            tables.put_batons(it.session, batons + 1)?;
         }
     }
     Ok(Taken { epoch: source.epoch, cursor: source.cursor, batch_no: source.batch_no })
 }
 
 pub(super) fn resign<T: Tables>(tables: &mut T, now: u64, it: &Resign) -> Moved<()> {
-    touch(tables, now, it.session)?;
+    let (_, session) = touch(tables, now, it.session)?;
     let held = |source: &SourceRecord| (source.holder, source.epoch) == (Some(it.session), it.epoch);
     if let Some(mut source) = tables.source(&it.source)?.filter(held) {
         source.holder = None;
         tables.put_source(&it.source, &source)?;
+        let batons = tables.batons(it.session)?.saturating_sub(1);
+        tables.put_batons(it.session, batons)?;
+        if batons == 0 {
+            waits::count_worker(tables, &session, true)?;
+        }
     }
     Ok(())
 }

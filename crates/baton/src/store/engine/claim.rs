@@ -1,36 +1,48 @@
 //! Handing messages to a session: a suspect, then what is due, then what is ready.
+//!
+//! A claim that could have taken more enters its session among those that wait for the queue; one that leaves something
+//! behind wakes another of them. So whoever has a free slot has either a claim under way or a place among those who wait.
 
-use super::{BodyKey, ClaimRecord, Line, Moved, QueueRecord, SessionRecord, Tables, clock::touch};
+use super::{BodyKey, ClaimNumbers, ClaimRecord, Line, Moved, QueueRecord, Tables, clock::touch, waits};
 use crate::{
     message::{Name, Parcel, Piece, Range},
-    store::{CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, Refusal, StoreError},
+    store::{CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, Refusal, Rest, StoreError},
 };
 
 pub(super) fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     let (_, mut session) = touch(tables, now, it.session)?;
-    if let Some(record) = tables.claim(it.session, it.claim_no)? {
+    if let Some(record) = tables.claim(it.session, &it.queue, it.claim_no)? {
         return again(tables, record);
     }
-    check_number(&session, it.claim_no)?;
-    let mut next_due: Option<u64> = None;
-    for name in &it.queues {
-        let Some(mut queue) = tables.queue(name)?.filter(|queue| !queue.books.paused) else { continue };
-        let mut hand = Hand { n: it.n, budget: it.max_bytes, pieces: Vec::new() };
-        hand.fill(tables, now, &mut queue, session.suspects == 0)?;
-        if hand.pieces.is_empty() {
-            let due = tables.next_delayed(name)?.map(|(due, _)| due.saturating_sub(now));
-            next_due = next_due.into_iter().chain(due).min();
-            continue;
-        }
+    let mut numbers = tables.numbers(it.session, &it.queue)?;
+    check_number(&numbers, it.claim_no)?;
+    let mut hand = Hand { n: it.n, budget: it.max_bytes, pieces: Vec::new(), stopped: false };
+    let queue = tables.queue(&it.queue)?.filter(|queue| !queue.books.paused);
+    let Some(mut queue) = queue else {
+        waits::enter(tables, now, it.session, &it.queue)?;
+        return Ok(Claimed { queue: it.queue.clone(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms: None } });
+    };
+    hand.fill(tables, now, &mut queue, session.suspects == 0)?;
+    let more = hand.stopped || !hand.has_room();
+    if !hand.pieces.is_empty() {
         tables.put_queue(&queue)?;
         let pieces = hand.pieces.iter().map(|(piece, _)| *piece).collect();
-        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: name.clone(), pieces })?;
-        use_number(&mut session, it.claim_no);
+        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), pieces })?;
+        use_number(&mut numbers, it.claim_no);
+        tables.put_numbers(it.session, &it.queue, &numbers)?;
         session.suspects += suspects(hand.pieces.iter().map(|(piece, _)| piece));
         tables.put_session(it.session, &session)?;
-        return Ok(Claimed::Some { queue: name.clone(), pieces: hand.pieces });
+        waits::left_behind(tables, now, &queue, more)?;
     }
-    Ok(Claimed::Empty { next_due_ms: next_due })
+    let rest = if more {
+        tables.drop_waiter(&it.queue, it.session)?;
+        Rest::More
+    } else {
+        waits::enter(tables, now, it.session, &it.queue)?;
+        let next_due = tables.next_delayed(&it.queue)?;
+        Rest::Nothing { next_due_ms: next_due.map(|(due, _)| due.saturating_sub(now)) }
+    };
+    Ok(Claimed { queue: it.queue.clone(), pieces: hand.pieces, rest })
 }
 
 /// How many of these pieces are suspects.
@@ -46,7 +58,7 @@ fn again<T: Tables>(tables: &mut T, record: ClaimRecord) -> Moved<Claimed> {
         let parcel = cut(tables, &queue, &piece, u64::MAX)?.ok_or_else(|| missing(&queue, &piece))?;
         with_bodies.push((piece, parcel));
     }
-    Ok(Claimed::Some { queue, pieces: with_bodies })
+    Ok(Claimed { queue, pieces: with_bodies, rest: Rest::More })
 }
 
 /// As many of a piece's messages as the budget allows, with their bodies.
@@ -59,23 +71,23 @@ pub(super) fn missing(queue: &Name, piece: &Piece) -> StoreError {
     StoreError::Damaged(format!("the bodies of {queue}/{} are missing", piece.range.first))
 }
 
-fn check_number(session: &SessionRecord, claim_no: u64) -> Moved<()> {
-    let lowest = session.claim_holes.first().copied().unwrap_or(session.claim_high + 1);
+fn check_number(numbers: &ClaimNumbers, claim_no: u64) -> Moved<()> {
+    let lowest = numbers.holes.first().copied().unwrap_or(numbers.high + 1);
     if claim_no >= lowest + CLAIM_WINDOW {
-        return Err(Refusal::OutOfTurn { last: session.claim_high }.into());
+        return Err(Refusal::OutOfTurn { last: numbers.high }.into());
     }
-    if claim_no <= session.claim_high && !session.claim_holes.contains(&claim_no) {
+    if claim_no <= numbers.high && !numbers.holes.contains(&claim_no) {
         return Err(Refusal::Spent { claim_no }.into());
     }
     Ok(())
 }
 
-fn use_number(session: &mut SessionRecord, claim_no: u64) {
-    if claim_no > session.claim_high {
-        session.claim_holes.extend(session.claim_high + 1..claim_no);
-        session.claim_high = claim_no;
+fn use_number(numbers: &mut ClaimNumbers, claim_no: u64) {
+    if claim_no > numbers.high {
+        numbers.holes.extend(numbers.high + 1..claim_no);
+        numbers.high = claim_no;
     } else {
-        session.claim_holes.retain(|hole| *hole != claim_no);
+        numbers.holes.retain(|hole| *hole != claim_no);
     }
 }
 
@@ -84,6 +96,8 @@ struct Hand {
     n: u32,
     budget: u64,
     pieces: Vec<(Piece, Parcel)>,
+    /// Whether the bound of bytes kept it from taking more.
+    stopped: bool,
 }
 
 impl Hand {
@@ -98,6 +112,7 @@ impl Hand {
         while self.has_room() {
             let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
             if self.take(tables, &name, &piece)? == 0 {
+                self.stopped = true;
                 return Ok(());
             }
             tables.drop_delayed(&name, due, piece.range.first)?;
@@ -110,6 +125,7 @@ impl Hand {
             let wanted = piece.over(Range { len, ..piece.range });
             let taken = self.take(tables, &name, &wanted)?;
             if taken == 0 {
+                self.stopped = true;
                 break;
             }
             let [_, rest] = piece.without(Range { len: taken, ..piece.range });
@@ -117,6 +133,7 @@ impl Hand {
             queue.books.ready -= u64::from(taken);
             queue.books.in_flight += u64::from(taken);
             if taken < len {
+                self.stopped = true;
                 break;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Series, Tables, clock::touch, membership::open_queue};
+use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Series, Tables, clock::touch, membership::open_queue, waits};
 use crate::{
     message::{Key, LotKey, MessageId, Name, Parcel, Piece},
     store::{
@@ -53,6 +53,9 @@ pub(super) fn push<T: Tables>(tables: &mut T, now: u64, it: &Push) -> Moved<Push
         firsts.push(deposit(tables, now, &mut queue, parcel)?);
     }
     tables.put_queue(&queue)?;
+    if count > 0 {
+        waits::wake(tables, &queue)?;
+    }
     source.cursor.clone_from(&it.to);
     source.batch_no = it.batch_no;
     source.ended = it.end;
@@ -84,7 +87,7 @@ pub(super) fn submit<T: Tables>(tables: &mut T, now: u64, it: &Submit) -> Moved<
     if it.lots.iter().any(|lot| lot.key.is_some()) {
         tables.expire_keys(now, 16)?;
     }
-    let mut full: BTreeSet<&Name> = BTreeSet::new();
+    let (mut full, mut given) = (BTreeSet::new(), BTreeSet::new());
     let mut verdicts = Vec::with_capacity(it.lots.len());
     for lot in &it.lots {
         let mut queue = open_queue(tables, &lot.queue)?;
@@ -105,7 +108,11 @@ pub(super) fn submit<T: Tables>(tables: &mut T, now: u64, it: &Submit) -> Moved<
         let first = deposit(tables, now, &mut queue, &lot.parcel)?;
         keep_key(tables, now, &lot.queue, first, lot.key.as_ref())?;
         tables.put_queue(&queue)?;
+        given.insert(&lot.queue);
         verdicts.push(LotVerdict::Stored { first });
+    }
+    for name in given {
+        waits::wake_known(tables, name)?;
     }
     session.submit_no = it.submit_no;
     tables.put_session(it.session, &session)?;

@@ -1,13 +1,16 @@
 //! Joining, beating, leaving, being reaped, and orders to all.
 
+use std::collections::BTreeSet;
+
 use super::{
     Moved, QueueRecord, SessionRecord, SourceRecord, Tables,
     clock::{advance, touch},
-    returns::{self, Why},
+    returns::{self, Returned, Why},
+    waits,
 };
 use crate::{
     message::{Name, SessionId},
-    store::{Beat, Beaten, Books, Join, Joined, Kind, Leave, Order, Reap, Reaped, Refusal},
+    store::{Beat, Beaten, Books, Join, Joined, Kind, Leave, MAX_TOLD_CLAIMS, Order, Reap, Reaped, Refusal},
 };
 
 pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Joined> {
@@ -27,7 +30,7 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
             kind: it.kind,
             host: it.host.clone(),
             pid: it.pid,
-            queues: it.queues.clone(),
+            queues: it.queues.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
             offers: it.offers.clone(),
             lease_ms: it.lease_ms,
             join_no: join_no.unwrap_or(meta.joins),
@@ -36,16 +39,15 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
             report: bytes::Bytes::new(),
             expires: meta.clock + it.lease_ms,
             suspects: 0,
-            claim_high: 0,
-            claim_holes: Vec::new(),
             settle_no: 0,
             submit_no: 0,
             dispose_no: 0,
         };
         tables.put_session(it.session, &record)?;
-        for queue in &it.queues {
+        for queue in &record.queues {
             open_queue(tables, queue)?;
         }
+        waits::count_worker(tables, &record, true)?;
         for offer in &it.offers {
             open_queue(tables, &offer.queue)?;
             let mut source = tables.source(&offer.source)?.unwrap_or_else(|| SourceRecord {
@@ -94,8 +96,14 @@ pub(super) fn beat<T: Tables>(tables: &mut T, now: u64, it: &Beat) -> Moved<Beat
     }
     let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
     let expired = tables.expired(meta.clock, 16)?;
-    let (claims, nodes) = (tables.claim_numbers(it.session)?, tables.node_count()?);
-    Ok(Beaten { now_ms: now, due, held, expired, claims, nodes, stop })
+    let claims = tables.held_numbers(it.session, MAX_TOLD_CLAIMS)?;
+    let mut helped = Vec::new();
+    for name in &it.asks {
+        if waits::is_helped(tables, now, name)? {
+            helped.push(name.clone());
+        }
+    }
+    Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop })
 }
 
 /// The holder named, if its session still exists: a baton or a drain is valid just as long as that.
@@ -109,7 +117,8 @@ pub(super) fn alive<T: Tables>(tables: &mut T, holder: Option<SessionId>) -> Mov
 pub(super) fn leave<T: Tables>(tables: &mut T, now: u64, it: &Leave) -> Moved<()> {
     match touch(tables, now, it.session) {
         Ok((_, session)) => {
-            returns::all(tables, now, it.session, &session, Why::Left)?;
+            let given = returns::all(tables, now, it.session, &session, Why::Left)?.queues;
+            waits::gone(tables, it.session, &session, given)?;
             tables.drop_session(it.session)
         }
         Err(crate::store::StoreError::Refused(Refusal::Stale)) => Ok(()),
@@ -123,7 +132,8 @@ pub(super) fn reap<T: Tables>(tables: &mut T, now: u64, it: &Reap) -> Moved<Reap
     if target.expires > meta.clock {
         return Ok(Reaped::Alive);
     }
-    let (back, dead) = returns::all(tables, now, it.target, &target, Why::Lost)?;
+    let Returned { back, dead, queues } = returns::all(tables, now, it.target, &target, Why::Lost)?;
+    waits::gone(tables, it.target, &target, queues)?;
     tables.drop_session(it.target)?;
     Ok(Reaped::Taken { back, dead })
 }
@@ -133,7 +143,8 @@ pub(super) fn order<T: Tables>(tables: &mut T, it: &Order) -> Moved<()> {
         Order::Pause(name) | Order::Resume(name) => {
             let mut queue = open_queue(tables, name)?;
             queue.books.paused = matches!(it, Order::Pause(_));
-            tables.put_queue(&queue)
+            tables.put_queue(&queue)?;
+            waits::wake(tables, &queue)
         }
         Order::Stop(stop, upto) => {
             let mut meta = tables.meta()?;

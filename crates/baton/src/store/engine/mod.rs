@@ -15,13 +15,14 @@ mod returns;
 mod settle;
 mod survey;
 mod tables;
+mod waits;
 
 pub(crate) use tables::{
-    BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord, Tables,
+    BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
+    Tables,
 };
 
 use super::{Answer, Request};
-use crate::message::Name;
 
 /// Carries out one request at store time `now`.
 pub(crate) fn apply<T: Tables>(tables: &mut T, now: u64, request: &Request) -> Moved<Answer> {
@@ -37,6 +38,8 @@ pub(crate) fn apply<T: Tables>(tables: &mut T, now: u64, request: &Request) -> M
         Request::Push(it) => Answer::Push(intake::push(tables, now, it)?),
         Request::Submit(it) => Answer::Submit(intake::submit(tables, now, it)?),
         Request::Claim(it) => Answer::Claim(claim::claim(tables, now, it)?),
+        Request::Pass(it) => Answer::Pass(waits::pass(tables, now, it)?),
+        Request::Look(it) => Answer::Look(waits::look(tables, now, it)?),
         Request::Settle(it) => Answer::Settle(settle::settle(tables, now, it)?),
         Request::DrainBegin(it) => Answer::DrainBegin(registry::begin(tables, now, it)?),
         Request::Peek(it) => Answer::Peek(registry::peek(tables, it)?),
@@ -48,25 +51,4 @@ pub(crate) fn apply<T: Tables>(tables: &mut T, now: u64, request: &Request) -> M
         Request::Recount(_) => Answer::Recount(survey::recount(tables)?),
         Request::Purge(_) => Answer::Purge(survey::purge(tables)?),
     })
-}
-
-/// Whether a request may have given waiting workers something to do.
-pub(crate) const fn may_wake(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::Push(_)
-            | Request::Submit(_)
-            | Request::Settle(_)
-            | Request::Leave(_)
-            | Request::Reap(_)
-            | Request::Dispose(_)
-            | Request::Order(_)
-    )
-}
-
-/// Whether a worker that waits for this queue should look now. Suspects do not count: the worker may hold one
-/// already, and would look in vain for ever.
-pub(crate) fn has_ready<T: Tables>(tables: &mut T, name: &Name) -> Moved<bool> {
-    let open = tables.queue(name)?.is_some_and(|queue| !queue.books.paused);
-    Ok(open && tables.front(name, Line::Ready)?.is_some())
 }

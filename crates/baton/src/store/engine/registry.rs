@@ -9,6 +9,7 @@ use super::{
     clock::touch,
     membership::alive,
     settle::release,
+    waits,
 };
 use crate::{
     message::{Home, IdSum, Parcel, Piece, Range},
@@ -98,6 +99,9 @@ pub(super) fn dispose<T: Tables>(tables: &mut T, now: u64, it: &Dispose) -> Move
         }
     }
     tables.put_queue(&queue)?;
+    if it.disposal == Disposal::Requeue && count > 0 {
+        waits::wake(tables, &queue)?;
+    }
     session.dispose_no = it.dispose_no;
     tables.put_session(it.session, &session)?;
     tables.put_answer(it.session, Series::Dispose, it.dispose_no, 1, &count.to_string())?;

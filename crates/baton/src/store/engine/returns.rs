@@ -4,7 +4,7 @@
 //! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
 //! touches it ends as one error, and its neighbours go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Line, Moved, QueueRecord, SessionRecord, Tables, registry};
 use crate::{
@@ -21,16 +21,27 @@ pub(super) enum Why {
     Lost,
 }
 
-/// Gives back all claims of a session; how many messages went back, and how many are dead.
+/// What a session gave back.
+#[derive(Default)]
+pub(super) struct Returned {
+    /// Messages back in their queues.
+    pub(super) back: u64,
+    /// Messages dead.
+    pub(super) dead: u64,
+    /// The queues they are of.
+    pub(super) queues: BTreeSet<Name>,
+}
+
+/// Gives back all claims of a session.
 pub(super) fn all<T: Tables>(
     tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, why: Why,
-) -> Moved<(u64, u64)> {
+) -> Moved<Returned> {
     let mut by_queue: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
     for (claim_no, claim) in tables.claims(id)? {
+        tables.drop_claim(id, &claim.queue, claim_no)?;
         by_queue.entry(claim.queue).or_default().extend(claim.pieces);
-        tables.drop_claim(id, claim_no)?;
     }
-    let (mut back, mut dead) = (0, 0);
+    let Returned { mut back, mut dead, mut queues } = Returned::default();
     for (name, pieces) in by_queue {
         let mut queue = known_queue(tables, &name)?;
         let mut returning = Vec::with_capacity(pieces.len());
@@ -49,8 +60,9 @@ pub(super) fn all<T: Tables>(
         }
         to_front(tables, &mut queue, returning)?;
         tables.put_queue(&queue)?;
+        queues.insert(name);
     }
-    Ok((back, dead))
+    Ok(Returned { back, dead, queues })
 }
 
 /// Cuts a lost piece to the size its losses allow.

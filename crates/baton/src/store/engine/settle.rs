@@ -1,6 +1,6 @@
 //! Taking reports: each run is judged by its token, and its effects are kept in the same step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use super::{
     clock::touch,
     intake,
     membership::open_queue,
-    registry, returns,
+    registry, returns, waits,
 };
 use crate::{
     message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
@@ -25,11 +25,11 @@ pub(super) fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<
         return Ok(Settled { refused: wire::parse_refused(&answer)? });
     }
     let mut settling =
-        Settling { tables, now, id: it.session, session, claim: None, queues: BTreeMap::new(), back: BTreeMap::new() };
+        Settling { tables, now, id: it.session, session, claim: None, queues: BTreeMap::new(), back: BTreeMap::new(), given: BTreeSet::new() };
     let mut refused = Vec::new();
     for run in &it.runs {
         if !settling.run(run)? {
-            refused.push((run.claim_no, run.range));
+            refused.push((run.queue.clone(), run.claim_no, run.range));
         }
     }
     let mut session = settling.finish()?;
@@ -53,15 +53,15 @@ struct Settling<'a, T> {
     claim: Option<(u64, ClaimRecord)>,
     queues: BTreeMap<Name, QueueRecord>,
     back: BTreeMap<Name, Vec<Piece>>,
+    /// Queues that others may now find something in.
+    given: BTreeSet<Name>,
 }
 
 impl<T: Tables> Settling<'_, T> {
     /// Carries out one run; false if its token does not hold all of its messages.
     fn run(&mut self, run: &Run) -> Moved<bool> {
-        self.open_claim(run.claim_no)?;
-        let Some((_, claim)) = self.claim.as_mut().filter(|(_, claim)| claim.queue == run.queue) else {
-            return self.refuse(run);
-        };
+        self.open_claim(&run.queue, run.claim_no)?;
+        let Some((_, claim)) = self.claim.as_mut() else { return self.refuse(run) };
         let held: u32 =
             claim.pieces.iter().filter_map(|piece| piece.range.overlap(run.range)).map(|part| part.len).sum();
         if held != run.range.len {
@@ -79,7 +79,12 @@ impl<T: Tables> Settling<'_, T> {
             }
         }
         claim.pieces = rest;
-        self.session.suspects -= suspects(settled.iter());
+        let freed = suspects(settled.iter());
+        if freed > 0 {
+            // Those who hold a suspect pass others by: one may be waiting for this session.
+            self.session.suspects -= freed;
+            self.given.insert(run.queue.clone());
+        }
         for piece in &settled {
             self.apply(&run.queue, piece, &run.outcome)?;
         }
@@ -95,6 +100,7 @@ impl<T: Tables> Settling<'_, T> {
                 }
                 if intake::seen_before(self.tables, self.now, lot.key.as_ref())?.is_none() {
                     let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
+                    self.given.insert(lot.queue.clone());
                     let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
                     intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
                 }
@@ -117,6 +123,7 @@ impl<T: Tables> Settling<'_, T> {
             Outcome::Retry { after_ms } => {
                 queue.books.in_flight -= count;
                 queue.books.delayed += count;
+                self.given.insert(name.clone());
                 retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))
             }
             Outcome::Dead { error } => {
@@ -149,17 +156,17 @@ impl<T: Tables> Settling<'_, T> {
         Ok(())
     }
 
-    fn open_claim(&mut self, claim_no: u64) -> Moved<()> {
-        if self.claim.as_ref().is_none_or(|(no, _)| *no != claim_no) {
+    fn open_claim(&mut self, queue: &Name, claim_no: u64) -> Moved<()> {
+        if self.claim.as_ref().is_none_or(|(no, claim)| *no != claim_no || claim.queue != *queue) {
             self.close_claim()?;
-            self.claim = self.tables.claim(self.id, claim_no)?.map(|claim| (claim_no, claim));
+            self.claim = self.tables.claim(self.id, queue, claim_no)?.map(|claim| (claim_no, claim));
         }
         Ok(())
     }
 
     fn close_claim(&mut self) -> Moved<()> {
         match self.claim.take() {
-            Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, no),
+            Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, &claim.queue, no),
             Some((no, claim)) => self.tables.put_claim(self.id, no, &claim),
             None => Ok(()),
         }
@@ -171,10 +178,14 @@ impl<T: Tables> Settling<'_, T> {
         for (name, pieces) in std::mem::take(&mut self.back) {
             if let Some(queue) = self.queues.get_mut(&name) {
                 returns::to_front(self.tables, queue, pieces)?;
+                self.given.insert(name);
             }
         }
-        for queue in self.queues.values() {
+        for (name, queue) in &self.queues {
             self.tables.put_queue(queue)?;
+            if self.given.contains(name) {
+                waits::wake(self.tables, queue)?;
+            }
         }
         Ok(self.session)
     }

@@ -51,9 +51,6 @@ pub(crate) struct SessionRecord {
     pub(crate) expires: u64,
     /// Suspects it holds: never more than one.
     pub(crate) suspects: u32,
-    /// The highest claim number used, and the numbers below it that were not.
-    pub(crate) claim_high: u64,
-    pub(crate) claim_holes: Vec<u64>,
     pub(crate) settle_no: u64,
     pub(crate) submit_no: u64,
     pub(crate) dispose_no: u64,
@@ -86,6 +83,13 @@ pub(crate) struct QueueRecord {
     pub(crate) books: Books,
     /// May name a session that is gone: then nobody drains.
     pub(crate) drainer: Option<SessionId>,
+}
+
+/// The claim numbers of one session for one queue: the highest used, and those below it that were not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ClaimNumbers {
+    pub(crate) high: u64,
+    pub(crate) holes: Vec<u64>,
 }
 
 /// What a claim number holds.
@@ -152,26 +156,44 @@ pub(crate) trait Tables {
 
     fn session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>>;
     fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()>;
-    /// Removes the session with its answers; its claims must be gone.
+    /// Removes the session with its answers and claim numbers; its claims must be gone, and its places among those who
+    /// wait.
     fn drop_session(&mut self, id: SessionId) -> Moved<()>;
     /// All sessions by id.
     fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>>;
     /// Sessions whose lease is over at `clock`, by (expiry, id).
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>>;
     fn smallest_lease(&mut self) -> Moved<Option<u64>>;
-    /// How many sessions are nodes.
-    fn node_count(&mut self) -> Moved<u64>;
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>>;
     /// Keeps an answer and forgets the one `keep` numbers before it.
     fn put_answer(&mut self, id: SessionId, series: Series, no: u64, keep: u64, answer: &str) -> Moved<()>;
 
-    fn claim(&mut self, id: SessionId, claim_no: u64) -> Moved<Option<ClaimRecord>>;
+    fn claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<Option<ClaimRecord>>;
     fn put_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()>;
-    fn drop_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<()>;
-    /// All claims of a session by number.
+    fn drop_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()>;
+    /// All claims of a session by queue and number.
     fn claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>>;
-    /// Their numbers alone.
-    fn claim_numbers(&mut self, id: SessionId) -> Moved<Vec<u64>>;
+    /// The first `limit` of them without what they hold.
+    fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>>;
+    fn numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers>;
+    fn put_numbers(&mut self, id: SessionId, queue: &Name, numbers: &ClaimNumbers) -> Moved<()>;
+
+    /// Enters a session among those who wait for a queue since `now`, unless it is there.
+    fn add_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()>;
+    fn is_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<bool>;
+    fn drop_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()>;
+    /// The queues that a session waits for.
+    fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>>;
+    /// Takes out the one that has waited longest; of several, that with the smallest id.
+    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>>;
+    /// Puts the queue on the session's wake-up list, once this call is kept.
+    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()>;
+    /// How many batons a session holds: while it has one, it does not count among those that work for its queues.
+    fn batons(&mut self, id: SessionId) -> Moved<u64>;
+    fn put_batons(&mut self, id: SessionId, count: u64) -> Moved<()>;
+    /// How many nodes without a baton work for a queue.
+    fn workers(&mut self, queue: &Name) -> Moved<u64>;
+    fn put_workers(&mut self, queue: &Name, count: u64) -> Moved<()>;
 
     fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>>;
     fn put_source(&mut self, name: &Name, record: &SourceRecord) -> Moved<()>;

@@ -7,15 +7,16 @@
 use bytes::{Bytes, BytesMut};
 use redis::{Pipeline, RedisError, aio::ConnectionLike as _, aio::MultiplexedConnection};
 
-use super::reply::Reply;
+use super::{decode, reply::Reply};
 use crate::{
     message::{Name, Parcel, Piece},
-    store::{Claimed, StoreError},
+    store::{Claimed, Rest, StoreError},
 };
 
 /// A claim as its script gives it.
 pub(super) struct Given {
     queue: Name,
+    rest: Rest,
     pieces: Vec<Pointer>,
 }
 
@@ -29,9 +30,9 @@ struct Pointer {
 
 impl Given {
     pub(super) fn read(mut it: Reply) -> Result<Self, StoreError> {
-        let queue = it.parsed()?;
+        let (queue, rest) = (it.parsed()?, decode::rest(&it.text()?)?);
         let pointer = |it: &mut Reply| Ok(Pointer { piece: it.parsed()?, head: it.bytes()?, rest: it.text()? });
-        Ok(Self { queue, pieces: it.list()?.rest(pointer)? })
+        Ok(Self { queue, rest, pieces: it.list()?.rest(pointer)? })
     }
 
     /// The messages with their bodies, or what is wrong with them.
@@ -70,7 +71,7 @@ impl Given {
                 }
             }
         }
-        Ok(Ok(Claimed::Some { queue: self.queue, pieces }))
+        Ok(Ok(Claimed { queue: self.queue, pieces, rest: self.rest }))
     }
 }
 

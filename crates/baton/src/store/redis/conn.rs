@@ -73,12 +73,9 @@ impl Connector {
         self.check(self.open(RESPONSE_TIMEOUT).await?).await
     }
 
-    /// Connects for blocking reads, whose answers take the longest wait more; the server's name for the connection, if
-    /// this user may know it.
-    pub(super) async fn connect_for_waiting(&self) -> Result<(Link, Option<u64>), StoreError> {
-        let mut link = self.check(self.open(RESPONSE_TIMEOUT + MAX_WAIT).await?).await?;
-        let id = redis::cmd("CLIENT").arg("ID").query_async(&mut link.connection).await.ok();
-        Ok((link, id))
+    /// Connects for blocking reads, whose answers take the longest wait more.
+    pub(super) async fn connect_for_waiting(&self) -> Result<Link, StoreError> {
+        self.check(self.open(RESPONSE_TIMEOUT + MAX_WAIT).await?).await
     }
 
     async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {

@@ -6,8 +6,8 @@ use super::reply::{Reply, parsed};
 use crate::{
     message::{IdSum, Name, SessionId},
     store::{
-        Answer, Beaten, Books, Claimed, DeadMessage, Disposed, Draining, Joined, Kind, Page, Place, Pushed, Reaped,
-        Request, SessionView, Settled, SourceView, Stop, StoreError, Submitted, Survey, Taken, wire,
+        Answer, Beaten, Books, DeadMessage, Disposed, Draining, Joined, Kind, Looked, Page, Place, Pushed, Reaped,
+        Request, Rest, SessionView, Settled, SourceView, Stop, StoreError, Submitted, Survey, Taken, wire,
     },
 };
 
@@ -31,10 +31,11 @@ pub(super) fn answer(request: &Request, code: &str, mut it: Reply) -> Result<Ans
         (Request::Push(_), "OK") => Answer::Push(Pushed { firsts: it.rest(Reply::parsed)?, duplicate: false }),
         (Request::Push(_), "DUP") => Answer::Push(Pushed { firsts: Vec::new(), duplicate: true }),
         (Request::Submit(_), "OK") => Answer::Submit(Submitted { lots: wire::parse_verdicts(&it.text()?)? }),
-        (Request::Claim(_), "EMPTY") => {
-            let due = it.text()?;
-            let next_due_ms = if due.is_empty() { None } else { Some(parsed(&due)?) };
-            Answer::Claim(Claimed::Empty { next_due_ms })
+        (Request::Pass(_), "OK") => Answer::Pass(()),
+        (Request::Look(_), "OK") => {
+            let mut queues: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
+            queues.sort_unstable();
+            Answer::Look(Looked { queues })
         }
         (Request::Settle(_), "OK") => Answer::Settle(Settled { refused: wire::parse_refused(&it.text()?)? }),
         (Request::DrainBegin(_), "OK") => Answer::DrainBegin(Draining { upto: it.parsed()?, dispose_no: it.parsed()? }),
@@ -56,14 +57,30 @@ fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
         "now" => Some(Stop::Now),
         _ => None,
     };
-    let mut claims: Vec<u64> = it.list()?.rest(Reply::parsed)?;
+    let mut claims: Vec<(Name, u64)> = it.list()?.rest(|it| claim_place(&it.text()?))?;
     claims.sort_unstable();
     let expired = it.list()?.rest(Reply::parsed)?;
     let mut due: Vec<Name> = it.list()?.rest(Reply::parsed)?;
     due.sort_unstable();
     let mut held: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
     held.sort_unstable();
-    Ok(Beaten { now_ms, due, held, expired, claims, nodes: it.parsed()?, stop })
+    let helped = it.list()?.rest(Reply::parsed)?;
+    Ok(Beaten { now_ms, due, held, expired, claims, helped, stop })
+}
+
+/// A claim as `number queue`.
+fn claim_place(text: &str) -> Result<(Name, u64), StoreError> {
+    let (claim_no, queue) = text.split_once(' ').unwrap_or_default();
+    Ok((parsed(queue)?, parsed(claim_no)?))
+}
+
+/// What a claim left behind: `more`, or when the next is due, or nothing.
+pub(super) fn rest(text: &str) -> Result<Rest, StoreError> {
+    Ok(match text {
+        "more" => Rest::More,
+        "" => Rest::Nothing { next_due_ms: None },
+        ms => Rest::Nothing { next_due_ms: Some(parsed(ms)?) },
+    })
 }
 
 /// A place as `lines,digest`; nothing is the start.

@@ -1,5 +1,7 @@
 //! Requests as the arguments of their scripts, in the order each script's head tells.
 
+use std::collections::BTreeSet;
+
 use redis::Cmd;
 
 use super::{
@@ -16,15 +18,16 @@ const INLINE: usize = 4096;
 /// How long what is staged and not taken away lasts.
 const STAGED_MS: u64 = 10_000;
 
-/// The call of a request's script, after a blocking read if there is one; nothing for a request that takes more than
-/// one call.
-pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request, read: Option<Cmd>) -> Option<Call<'a>> {
+/// The call of a request's script; nothing for a request that takes more than one call.
+pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> Option<Call<'a>> {
     let (script, Arguments { command, staged, .. }) = arguments(scripts, root, request)?;
-    Some(match read {
-        Some(read) => script.call_after(read, command),
-        None if staged.is_empty() => script.call(command),
-        None => script.call_with_staged(staged, command),
-    })
+    Some(if staged.is_empty() { script.call(command) } else { script.call_with_staged(staged, command) })
+}
+
+/// The script of a request that stages nothing, and the command that runs it.
+pub(super) fn command<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> Option<(&'a Script, Cmd)> {
+    let (script, Arguments { command, .. }) = arguments(scripts, root, request)?;
+    Some((script, command))
 }
 
 fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) -> Option<(&'a Script, Arguments<'r>)> {
@@ -32,7 +35,9 @@ fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) ->
         |script: &'a Script| (script, Arguments { root, command: script.command(root.as_str()), staged: Vec::new() });
     Some(match request {
         Request::Join(it) => with(start(&scripts.join), |to| join(to, it)),
-        Request::Beat(it) => with(start(&scripts.beat), |to| to.text(it.session).bytes(&it.report)),
+        Request::Beat(it) => with(start(&scripts.beat), |to| {
+            it.asks.iter().fold(to.text(it.session).bytes(&it.report), Arguments::text)
+        }),
         Request::Leave(it) => with(start(&scripts.leave), |to| to.text(it.session)),
         Request::Reap(it) => with(start(&scripts.reap), |to| to.text(it.session).text(it.target)),
         Request::Take(it) => with(start(&scripts.take), |to| to.text(it.session).text(&it.source)),
@@ -41,9 +46,10 @@ fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) ->
         Request::Push(it) => with(start(&scripts.push), |to| push(to, it)),
         Request::Submit(it) => with(start(&scripts.submit), |to| submit(to, it)),
         Request::Claim(it) => with(start(&scripts.claim), |to| {
-            let to = to.text(it.session).text(it.claim_no).text(it.n).text(it.max_bytes);
-            it.queues.iter().fold(to, Arguments::text)
+            to.text(it.session).text(&it.queue).text(it.claim_no).text(it.n).text(it.max_bytes)
         }),
+        Request::Pass(it) => with(start(&scripts.pass), |to| to.text(it.session).text(&it.queue)),
+        Request::Look(it) => with(start(&scripts.look), |to| to.text(it.session)),
         Request::Settle(it) => {
             with(start(&scripts.settle), |to| it.runs.iter().fold(to.text(it.session).text(it.settle_no), run))
         }
@@ -118,7 +124,7 @@ fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
         .text(kind)
         .text(&it.host)
         .text(it.pid)
-        .text(join_texts(it.queues.iter(), ","))
+        .text(join_texts(it.queues.iter().collect::<BTreeSet<_>>().into_iter(), ","))
         .text(it.lease_ms)
         .text(join_texts(offers, ";"))
         .text(SessionId::random())

@@ -20,9 +20,9 @@ impl Root {
         &self.0
     }
 
-    /// The wake-up tokens of a queue. They expire by themselves.
-    pub(super) fn wake(&self, queue: &Name) -> String {
-        format!("{}:w:{queue}", self.0)
+    /// The wake-up list of a session.
+    pub(super) fn wakes(&self, session: SessionId) -> String {
+        format!("{}:w:{session}", self.0)
     }
 
     /// Where a session stages the bytes of a parcel for the script that follows in the same transaction. What no script
@@ -50,7 +50,7 @@ mod tests {
     fn all_keys_carry_the_hash_tag() {
         let root = Root::new(&Name::new("a.b").unwrap());
         assert_eq!(root.as_str(), "{a.b/0}");
-        assert_eq!(root.wake(&Name::new("q:1").unwrap()), "{a.b/0}:w:q:1");
+        assert!(root.wakes(SessionId::from_u128(1)).starts_with("{a.b/0}:w:"));
         assert_eq!(root.pattern(), "{a.b/0}*");
     }
 }

@@ -16,16 +16,16 @@
 //! what to do.
 //!
 //! # Keys
-//! `R` is the root `{fleet/0}`; only wake-up tokens, and parcels that were staged and not taken, expire by themselves.
+//! `R` is the root `{fleet/0}`; only parcels that were staged and not taken, and wake-up lists that were poked, expire by themselves.
 //!
 //! | key | kind | holds |
 //! |---|---|---|
 //! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_until, hold_by, purging |
 //! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
-//! | `R:s:<session>` | hash | the session record and its kept answers (`settle`, `dispose`, `submit:<no mod 16>`) |
-//! | `R:h:<session>` | hash | claim number → `queue\|piece;piece…` |
+//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits`) |
+//! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
-//! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, and the drainer |
+//! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, the drainer, and how many nodes without a baton work for it |
 //! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects |
 //! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece` |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
@@ -34,7 +34,8 @@
 //! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
 //! | `R:marks` | hash | bookmark → `lines,digest` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
-//! | `R:w:<queue>` | list, 10 s | at most one wake-up token |
+//! | `R:v:<queue>` | sorted set | sessions that wait for the queue, by since when |
+//! | `R:w:<session>` | list | its wake-up list: queues to look into |
 //! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them |
 
 mod bodies;
@@ -54,10 +55,9 @@ mod waiting;
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
-use redis::{Cmd, FromRedisValue};
+use redis::{Cmd, FromRedisValue, Value};
 
 use self::{
     bodies::Given,
@@ -69,8 +69,8 @@ use self::{
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{Answer, Claim, MAX_WAIT, Operation as _, Reply as StoreReply, Request, Store, StoreError};
-use crate::message::Name;
+use super::{Answer, Claim, Reply as StoreReply, Request, Store, StoreError, Woken};
+use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
 #[derive(Debug, Clone)]
@@ -163,17 +163,12 @@ impl Store for RedisStore {
         Arc::new(Self::apart(self))
     }
 
-    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> StoreReply<'_, Result<Answer, StoreError>> {
-        Box::pin(async move {
-            let queues: Vec<String> = claim.queues.iter().map(|queue| self.shared.root.wake(queue)).collect();
-            let request = claim.request();
-            request.check()?;
-            if queues.is_empty() {
-                tokio::time::sleep(limit.min(MAX_WAIT)).await;
-                return self.shared.carry_out(&request).await;
-            }
-            self.shared.carry_out_when_woken(&request, &queues, limit).await
-        })
+    fn wait(&self, session: SessionId, claim: Option<Claim>) -> StoreReply<'_, Result<Woken, StoreError>> {
+        Box::pin(self.shared.wait(session, claim))
+    }
+
+    fn poke(&self, session: SessionId) -> StoreReply<'_, Result<(), StoreError>> {
+        Box::pin(self.shared.poke(session))
     }
 }
 
@@ -182,46 +177,24 @@ impl Shared {
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
         let mut link = self.link().await?;
         self.leave_former_run(&mut link, request).await?;
-        let answer = self.answer(&mut link, request, None).await;
+        let answer = self.answer(&mut link, request).await;
         if matches!((request, &answer), (Request::Join(_), Ok(_))) {
             log::mend(self).await?;
         }
         answer
     }
 
-    /// The same as soon as there is a token at one of the keys, and after `limit` in any case, on a connection where no
-    /// other call waits behind it.
-    async fn carry_out_when_woken(
-        &self, request: &Request, keys: &[String], limit: Duration,
-    ) -> Result<Answer, StoreError> {
-        let mut waiter = self.waiters.take(&self.connector).await?;
-        self.leave_former_run(&mut waiter.link, request).await?;
-        let answer = {
-            let answer = self.answer(&mut waiter.link, request, Some(waiting::read(keys)));
-            tokio::pin!(answer);
-            tokio::select! {
-                answer = &mut answer => answer,
-                () = tokio::time::sleep(limit), if limit < MAX_WAIT => {
-                    if let Some(id) = waiter.client_id {
-                        // If that is refused, it ends by itself, a little later.
-                        self.command::<redis::Value>(&waiting::end(id)).await.ok();
-                    }
-                    answer.await
-                }
-            }
-        };
-        if !matches!(answer, Err(StoreError::Unreachable(_))) {
-            self.waiters.give_back(waiter);
-        }
-        answer
-    }
-
-    /// Runs the script of a request, after a blocking read if there is one, and gives its answer.
-    async fn answer(&self, link: &mut Link, request: &Request, read: Option<Cmd>) -> Result<Answer, StoreError> {
-        let Some(call) = encode::call(&self.scripts, &self.root, request, read) else {
+    /// Runs the script of a request and gives its answer.
+    async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
+        let Some(call) = encode::call(&self.scripts, &self.root, request) else {
             return Err(StoreError::Damaged("a request without a script".to_owned()));
         };
         let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+        self.answered(link, request, value).await
+    }
+
+    /// The answer that a script's reply stands for.
+    async fn answered(&self, link: &mut Link, request: &Request, value: Value) -> Result<Answer, StoreError> {
         let mut reply = Reply::new(value)?;
         let answer = match (request, reply.text()?.as_str()) {
             (Request::Claim(_), "OK") => {
@@ -238,7 +211,7 @@ impl Shared {
     /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
     async fn leave_former_run(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
         let Some(leave) = self.runs.former(request, &link.run_id) else { return Ok(()) };
-        self.answer(link, &Request::Leave(leave), None).await?;
+        self.answer(link, &Request::Leave(leave)).await?;
         Err(super::Refusal::Stale.into())
     }
 

@@ -47,15 +47,7 @@ impl Script {
     pub(super) fn call(&self, command: Cmd) -> Call<'_> {
         let mut commands = Pipeline::with_capacity(1);
         commands.add_command(command);
-        Call { script: self, commands, count: 1, in_transaction: false, without_read: None }
-    }
-
-    /// The same after a blocking read, without a round trip in between.
-    pub(super) fn call_after(&self, read: Cmd, command: Cmd) -> Call<'_> {
-        let mut commands = Pipeline::with_capacity(2);
-        commands.add_command(read).add_command(command.clone());
-        let without_read = Some(Box::new(self.call(command)));
-        Call { script: self, commands, count: 2, in_transaction: false, without_read }
+        Call { script: self, commands, count: 1, in_transaction: false }
     }
 
     /// The same in one transaction with what is staged for it.
@@ -67,7 +59,7 @@ impl Script {
             commands.add_command(stage);
         }
         commands.add_command(command).cmd("EXEC");
-        Call { script: self, commands, count, in_transaction: true, without_read: None }
+        Call { script: self, commands, count, in_transaction: true }
     }
 }
 
@@ -77,19 +69,22 @@ pub(super) struct Call<'a> {
     commands: Pipeline,
     count: usize,
     in_transaction: bool,
-    /// The same without the blocking read: what was read once is not read again.
-    without_read: Option<Box<Self>>,
+}
+
+/// Whether the server does not know a script: it was restarted or told to forget, and did nothing.
+pub(super) fn is_unknown(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
 impl Call<'_> {
     /// Runs the script; its reply.
     pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         match self.attempt(connection).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            Err(error) if is_unknown(&error) => {
                 let mut load = redis::cmd("SCRIPT");
                 load.arg("LOAD").arg(&self.script.text);
                 let _hash: Value = load.query_async(connection).await?;
-                self.without_read.as_deref().unwrap_or(self).attempt(connection).await
+                self.attempt(connection).await
             }
             answer => answer,
         }
@@ -135,13 +130,15 @@ scripts! {
     beat: "beat.lua" [CLOCK, OFFERS];
     leave: "leave.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
     reap: "reap.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
-    take: "take.lua" [CLOCK, OFFERS];
-    resign: "resign.lua" [CLOCK];
+    take: "take.lua" [CLOCK, OFFERS, QUEUE];
+    resign: "resign.lua" [CLOCK, QUEUE];
     rewind: "rewind.lua" [CLOCK];
     order: "order.lua" [FLEET, QUEUE];
     push: "push.lua" [CLOCK, QUEUE, INTAKE];
     submit: "submit.lua" [CLOCK, QUEUE, INTAKE];
     claim: "claim.lua" [CLOCK, QUEUE, PIECE, BODY];
+    pass: "pass.lua" [CLOCK, QUEUE];
+    look: "look.lua" [];
     settle: "settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];
     drain_begin: "drain_begin.lua" [CLOCK];
     dispose: "dispose.lua" [CLOCK, QUEUE];

@@ -1,59 +1,122 @@
 //! Waiting for messages without polling.
 //!
-//! A claim that waits is sent together with the blocking read of a wake-up token, on a connection of its own: the
-//! server carries it out as soon as it has the token, so that a message is on its way to the worker one round trip
-//! after its push. The read ends by itself within [`MAX_WAIT`](crate::store::MAX_WAIT), or is ended from another
-//! connection when its time is up: the server looks at the time only now and then.
+//! A session has one wake-up list, read by a blocking read on a connection of its own. A claim that goes along is sent
+//! together with the read: the server carries it out as soon as it has something, so that a message is on its way to
+//! the worker one round trip after its push. The read ends by itself within [`MAX_WAIT`](crate::store::MAX_WAIT); to
+//! end it earlier, something is put on the list, which also ends a read that the server has not come to yet.
 
 use std::sync::{Mutex, PoisonError};
 
-use redis::Cmd;
+use redis::{Pipeline, Value, aio::ConnectionLike as _};
 
-use super::conn::{Connector, Link};
-use crate::store::StoreError;
+use super::{
+    Shared,
+    conn::{Connector, Link},
+    encode,
+    scripts::is_unknown,
+};
+use crate::{
+    message::{Name, SessionId},
+    store::{Answer, Claim, Operation as _, Request, StoreError, Woken},
+};
 
 /// How long a blocking read lasts: the server may end it a tenth of a second late.
 const READ_SECONDS: f64 = 0.9;
-
-/// A connection for blocking reads.
-pub(super) struct Waiter {
-    pub(super) link: Link,
-    /// What the server calls this connection. Unknown to a user without the right to ask, whose waits end late.
-    pub(super) client_id: Option<u64>,
-}
+/// The most further names taken from a list at once.
+const NAMES: usize = 256;
+/// How long a list lasts that nobody reads after it was poked: the session may be over, and nobody would remove it.
+const POKED_MS: u64 = 10_000;
 
 /// The connections for blocking reads that nobody uses at the moment. There are never more than waited at once.
 #[derive(Default)]
-pub(super) struct Waiters(Mutex<Vec<Waiter>>);
+pub(super) struct Waiters(Mutex<Vec<Link>>);
 
 impl Waiters {
     /// One of them, or a new one.
-    pub(super) async fn take(&self, connector: &Connector) -> Result<Waiter, StoreError> {
+    async fn take(&self, connector: &Connector) -> Result<Link, StoreError> {
         let rested = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match rested {
-            Some(waiter) => Ok(waiter),
-            None => {
-                let (link, client_id) = connector.connect_for_waiting().await?;
-                Ok(Waiter { link, client_id })
-            }
+            Some(link) => Ok(link),
+            None => connector.connect_for_waiting().await,
         }
     }
 
-    pub(super) fn give_back(&self, waiter: Waiter) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waiter);
+    fn give_back(&self, link: Link) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(link);
     }
 }
 
-/// The blocking read of a token at one of the keys.
-pub(super) fn read(keys: &[String]) -> Cmd {
-    let mut read = redis::cmd("BLPOP");
-    read.arg(keys).arg(READ_SECONDS);
-    read
+impl Shared {
+    /// Waits for something on the session's list, then carries out the claim.
+    pub(super) async fn wait(&self, session: SessionId, claim: Option<Claim>) -> Result<Woken, StoreError> {
+        let mut link = self.waiters.take(&self.connector).await?;
+        let claim = claim.map(Claim::request);
+        if let Some(claim) = &claim {
+            claim.check()?;
+            self.leave_former_run(&mut link, claim).await?;
+        }
+        let woken = self.read(&mut link, session, claim.as_ref()).await;
+        if woken.is_ok() {
+            self.waiters.give_back(link);
+        }
+        woken
+    }
+
+    async fn read(&self, link: &mut Link, session: SessionId, claim: Option<&Request>) -> Result<Woken, StoreError> {
+        let list = self.root.wakes(session);
+        let mut commands = Pipeline::with_capacity(2);
+        commands.cmd("BLPOP").arg(&list).arg(READ_SECONDS);
+        let call = claim.and_then(|claim| encode::command(&self.scripts, &self.root, claim));
+        match &call {
+            Some((_, command)) => commands.add_command(command.clone()),
+            None => commands.cmd("LPOP").arg(&list).arg(NAMES),
+        };
+        let replies = link.connection.req_packed_commands(&commands, 0, 2).await;
+        let replies = replies.map_err(|error| self.failed(link, &error))?;
+        let mut replies = replies.into_iter();
+        let (read, after) = (replies.next().unwrap_or(Value::Nil), replies.next().unwrap_or(Value::Nil));
+        let read = read.extract_error().map_err(|error| self.failed(link, &error))?;
+        let mut queues = names(read, 1);
+        let (Some((script, command)), Some(claim)) = (call, claim) else {
+            queues.extend(names(after, 0));
+            return Ok(Woken { queues, claimed: None });
+        };
+        let value = match after.extract_error() {
+            Ok(value) => Ok(value),
+            // A server that has forgotten the script is given it anew; what was read is not read again.
+            Err(error) if is_unknown(&error) => script.call(command).run(&mut link.connection).await,
+            Err(error) => Err(error),
+        };
+        let answered = match value.map_err(|error| self.failed(link, &error)) {
+            Ok(value) => self.answered(link, claim, value).await,
+            Err(error) => Err(error),
+        };
+        let claimed = match answered {
+            Ok(Answer::Claim(claimed)) => Ok(claimed),
+            Ok(_) => Err(StoreError::Damaged("the store answered another question".to_owned())),
+            Err(error) => Err(error),
+        };
+        Ok(Woken { queues, claimed: Some(claimed) })
+    }
+
+    /// Ends the session's wait, or its next one.
+    pub(super) async fn poke(&self, session: SessionId) -> Result<(), StoreError> {
+        let mut link = self.link().await?;
+        let list = self.root.wakes(session);
+        let mut commands = Pipeline::with_capacity(2);
+        commands.cmd("RPUSH").arg(&list).arg("");
+        commands.cmd("PEXPIRE").arg(&list).arg(POKED_MS);
+        let poked = link.connection.req_packed_commands(&commands, 0, 2).await;
+        poked.map(drop).map_err(|error| self.failed(&link, &error))
+    }
 }
 
-/// Ends the blocking read of another connection.
-pub(super) fn end(client_id: u64) -> Cmd {
-    let mut end = redis::cmd("CLIENT");
-    end.arg("UNBLOCK").arg(client_id);
-    end
+/// The names in a reply from the `skip`-th value on; what is no name was a poke.
+fn names(reply: Value, skip: usize) -> Vec<Name> {
+    let Value::Array(values) = reply else { return Vec::new() };
+    let text = |value: Value| match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
+        _ => None,
+    };
+    values.into_iter().skip(skip).filter_map(text).filter_map(|name| name.parse().ok()).collect()
 }

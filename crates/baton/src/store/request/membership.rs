@@ -35,7 +35,7 @@ pub struct Join {
     pub host: String,
     /// Its process id there, for people.
     pub pid: u32,
-    /// The queues it works for, for people.
+    /// The queues it works for.
     pub queues: Vec<Name>,
     /// Silence, on the fleet clock, after which it may be reaped.
     pub lease_ms: u64,
@@ -65,6 +65,8 @@ pub struct Beat {
     pub session: SessionId,
     /// Rates and latencies for `status` and `performance`; opaque to the store.
     pub report: Bytes,
+    /// Queues of which a busy holder of a baton asks whether others see to them.
+    pub asks: Vec<Name>,
 }
 
 /// The answer to [`Beat`].
@@ -78,13 +80,20 @@ pub struct Beaten {
     pub held: Vec<(Name, u64)>,
     /// Sessions past their lease, at most 16: reap them.
     pub expired: Vec<SessionId>,
-    /// Claim numbers under which it holds messages; one it does not know, it repeats to get them.
-    pub claims: Vec<u64>,
-    /// How many nodes have a session; a node alone does everything itself.
-    pub nodes: u64,
+    /// Claims under which it holds messages, by queue and number: one it does not know, it repeats to get them. At most
+    /// [`MAX_TOLD_CLAIMS`] of them.
+    pub claims: Vec<(Name, u64)>,
+    /// Those of the queues asked about that a session without a baton works for and that give nobody reason to wait:
+    /// whatever is claimable in them has been so for less than [`PATIENCE_MS`].
+    pub helped: Vec<Name>,
     /// Whether it is asked to stop.
     pub stop: Option<Stop>,
 }
+
+/// The most claims told in one [`Beaten`].
+pub const MAX_TOLD_CLAIMS: usize = 1_000;
+/// How long the front of a queue may wait before a busy holder of a baton works too.
+pub const PATIENCE_MS: u64 = 500;
 
 /// How a session is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,6 +56,8 @@ operations! {
     Rewind(Rewind) -> ();
     Submit(Submit) -> Submitted;
     Claim(Claim) -> Claimed;
+    Pass(Pass) -> ();
+    Look(Look) -> Looked;
     Settle(Settle) -> Settled;
     Reap(Reap) -> Reaped;
     DrainBegin(DrainBegin) -> Draining;
@@ -82,6 +84,8 @@ impl Request {
             Self::Push(it) => it.session,
             Self::Submit(it) => it.session,
             Self::Claim(it) => it.session,
+            Self::Pass(it) => it.session,
+            Self::Look(it) => it.session,
             Self::Settle(it) => it.session,
             Self::Reap(it) => it.session,
             Self::DrainBegin(it) => it.session,
@@ -120,7 +124,7 @@ impl Request {
             Self::Claim(it) if it.n == 0 || it.n > 65_536 || it.claim_no == 0 => {
                 return malformed("a claim takes 1 to 65536 messages and a number above 0");
             }
-            Self::Claim(it) if it.queues.len() > MAX_LOTS => return malformed("a claim names up to 1024 queues"),
+            Self::Beat(it) if it.asks.len() > MAX_LOTS => return malformed("a beat asks about up to 1024 queues"),
             Self::Settle(it) if it.runs.len() > MAX_RUNS => return malformed("a settle takes up to 65536 runs"),
             Self::Dispose(it) if it.ids.len() > MAX_RUNS => return malformed("a disposal takes up to 65536 ids"),
             Self::Settle(it) => {

@@ -23,8 +23,8 @@ use crate::{
 
 /// Says in the file's header that it is a Baton store: the letters `Batn`.
 const APPLICATION: i32 = 0x4261_746e;
-/// The newest format this release reads, and the one it writes.
-const FORMAT: u32 = 1;
+/// The newest format this release reads, and the one it writes; see `lift` for older ones.
+pub(super) const FORMAT: u32 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
 /// How long SQLite itself waits for a lock before the wait begins anew.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -18,6 +18,7 @@
 mod fault;
 mod file;
 mod lane;
+mod lift;
 mod lock;
 mod mounts;
 mod reader;
@@ -29,14 +30,13 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use tokio::sync::oneshot;
 
 use self::{file::Purpose, lane::Lane, reader::Question, wake::Bell, writer::Job};
-use super::{Answer, Claim, Clock, MAX_WAIT, Operation as _, Reply, Request, Store, StoreError};
-use crate::message::Name;
+use super::{Answer, Claim, Clock, Kind, Reply, Request, Store, StoreError, Woken, ask};
+use crate::message::{Name, SessionId};
 
 /// How a [`SqliteStore`] is opened.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ struct Shared {
     messages: Lane<Job>,
     beats: Lane<Job>,
     reads: Lane<Question>,
-    /// Apart from the reads, because a recount may take long and a wait must not.
+    /// Apart from the reads, because a recount may take long and a look must not.
     looks: Lane<Question>,
 }
 
@@ -121,19 +121,19 @@ impl SqliteStore {
 impl Shared {
     /// Hands a request to its thread at once; what is returned only waits for the answer.
     fn hand_in(&self, request: Request) -> Result<oneshot::Receiver<Result<Answer, StoreError>>, StoreError> {
+        match &request {
+            Request::Join(join) if join.kind == Kind::Node => self.bell.know(join.session),
+            Request::Leave(leave) => self.bell.forget(leave.session),
+            _ => {}
+        }
         let (caller, answer) = oneshot::channel();
         match request {
-            request if reader::is_read(&request) => self.reads.send(Question::Call(request, caller))?,
+            Request::Look(_) => self.looks.send(Question { request, answer: caller })?,
+            request if reader::is_read(&request) => self.reads.send(Question { request, answer: caller })?,
             Request::Beat(_) => self.beats.send(Job { request, answer: caller })?,
             request => self.messages.send(Job { request, answer: caller })?,
         }
         Ok(answer)
-    }
-
-    async fn look(&self, queues: &[Name]) -> Result<bool, StoreError> {
-        let (caller, answer) = oneshot::channel();
-        self.looks.send(Question::Look(queues.to_vec(), caller))?;
-        answer.await.unwrap_or_else(|_| Err(broken_off()))
     }
 }
 
@@ -153,11 +153,19 @@ impl Store for SqliteStore {
         Arc::new(self.clone())
     }
 
-    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
+    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
-            let look = || self.shared.look(&claim.queues);
-            self.shared.bell.wait(&claim.queues, limit.min(MAX_WAIT), look).await;
-            self.call(claim.request()).await
+            let queues = self.shared.bell.wait(session).await;
+            let claimed = match claim {
+                Some(claim) => Some(ask(self, claim).await),
+                None => None,
+            };
+            Ok(Woken { queues, claimed })
         })
+    }
+
+    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
+        self.shared.bell.poke(session);
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -7,48 +7,31 @@ use tokio::sync::oneshot;
 
 use super::{Site, fault::is_busy, file::Purpose, lane::Desk, tables::SqliteTables};
 use crate::{
-    message::Name,
     store::{Answer, Request, StoreError, engine, engine::Moved},
 };
 
 /// A question and the one who waits for its answer.
-pub(super) enum Question {
+pub(super) struct Question {
     /// A request that changes nothing.
-    Call(Request, oneshot::Sender<Result<Answer, StoreError>>),
-    /// Whether one of these queues has messages ready.
-    Look(Vec<Name>, oneshot::Sender<Result<bool, StoreError>>),
+    pub(super) request: Request,
+    pub(super) answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 /// Whether a request changes nothing.
 pub(super) const fn is_read(request: &Request) -> bool {
     matches!(
         request,
-        Request::Survey(_) | Request::Peek(_) | Request::Result(_) | Request::Bookmark(_) | Request::Recount(_)
+        Request::Survey(_) | Request::Look(_) | Request::Peek(_) | Request::Result(_) | Request::Bookmark(_) | Request::Recount(_)
     )
 }
 
 /// Reads until all senders are gone.
 pub(super) fn run(site: &Arc<Site>, questions: &mpsc::Receiver<Question>) {
     let mut desk = Desk::new(Arc::clone(site), Purpose::Reads);
-    while let Ok(question) = questions.recv() {
+    while let Ok(Question { request, answer }) = questions.recv() {
+        let now = site.clock.now_ms();
         // A caller that has gone away needs no answer.
-        match question {
-            Question::Call(request, caller) => {
-                let now = site.clock.now_ms();
-                caller.send(snapshot(&mut desk, |tables| engine::apply(tables, now, &request))).ok();
-            }
-            Question::Look(queues, caller) => {
-                let ready = snapshot(&mut desk, |tables| {
-                    for queue in &queues {
-                        if engine::has_ready(tables, queue)? {
-                            return Ok(true);
-                        }
-                    }
-                    Ok(false)
-                });
-                caller.send(ready).ok();
-            }
-        }
+        answer.send(snapshot(&mut desk, |tables| engine::apply(tables, now, &request))).ok();
     }
 }
 

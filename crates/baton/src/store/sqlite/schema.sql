@@ -1,4 +1,4 @@
--- The tables of a store file, format 1. Several fleets share one file; a queue's number is unique in the file.
+-- The tables of a store file, format 2. Several fleets share one file; a queue's number is unique in the file.
 -- Ids, times and counters are 64-bit integers. Pieces are kept in their text form.
 
 CREATE TABLE fleets (
@@ -22,8 +22,6 @@ CREATE TABLE sessions (
     lease_ms INTEGER NOT NULL,
     expires INTEGER NOT NULL,
     suspects INTEGER NOT NULL,
-    claim_high INTEGER NOT NULL,
-    claim_holes TEXT NOT NULL,
     settle_no INTEGER NOT NULL,
     submit_no INTEGER NOT NULL,
     dispose_no INTEGER NOT NULL,
@@ -57,13 +55,49 @@ CREATE TABLE answers (
     PRIMARY KEY (fleet, session, series, slot)
 ) STRICT, WITHOUT ROWID;
 
+-- What a session holds under each of its claim numbers, which count within a queue.
 CREATE TABLE claims (
     fleet INTEGER NOT NULL,
     session BLOB NOT NULL,
-    claim_no INTEGER NOT NULL,
     queue TEXT NOT NULL,
+    claim_no INTEGER NOT NULL,
     pieces TEXT NOT NULL,
-    PRIMARY KEY (fleet, session, claim_no)
+    PRIMARY KEY (fleet, session, queue, claim_no)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE claim_numbers (
+    fleet INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    queue TEXT NOT NULL,
+    high INTEGER NOT NULL,
+    holes TEXT NOT NULL,
+    PRIMARY KEY (fleet, session, queue)
+) STRICT, WITHOUT ROWID;
+
+-- Who waits for a queue, and since when.
+CREATE TABLE waiters (
+    fleet INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    session BLOB NOT NULL,
+    since INTEGER NOT NULL,
+    PRIMARY KEY (fleet, queue, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX waits ON waiters (fleet, session);
+
+-- How many batons a session holds, if any.
+CREATE TABLE batons (
+    fleet INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    held INTEGER NOT NULL,
+    PRIMARY KEY (fleet, session)
+) STRICT, WITHOUT ROWID;
+
+-- How many nodes without a baton work for a queue.
+CREATE TABLE workers (
+    fleet INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    nodes INTEGER NOT NULL,
+    PRIMARY KEY (fleet, queue)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE sources (

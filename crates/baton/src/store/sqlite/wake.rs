@@ -1,24 +1,30 @@
-//! Waking those who wait: by a count within the process, by a datagram across processes.
+//! Waking those who wait: by a list within the process, by a datagram across processes.
 //!
-//! Every store that has ever waited binds a socket in the folder `<store>-wake`; whoever commits something that
-//! workers may take sends one datagram to each. Sending never blocks: a socket whose buffer is full has wake-ups
-//! enough. Sockets of processes that died are removed by the next sender. A lost wake-up costs one wait, at most a
-//! second. Where no socket can be bound, waiting looks every 5 ms.
+//! Every store that has ever waited binds a socket in the folder `<store>-wake`; whoever commits something that wakes a
+//! session sends one datagram to each, and the store whose session it is puts the queue on that session's list. Sending
+//! never blocks: a socket whose buffer is full has wake-ups enough. Sockets of processes that died are removed by the
+//! next sender. A lost wake-up costs one wait, at most a second. Where no socket can be bound, a wait ends after 5 ms.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 use super::{Site, file};
-use crate::{message::Name, store::StoreError};
+use crate::{
+    message::{Name, SessionId},
+    store::MAX_WAIT,
+};
 
-/// How often one looks who cannot be woken.
-const POLL: Duration = Duration::from_millis(5);
+/// How long one waits who cannot be woken.
+const DEAF_WAIT: Duration = Duration::from_millis(5);
+
+/// Whom to wake, and for which queue.
+pub(super) type Rings = BTreeSet<(SessionId, Name)>;
 
 /// Rings and hears, for one store of this process.
 pub(super) struct Bell {
@@ -42,9 +48,14 @@ struct Ear {
 struct Heard {
     waiting: usize,
     over: bool,
-    /// How often each queue was rung for, and how often all were.
-    queues: HashMap<Name, u64>,
-    all: u64,
+    lists: BTreeMap<SessionId, List>,
+}
+
+/// The wake-up list of a session that joined through this store.
+#[derive(Default)]
+struct List {
+    queues: BTreeSet<Name>,
+    poked: bool,
 }
 
 impl Ear {
@@ -52,24 +63,27 @@ impl Ear {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a ring and wakes all who wait; nobody named means all queues.
-    fn ring<'a>(&self, queues: impl IntoIterator<Item = &'a Name>) {
+    /// Puts queues on the lists of those of these sessions that are of this store.
+    fn ring<'a>(&self, rings: impl IntoIterator<Item = (SessionId, &'a Name)>) {
         let mut heard = self.heard();
-        let mut named = false;
-        for queue in queues {
-            named = true;
-            *heard.queues.entry(queue.clone()).or_default() += 1;
-        }
-        if !named {
-            heard.all += 1;
+        let mut rung = false;
+        for (session, queue) in rings {
+            if let Some(list) = heard.lists.get_mut(&session) {
+                rung |= list.queues.insert(queue.clone());
+            }
         }
         drop(heard);
-        self.rung.notify_waiters();
+        if rung {
+            self.rung.notify_waiters();
+        }
     }
 
-    fn tally(&self, queues: &[Name]) -> u64 {
-        let heard = self.heard();
-        heard.all + queues.iter().filter_map(|queue| heard.queues.get(queue)).sum::<u64>()
+    /// What is on a list, if anything has happened to it.
+    fn take(&self, session: SessionId) -> Option<BTreeSet<Name>> {
+        let mut heard = self.heard();
+        let list = heard.lists.entry(session).or_default();
+        let rung = std::mem::take(&mut list.poked) || !list.queues.is_empty();
+        rung.then(|| std::mem::take(&mut list.queues))
     }
 }
 
@@ -101,41 +115,43 @@ impl Bell {
         }
     }
 
-    /// Wakes those of this store who wait for one of the queues.
-    pub(super) fn ring_here(&self, queues: &BTreeSet<Name>) {
-        if !queues.is_empty() {
-            self.ear.ring(queues);
-        }
+    /// Begins a list for a session that joins through this store.
+    pub(super) fn know(&self, session: SessionId) {
+        self.ear.heard().lists.entry(session).or_default();
     }
 
-    /// Waits until one of the queues is rung for or, after the wait has been made known, `look` finds messages; at
-    /// most for `limit`. Whatever is committed before the look is seen by it, whatever comes later rings.
-    pub(super) async fn wait<F>(&self, queues: &[Name], limit: Duration, look: impl Fn() -> F)
-    where
-        F: Future<Output = Result<bool, StoreError>>,
-    {
-        let end = Instant::now() + limit;
+    /// Forgets a session that leaves.
+    pub(super) fn forget(&self, session: SessionId) {
+        self.ear.heard().lists.remove(&session);
+    }
+
+    /// Wakes those of this store.
+    pub(super) fn ring_here(&self, rings: &Rings) {
+        self.ear.ring(rings.iter().map(|(session, queue)| (*session, queue)));
+    }
+
+    /// Ends the wait of a session, or its next one.
+    pub(super) fn poke(&self, session: SessionId) {
+        self.ear.heard().lists.entry(session).or_default().poked = true;
+        self.ear.rung.notify_waiters();
+    }
+
+    /// Waits until there is something on the session's list, at most for a second; takes what is on it.
+    pub(super) async fn wait(&self, session: SessionId) -> Vec<Name> {
         let _waiting = Waiting::begin(&self.ear);
-        let before = self.ear.tally(queues);
-        let listening = self.listen();
-        // On an error the caller's next call learns the cause.
-        while !look().await.unwrap_or(true) {
-            let next = if listening { end } else { end.min(Instant::now() + POLL) };
+        let limit = if self.listen() { MAX_WAIT } else { DEAF_WAIT };
+        let rung = async {
             loop {
-                let rung = self.ear.rung.notified();
-                tokio::pin!(rung);
-                rung.as_mut().enable();
-                if self.ear.tally(queues) != before {
-                    return;
+                let next = self.ear.rung.notified();
+                tokio::pin!(next);
+                next.as_mut().enable();
+                if let Some(queues) = self.ear.take(session) {
+                    return queues;
                 }
-                if tokio::time::timeout_at(next, rung).await.is_err() {
-                    break;
-                }
+                next.await;
             }
-            if Instant::now() >= end {
-                return;
-            }
-        }
+        };
+        tokio::time::timeout(limit, rung).await.unwrap_or_default().into_iter().collect()
     }
 
     /// Where the sockets of this store are: beside the file, or in the folder for temporary files if their paths
@@ -156,7 +172,7 @@ impl Bell {
 #[cfg(not(unix))]
 impl Bell {
     /// Nobody can be told.
-    pub(super) fn ring_afar(&self, _: &BTreeSet<Name>) {}
+    pub(super) fn ring_afar(&self, _: &Rings) {}
 
     fn listen(&self) -> bool {
         false
@@ -168,7 +184,6 @@ mod post {
     //! The sockets.
 
     use std::{
-        collections::BTreeSet,
         fs,
         io::{self, ErrorKind},
         os::unix::{fs::FileTypeExt as _, net::UnixDatagram},
@@ -177,10 +192,10 @@ mod post {
         thread,
     };
 
-    use super::{Bell, Ear};
+    use super::{Bell, Ear, Rings};
     use crate::message::{Name, SessionId};
 
-    /// The longest list of queues sent; a longer one rings for all.
+    /// The longest datagram; what is longer goes in several.
     const MAX_DATAGRAM: usize = 1_024;
 
     /// What a store of this process sends and hears with.
@@ -194,9 +209,9 @@ mod post {
     }
 
     impl Bell {
-        /// Wakes those of other processes, and of other stores in this one, who wait for one of the queues.
-        pub(in super::super) fn ring_afar(&self, queues: &BTreeSet<Name>) {
-            if queues.is_empty() {
+        /// Wakes those of other processes, and of other stores in this one.
+        pub(in super::super) fn ring_afar(&self, rings: &Rings) {
+            if rings.is_empty() {
                 return;
             }
             let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,15 +222,16 @@ mod post {
                 post.sender = unbound().ok();
             }
             let Some(sender) = &post.sender else { return };
-            let text = datagram(&self.site.fleet, queues);
+            let texts = datagrams(&self.site.fleet, rings);
             for socket in sockets.flatten() {
                 let path = socket.path();
                 if post.address.as_ref() == Some(&path) {
                     continue;
                 }
-                let dead =
-                    sender.send_to(text.as_bytes(), &path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused);
-                if dead && socket.file_type().is_ok_and(|kind| kind.is_socket()) {
+                let refuses = |text: &String| {
+                    sender.send_to(text.as_bytes(), &path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+                };
+                if texts.iter().any(refuses) && socket.file_type().is_ok_and(|kind| kind.is_socket()) {
                     fs::remove_file(path).ok();
                 }
             }
@@ -272,10 +288,17 @@ mod post {
         Ok(sender)
     }
 
-    /// The fleet, then a queue a line; no queue stands for all of them.
-    fn datagram(fleet: &Name, queues: &BTreeSet<Name>) -> String {
-        let names = [fleet].into_iter().chain(queues).map(Name::as_str).collect::<Vec<_>>().join("\n");
-        if names.len() <= MAX_DATAGRAM { names } else { fleet.to_string() }
+    /// The fleet, then a session and a queue a line.
+    fn datagrams(fleet: &Name, rings: &Rings) -> Vec<String> {
+        let mut texts = vec![fleet.to_string()];
+        for (session, queue) in rings {
+            let line = format!("\n{session} {queue}");
+            match texts.last_mut().filter(|text| text.len() + line.len() <= MAX_DATAGRAM) {
+                Some(text) => text.push_str(&line),
+                None => texts.push(format!("{fleet}{line}")),
+            }
+        }
+        texts
     }
 
     /// Passes on what comes in, as long as somebody waits: while all are busy the socket's buffer may run full.
@@ -292,10 +315,14 @@ mod post {
             drop(heard);
             let Ok(len) = socket.recv(&mut buffer) else { continue };
             let text = buffer.get(..len).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
-            let mut names = text.split('\n');
-            if names.next() == Some(fleet.as_str()) {
-                let queues: Vec<Name> = names.filter_map(|name| name.parse().ok()).collect();
-                ear.ring(&queues);
+            let mut lines = text.split('\n');
+            if lines.next() == Some(fleet.as_str()) {
+                let ring = |line: &str| {
+                    let (session, queue) = line.split_once(' ')?;
+                    Some((session.parse().ok()?, queue.parse().ok()?))
+                };
+                let rings: Rings = lines.filter_map(ring).collect();
+                ear.ring(rings.iter().map(|(session, queue)| (*session, queue)));
             }
         }
     }

@@ -5,10 +5,7 @@
 //! for another; so it is when the disk has no room for all of them. If the commit fails otherwise, all of the group
 //! get the error, and nothing was kept.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, mpsc},
-};
+use std::sync::{Arc, mpsc};
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -18,11 +15,12 @@ use super::{
     fault::is_busy,
     file::{OpenFile, Purpose, check_format},
     lane::Desk,
+    lift::lift,
     tables::SqliteTables,
-    wake::Bell,
+    wake::{Bell, Rings},
 };
 use crate::{
-    message::{Name, Outcome},
+    message::Outcome,
     store::{Answer, Request, StoreError, engine},
 };
 
@@ -50,16 +48,16 @@ pub(super) fn run(site: &Arc<Site>, purpose: Purpose, bell: &Bell, jobs: &mpsc::
     let mut desk = Desk::new(Arc::clone(site), purpose);
     while let Ok(first) = jobs.recv() {
         let (requests, callers) = gather(first, jobs);
-        let mut woken = BTreeSet::new();
+        let mut woken = Rings::new();
         let answers = match carry_out(&mut desk, &requests) {
-            Ok((answers, queues)) => {
-                woken = queues;
+            Ok((answers, rings)) => {
+                woken = rings;
                 answers
             }
             Err(Failure::One(_)) if requests.len() > 1 => {
                 let mut alone = |request| match carry_out(&mut desk, std::slice::from_ref(request)) {
-                    Ok((answers, queues)) => {
-                        woken.extend(queues);
+                    Ok((answers, rings)) => {
+                        woken.extend(rings);
                         answers.into_iter().next()
                     }
                     Err(Failure::All(error) | Failure::One(error)) => Some(Err(error)),
@@ -108,9 +106,9 @@ fn weight(request: &Request) -> usize {
     }
 }
 
-type Answers = (Vec<Result<Answer, StoreError>>, BTreeSet<Name>);
+type Answers = (Vec<Result<Answer, StoreError>>, Rings);
 
-/// Carries out requests in one transaction: their answers, and the queues to wake workers for.
+/// Carries out requests in one transaction: their answers, and whom to wake.
 fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> {
     let site = Arc::clone(desk.site());
     let OpenFile { db, turnstile, .. } = desk.file().map_err(Failure::All)?;
@@ -147,8 +145,12 @@ fn apply(db: &Connection, site: &Site, requests: &[Request]) -> Result<Answers, 
     let mut tables = SqliteTables::new(db, &site.fleet);
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
-        let checked = if matches!(request, Request::Join(_)) { check_format(db) } else { Ok(()) };
-        match checked.and_then(|()| engine::apply(&mut tables, site.clock.now_ms(), request)) {
+        let now = site.clock.now_ms();
+        let checked = match request {
+            Request::Join(_) => check_format(db).and_then(|()| lift(db, now)),
+            _ => Ok(()),
+        };
+        match checked.and_then(|()| engine::apply(&mut tables, now, request)) {
             answer @ (Ok(_) | Err(StoreError::Refused(_))) => answers.push(answer),
             Err(error) => return Err(error),
         }

@@ -1,14 +1,33 @@
 #!lua flags=allow-oom
 -- Purpose: extends the lease of a session and tells what the fleet wants of it.
 -- KEYS: 1 root
--- ARGV: 1 session, 2 report
--- Returns: OK now stop(''|drain|now) {claim numbers} {expired sessions} {due sources} {held source, epoch, …}
---          nodes | STALE
+-- ARGV: 1 session, 2 report, then queues it asks about
+-- Returns: OK now stop(''|drain|now) {claims as `number queue`} {expired sessions} {due sources}
+--          {held source, epoch, …} {those of the queues that others see to} | STALE
 -- Idempotency: a repeat is another beat.
+local TOLD_CLAIMS = 1000
+local PATIENCE_MS = 500
 local id = ARGV[1]
 local session, meta = touch(id, 'kind', 'offers', 'join_no')
 if not session then return { 'STALE' } end
 call('HSET', key.session(id), 'beat', text(now), 'report', ARGV[2])
+
+-- Whether a session without a baton works for the queue, and nothing in it has been claimable for long.
+local function is_helped(name)
+  local books = call('HMGET', key.queue(name), 'workers', 'ready', 'delayed')
+  if tonumber(books[1] or 0) <= 0 then return false end
+  if tonumber(books[2] or 0) > 0 then
+    if call('EXISTS', key.suspects(name)) == 1 then return false end
+    local front = call('LINDEX', key.ready(name), 0)
+    if front and tonumber(string.match(front, '(%d+)$')) + PATIENCE_MS <= now then return false end
+  end
+  if tonumber(books[3] or 0) > 0 then
+    local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')
+    if first[2] and tonumber(first[2]) + PATIENCE_MS <= now then return false end
+  end
+  return true
+end
+
 local offered, due, holds = {}, {}, {}
 for _, offer in ipairs(session[2] == 'n' and read_offers(session[3]) or {}) do
   offered[offer.source] = offered[offer.source] or {}
@@ -29,5 +48,14 @@ end
 local order = call('HMGET', key.meta, 'stop_upto', 'stop_how')
 local stop = order[1] and tonumber(session[4]) <= tonumber(order[1]) and order[2] or ''
 local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(meta.clock), 'LIMIT', 0, 16)
-return { 'OK', text(now), stop, call('HKEYS', key.claims(id)), expired, due, holds,
-  text(call('SCARD', key.nodes)) }
+local claims
+if call('HLEN', key.claims(id)) <= TOLD_CLAIMS then
+  claims = call('HKEYS', key.claims(id))
+else
+  claims = call('HRANDFIELD', key.claims(id), TOLD_CLAIMS)
+end
+local helped = {}
+for i = 3, #ARGV do
+  if is_helped(ARGV[i]) then helped[#helped + 1] = ARGV[i] end
+end
+return { 'OK', text(now), stop, claims, expired, due, holds, helped }

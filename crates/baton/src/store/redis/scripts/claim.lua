@@ -1,24 +1,23 @@
 #!lua flags=allow-oom
--- Purpose: hands messages of the first queue that has any to a session: a suspect, then what is due, then ready.
+-- Purpose: hands messages of a queue to a session: a suspect, then what is due, then ready. A claim that could have taken
+--          more enters the session among those who wait for the queue; one that leaves something wakes another.
 -- KEYS: 1 root
--- ARGV: 1 session, 2 claim number, 3 most messages, 4 most body bytes, then the queues
--- Returns: OK queue {three for each piece} | EMPTY ms until the next is due ('' none) | STALE | TURN last
---          | SPENT claim_no | HELD ms
---          The three are the piece, then its parcel and nothing, or the head of it and where the rest lies
---          as `from to key`.
--- Idempotency: by number; a repeat gives what is still in flight under it. An empty claim does not use its number.
+-- ARGV: 1 session, 2 queue, 3 claim number, 4 most messages, 5 most body bytes
+-- Returns: OK queue rest {three for each piece} | STALE | TURN last | SPENT claim_no | HELD ms
+--          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The three are the piece,
+--          then its parcel and nothing, or the head of it and where the rest lies as `from to key`.
+-- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
+--              not use its number.
 local WINDOW = 64
 local CHUNK = 128
 local MAX_PIECES = 1024
-local id, claim_no, n, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local session, meta = touch(id, 'suspects', 'claim_high', 'claim_holes')
-if not session then
-  -- The token that woke it is for others.
-  for i = 5, #ARGV do
-    if call('EXISTS', key.ready(ARGV[i])) == 1 then wake(ARGV[i]) end
-  end
-  return { 'STALE' }
-end
+local MAX_WAIT_MS = 1000
+local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local n, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
+-- The numbers of this session and queue: `highest used|numbers below it that were not|w if it may be among the waiters`.
+local numbers = 'c:' .. name
+local session, meta = touch(id, 'suspects', numbers)
+if not session then return { 'STALE' } end
 local wait = held(meta)
 if wait then return wait end
 
@@ -33,16 +32,21 @@ local function give(written, found)
   end
 end
 
-local high, holes = tonumber(session[3] or 0), {}
+local high, holes, waits = 0, {}, ''
+if session[3] then
+  local used, unused, flag = string.match(session[3], '^(%d+)|([%d,]*)|(w?)$')
+  high, waits = tonumber(used), flag
+  for hole in string.gmatch(unused, '%d+') do holes[#holes + 1] = tonumber(hole) end
+end
+local place = ARGV[3] .. ' ' .. name
 -- Nothing was ever held under a number above the highest used.
-local known = claim_no <= high and call('HGET', key.claims(id), ARGV[2])
+local known = claim_no <= high and call('HGET', key.claims(id), place)
 if known then
-  local name, pieces = read_claim(known)
+  local _, pieces = read_claim(known)
   for _, piece in ipairs(pieces) do give(write_piece(piece), find(name, piece, math.huge)) end
-  return { 'OK', name, given }
+  return { 'OK', name, 'more', given }
 end
 
-for hole in string.gmatch(session[4] or '', '%d+') do holes[#holes + 1] = tonumber(hole) end
 local function is_hole()
   for at, hole in ipairs(holes) do
     if hole == claim_no then return at end
@@ -50,9 +54,9 @@ local function is_hole()
   return nil
 end
 if claim_no >= (holes[1] or high + 1) + WINDOW then return { 'TURN', text(high) } end
-if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[2] } end
+if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[3] } end
 
-local pieces = {}
+local pieces, stopped = {}, false
 
 local function has_room()
   return n > 0 and #pieces < MAX_PIECES
@@ -65,10 +69,13 @@ end
 
 -- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
 -- text, so that one taken whole is not written anew.
-local function take(name, piece, written)
+local function take(piece, written)
   local found = find(name, piece, budget)
   if not found then
-    if #pieces > 0 then return 0 end
+    if #pieces > 0 then
+      stopped = true
+      return 0
+    end
     found = find(name, over(piece, piece.first, 1), math.huge)
   end
   local len = found.count
@@ -87,7 +94,7 @@ local function take_suspect(queue)
   if queue.ready == 0 then return 0 end
   local front = call('LINDEX', key.suspects(queue.name), 0)
   if not front then return 0 end
-  local taken = take(queue.name, read_piece(front), front)
+  local taken = take(read_piece(front), front)
   call('LPOP', key.suspects(queue.name))
   add(queue, 'ready', -taken)
   add(queue, 'in_flight', taken)
@@ -103,7 +110,7 @@ local function take_due(queue)
     if #due == 0 then return true end
     for _, member in ipairs(due) do
       local written = string.sub(member, 18)
-      if take(queue.name, read_piece(written), written) == 0 then return false end
+      if take(read_piece(written), written) == 0 then return false end
       call('ZREM', line, member)
       add(queue, 'delayed', -1)
       add(queue, 'in_flight', 1)
@@ -124,14 +131,15 @@ local function take_ready(queue)
       local wanted = math.min(piece.len, n)
       local taken
       if wanted == piece.len then
-        taken = take(queue.name, piece, written)
+        taken = take(piece, written)
       else
         local part = over(piece, piece.first, wanted)
-        taken = take(queue.name, part, write_piece(part))
+        taken = take(part, write_piece(part))
       end
       add(queue, 'ready', -taken)
       add(queue, 'in_flight', taken)
       ends = taken < wanted
+      stopped = stopped or ends
       if taken < piece.len then
         rest = taken > 0 and write_piece(over(piece, piece.first + taken, piece.len - taken)) or nil
         break
@@ -144,42 +152,43 @@ local function take_ready(queue)
   end
 end
 
-local next_due
-for i = 5, #ARGV do
-  local queue = known_queue(ARGV[i])
-  if queue and queue.paused == 0 then
-    local name = queue.name
-    local suspects = tonumber(session[2] or 0)
-    local suspect = suspects == 0 and take_suspect(queue) or 0
-    if take_due(queue) then take_ready(queue) end
-    if #pieces > 0 then
-      if claim_no > high then
-        for hole = high + 1, claim_no - 1 do holes[#holes + 1] = hole end
-        high = claim_no
-      else
-        table.remove(holes, is_hole())
-      end
-      for at, hole in ipairs(holes) do holes[at] = text(hole) end
-      call('HSET', key.claims(id), ARGV[2], name .. '|' .. table.concat(pieces, ';'))
-      local fields = { 'claim_high', text(high) }
-      local left = table.concat(holes, ',')
-      if left ~= (session[4] or '') then fields[3], fields[4] = 'claim_holes', left end
-      if suspect > 0 then
-        fields[#fields + 1] = 'suspects'
-        fields[#fields + 1] = text(suspect)
-      end
-      call('HSET', key.session(id), unpack(fields))
-      queue.wakes = queue.ready > 0 and call('EXISTS', key.ready(name)) == 1
-      close_queues()
-      -- The token that woke this session may have been meant for a queue further down, which others wait for too.
-      for later = i + 1, #ARGV do
-        local other = call('EXISTS', key.ready(ARGV[later])) == 1 and known_queue(ARGV[later])
-        if other and other.paused == 0 then wake(other.name) end
-      end
-      return { 'OK', name, given }
-    end
-    local first = queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
-    if first[2] then next_due = math.min(next_due or math.huge, math.max(tonumber(first[2]) - now, 0)) end
+local queue, suspect = known_queue(name), 0
+if queue and queue.paused == 0 then
+  if tonumber(session[2] or 0) == 0 then suspect = take_suspect(queue) end
+  if take_due(queue) then take_ready(queue) end
+else
+  queue = nil
+end
+local more = queue and (stopped or not has_room())
+local first = queue and queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
+local next_due = tonumber(first[2])
+local now_waits = more and '' or 'w'
+if #pieces > 0 then
+  if claim_no > high then
+    for hole = high + 1, claim_no - 1 do holes[#holes + 1] = hole end
+    high = claim_no
+  else
+    table.remove(holes, is_hole())
+  end
+  call('HSET', key.claims(id), place, name .. '|' .. table.concat(pieces, ';'))
+  -- Something is left for others, or will be due before anybody looks again while this session may be busy.
+  queue.wakes = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
+    or next_due and next_due <= now + (more and MAX_WAIT_MS or 0)
+end
+if #pieces > 0 or now_waits ~= waits then
+  for at, hole in ipairs(holes) do holes[at] = text(hole) end
+  local written = text(high) .. '|' .. table.concat(holes, ',') .. '|' .. now_waits
+  if suspect > 0 then
+    call('HSET', key.session(id), numbers, written, 'suspects', text(suspect))
+  else
+    call('HSET', key.session(id), numbers, written)
   end
 end
-return { 'EMPTY', next_due and text(next_due) or '' }
+if #pieces > 0 then close_queues() end
+if not more then
+  call('ZADD', key.waiters(name), 'NX', text(now), id)
+elseif waits == 'w' then
+  call('ZREM', key.waiters(name), id)
+end
+local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
+return { 'OK', name, rest, given }

@@ -25,7 +25,8 @@ local key = {
   left = function(name) return root .. ':l:' .. name end,
   dead_order = function(name) return root .. ':e:' .. name end,
   dead = function(name) return root .. ':x:' .. name end,
-  wake = function(name) return root .. ':w:' .. name end,
+  waiters = function(name) return root .. ':v:' .. name end,
+  wakes = function(id) return root .. ':w:' .. id end,
   staged = function(id, place) return root .. ':t:' .. id .. ':' .. place end,
 }
 

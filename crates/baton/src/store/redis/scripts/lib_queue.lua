@@ -50,10 +50,17 @@ local function add_sum(queue, counter, first, len)
   queue.changed[counter] = true
 end
 
--- One token wakes one waiter, who leaves another behind if messages are left. A token nobody wants goes by itself.
-local function wake(name)
-  local line = key.wake(name)
-  if call('RPUSH', line, '1') == 1 then call('PEXPIRE', line, 10000) else call('LPOP', line) end
+-- Wakes the one that has waited longest for a queue, if the queue has something: puts its name on that session's list.
+local function wake(queue)
+  if queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
+  local waiter = call('ZPOPMIN', key.waiters(queue.name))[1]
+  if waiter then call('RPUSH', key.wakes(waiter), queue.name) end
+end
+
+-- Counts a node among those without a baton that work for its queues (by 1), or no longer (by -1).
+local function count_worker(kind, queues, by)
+  if kind ~= 'n' then return end
+  for name in string.gmatch(queues, '[^,]+') do call('HINCRBY', key.queue(name), 'workers', by) end
 end
 
 -- Writes the changed counters back, and wakes a waiter of each queue that was given something.
@@ -65,7 +72,7 @@ local function close_queues()
       fields[#fields + 1] = text(queue[counter])
     end
     if #fields > 0 then call('HSET', key.queue(name), unpack(fields)) end
-    if queue.wakes and queue.paused == 0 then wake(name) end
+    if queue.wakes then wake(queue) end
   end
 end
 

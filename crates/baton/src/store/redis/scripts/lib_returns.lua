@@ -68,9 +68,32 @@ local function return_all(id, node, lost)
   return back, dead
 end
 
--- Removes a session with its answers and claims.
+-- Removes a session with its answers and claims. It works for no queue and waits for none, and others are woken in its
+-- stead: a name may have been on its list.
 local function drop_session(id)
-  call('UNLINK', key.session(id), key.claims(id))
+  local record = call('HGETALL', key.session(id))
+  local kind, queues, batons = '', '', 0
+  for i = 1, #record, 2 do
+    local field, value = record[i], record[i + 1]
+    if field == 'kind' then
+      kind = value
+    elseif field == 'queues' then
+      queues = value
+    elseif field == 'batons' then
+      batons = tonumber(value)
+    elseif string.sub(field, 1, 2) == 'c:' and string.sub(value, -1) == 'w' then
+      local name = string.sub(field, 3)
+      call('ZREM', key.waiters(name), id)
+      local queue = known_queue(name)
+      if queue then queue.wakes = true end
+    end
+  end
+  if batons == 0 then count_worker(kind, queues, -1) end
+  for name in string.gmatch(queues, '[^,]+') do
+    local queue = known_queue(name)
+    if queue then queue.wakes = true end
+  end
+  call('UNLINK', key.session(id), key.claims(id), key.wakes(id))
   call('ZREM', key.sessions, id)
   call('ZREM', key.leases, id)
   keep_least()

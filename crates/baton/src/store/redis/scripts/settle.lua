@@ -4,7 +4,7 @@
 -- ARGV: 1 session, 2 settle number, then for each run: claim number, queue, first id, messages, outcome and its own:
 --       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit)
 --       r retry, ms · x dead, error · b back
--- Returns: OK refused runs `claim,first,messages;…` | STALE | TURN last | HELD ms
+-- Returns: OK refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
 local RESULT_TTL_MS = 3600000
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
@@ -24,16 +24,16 @@ local claim = {}
 local function close_claim()
   if not claim.pieces then return end
   if #claim.pieces == 0 then
-    call('HDEL', key.claims(id), claim.no)
+    call('HDEL', key.claims(id), claim.place)
   elseif claim.changed then
-    call('HSET', key.claims(id), claim.no, write_claim(claim.queue, claim.pieces))
+    call('HSET', key.claims(id), claim.place, write_claim(claim.queue, claim.pieces))
   end
 end
-local function open_claim(claim_no)
-  if claim.no == claim_no then return end
+local function open_claim(place)
+  if claim.place == place then return end
   close_claim()
-  claim = { no = claim_no }
-  local written = call('HGET', key.claims(id), claim_no)
+  claim = { place = place }
+  local written = call('HGET', key.claims(id), place)
   if written then claim.queue, claim.pieces = read_claim(written) end
 end
 
@@ -113,11 +113,15 @@ while at <= #ARGV do
   local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local detail = at + 5
   at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or (outcome == 'r' or outcome == 'x') and 1 or 0)
-  open_claim(claim_no)
-  local taken = claim.pieces and claim.queue == name and take_out(tonumber(first), tonumber(len))
+  open_claim(claim_no .. ' ' .. name)
+  local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
     for _, piece in ipairs(taken) do
-      if piece.losses >= 2 then suspects = suspects - piece.len end
+      if piece.losses >= 2 then
+        -- Those who hold a suspect pass others by: one may be waiting for this session.
+        suspects = suspects - piece.len
+        open_queue(name).wakes = true
+      end
       apply(open_queue(name), piece, outcome, ARGV[detail])
     end
     if outcome == 'd' then
@@ -127,7 +131,7 @@ while at <= #ARGV do
       end
     end
   else
-    refused[#refused + 1] = claim_no .. ',' .. first .. ',' .. len
+    refused[#refused + 1] = name .. ',' .. claim_no .. ',' .. first .. ',' .. len
     local queue = known_queue(name)
     if queue then add(queue, 'stale_settles', tonumber(len)) end
   end

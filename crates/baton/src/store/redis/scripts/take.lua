@@ -6,7 +6,7 @@
 --          | ENDED source | BATON source holder
 -- Idempotency: the holder itself gets the same epoch again.
 local id, name = ARGV[1], ARGV[2]
-local session = touch(id, 'kind', 'offers')
+local session = touch(id, 'kind', 'offers', 'queues', 'batons')
 if not session then return { 'STALE' } end
 local source = call('HMGET', key.source(name), 'queue', 'definition', 'holder', 'epoch', 'cursor', 'batch_no', 'ended')
 local offer
@@ -23,5 +23,8 @@ if not holder then
   epoch, batch_no = text(math.max(now, tonumber(epoch or 0) + 1)), '0'
   call('HSET', key.source(name), 'holder', id, 'queue', offer.queue, 'definition', offer.definition,
     'epoch', epoch, 'batch_no', batch_no)
+  local batons = tonumber(session[5] or 0)
+  if batons == 0 then count_worker(session[2], session[4], -1) end
+  call('HSET', key.session(id), 'batons', text(batons + 1))
 end
 return { 'OK', epoch, source[5] or '', batch_no }

@@ -114,9 +114,10 @@ impl SqliteTables<'_> {
                 let sql = format!("DELETE FROM {table} WHERE queue IN (SELECT queue FROM queues WHERE fleet = ?1)");
                 self.db.execute(&sql, [fleet])?;
             }
-            let tables =
-                ["queues", "sessions", "members", "answers", "claims", "sources", "keys", "bookmarks", "results"];
-            for table in tables.into_iter().chain(["fleets"]) {
+            for table in [
+                "queues", "sessions", "members", "answers", "claims", "claim_numbers", "waiters", "batons", "workers",
+                "sources", "keys", "bookmarks", "results", "fleets",
+            ] {
                 self.db.execute(&format!("DELETE FROM {table} WHERE fleet = ?1"), [fleet])?;
             }
         }

@@ -60,7 +60,6 @@ impl SqliteTables<'_> {
         self.backs.insert((number, line), back + 1);
         let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![number, line_number(line), back + 1, piece.to_string()])?;
-        self.woken.insert(queue.clone());
         Ok(())
     }
 
@@ -73,7 +72,6 @@ impl SqliteTables<'_> {
             self.run(sql, params![number, line_number(line), place, piece.to_string()])?;
         }
         self.fronts.remove(&(number, line));
-        self.woken.insert(queue.clone());
         Ok(())
     }
 
@@ -94,7 +92,6 @@ impl SqliteTables<'_> {
         let number = self.own_queue(queue)?;
         let sql = "INSERT OR REPLACE INTO delayed VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![number, ordered(due), int(piece.range.first), piece.to_string()])?;
-        self.woken.insert(queue.clone());
         Ok(())
     }
 

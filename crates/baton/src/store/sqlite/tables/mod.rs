@@ -6,6 +6,7 @@
 //! away; nothing here outlives a transaction, because another process may write the next one.
 
 mod bodies;
+mod claims;
 mod fleet;
 mod keys;
 mod lines;
@@ -25,8 +26,8 @@ use crate::{
     store::{
         DeadMessage, Place, StoreError,
         engine::{
-            BodyKey, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
-            Tables,
+            BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
+            SourceRecord, Tables,
         },
     },
 };
@@ -45,7 +46,7 @@ pub(super) struct SqliteTables<'c> {
     fronts: HashMap<(i64, Line), i64>,
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
-    woken: BTreeSet<Name>,
+    woken: BTreeSet<(SessionId, Name)>,
 }
 
 impl<'c> SqliteTables<'c> {
@@ -71,8 +72,8 @@ impl<'c> SqliteTables<'c> {
         self.flush_queues()
     }
 
-    /// The queues that workers waiting for messages should look into once this is committed.
-    pub(super) fn woken(&mut self) -> BTreeSet<Name> {
+    /// Whom to wake once this is committed, and for which queue.
+    pub(super) fn woken(&mut self) -> BTreeSet<(SessionId, Name)> {
         std::mem::take(&mut self.woken)
     }
 
@@ -167,9 +168,6 @@ impl Tables for SqliteTables<'_> {
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {
         self.read_smallest_lease()
     }
-    fn node_count(&mut self) -> Moved<u64> {
-        self.count_nodes()
-    }
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         self.read_answer(id, series, no)
     }
@@ -177,20 +175,58 @@ impl Tables for SqliteTables<'_> {
         self.write_answer(id, series, no, keep, answer)
     }
 
-    fn claim(&mut self, id: SessionId, claim_no: u64) -> Moved<Option<ClaimRecord>> {
-        self.read_claim(id, claim_no)
+    fn claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<Option<ClaimRecord>> {
+        self.read_claim(id, queue, claim_no)
     }
     fn put_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
         self.write_claim(id, claim_no, record)
     }
-    fn drop_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<()> {
-        self.remove_claim(id, claim_no)
+    fn drop_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()> {
+        self.remove_claim(id, queue, claim_no)
     }
     fn claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>> {
         self.list_claims(id)
     }
-    fn claim_numbers(&mut self, id: SessionId) -> Moved<Vec<u64>> {
-        self.list_claim_numbers(id)
+    fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>> {
+        self.list_held_numbers(id, limit)
+    }
+    fn numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers> {
+        self.read_numbers(id, queue)
+    }
+    fn put_numbers(&mut self, id: SessionId, queue: &Name, numbers: &ClaimNumbers) -> Moved<()> {
+        self.write_numbers(id, queue, numbers)
+    }
+
+    fn add_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()> {
+        self.enter_waiter(queue, id, now)
+    }
+    fn is_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<bool> {
+        self.has_waiter(queue, id)
+    }
+    fn drop_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()> {
+        self.remove_waiter(queue, id)
+    }
+    fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>> {
+        self.list_waits(id)
+    }
+    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
+        self.remove_first_waiter(queue)
+    }
+    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
+        self.woken.insert((id, queue.clone()));
+        Ok(())
+    }
+    fn batons(&mut self, id: SessionId) -> Moved<u64> {
+        self.read_batons(id)
+    }
+    fn put_batons(&mut self, id: SessionId, count: u64) -> Moved<()> {
+        self.write_batons(id, count)
+    }
+    fn workers(&mut self, queue: &Name) -> Moved<u64> {
+        self.read_workers(queue)
+    }
+    fn put_workers(&mut self, queue: &Name, count: u64) -> Moved<()> {
+        self.write_workers(queue, count)
     }
 
     fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>> {

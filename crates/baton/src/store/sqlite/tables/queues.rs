@@ -48,9 +48,7 @@ impl SqliteTables<'_> {
 
     pub(super) fn write_queue(&mut self, record: &QueueRecord) -> Moved<()> {
         let name = &record.books.queue;
-        let mut resumed = false;
         if let Some(row) = self.queue_row(name)? {
-            resumed = row.record.books.paused && !record.books.paused;
             row.record.clone_from(record);
             row.changed = true;
         } else {
@@ -58,9 +56,6 @@ impl SqliteTables<'_> {
             self.run("INSERT INTO queues (fleet, name) VALUES (?1, ?2)", params![fleet, name.as_str()])?;
             let row = QueueRow { queue: self.db.last_insert_rowid(), record: record.clone(), changed: true };
             self.queues.insert(name.clone(), Some(row));
-        }
-        if resumed {
-            self.woken.insert(name.clone());
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Sessions, the answers kept for them, and what they hold.
+//! Sessions, and the answers kept for them.
 
 use rusqlite::{Row, params};
 
@@ -27,7 +27,7 @@ macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "SELECT session, m.node, m.host, m.pid, m.queues, m.offers, s.lease_ms, m.join_no, m.joined_ms, m.beat_ms, ",
-            "m.report, s.expires, s.suspects, s.claim_high, s.claim_holes, s.settle_no, s.submit_no, s.dispose_no ",
+            "m.report, s.expires, s.suspects, s.settle_no, s.submit_no, s.dispose_no ",
             "FROM sessions s JOIN members m USING (fleet, session) ",
             $rest
         )
@@ -70,6 +70,7 @@ impl SqliteTables<'_> {
             "DELETE FROM sessions WHERE fleet = ?1 AND session = ?2",
             "DELETE FROM members WHERE fleet = ?1 AND session = ?2",
             "DELETE FROM answers WHERE fleet = ?1 AND session = ?2",
+            "DELETE FROM claim_numbers WHERE fleet = ?1 AND session = ?2",
         ] {
             self.run(sql, params![fleet, id.to_bytes()])?;
         }
@@ -104,13 +105,6 @@ impl SqliteTables<'_> {
         Ok(*self.lease.insert(lease.flatten()))
     }
 
-    pub(super) fn count_nodes(&mut self) -> Moved<u64> {
-        self.flush_sessions()?;
-        let Some(fleet) = self.fleet()? else { return Ok(0) };
-        let sql = "SELECT count(*) FROM members WHERE fleet = ?1 AND node = 1";
-        Ok(self.one(sql, [fleet], |row| uint(row, 0))?.unwrap_or(0))
-    }
-
     pub(super) fn flush_sessions(&mut self) -> Moved<()> {
         if !self.sessions.values().flatten().any(|row| row.changed) {
             return Ok(());
@@ -121,10 +115,10 @@ impl SqliteTables<'_> {
             let id = id.to_bytes();
             let it = &row.record;
             let sql = if row.stored {
-                "UPDATE sessions SET lease_ms = ?3, expires = ?4, suspects = ?5, claim_high = ?6, claim_holes = ?7, \
-                 settle_no = ?8, submit_no = ?9, dispose_no = ?10 WHERE fleet = ?1 AND session = ?2"
+                "UPDATE sessions SET lease_ms = ?3, expires = ?4, suspects = ?5, settle_no = ?6, submit_no = ?7, \
+                 dispose_no = ?8 WHERE fleet = ?1 AND session = ?2"
             } else {
-                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
             };
             self.db.prepare_cached(sql)?.execute(params![
                 fleet,
@@ -132,8 +126,6 @@ impl SqliteTables<'_> {
                 int(it.lease_ms),
                 ordered(it.expires),
                 it.suspects,
-                int(it.claim_high),
-                joined(it.claim_holes.iter()),
                 int(it.settle_no),
                 int(it.submit_no),
                 int(it.dispose_no),
@@ -181,37 +173,6 @@ impl SqliteTables<'_> {
         let sql = "INSERT OR REPLACE INTO answers VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.run(sql, params![fleet, id.to_bytes(), series_number(series), slot, int(no), answer]).map(drop)
     }
-
-    pub(super) fn read_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<Option<ClaimRecord>> {
-        let Some(fleet) = self.fleet()? else { return Ok(None) };
-        let sql = "SELECT queue, pieces FROM claims WHERE fleet = ?1 AND session = ?2 AND claim_no = ?3";
-        self.one(sql, params![fleet, id.to_bytes(), int(claim_no)], |row| read_claim(row, 0))
-    }
-
-    pub(super) fn write_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
-        let fleet = self.own_fleet()?;
-        let sql = "INSERT OR REPLACE INTO claims VALUES (?1, ?2, ?3, ?4, ?5)";
-        let pieces = wire::pieces(&record.pieces);
-        self.run(sql, params![fleet, id.to_bytes(), int(claim_no), record.queue.as_str(), pieces]).map(drop)
-    }
-
-    pub(super) fn remove_claim(&mut self, id: SessionId, claim_no: u64) -> Moved<()> {
-        let fleet = self.own_fleet()?;
-        let sql = "DELETE FROM claims WHERE fleet = ?1 AND session = ?2 AND claim_no = ?3";
-        self.run(sql, params![fleet, id.to_bytes(), int(claim_no)]).map(drop)
-    }
-
-    pub(super) fn list_claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>> {
-        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        let sql = "SELECT claim_no, queue, pieces FROM claims WHERE fleet = ?1 AND session = ?2 ORDER BY claim_no";
-        self.all(sql, params![fleet, id.to_bytes()], |row| Ok((uint(row, 0)?, read_claim(row, 1)?)))
-    }
-
-    pub(super) fn list_claim_numbers(&mut self, id: SessionId) -> Moved<Vec<u64>> {
-        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        let sql = "SELECT claim_no FROM claims WHERE fleet = ?1 AND session = ?2 ORDER BY claim_no";
-        self.all(sql, params![fleet, id.to_bytes()], |row| uint(row, 0))
-    }
 }
 
 /// How a series is written in the file.
@@ -231,8 +192,7 @@ fn read_record(row: &Row<'_>) -> Moved<SessionRecord> {
         let definition: Digest = definition.parse().ok()?;
         Some(Offer { source: source.parse().ok()?, queue: queue.parse().ok()?, definition })
     });
-    let holes: Option<Vec<u64>> = words(text(row, 14)?, |word| word.parse().ok());
-    let (Some(queues), Some(offers), Some(claim_holes)) = (queues, offers, holes) else {
+    let (Some(queues), Some(offers)) = (queues, offers) else {
         return Err(StoreError::Damaged("a session's record is unreadable".to_owned()));
     };
     Ok(SessionRecord {
@@ -248,24 +208,18 @@ fn read_record(row: &Row<'_>) -> Moved<SessionRecord> {
         report: blob(row, 10)?,
         expires: uint(row, 11)?,
         suspects: row.get(12)?,
-        claim_high: uint(row, 13)?,
-        claim_holes,
-        settle_no: uint(row, 15)?,
-        submit_no: uint(row, 16)?,
-        dispose_no: uint(row, 17)?,
+        settle_no: uint(row, 13)?,
+        submit_no: uint(row, 14)?,
+        dispose_no: uint(row, 15)?,
     })
 }
 
-fn read_claim(row: &Row<'_>, at: usize) -> Moved<ClaimRecord> {
-    Ok(ClaimRecord { queue: name(row, at)?, pieces: wire::parse_pieces(text(row, at + 1)?)? })
-}
-
 /// Values as `a;b;c`; none of them has a semicolon.
-fn joined(values: impl Iterator<Item = impl ToString>) -> String {
+pub(super) fn joined(values: impl Iterator<Item = impl ToString>) -> String {
     values.map(|value| value.to_string()).collect::<Vec<_>>().join(";")
 }
 
 /// Reads [`joined`].
-fn words<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn words<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     text.split(';').filter(|word| !word.is_empty()).map(read).collect()
 }

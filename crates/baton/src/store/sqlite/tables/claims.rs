@@ -1,0 +1,136 @@
+//! What sessions hold, under which numbers, and which queues they wait for and work for.
+
+use rusqlite::{Row, params};
+
+use super::{
+    SqliteTables, int, name, ordered,
+    sessions::{joined, words},
+    session_id, text, uint,
+};
+use crate::{
+    message::{Name, SessionId},
+    store::{
+        StoreError,
+        engine::{ClaimNumbers, ClaimRecord, Moved},
+        wire,
+    },
+};
+
+impl SqliteTables<'_> {
+    pub(super) fn read_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<Option<ClaimRecord>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT queue, pieces FROM claims WHERE fleet = ?1 AND session = ?2 AND queue = ?3 AND claim_no = ?4";
+        self.one(sql, params![fleet, id.to_bytes(), queue.as_str(), int(claim_no)], |row| read_claim(row, 0))
+    }
+
+    pub(super) fn write_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "INSERT OR REPLACE INTO claims VALUES (?1, ?2, ?3, ?4, ?5)";
+        let pieces = wire::pieces(&record.pieces);
+        self.run(sql, params![fleet, id.to_bytes(), record.queue.as_str(), int(claim_no), pieces]).map(drop)
+    }
+
+    pub(super) fn remove_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "DELETE FROM claims WHERE fleet = ?1 AND session = ?2 AND queue = ?3 AND claim_no = ?4";
+        self.run(sql, params![fleet, id.to_bytes(), queue.as_str(), int(claim_no)]).map(drop)
+    }
+
+    pub(super) fn list_claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>> {
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let sql =
+            "SELECT claim_no, queue, pieces FROM claims WHERE fleet = ?1 AND session = ?2 ORDER BY queue, claim_no";
+        self.all(sql, params![fleet, id.to_bytes()], |row| Ok((uint(row, 0)?, read_claim(row, 1)?)))
+    }
+
+    pub(super) fn list_held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>> {
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let sql =
+            "SELECT queue, claim_no FROM claims WHERE fleet = ?1 AND session = ?2 ORDER BY queue, claim_no LIMIT ?3";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.all(sql, params![fleet, id.to_bytes(), limit], |row| Ok((name(row, 0)?, uint(row, 1)?)))
+    }
+
+    pub(super) fn read_numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers> {
+        let Some(fleet) = self.fleet()? else { return Ok(ClaimNumbers::default()) };
+        let sql = "SELECT high, holes FROM claim_numbers WHERE fleet = ?1 AND session = ?2 AND queue = ?3";
+        let numbers = self.one(sql, params![fleet, id.to_bytes(), queue.as_str()], |row| {
+            let holes = words(text(row, 1)?, |word| word.parse().ok());
+            let holes = holes.ok_or_else(|| StoreError::Damaged("claim numbers are unreadable".to_owned()))?;
+            Ok(ClaimNumbers { high: uint(row, 0)?, holes })
+        })?;
+        Ok(numbers.unwrap_or_default())
+    }
+
+    pub(super) fn write_numbers(&mut self, id: SessionId, queue: &Name, numbers: &ClaimNumbers) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "INSERT OR REPLACE INTO claim_numbers VALUES (?1, ?2, ?3, ?4, ?5)";
+        let holes = joined(numbers.holes.iter());
+        self.run(sql, params![fleet, id.to_bytes(), queue.as_str(), int(numbers.high), holes]).map(drop)
+    }
+
+    pub(super) fn enter_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "INSERT OR IGNORE INTO waiters VALUES (?1, ?2, ?3, ?4)";
+        self.run(sql, params![fleet, queue.as_str(), id.to_bytes(), ordered(now)]).map(drop)
+    }
+
+    pub(super) fn has_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<bool> {
+        let Some(fleet) = self.fleet()? else { return Ok(false) };
+        let sql = "SELECT 1 FROM waiters WHERE fleet = ?1 AND queue = ?2 AND session = ?3";
+        Ok(self.one(sql, params![fleet, queue.as_str(), id.to_bytes()], |_| Ok(()))?.is_some())
+    }
+
+    pub(super) fn remove_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "DELETE FROM waiters WHERE fleet = ?1 AND queue = ?2 AND session = ?3";
+        self.run(sql, params![fleet, queue.as_str(), id.to_bytes()]).map(drop)
+    }
+
+    pub(super) fn list_waits(&mut self, id: SessionId) -> Moved<Vec<Name>> {
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let sql = "SELECT queue FROM waiters WHERE fleet = ?1 AND session = ?2 ORDER BY queue";
+        self.all(sql, params![fleet, id.to_bytes()], |row| name(row, 0))
+    }
+
+    pub(super) fn remove_first_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT session FROM waiters WHERE fleet = ?1 AND queue = ?2 ORDER BY since, session LIMIT 1";
+        let first = self.one(sql, params![fleet, queue.as_str()], |row| session_id(row, 0))?;
+        if let Some(id) = first {
+            self.remove_waiter(queue, id)?;
+        }
+        Ok(first)
+    }
+
+    pub(super) fn read_batons(&mut self, id: SessionId) -> Moved<u64> {
+        let Some(fleet) = self.fleet()? else { return Ok(0) };
+        let sql = "SELECT held FROM batons WHERE fleet = ?1 AND session = ?2";
+        Ok(self.one(sql, params![fleet, id.to_bytes()], |row| uint(row, 0))?.unwrap_or(0))
+    }
+
+    pub(super) fn write_batons(&mut self, id: SessionId, held: u64) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        if held == 0 {
+            return self.run("DELETE FROM batons WHERE fleet = ?1 AND session = ?2", params![fleet, id.to_bytes()]).map(drop);
+        }
+        let sql = "INSERT OR REPLACE INTO batons VALUES (?1, ?2, ?3)";
+        self.run(sql, params![fleet, id.to_bytes(), int(held)]).map(drop)
+    }
+
+    pub(super) fn read_workers(&mut self, queue: &Name) -> Moved<u64> {
+        let Some(fleet) = self.fleet()? else { return Ok(0) };
+        let sql = "SELECT nodes FROM workers WHERE fleet = ?1 AND queue = ?2";
+        Ok(self.one(sql, params![fleet, queue.as_str()], |row| uint(row, 0))?.unwrap_or(0))
+    }
+
+    pub(super) fn write_workers(&mut self, queue: &Name, nodes: u64) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "INSERT OR REPLACE INTO workers VALUES (?1, ?2, ?3)";
+        self.run(sql, params![fleet, queue.as_str(), int(nodes)]).map(drop)
+    }
+}
+
+fn read_claim(row: &Row<'_>, at: usize) -> Moved<ClaimRecord> {
+    Ok(ClaimRecord { queue: name(row, at)?, pieces: wire::parse_pieces(text(row, at + 1)?)? })
+}
