@@ -43,8 +43,8 @@ pub(super) struct Service<'a> {
     workers: JoinSet<Result<(), StoreError>>,
     generators: JoinSet<Ended>,
     running: BTreeMap<Name, Baton>,
-    /// Sources that failed, and when they may be tried again.
-    resting: BTreeMap<Name, Instant>,
+    /// Sources that failed, and when they may be tried again; never if they failed for good.
+    resting: BTreeMap<Name, Option<Instant>>,
 }
 
 /// A baton this node runs.
@@ -144,7 +144,7 @@ impl<'a> Service<'a> {
 
     async fn take(&mut self, name: &Name) -> Result<(), StoreError> {
         let Some(offered) = self.node.offered.iter().find(|offered| offered.name == *name) else { return Ok(()) };
-        let rests = self.resting.get(name).is_some_and(|until| *until > Instant::now());
+        let rests = self.resting.get(name).is_some_and(|until| until.is_none_or(|until| until > Instant::now()));
         if rests || self.running.contains_key(name) {
             return Ok(());
         }
@@ -180,8 +180,11 @@ impl<'a> Service<'a> {
             Ended::Source => self.node.observer.told(&format!("source {name} has ended")),
             Ended::Baton => self.node.observer.told(&format!("the baton of {name} has passed on")),
             Ended::Failed(error) => {
-                self.node.observer.told(&format!("source {name} cannot go on: {error}"));
-                self.resting.insert(name.clone(), Instant::now() + AFTER_A_FAILURE);
+                let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
+                self.node.observer.told(&format!("source {name} {what}: {error}"));
+                self.node.observer.source_failed(&name, &error);
+                let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
+                self.resting.insert(name.clone(), again);
             }
             Ended::Store(error) => return Err(error),
         }
