@@ -224,6 +224,7 @@ impl Node {
             source: offered.name.clone(),
             queue: offered.queue.clone(),
             definition: Digest::of(offered.source.definition().as_bytes()),
+            adopts: offered.source.adopts(),
         });
         let options = SessionOptions {
             kind: Kind::Node,

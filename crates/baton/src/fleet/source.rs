@@ -53,6 +53,12 @@ pub trait Source: Send + Sync + 'static {
     /// one run to the next (how fast it is) are left out.
     fn definition(&self) -> String;
 
+    /// Whether its cursor means the same however it is defined: then it may be redefined, and feed another queue, once no
+    /// live node offers it as it was. Otherwise another definition is refused until the source is rewound.
+    fn adopts(&self) -> bool {
+        false
+    }
+
     /// Opens the stream behind `cursor`, which is empty at the start and otherwise one that the stream gave.
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>>;
 }

@@ -182,6 +182,10 @@ impl Tables for MemoryTables {
         self.sources.insert(name.clone(), record.clone());
         Ok(())
     }
+    fn drop_source(&mut self, name: &Name) -> Moved<()> {
+        self.sources.remove(name);
+        Ok(())
+    }
     fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
         Ok(self.sources.iter().map(|(name, record)| (name.clone(), record.clone())).collect())
     }

@@ -38,6 +38,7 @@ fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) ->
         Request::Take(it) => with(start(&scripts.take), |to| to.text(it.session).text(&it.source)),
         Request::Resign(it) => with(start(&scripts.resign), |to| to.text(it.session).text(&it.source).text(it.epoch)),
         Request::Rewind(it) => with(start(&scripts.rewind), |to| to.text(&it.source)),
+        Request::Remove(it) => with(start(&scripts.remove), |to| to.text(&it.source)),
         Request::Push(it) => with(start(&scripts.push), |to| push(to, it)),
         Request::Submit(it) => with(start(&scripts.submit), |to| submit(to, it)),
         Request::Claim(it) => with(start(&scripts.claim), |to| {
@@ -114,6 +115,7 @@ impl Arguments<'_> {
 fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
     let kind = if it.kind == Kind::Node { "n" } else { "c" };
     let offers = it.offers.iter().map(|offer| format!("{},{},{}", offer.source, offer.queue, offer.definition));
+    let adopting = it.offers.iter().filter(|offer| offer.adopts).map(|offer| &offer.source);
     to.text(it.session)
         .text(kind)
         .text(&it.host)
@@ -123,6 +125,7 @@ fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
         .text(join_texts(offers, ";"))
         .text(SessionId::random())
         .text(number_or_nothing(it.former))
+        .text(join_texts(adopting, ","))
 }
 
 fn number_or_nothing(number: Option<u64>) -> String {

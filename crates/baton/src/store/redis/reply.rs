@@ -74,6 +74,8 @@ impl Reply {
             "BATON" => Refusal::BatonHeld { source_name: self.parsed()?, holder: self.parsed()? },
             "NOTOFFERED" => Refusal::NotOffered { source_name: self.parsed()? },
             "DEFINITION" => Refusal::Definition { source_name: self.parsed()? },
+            "REDEFINED" => Refusal::DefinitionInUse { source_name: self.parsed()?, session: self.parsed()? },
+            "OFFERED" => Refusal::Offered { source_name: self.parsed()?, session: self.parsed()? },
             "NEWER" => Refusal::NewerFormat { found: self.parsed()?, known: self.parsed()? },
             "SPENT" => Refusal::Spent { claim_no: self.parsed()? },
             "TURN" => Refusal::OutOfTurn { last: self.parsed()? },

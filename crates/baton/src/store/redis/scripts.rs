@@ -138,6 +138,7 @@ scripts! {
     take: "take.lua" [CLOCK, OFFERS];
     resign: "resign.lua" [CLOCK];
     rewind: "rewind.lua" [CLOCK];
+    remove: "remove.lua" [OFFERS];
     order: "order.lua" [FLEET, QUEUE];
     push: "push.lua" [CLOCK, QUEUE, INTAKE];
     submit: "submit.lua" [CLOCK, QUEUE, INTAKE];

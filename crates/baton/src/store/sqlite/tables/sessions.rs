@@ -144,7 +144,7 @@ impl SqliteTables<'_> {
                 statement.execute(params![fleet, id, int(it.beat_ms), it.report.as_ref()])?;
             } else if !row.stored {
                 let offers = it.offers.iter().map(|offer| {
-                    let Offer { source, queue, definition } = offer;
+                    let Offer { source, queue, definition, adopts: _ } = offer;
                     format!("{source},{queue},{definition}")
                 });
                 let sql = "INSERT INTO members VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -229,7 +229,7 @@ fn read_record(row: &Row<'_>) -> Moved<SessionRecord> {
         let (source, rest) = word.split_once(',')?;
         let (queue, definition) = rest.split_once(',')?;
         let definition: Digest = definition.parse().ok()?;
-        Some(Offer { source: source.parse().ok()?, queue: queue.parse().ok()?, definition })
+        Some(Offer { source: source.parse().ok()?, queue: queue.parse().ok()?, definition, adopts: false })
     });
     let holes: Option<Vec<u64>> = words(text(row, 14)?, |word| word.parse().ok());
     let (Some(queues), Some(offers), Some(claim_holes)) = (queues, offers, holes) else {
