@@ -77,15 +77,9 @@ impl<'a> Service<'a> {
         let cancel = self.cancel.clone();
         loop {
             tokio::select! {
-                changed = beats.changed() => {
-                    if changed.is_err() {
-                        return Ok(());
-                    }
-                    let beaten = beats.borrow_and_update().clone();
-                    if let Some(beaten) = beaten {
-                        self.beaten(&beaten).await?;
-                    }
-                }
+                biased;
+                () = session.over() => return Ok(()),
+                () = cancel.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
                     if let Ok((task, ended)) = ended {
                         self.generator_ended(task, ended).await?;
@@ -96,8 +90,15 @@ impl<'a> Service<'a> {
                     _ if cancel.asked().is_none() && !session.is_over() => return Ok(()),
                     _ => {}
                 },
-                () = session.over() => return Ok(()),
-                () = cancel.any() => return self.drain().await,
+                changed = beats.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let beaten = beats.borrow_and_update().clone();
+                    if let Some(beaten) = beaten {
+                        self.beaten(&beaten).await?;
+                    }
+                }
             }
         }
     }
@@ -107,7 +108,8 @@ impl<'a> Service<'a> {
             return;
         }
         for worked in &self.node.worked {
-            let desk = Desk::new(worked.clone(), self.tally.clone(), self.node.observer.clone());
+            let footing = self.node.fleet.footing().clone();
+            let desk = Desk::new(worked.clone(), footing, self.tally.clone(), self.node.observer.clone());
             let (session, gate, cancel) = (self.session.clone(), self.gate.subscribe(), self.cancel.clone());
             self.workers.spawn(Worker { session, desk, gate, cancel }.run());
         }
@@ -205,13 +207,14 @@ impl<'a> Service<'a> {
         tokio::pin!(at_once);
         loop {
             tokio::select! {
+                biased;
+                () = session.over() => return Ok(()),
                 () = &mut at_once => return Ok(()),
                 ended = self.workers.join_next() => match ended {
                     None => return Ok(()),
                     Some(Ok(Err(error))) => return Err(error),
                     Some(_) => {}
                 },
-                () = session.over() => return Ok(()),
                 changed = beats.changed() => {
                     let now = beats.borrow_and_update().as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now));
                     if now || changed.is_err() {

@@ -80,8 +80,9 @@ impl Worker {
         let shift =
             Shift { session: session.clone(), desk, claims: FuturesUnordered::new(), settling: None, waiting: None };
         tokio::select! {
-            ended = shift.work(gate, cancel) => ended,
+            biased;
             () = session.over() => Ok(()),
+            ended = shift.work(gate, cancel) => ended,
         }
     }
 }

@@ -9,11 +9,14 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior},
+};
 
 use super::caller::Caller;
 use crate::store::{Beat, Beaten, Reap, Refusal, StoreError, ask};
@@ -80,9 +83,10 @@ async fn run(
     let (mut ticks, mut alive) = (0, Instant::now());
     loop {
         tokio::select! {
-            _ = timer.tick() => {}
+            biased;
             _ = caller.ended() => return,
             () = beaten.closed() => return,
+            _ = timer.tick() => {}
         }
         let now = heart.ticks.load(Ordering::Relaxed);
         if now != ticks {

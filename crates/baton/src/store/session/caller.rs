@@ -121,8 +121,9 @@ impl Caller {
             ambiguous |= matches!(error, StoreError::Unreachable(_));
             self.trouble.send_replace(Some(error));
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                biased;
                 _ = self.ended() => {}
+                () = tokio::time::sleep(pause) => {}
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

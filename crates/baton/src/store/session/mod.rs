@@ -13,6 +13,7 @@ mod caller;
 mod claims;
 mod disposals;
 mod finishing;
+mod footing;
 mod packing;
 mod settles;
 mod submits;
@@ -24,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 pub use self::{
     beat::Heart,
     claims::{Catch, Held},
+    footing::Footing,
     submits::SubmitError,
 };
 use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
@@ -50,6 +52,8 @@ pub struct SessionOptions {
     pub heartbeat: Duration,
     /// Bytes a queue may hold before submits have to wait.
     pub max_backlog: u64,
+    /// What it stands on: the system, or a simulator's seed.
+    pub footing: Footing,
 }
 
 impl SessionOptions {
@@ -64,6 +68,7 @@ impl SessionOptions {
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 4 << 30,
+            footing: Footing::system(),
         }
     }
 }
@@ -88,7 +93,7 @@ impl Session {
     /// # Errors
     /// The store's refusal, or its failure if it cannot be reached: joining is not repeated here.
     pub async fn join(store: Arc<dyn Store>, options: SessionOptions) -> Result<Self, StoreError> {
-        let id = SessionId::random();
+        let id = options.footing.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
             session: id,
@@ -110,8 +115,10 @@ impl Session {
         tokio::spawn(settles::run(caller.clone(), settle_items));
         let heart = Arc::new(Heart::default());
         match options.kind {
-            Kind::Node => beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?,
-            Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
+            Kind::Node if options.footing.has_threads() => {
+                beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?;
+            }
+            Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
         Ok(Self { join_no, heart, caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
     }
