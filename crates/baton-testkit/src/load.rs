@@ -113,7 +113,8 @@ impl Part {
 
     /// A session, joined again and again until the store is there.
     async fn session(&self, kind: Kind) -> Session {
-        let offers = vec![Offer { source: source(), queue: sourced(), definition: Digest::of(b"positions") }];
+        let offers =
+            vec![Offer { source: source(), queue: sourced(), definition: Digest::of(b"positions"), adopts: false }];
         let options = SessionOptions {
             kind,
             offers,

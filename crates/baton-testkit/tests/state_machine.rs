@@ -14,9 +14,9 @@ fn steps_reach_every_kind_of_answer() {
     let seen = machine::run("memory", 1, 20_000, async || Subject::memory());
     let all = "Beat(Beaten Bookmark(Place Claim(Empty Claim(Some Dispose(Disposed DrainBegin(Draining Join(Joined Leave(( \
                Order(( Peek(Page Push(Pushed Reap(Alive Reap(Gone Reap(Taken Refused(BatonHeld Refused(Bookmark \
-               Refused(Definition Refused(DrainBusy Refused(Ended Refused(Full Refused(Gap Refused(Lease \
-               Refused(NodesAlive Refused(NotDrainer Refused(NotOffered Refused(OutOfTurn Refused(Spent Refused(Stale \
-               Refused(StaleBaton Resign(( Result(None Result(Some(b Rewind(( Settle(Settled Submit(Submitted Take(Taken";
+               Refused(Definition Refused(DefinitionInUse Refused(DrainBusy Refused(Ended Refused(Full Refused(Gap Refused(Lease \
+               Refused(NodesAlive Refused(NotDrainer Refused(NotOffered Refused(Offered Refused(OutOfTurn Refused(Spent Refused(Stale \
+               Refused(StaleBaton Remove(( Resign(( Result(None Result(Some(b Rewind(( Settle(Settled Submit(Submitted Take(Taken";
     for kind in all.split_whitespace() {
         assert!(seen.keys().any(|label| label.starts_with(kind)), "no step led to {kind}: {seen:#?}");
     }

@@ -2,7 +2,7 @@
 
 use baton::{
     message::Digest,
-    store::{Kind, Offer, Push, Refusal, Resign, Rewind, Take},
+    store::{Kind, Offer, Push, Refusal, Remove, Resign, Rewind, Take},
 };
 
 use super::scene::{Scene, name, offer, queue};
@@ -96,6 +96,77 @@ pub async fn another_definition_is_refused(scene: &mut Scene) {
     scene.ask(Rewind { source: name("s") }).await.unwrap();
     let join = scene.a_join(Kind::Node, vec![other]);
     scene.ask(join).await.unwrap();
+}
+
+/// A new expression or another queue, once whoever offered the old one is gone: the cursor stays.
+pub async fn an_adopting_source_takes_a_new_definition_at_its_cursor(scene: &mut Scene) {
+    let first = scene.node().await;
+    let old = scene.take(first).await;
+    scene.push(Scene::a_push(first, &old, 3)).await.unwrap();
+    scene.leave(first).await;
+    let elsewhere = name("elsewhere");
+    let new = Offer { queue: elsewhere.clone(), definition: Digest::of(b"new"), adopts: true, ..offer("s") };
+    let rigid = scene.a_join(Kind::Node, vec![Offer { adopts: false, ..new.clone() }]);
+    assert_eq!(scene.refusal(rigid).await, Refusal::Definition { source_name: name("s") });
+    let join = scene.a_join(Kind::Node, vec![new]);
+    let second = join.session;
+    scene.ask(join.clone()).await.unwrap();
+    assert_eq!(scene.ask(join).await.unwrap().join_no, 2, "a repeat is answered the same");
+    assert_eq!(scene.beat(second).await.unwrap().due, [name("s")]);
+    let taken = scene.take(second).await;
+    assert_eq!(taken.cursor, "3");
+    assert!(taken.epoch > old.epoch);
+    scene.push(Scene::a_push(second, &taken, 2)).await.unwrap();
+    let survey = scene.survey().await;
+    assert_eq!(survey.sources[0].queue, elsewhere);
+    let fed = survey.queues.iter().find(|books| books.queue == elsewhere).unwrap();
+    assert_eq!((fed.pushed, scene.books().await.pushed), (2, 3), "from here on it feeds the other queue");
+}
+
+/// Two nodes that mean different things by one name would take turns at one cursor.
+pub async fn two_live_definitions_are_refused(scene: &mut Scene) {
+    let (one, other) = (scene.node().await, scene.node().await);
+    let new = Offer { definition: Digest::of(b"new"), adopts: true, ..offer("s") };
+    let in_use = |session| Refusal::DefinitionInUse { source_name: name("s"), session };
+    let join = scene.a_join(Kind::Node, vec![new.clone()]);
+    assert_eq!(scene.refusal(join).await, in_use(one));
+    scene.leave(one).await;
+    let join = scene.a_join(Kind::Node, vec![new.clone()]);
+    assert_eq!(scene.refusal(join).await, in_use(other));
+    let watcher = scene.a_join(Kind::Client, vec![]);
+    let by = watcher.session;
+    scene.ask(watcher).await.unwrap();
+    scene.lose(by, other).await;
+    let join = scene.a_join(Kind::Node, vec![new.clone()]);
+    scene.ask(join).await.unwrap();
+    let same = scene.a_join(Kind::Node, vec![new]);
+    scene.ask(same).await.unwrap();
+    let back = scene.a_join(Kind::Node, vec![offer("s")]);
+    assert_eq!(scene.refusal(back).await, Refusal::Definition { source_name: name("s") });
+    let doubled = scene.a_join(Kind::Node, vec![offer("t"), offer("t")]);
+    assert_eq!(scene.refusal(doubled).await, Refusal::Malformed("a session offers a source once"));
+}
+
+/// What it pushed stays; under its name the next source begins at the start.
+pub async fn a_source_is_removed_once_nobody_offers_it(scene: &mut Scene) {
+    let node = scene.node().await;
+    let taken = scene.take(node).await;
+    scene.push(Push { end: true, ..Scene::a_push(node, &taken, 2) }).await.unwrap();
+    let remove = Remove { source: name("s") };
+    let offered = Refusal::Offered { source_name: name("s"), session: node };
+    assert_eq!(scene.refusal(remove.clone()).await, offered, "held");
+    scene.ask(Resign { session: node, source: name("s"), epoch: taken.epoch }).await.unwrap();
+    assert_eq!(scene.refusal(remove.clone()).await, offered, "offered");
+    scene.leave(node).await;
+    for _ in 0..2 {
+        scene.ask(remove.clone()).await.unwrap();
+        assert_eq!(scene.survey().await.sources, []);
+    }
+    assert_eq!(scene.books().await.ready, 2);
+    let join = scene.a_join(Kind::Node, vec![Offer { definition: Digest::of(b"another source"), ..offer("s") }]);
+    let node = join.session;
+    scene.ask(join).await.unwrap();
+    assert_eq!(scene.take(node).await.cursor, "");
 }
 
 /// A visitor runs nothing.

@@ -43,6 +43,9 @@ macro_rules! for_each_case {
             resigning_an_old_epoch_does_nothing
             epochs_grow_when_the_clock_goes_back
             another_definition_is_refused
+            an_adopting_source_takes_a_new_definition_at_its_cursor
+            two_live_definitions_are_refused
+            a_source_is_removed_once_nobody_offers_it
             a_client_is_never_given_a_baton
             an_ended_source_stays_ended_until_rewound
             rewinding_needs_no_live_holder

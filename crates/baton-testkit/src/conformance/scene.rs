@@ -207,7 +207,7 @@ pub(super) fn queue() -> Name {
 }
 
 pub(super) fn offer(source: &str) -> Offer {
-    Offer { source: name(source), queue: queue(), definition: Digest::of(b"a source") }
+    Offer { source: name(source), queue: queue(), definition: Digest::of(b"a source"), adopts: false }
 }
 
 /// A parcel of this many messages with bodies `0`, `1`, `2` …

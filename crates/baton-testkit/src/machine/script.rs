@@ -4,8 +4,8 @@ use baton::{
     message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId},
     store::{
         Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MoveBookmark, Offer, Operation,
-        Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Request, Resign, Rewind, Settle,
-        Stop, StoreError, Submit, Take,
+        Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request, Resign, Rewind,
+        Settle, Stop, StoreError, Submit, Take,
     },
 };
 use bytes::Bytes;
@@ -78,6 +78,7 @@ impl Script {
             18..25 => Reap { session, target: self.target(a) }.request(),
             25..33 => Take { session, source: source(a) }.request(),
             33 => Resign { session, source: source(a), epoch: self.baton(slot, a).epoch }.request(),
+            34 if b.is_multiple_of(3) => Remove { source: source(a) }.request(),
             34 => Rewind { source: source(a) }.request(),
             35..46 => self.push(slot, a, b, c),
             46..57 => self.submit(slot, a, b, c),
@@ -178,8 +179,9 @@ impl Script {
         let lease_ms = [1_000, 300, 700, 2_000][b as usize % 4];
         let offers = (0..3).filter(|bit| c >> bit & 1 == 1).map(|bit| Offer {
             source: source(bit),
-            queue: queue(bit),
+            queue: queue(if b % 36 == 7 { bit + 1 } else { bit }),
             definition: Digest::of(if b % 24 == 5 { b"other" } else { b"this" }),
+            adopts: a % 8 > 4,
         });
         Join {
             session: self.members[slot].id,

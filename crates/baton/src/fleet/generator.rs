@@ -4,19 +4,13 @@
 //! all behind it miss their cursor; they are sent again in order when there is room. The stream is pulled in a task of
 //! its own through a short channel, so it rests as soon as the store does not take more.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesOrdered};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
+    activity::Activity,
     observer::Observer,
     source::{Batch, Flow, Source, SourceError},
 };
@@ -49,8 +43,8 @@ pub(super) struct Generator {
     pub(super) source: Arc<dyn Source>,
     pub(super) taken: Taken,
     pub(super) max_backlog: u64,
-    /// Set while the store does not take more: its node may then work.
-    pub(super) full: Arc<AtomicBool>,
+    /// What its node knows of how busy it is.
+    pub(super) activity: Arc<Activity>,
     pub(super) observer: Arc<dyn Observer>,
 }
 
@@ -78,7 +72,7 @@ impl Generator {
         });
         let _puller = AbortOnDrop(puller);
         let ended = self.push_all(pulled).await;
-        self.full.store(false, Ordering::Relaxed);
+        self.activity.set_full(false);
         ended
     }
 
@@ -90,19 +84,20 @@ impl Generator {
         let mut pause = FULL_PAUSE.0;
         let mut more = true;
         loop {
+            self.activity.pushing(!under_way.is_empty());
             tokio::select! {
                 biased;
                 Some(answer) = under_way.next() => {
                     match self.answered(&mut unanswered, answer) {
                         Answered::Taken => {
                             pause = FULL_PAUSE.0;
-                            self.full.store(false, Ordering::Relaxed);
+                            self.activity.set_full(false);
                         }
                         Answered::Ended(ended) => return ended,
                         Answered::Again { after_pause } => {
                             while under_way.next().await.is_some() {}
                             if after_pause {
-                                self.full.store(true, Ordering::Relaxed);
+                                self.activity.set_full(true);
                                 tokio::time::sleep(pause).await;
                                 pause = (pause * 2).min(FULL_PAUSE.1);
                             }

@@ -4,6 +4,7 @@
 //! yet; when the store has forgotten the visitor (it was cut off for too long, or the store restarted), the next
 //! call joins anew.
 
+mod activity;
 mod cancel;
 mod generator;
 mod handler;
@@ -34,7 +35,7 @@ use crate::{
     message::Name,
     store::{
         self, InvalidUrl, Store, StoreError, StoreUrl,
-        session::{Session, SessionOptions},
+        session::{Footing, Session, SessionOptions},
     },
 };
 
@@ -50,7 +51,7 @@ pub struct FleetOptions {
     pub wait: Duration,
     /// Whether a store that does not exist is made.
     pub create: bool,
-    /// How the visitor's session presents itself.
+    /// How the visitor's session presents itself; what it stands on, nodes stand on too.
     pub session: SessionOptions,
 }
 
@@ -111,6 +112,11 @@ impl Fleet {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What its sessions stand on.
+    fn footing(&self) -> &Footing {
+        &self.options.session.footing
     }
 
     /// A queue of bodies of type `T`. A name that is not usable is reported by the first push.

@@ -224,6 +224,7 @@ impl Node {
             source: offered.name.clone(),
             queue: offered.queue.clone(),
             definition: Digest::of(offered.source.definition().as_bytes()),
+            adopts: offered.source.adopts(),
         });
         let options = SessionOptions {
             kind: Kind::Node,
@@ -233,6 +234,7 @@ impl Node {
             lease: self.lease,
             heartbeat: self.heartbeat,
             max_backlog: self.max_backlog,
+            footing: self.fleet.footing().clone(),
         };
         let mut told = false;
         let mut pause = Duration::from_millis(10);
@@ -248,8 +250,9 @@ impl Node {
                 Err(error) => return Err(error.into()),
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
+                biased;
                 () = cancel.any() => return Ok(None),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
             }
         }
     }

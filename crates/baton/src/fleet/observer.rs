@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::SourceError;
 use crate::{
     message::{Name, Range},
     store::{Push, Pushed},
@@ -20,6 +21,12 @@ pub trait Observer: Send + Sync + 'static {
     /// A push was acknowledged.
     fn pushed(&self, push: &Push, pushed: &Pushed) {
         let _unused = (push, pushed);
+    }
+
+    /// A source this node ran cannot go on; if that is [for good](SourceError::is_for_good), this node leaves it alone
+    /// from now on.
+    fn source_failed(&self, source: &Name, error: &SourceError) {
+        let _unused = (source, error);
     }
 
     /// Something happened that a person may want to know, in one line.

@@ -4,11 +4,8 @@
 //! run is given back, and generators end with their baton. A node never decides by itself that it is the generator.
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    activity::Activity,
     cancel::Cancel,
     generator::{Ended, Generator},
     node::{Node, Offered, Role},
@@ -39,19 +37,20 @@ pub(super) struct Service<'a> {
     session: Session,
     cancel: Cancel,
     tally: Arc<Tally>,
-    gate: watch::Sender<bool>,
+    /// The queues that its workers leave to others.
+    closed: watch::Sender<BTreeSet<Name>>,
     workers: JoinSet<Result<(), StoreError>>,
     generators: JoinSet<Ended>,
     running: BTreeMap<Name, Baton>,
-    /// Sources that failed, and when they may be tried again.
-    resting: BTreeMap<Name, Instant>,
+    /// Sources that failed, and when they may be tried again; never if they failed for good.
+    resting: BTreeMap<Name, Option<Instant>>,
 }
 
 /// A baton this node runs.
 struct Baton {
     task: Id,
     epoch: u64,
-    full: Arc<AtomicBool>,
+    activity: Arc<Activity>,
 }
 
 impl<'a> Service<'a> {
@@ -61,7 +60,7 @@ impl<'a> Service<'a> {
             session,
             cancel,
             tally,
-            gate: watch::Sender::new(false),
+            closed: watch::Sender::default(),
             workers: JoinSet::new(),
             generators: JoinSet::new(),
             running: BTreeMap::new(),
@@ -77,15 +76,9 @@ impl<'a> Service<'a> {
         let cancel = self.cancel.clone();
         loop {
             tokio::select! {
-                changed = beats.changed() => {
-                    if changed.is_err() {
-                        return Ok(());
-                    }
-                    let beaten = beats.borrow_and_update().clone();
-                    if let Some(beaten) = beaten {
-                        self.beaten(&beaten).await?;
-                    }
-                }
+                biased;
+                () = session.over() => return Ok(()),
+                () = cancel.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
                     if let Ok((task, ended)) = ended {
                         self.generator_ended(task, ended).await?;
@@ -96,8 +89,15 @@ impl<'a> Service<'a> {
                     _ if cancel.asked().is_none() && !session.is_over() => return Ok(()),
                     _ => {}
                 },
-                () = session.over() => return Ok(()),
-                () = cancel.any() => return self.drain().await,
+                changed = beats.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let beaten = beats.borrow_and_update().clone();
+                    if let Some(beaten) = beaten {
+                        self.beaten(&beaten).await?;
+                    }
+                }
             }
         }
     }
@@ -107,9 +107,10 @@ impl<'a> Service<'a> {
             return;
         }
         for worked in &self.node.worked {
-            let desk = Desk::new(worked.clone(), self.tally.clone(), self.node.observer.clone());
-            let (session, gate, cancel) = (self.session.clone(), self.gate.subscribe(), self.cancel.clone());
-            self.workers.spawn(Worker { session, desk, gate, cancel }.run());
+            let footing = self.node.fleet.footing().clone();
+            let desk = Desk::new(worked.clone(), footing, self.tally.clone(), self.node.observer.clone());
+            let (session, closed, cancel) = (self.session.clone(), self.closed.subscribe(), self.cancel.clone());
+            self.workers.spawn(Worker { session, desk, closed, cancel }.run());
         }
     }
 
@@ -130,21 +131,32 @@ impl<'a> Service<'a> {
         self.tally.store_time(beaten.now_ms);
         let report = serde_json::to_vec(&self.tally.report()).unwrap_or_default();
         self.session.heart().report(report.into());
-        self.set_gate(beaten.nodes);
+        self.session.hand_back_strays(&beaten.claims);
+        self.set_gates(&beaten.helped);
         Ok(())
     }
 
-    /// A worker may claim unless this node has a generator that the store keeps busy and others to work for it.
-    fn set_gate(&self, nodes: u64) {
+    /// A worker leaves its queue to others while generating keeps this node busy, nothing is full, and the store says
+    /// that others see to the queue.
+    fn set_gates(&self, helped: &[Name]) {
         let no_room = matches!(self.session.trouble(), Some(StoreError::NoRoom(_)));
-        let rests = |baton: &Baton| baton.full.load(Ordering::Relaxed);
-        let open = nodes <= 1 || no_room || self.running.values().all(rests);
-        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+        let busy = self.running.values().filter(|baton| baton.activity.is_busy()).count() > 0;
+        let generates = busy && !no_room && !self.running.values().any(|baton| baton.activity.is_full());
+        let worked = |name: &&Name| self.node.worked.iter().any(|worked| worked.queue == **name);
+        let closed: BTreeSet<Name> = helped.iter().filter(|_| generates).filter(worked).cloned().collect();
+        self.closed.send_if_modified(|before| {
+            *before != closed && {
+                *before = closed;
+                true
+            }
+        });
+        let asks = self.node.worked.iter().filter(|_| generates && self.node.role == Role::Auto);
+        self.session.heart().ask_about(asks.map(|worked| worked.queue.clone()).collect());
     }
 
     async fn take(&mut self, name: &Name) -> Result<(), StoreError> {
         let Some(offered) = self.node.offered.iter().find(|offered| offered.name == *name) else { return Ok(()) };
-        let rests = self.resting.get(name).is_some_and(|until| *until > Instant::now());
+        let rests = self.resting.get(name).is_some_and(|until| until.is_none_or(|until| until > Instant::now()));
         if rests || self.running.contains_key(name) {
             return Ok(());
         }
@@ -156,18 +168,18 @@ impl<'a> Service<'a> {
         let Offered { name, source, .. } = offered;
         let at = if taken.cursor.is_empty() { "the start" } else { taken.cursor.as_str() };
         self.node.observer.told(&format!("generating {name} from {at} (epoch {})", taken.epoch));
-        let (epoch, full) = (taken.epoch, Arc::new(AtomicBool::new(false)));
+        let (epoch, activity) = (taken.epoch, Arc::<Activity>::default());
         let generator = Generator {
             session: self.session.clone(),
             name: name.clone(),
             source: source.clone(),
             taken,
             max_backlog: self.node.max_backlog,
-            full: full.clone(),
+            activity: activity.clone(),
             observer: self.node.observer.clone(),
         };
         let task = self.generators.spawn(generator.run()).id();
-        self.running.insert(name.clone(), Baton { task, epoch, full });
+        self.running.insert(name.clone(), Baton { task, epoch, activity });
         Ok(())
     }
 
@@ -180,8 +192,11 @@ impl<'a> Service<'a> {
             Ended::Source => self.node.observer.told(&format!("source {name} has ended")),
             Ended::Baton => self.node.observer.told(&format!("the baton of {name} has passed on")),
             Ended::Failed(error) => {
-                self.node.observer.told(&format!("source {name} cannot go on: {error}"));
-                self.resting.insert(name.clone(), Instant::now() + AFTER_A_FAILURE);
+                let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
+                self.node.observer.told(&format!("source {name} {what}: {error}"));
+                self.node.observer.source_failed(&name, &error);
+                let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
+                self.resting.insert(name.clone(), again);
             }
             Ended::Store(error) => return Err(error),
         }
@@ -202,13 +217,14 @@ impl<'a> Service<'a> {
         tokio::pin!(at_once);
         loop {
             tokio::select! {
+                biased;
+                () = session.over() => return Ok(()),
                 () = &mut at_once => return Ok(()),
                 ended = self.workers.join_next() => match ended {
                     None => return Ok(()),
                     Some(Ok(Err(error))) => return Err(error),
                     Some(_) => {}
                 },
-                () = session.over() => return Ok(()),
                 changed = beats.changed() => {
                     let now = beats.borrow_and_update().as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now));
                     if now || changed.is_err() {

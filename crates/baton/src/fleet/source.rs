@@ -6,20 +6,38 @@ use super::BoxFuture;
 use crate::message::{InvalidMessage, MAX_BODY_BYTES, Parcel, ParcelBuilder};
 
 /// Why a source cannot go on; its node gives the baton back and says so.
+///
+/// Most causes pass: the node tries again after a second. One that is [`SourceError::for_good`] would be met again by
+/// every further attempt, so this node makes none; others that offer the source may still run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SourceError(String);
+#[error("{cause}")]
+pub struct SourceError {
+    cause: String,
+    for_good: bool,
+}
 
 impl SourceError {
-    /// An error with this cause, in one line.
+    /// An error that may pass, with this cause, in one line.
     pub fn new(cause: impl fmt::Display) -> Self {
-        Self(cause.to_string())
+        Self { cause: cause.to_string(), for_good: false }
+    }
+
+    /// An error that stays until somebody corrects its cause, told in one line.
+    pub fn for_good(cause: impl fmt::Display) -> Self {
+        Self { cause: cause.to_string(), for_good: true }
+    }
+
+    /// Whether trying again is in vain.
+    #[must_use]
+    pub const fn is_for_good(&self) -> bool {
+        self.for_good
     }
 }
 
+/// The same message would be made again.
 impl From<InvalidMessage> for SourceError {
     fn from(invalid: InvalidMessage) -> Self {
-        Self::new(invalid)
+        Self::for_good(invalid)
     }
 }
 
@@ -35,13 +53,20 @@ pub trait Source: Send + Sync + 'static {
     /// one run to the next (how fast it is) are left out.
     fn definition(&self) -> String;
 
+    /// Whether its cursor means the same however it is defined: then it may be redefined, and feed another queue, once no
+    /// live node offers it as it was. Otherwise another definition is refused until the source is rewound.
+    fn adopts(&self) -> bool {
+        false
+    }
+
     /// Opens the stream behind `cursor`, which is empty at the start and otherwise one that the stream gave.
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>>;
 }
 
 /// An open source. It is pulled only while the store takes messages.
 pub trait Stream: Send {
-    /// Adds bodies to the batch, at least one unless it ends, and says where it then stands with [`Batch::reach`].
+    /// Adds bodies to the batch, at least one unless it ends, and says where it then stands with [`Batch::reach`]. A
+    /// pull may also only move the cursor, to have it stored before the next one reads what cannot be read again.
     /// It waits for its next message if it has none, and should stop at [`Batch::is_full`].
     ///
     /// The future may be dropped while it waits: nothing of a dropped pull is pushed, and the stream is opened anew.

@@ -1,14 +1,12 @@
 //! What a node counts and tells with its beats: messages run, and how long they waited for it.
 
-use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
 };
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 /// Waiting times by powers of two with four steps each, from 1 ms on.
 const BUCKETS: usize = 120;
@@ -77,7 +75,8 @@ pub(super) struct Tally {
     run: AtomicU64,
     failed: AtomicU64,
     waits: Mutex<[u64; BUCKETS]>,
-    /// Store time less the time of this machine, in milliseconds.
+    since: Instant,
+    /// Store time in milliseconds less the time since then.
     offset: AtomicI64,
 }
 
@@ -87,6 +86,7 @@ impl Default for Tally {
             run: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             waits: Mutex::new([0; BUCKETS]),
+            since: Instant::now(),
             offset: AtomicI64::new(0),
         }
     }
@@ -100,7 +100,7 @@ impl Tally {
 
     /// Messages pushed at `born` are started now.
     pub(super) fn started(&self, count: u64, born: u64) {
-        let now = local_ms().saturating_add_signed(self.offset.load(Relaxed));
+        let now = self.passed_ms().saturating_add_signed(self.offset.load(Relaxed));
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = waits.get_mut(bucket_of(now.saturating_sub(born))) {
             *bucket += count;
@@ -109,8 +109,12 @@ impl Tally {
 
     /// The store's time as a beat told it just now.
     pub(super) fn store_time(&self, now_ms: u64) {
-        let offset = i64::try_from(now_ms).unwrap_or(0) - i64::try_from(local_ms()).unwrap_or(0);
+        let offset = i64::try_from(now_ms).unwrap_or(0) - i64::try_from(self.passed_ms()).unwrap_or(0);
         self.offset.store(offset, Relaxed);
+    }
+
+    fn passed_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     pub(super) fn report(&self) -> Report {
@@ -119,11 +123,6 @@ impl Tally {
         let waits = waits.iter().take(used).copied().collect();
         Report { run: self.run.load(Relaxed), failed: self.failed.load(Relaxed), waits }
     }
-}
-
-fn local_ms() -> u64 {
-    let since: Duration = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -33,5 +33,5 @@ use crate::SourceError;
 /// A cursor that no stream of the source can have given.
 fn foreign(cursor: &str) -> SourceError {
     let shown: String = cursor.chars().take(80).collect();
-    SourceError::new(format_args!("the cursor {shown:?} is not one of this source: rewind it to start again"))
+    SourceError::for_good(format_args!("the cursor {shown:?} is not one of this source: rewind it to start again"))
 }

@@ -48,6 +48,11 @@ impl Source for Tick {
         "tick".to_owned()
     }
 
+    /// The cursor is a number.
+    fn adopts(&self) -> bool {
+        true
+    }
+
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
         let sent = if cursor.is_empty() { Ok(0) } else { cursor.parse().map_err(|_| foreign(cursor)) };
         let stream = sent.map(|sent| {

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    Answer, Claim, Clock, DeadMessage, MAX_WAIT, Operation as _, Place, Reply, Request, Store, StoreError, Woken, ask,
+    Answer, Claim, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Woken, ask,
     engine::{
-        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
-        Tables,
+        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
+        SourceRecord, Tables,
     },
 };
 use crate::message::{Key, Name, Parcel, Piece, SessionId};
@@ -266,6 +266,10 @@ impl Tables for MemoryTables {
     }
     fn put_source(&mut self, name: &Name, record: &SourceRecord) -> Moved<()> {
         self.sources.insert(name.clone(), record.clone());
+        Ok(())
+    }
+    fn drop_source(&mut self, name: &Name) -> Moved<()> {
+        self.sources.remove(name);
         Ok(())
     }
     fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {

@@ -20,9 +20,11 @@
 //!   half the smallest lease and never backwards: a stalled store, a sleeping fleet and a clock that was set kill
 //!   nobody. Past its lease a session may be reaped; until then its calls succeed and revive it; after that all of
 //!   them are STALE. Leaving returns claims without a loss; being reaped returns them with one.
-//! * **Batons** ([`Take`], [`Resign`], [`Push`], [`Rewind`]). A baton is (epoch, session) and lasts exactly as long as
-//!   its holder's session. Epochs only grow. A push names its baton, its batch number and the cursor it begins at;
-//!   it is checked in the order STALE, DUP, GAP, ended, FULL and moves the cursor in the same step.
+//! * **Batons** ([`Take`], [`Resign`], [`Push`], [`Rewind`], [`Remove`]). A baton is (epoch, session) and lasts exactly
+//!   as long as its holder's session. Epochs only grow. A push names its baton, its batch number and the cursor it
+//!   begins at; it is checked in the order STALE, DUP, GAP, ended, FULL and moves the cursor in the same step. What a
+//!   source is and which queue it feeds is set by the join that first offers it. Another definition is refused until a
+//!   rewind, unless its offer adopts: then it holds from the join that finds no live session to offer it otherwise.
 //! * **Submits** ([`Submit`]) are the same for messages from outside: serial numbers, idempotency keys, bookmarks
 //!   that move with the messages they speak of.
 //! * **Claims and settles** ([`Claim`], [`Settle`]). A claim names one queue; the token of a message in flight is

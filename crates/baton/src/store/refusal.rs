@@ -60,6 +60,24 @@ pub enum Refusal {
         /// The source.
         source_name: Name,
     },
+    /// A live session offers the source with another definition or another queue.
+    #[error(
+        "session {session} offers source {source_name} with another definition: stop that node first, or give this one another name"
+    )]
+    DefinitionInUse {
+        /// The source.
+        source_name: Name,
+        /// The first session that offers it otherwise.
+        session: SessionId,
+    },
+    /// A live session offers the source.
+    #[error("session {session} offers source {source_name}: stop that node first")]
+    Offered {
+        /// The source.
+        source_name: Name,
+        /// The first session that offers it.
+        session: SessionId,
+    },
     /// The store was written by a newer release.
     #[error("the store has format {found}, this program knows formats up to {known}: use a newer baton")]
     NewerFormat {

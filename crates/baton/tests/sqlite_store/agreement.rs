@@ -86,7 +86,7 @@ impl Generator {
             self.silent.push(self.callers.remove(gone).id);
         }
         self.callers.push(caller);
-        let offers = vec![Offer { source: name("s"), queue: name("a"), definition: Digest::of(b"s") }];
+        let offers = vec![Offer { source: name("s"), queue: name("a"), definition: Digest::of(b"s"), adopts: false }];
         let kind = if self.one_in(3) { Kind::Client } else { Kind::Node };
         let queues = vec![name("a"), name("c")];
         let lease_ms = 300 + self.below(400);

@@ -20,6 +20,7 @@ use crate::{
         tally::Tally,
     },
     message::{Name, Outcome, Range, Run},
+    store::session::Footing,
 };
 
 /// Messages completed on the spot before the worker looks at everything else.
@@ -30,6 +31,7 @@ pub(in crate::fleet) struct Desk {
     /// What handlers are given of this worker.
     shift: Arc<handler::Shift>,
     policy: QueuePolicy,
+    footing: Footing,
     tally: Arc<Tally>,
     starter: Starter,
     pub(super) observer: Arc<dyn Observer>,
@@ -41,10 +43,13 @@ pub(in crate::fleet) struct Desk {
 }
 
 impl Desk {
-    pub(in crate::fleet) fn new(worked: Worked, tally: Arc<Tally>, observer: Arc<dyn Observer>) -> Self {
+    pub(in crate::fleet) fn new(
+        worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>,
+    ) -> Self {
         let Worked { queue, handler, policy } = worked;
         Self {
             shift: Arc::new(handler::Shift { queue, over: watch::Sender::new(false) }),
+            footing,
             tally,
             starter: Starter::new(handler, policy.deadline),
             observer,
@@ -141,7 +146,7 @@ impl Desk {
         }
         let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
-            Err(failure) => self.policy.after_failure(attempts, failure, chance()),
+            Err(failure) => self.policy.after_failure(attempts, failure, self.footing.chance()),
         };
         let (queue, range) = (self.queue().clone(), Range { first: id, len: 1 });
         self.outcomes.push(Run { claim_no, queue, range, outcome });
@@ -197,12 +202,4 @@ impl Stretch {
         }
         is_next
     }
-}
-
-/// A number from 0 to 1, for jitter.
-fn chance() -> f64 {
-    let mut bytes = [0; 2];
-    // Without random numbers the pause is merely not spread.
-    getrandom::fill(&mut bytes).ok();
-    f64::from(u16::from_le_bytes(bytes)) / f64::from(u16::MAX)
 }

@@ -14,6 +14,7 @@ mod running;
 mod trial;
 
 use std::{
+    collections::BTreeSet,
     pin::Pin,
     task::{Context as TaskContext, Poll},
     time::Duration,
@@ -25,9 +26,12 @@ use tokio::sync::watch;
 pub(super) use self::desk::Desk;
 pub use self::trial::trial;
 use super::{BoxFuture, Cancel};
-use crate::store::{
-    MAX_WAIT, Settled, Stop, StoreError,
-    session::{Catch, Session},
+use crate::{
+    message::Name,
+    store::{
+        Rest, Settled, Stop, StoreError,
+        session::{Catch, Session},
+    },
 };
 
 /// Claims under way at once.
@@ -39,8 +43,8 @@ const CLAIM_BYTES: u64 = 4 << 20;
 pub(super) struct Worker {
     pub(super) session: Session,
     pub(super) desk: Desk,
-    /// Whether it may claim.
-    pub(super) gate: watch::Receiver<bool>,
+    /// The queues that are left to others.
+    pub(super) closed: watch::Receiver<BTreeSet<Name>>,
     pub(super) cancel: Cancel,
 }
 
@@ -76,21 +80,22 @@ impl Worker {
     /// # Errors
     /// The store's failure if repeating cannot help.
     pub(super) async fn run(self) -> Result<(), StoreError> {
-        let Self { session, desk, gate, cancel } = self;
+        let Self { session, desk, closed, cancel } = self;
         let shift =
             Shift { session: session.clone(), desk, claims: FuturesUnordered::new(), settling: None, waiting: None };
         tokio::select! {
-            ended = shift.work(gate, cancel) => ended,
+            biased;
             () = session.over() => Ok(()),
+            ended = shift.work(closed, cancel) => ended,
         }
     }
 }
 
 impl Shift {
-    async fn work(mut self, mut gate: watch::Receiver<bool>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(mut self, mut closed: watch::Receiver<BTreeSet<Name>>, cancel: Cancel) -> Result<(), StoreError> {
         loop {
             let stop = cancel.asked();
-            let open = *gate.borrow_and_update() && stop.is_none();
+            let open = !closed.borrow_and_update().contains(self.desk.queue()) && stop.is_none();
             if !open {
                 self.hand_back();
             }
@@ -113,7 +118,7 @@ impl Shift {
                     self.waiting = None;
                     self.caught(n, caught?);
                 }
-                changed = gate.changed() => if changed.is_err() { return Ok(()) },
+                changed = closed.changed() => if changed.is_err() { return Ok(()) },
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
                 () = std::future::ready(()), if more => tokio::task::yield_now().await,
@@ -150,14 +155,14 @@ impl Shift {
     }
 
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
-    fn claiming(&mut self, wait: Option<Duration>) -> Option<Claiming> {
+    fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
         let n = self.desk.wanted(self.claims.len())?;
         self.desk.pace.asked(n);
-        let (session, queue) = (self.session.clone(), vec![self.desk.queue().clone()]);
+        let (session, queue) = (self.session.clone(), self.desk.queue().clone());
         let caught = Box::pin(async move {
             match wait {
-                Some(limit) => session.claim_when_ready(n, CLAIM_BYTES, queue, limit).await,
-                None => session.claim(n, CLAIM_BYTES, queue).await,
+                Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due).await,
+                None => session.claim(queue, n, CLAIM_BYTES).await,
             }
         });
         Some(Claiming { n, caught })
@@ -165,17 +170,13 @@ impl Shift {
 
     fn caught(&mut self, n: u32, catch: Catch) {
         self.desk.pace.answered(n);
-        match catch {
-            Catch::Some(held) => {
-                let (claim_no, _, pieces) = held.into_parts();
-                self.desk.hand.add(claim_no, pieces);
-            }
-            Catch::Empty { next_due_ms } => {
-                let limit = next_due_ms.map_or(MAX_WAIT, |ms| Duration::from_millis(ms.max(1)).min(MAX_WAIT));
-                if self.waiting.is_none() {
-                    self.waiting = self.claiming(Some(limit));
-                }
-            }
+        if let Some(held) = catch.held {
+            let (claim_no, _, pieces) = held.into_parts();
+            self.desk.hand.add(claim_no, pieces);
+        }
+        if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
+            let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
+            self.waiting = self.claiming(Some(due));
         }
     }
 

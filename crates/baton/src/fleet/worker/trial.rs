@@ -8,13 +8,14 @@ use super::desk::Desk;
 use crate::{
     fleet::{handler::Handler, node::Worked, observer::Nobody, policy::QueuePolicy},
     message::{Name, Parcel, Piece, Run},
+    store::session::Footing,
 };
 
 /// What a worker of the queue would report of these messages, with ids from 1 on and a claim a parcel: a handler
 /// without a fleet and without a store.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
     let worked = Worked { queue, handler: Arc::new(handler), policy };
-    let mut desk = Desk::new(worked, Arc::default(), Arc::new(Nobody));
+    let mut desk = Desk::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody));
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);

@@ -106,6 +106,11 @@ impl Source for Cron {
         format!("cron {}", self.schedule)
     }
 
+    /// The cursor is a number and a time, whatever comes due behind them.
+    fn adopts(&self) -> bool {
+        true
+    }
+
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
         let stream = self.stream(cursor).ok_or_else(|| foreign(cursor));
         Box::pin(std::future::ready(stream.map(|stream| Box::new(stream) as Box<dyn Stream>)))

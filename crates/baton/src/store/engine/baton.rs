@@ -1,7 +1,10 @@
 //! The baton of a source: who may push, from when on, and from where.
 
 use super::{Moved, SourceRecord, Tables, clock::touch, membership::alive, waits};
-use crate::store::{Kind, Refusal, Resign, Rewind, Take, Taken};
+use crate::{
+    message::{Name, SessionId},
+    store::{Kind, Offer, Refusal, Remove, Resign, Rewind, Take, Taken},
+};
 
 pub(super) fn take<T: Tables>(tables: &mut T, now: u64, it: &Take) -> Moved<Taken> {
     let (_, session) = touch(tables, now, it.session)?;
@@ -61,4 +64,21 @@ pub(super) fn rewind<T: Tables>(tables: &mut T, it: &Rewind) -> Moved<()> {
     source.batch_no = 0;
     source.ended = false;
     tables.put_source(&it.source, &source)
+}
+
+pub(super) fn remove<T: Tables>(tables: &mut T, it: &Remove) -> Moved<()> {
+    match offering(tables, &it.source, |_, _| true)? {
+        Some(session) => Err(Refusal::Offered { source_name: it.source.clone(), session }.into()),
+        None => tables.drop_source(&it.source),
+    }
+}
+
+/// The first session by id that offers this source as `like` wants it.
+pub(super) fn offering<T: Tables>(
+    tables: &mut T, source: &Name, like: impl Fn(SessionId, &Offer) -> bool,
+) -> Moved<Option<SessionId>> {
+    let sessions = tables.sessions()?.into_iter();
+    let mut offering =
+        sessions.filter(|(id, session)| session.offers.iter().any(|offer| offer.source == *source && like(*id, offer)));
+    Ok(offering.next().map(|(id, _)| id))
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Series, Tables, clock::touch, membership::open_queue, waits};
+use super::{
+    BodyKey, KeyRecord, Line, Moved, QueueRecord, Series, Tables, clock::touch, membership::open_queue, waits,
+};
 use crate::{
     message::{Key, LotKey, MessageId, Name, Parcel, Piece},
     store::{

@@ -3,22 +3,19 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Moved, QueueRecord, SessionRecord, SourceRecord, Tables,
+    Moved, QueueRecord, SessionRecord, SourceRecord, Tables, baton,
     clock::{advance, touch},
     returns::{self, Returned, Why},
     waits,
 };
 use crate::{
     message::{Name, SessionId},
-    store::{Beat, Beaten, Books, Join, Joined, Kind, Leave, MAX_TOLD_CLAIMS, Order, Reap, Reaped, Refusal},
+    store::{Beat, Beaten, Books, Join, Joined, Kind, Leave, MAX_TOLD_CLAIMS, Offer, Order, Reap, Reaped, Refusal},
 };
 
 pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Joined> {
     for offer in &it.offers {
-        let clash = tables.source(&offer.source)?.is_some_and(|source| !source.defined_as(offer));
-        if clash {
-            return Err(Refusal::Definition { source_name: offer.source.clone() }.into());
-        }
+        may_define(tables, it.session, offer)?;
     }
     let mut meta = advance(tables, now)?;
     let mut join_no = tables.session(it.session)?.map(|known| known.join_no);
@@ -65,6 +62,24 @@ pub(super) fn join<T: Tables>(tables: &mut T, now: u64, it: &Join) -> Moved<Join
         }
     }
     Ok(Joined { incarnation: meta.incarnation, now_ms: now, join_no: join_no.unwrap_or(meta.joins) })
+}
+
+/// Refuses an offer that means another source than the one known under its name: its cursor would mean something else.
+/// One that adopts takes the source over as it stands, once no other session offers it otherwise.
+fn may_define<T: Tables>(tables: &mut T, joining: SessionId, offer: &Offer) -> Moved<()> {
+    if tables.source(&offer.source)?.is_none_or(|source| source.defined_as(offer)) {
+        return Ok(());
+    }
+    let source_name = offer.source.clone();
+    if !offer.adopts {
+        return Err(Refusal::Definition { source_name }.into());
+    }
+    let otherwise =
+        |id, other: &Offer| id != joining && (&other.queue, other.definition) != (&offer.queue, offer.definition);
+    match baton::offering(tables, &offer.source, otherwise)? {
+        Some(session) => Err(Refusal::DefinitionInUse { source_name, session }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The record of a queue, made if this is the first time it is named.

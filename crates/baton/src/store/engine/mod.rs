@@ -35,6 +35,7 @@ pub(crate) fn apply<T: Tables>(tables: &mut T, now: u64, request: &Request) -> M
         Request::Take(it) => Answer::Take(baton::take(tables, now, it)?),
         Request::Resign(it) => Answer::Resign(baton::resign(tables, now, it)?),
         Request::Rewind(it) => Answer::Rewind(baton::rewind(tables, it)?),
+        Request::Remove(it) => Answer::Remove(baton::remove(tables, it)?),
         Request::Push(it) => Answer::Push(intake::push(tables, now, it)?),
         Request::Submit(it) => Answer::Submit(intake::submit(tables, now, it)?),
         Request::Claim(it) => Answer::Claim(claim::claim(tables, now, it)?),

@@ -24,8 +24,16 @@ pub(super) fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<
         let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;
         return Ok(Settled { refused: wire::parse_refused(&answer)? });
     }
-    let mut settling =
-        Settling { tables, now, id: it.session, session, claim: None, queues: BTreeMap::new(), back: BTreeMap::new(), given: BTreeSet::new() };
+    let mut settling = Settling {
+        tables,
+        now,
+        id: it.session,
+        session,
+        claim: None,
+        queues: BTreeMap::new(),
+        back: BTreeMap::new(),
+        given: BTreeSet::new(),
+    };
     let mut refused = Vec::new();
     for run in &it.runs {
         if !settling.run(run)? {

@@ -197,6 +197,8 @@ pub(crate) trait Tables {
 
     fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>>;
     fn put_source(&mut self, name: &Name, record: &SourceRecord) -> Moved<()>;
+    /// Forgets a source; one that is not known is left alone.
+    fn drop_source(&mut self, name: &Name) -> Moved<()>;
     /// All sources by name.
     fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>>;
 

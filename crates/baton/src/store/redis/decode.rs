@@ -28,6 +28,7 @@ pub(super) fn answer(request: &Request, code: &str, mut it: Reply) -> Result<Ans
         }
         (Request::Resign(_), "OK") => Answer::Resign(()),
         (Request::Rewind(_), "OK") => Answer::Rewind(()),
+        (Request::Remove(_), "OK") => Answer::Remove(()),
         (Request::Push(_), "OK") => Answer::Push(Pushed { firsts: it.rest(Reply::parsed)?, duplicate: false }),
         (Request::Push(_), "DUP") => Answer::Push(Pushed { firsts: Vec::new(), duplicate: true }),
         (Request::Submit(_), "OK") => Answer::Submit(Submitted { lots: wire::parse_verdicts(&it.text()?)? }),

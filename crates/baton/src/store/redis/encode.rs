@@ -35,14 +35,15 @@ fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) ->
         |script: &'a Script| (script, Arguments { root, command: script.command(root.as_str()), staged: Vec::new() });
     Some(match request {
         Request::Join(it) => with(start(&scripts.join), |to| join(to, it)),
-        Request::Beat(it) => with(start(&scripts.beat), |to| {
-            it.asks.iter().fold(to.text(it.session).bytes(&it.report), Arguments::text)
-        }),
+        Request::Beat(it) => {
+            with(start(&scripts.beat), |to| it.asks.iter().fold(to.text(it.session).bytes(&it.report), Arguments::text))
+        }
         Request::Leave(it) => with(start(&scripts.leave), |to| to.text(it.session)),
         Request::Reap(it) => with(start(&scripts.reap), |to| to.text(it.session).text(it.target)),
         Request::Take(it) => with(start(&scripts.take), |to| to.text(it.session).text(&it.source)),
         Request::Resign(it) => with(start(&scripts.resign), |to| to.text(it.session).text(&it.source).text(it.epoch)),
         Request::Rewind(it) => with(start(&scripts.rewind), |to| to.text(&it.source)),
+        Request::Remove(it) => with(start(&scripts.remove), |to| to.text(&it.source)),
         Request::Push(it) => with(start(&scripts.push), |to| push(to, it)),
         Request::Submit(it) => with(start(&scripts.submit), |to| submit(to, it)),
         Request::Claim(it) => with(start(&scripts.claim), |to| {
@@ -120,6 +121,7 @@ impl Arguments<'_> {
 fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
     let kind = if it.kind == Kind::Node { "n" } else { "c" };
     let offers = it.offers.iter().map(|offer| format!("{},{},{}", offer.source, offer.queue, offer.definition));
+    let adopting = it.offers.iter().filter(|offer| offer.adopts).map(|offer| &offer.source);
     to.text(it.session)
         .text(kind)
         .text(&it.host)
@@ -129,6 +131,7 @@ fn join<'r>(to: Arguments<'r>, it: &Join) -> Arguments<'r> {
         .text(join_texts(offers, ";"))
         .text(SessionId::random())
         .text(number_or_nothing(it.former))
+        .text(join_texts(adopting, ","))
 }
 
 fn number_or_nothing(number: Option<u64>) -> String {

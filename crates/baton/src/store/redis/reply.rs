@@ -60,6 +60,10 @@ impl Reply {
 
     /// The refusal this code stands for, its details read from the reply.
     pub(super) fn refusal(&mut self, code: &str) -> StoreError {
+        if code == "OLDER" {
+            let older = |sessions| StoreError::Unreachable(crate::store::used_by_an_older_release(sessions));
+            return self.parsed().map_or_else(|error| error, older);
+        }
         self.read_refusal(code).map_or_else(|error| error, StoreError::Refused)
     }
 
@@ -74,6 +78,8 @@ impl Reply {
             "BATON" => Refusal::BatonHeld { source_name: self.parsed()?, holder: self.parsed()? },
             "NOTOFFERED" => Refusal::NotOffered { source_name: self.parsed()? },
             "DEFINITION" => Refusal::Definition { source_name: self.parsed()? },
+            "REDEFINED" => Refusal::DefinitionInUse { source_name: self.parsed()?, session: self.parsed()? },
+            "OFFERED" => Refusal::Offered { source_name: self.parsed()?, session: self.parsed()? },
             "NEWER" => Refusal::NewerFormat { found: self.parsed()?, known: self.parsed()? },
             "SPENT" => Refusal::Spent { claim_no: self.parsed()? },
             "TURN" => Refusal::OutOfTurn { last: self.parsed()? },

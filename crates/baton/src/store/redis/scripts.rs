@@ -133,7 +133,8 @@ scripts! {
     take: "take.lua" [CLOCK, OFFERS, QUEUE];
     resign: "resign.lua" [CLOCK, QUEUE];
     rewind: "rewind.lua" [CLOCK];
-    order: "order.lua" [FLEET, QUEUE];
+    remove: "remove.lua" [OFFERS];
+    order: "order.lua" [CLOCK, FLEET, QUEUE];
     push: "push.lua" [CLOCK, QUEUE, INTAKE];
     submit: "submit.lua" [CLOCK, QUEUE, INTAKE];
     claim: "claim.lua" [CLOCK, QUEUE, PIECE, BODY];

@@ -71,3 +71,11 @@ pub struct Rewind {
     /// The source.
     pub source: Name,
 }
+
+/// Forgets a source that no live session offers, its cursor with it; what it pushed stays. One that is not known is
+/// left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remove {
+    /// The source.
+    pub source: Name,
+}

@@ -22,6 +22,9 @@ pub struct Offer {
     pub queue: Name,
     /// What it is, so that two different sources under one name are noticed.
     pub definition: Digest,
+    /// Whether its cursor means the same under every definition of its kind: joining with it redefines a source that
+    /// no live session offers otherwise. Only a join looks at this; it is not kept.
+    pub adopts: bool,
 }
 
 /// Registers a session. Repeating it answers the same; its id is random and used once.

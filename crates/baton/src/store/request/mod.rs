@@ -7,11 +7,13 @@ mod membership;
 mod survey;
 mod work;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 pub use self::{baton::*, errors::*, intake::*, membership::*, survey::*, work::*};
 use super::{Refusal, StoreError};
-use crate::message::{Outcome, SessionId};
+use crate::message::{Name, Outcome, SessionId};
 
 /// Declares a request type, its answer type and their places in the two enums.
 macro_rules! operations {
@@ -54,6 +56,7 @@ operations! {
     Resign(Resign) -> ();
     Push(Push) -> Pushed;
     Rewind(Rewind) -> ();
+    Remove(Remove) -> ();
     Submit(Submit) -> Submitted;
     Claim(Claim) -> Claimed;
     Pass(Pass) -> ();
@@ -108,6 +111,10 @@ impl Request {
                 }
                 if it.offers.len() > MAX_LOTS || it.queues.len() > MAX_LOTS {
                     return malformed("a session names up to 1024 sources and queues");
+                }
+                let sources: BTreeSet<&Name> = it.offers.iter().map(|offer| &offer.source).collect();
+                if sources.len() != it.offers.len() {
+                    return malformed("a session offers a source once");
                 }
             }
             Self::Push(it) if it.parcels.len() > MAX_LOTS => return malformed("a push takes up to 1024 parcels"),

@@ -9,14 +9,20 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior},
+};
 
 use super::caller::Caller;
-use crate::store::{Beat, Beaten, Reap, Refusal, StoreError, ask};
+use crate::{
+    message::Name,
+    store::{Beat, Beaten, Reap, Refusal, StoreError, ask},
+};
 
 /// How long the runtime may do nothing before its node stops beating.
 const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -25,6 +31,7 @@ const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Heart {
     report: Mutex<Bytes>,
+    asks: Mutex<Vec<Name>>,
     ticks: AtomicU64,
     still: AtomicBool,
 }
@@ -33,6 +40,15 @@ impl Heart {
     /// Sets what the next beats report.
     pub fn report(&self, report: Bytes) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    /// Sets the queues of which the next beats ask whether others see to them.
+    pub fn ask_about(&self, queues: Vec<Name>) {
+        *self.asks.lock().unwrap_or_else(PoisonError::into_inner) = queues;
+    }
+
+    fn asks(&self) -> Vec<Name> {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn last_report(&self) -> Bytes {
@@ -80,9 +96,10 @@ async fn run(
     let (mut ticks, mut alive) = (0, Instant::now());
     loop {
         tokio::select! {
-            _ = timer.tick() => {}
+            biased;
             _ = caller.ended() => return,
             () = beaten.closed() => return,
+            _ = timer.tick() => {}
         }
         let now = heart.ticks.load(Ordering::Relaxed);
         if now != ticks {
@@ -91,7 +108,8 @@ async fn run(
         if watched && alive.elapsed() > NO_SIGN_OF_LIFE {
             continue;
         }
-        match ask(caller.store(), Beat { session: caller.id(), report: heart.last_report() }).await {
+        let beat = Beat { session: caller.id(), report: heart.last_report(), asks: heart.asks() };
+        match ask(caller.store(), beat).await {
             Ok(answer) => {
                 for target in &answer.expired {
                     // Whoever comes second finds it gone; a store that is away is asked again at the next beat.

@@ -1,6 +1,6 @@
 //! Repeating a call until it is answered, or until the session is over.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
@@ -80,9 +80,11 @@ impl Caller {
         self.repeat_from::<O>(operation.request()).await.result
     }
 
-    /// The answer to a claim that waits for messages first; repeated without waiting.
-    pub(super) async fn claim(&self, claim: Claim, wait: Option<Duration>) -> Result<Claimed, StoreError> {
-        let first = wait.map(|limit| self.store.claim_when_ready(claim.clone(), limit));
+    /// The answer to a claim, of which `first` is what came of an attempt made in another way.
+    pub(super) async fn claim(
+        &self, claim: Claim, first: Option<Result<Claimed, StoreError>>,
+    ) -> Result<Claimed, StoreError> {
+        let first = first.map(|first| Box::pin(ready(first.map(Answer::Claim))) as Reply<'_, _>);
         self.repeat_after::<Claim>(claim.request(), first).await.result
     }
 
@@ -121,8 +123,9 @@ impl Caller {
             ambiguous |= matches!(error, StoreError::Unreachable(_));
             self.trouble.send_replace(Some(error));
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                biased;
                 _ = self.ended() => {}
+                () = tokio::time::sleep(pause) => {}
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

@@ -1,25 +1,25 @@
-//! Claim numbers: several claims may be under way, each under a number of its own.
+//! Claim numbers: several claims of a queue may be under way, each under a number of its own.
 
 use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::sync::mpsc;
 
-use super::{Session, finishing::Finishing, settles};
+use super::{Session, caller::Caller, finishing::Finishing, settles};
 use crate::{
     message::{Name, Outcome, Parcel, Piece, Run},
-    store::{Claim, Claimed, Refusal, StoreError},
+    store::{Claim, Claimed, Refusal, Rest, StoreError},
 };
 
 /// How long a claim whose number is too far ahead waits for those before it.
 const OVERTAKEN_PAUSE: Duration = Duration::from_millis(1);
 
-/// Which numbers are free: the lowest is used first, so that they never run far ahead.
+/// Which numbers are free, by queue: the lowest is used first, so that they never run far ahead.
 #[derive(Default)]
-pub(super) struct ClaimNumbers(Mutex<Free>);
+pub(super) struct ClaimNumbers(Mutex<BTreeMap<Name, Free>>);
 
 #[derive(Default)]
 struct Free {
@@ -28,8 +28,12 @@ struct Free {
 }
 
 impl ClaimNumbers {
-    fn next(&self) -> u64 {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn next(&self, queue: &Name) -> u64 {
+        let mut queues = self.queues();
+        if !queues.contains_key(queue) {
+            queues.insert(queue.clone(), Free::default());
+        }
+        let Some(free) = queues.get_mut(queue) else { return 1 };
         free.returned.pop_first().unwrap_or_else(|| {
             free.used += 1;
             free.used
@@ -38,8 +42,19 @@ impl ClaimNumbers {
 
     /// An empty claim did not use its number. If a late copy of it gets messages after all, the next claim under
     /// the number is answered with them.
-    fn give_back(&self, claim_no: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).returned.insert(claim_no);
+    fn give_back(&self, queue: &Name, claim_no: u64) {
+        if let Some(free) = self.queues().get_mut(queue) {
+            free.returned.insert(claim_no);
+        }
+    }
+
+    /// Takes a number that is free; whether it was.
+    pub(super) fn take(&self, queue: &Name, claim_no: u64) -> bool {
+        self.queues().get_mut(queue).is_some_and(|free| free.returned.remove(&claim_no))
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<Name, Free>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,48 +88,86 @@ impl Drop for Held {
 }
 
 /// What a claim brought.
-pub enum Catch {
-    /// Messages.
-    Some(Held),
-    /// Nothing to do.
-    Empty {
-        /// Milliseconds until the next delayed message is due, if there is one.
-        next_due_ms: Option<u64>,
-    },
+pub struct Catch {
+    /// Messages, if there were any.
+    pub held: Option<Held>,
+    /// What the queue has beyond that.
+    pub rest: Rest,
 }
 
-/// Claims, at once or when there is something; what arrives for nobody is handed back.
-pub(super) async fn claim(
-    session: &Session, n: u32, max_bytes: u64, queues: Vec<Name>, wait: Option<Duration>,
-) -> Result<Catch, StoreError> {
-    Finishing::new(under_a_number(session.clone(), n, max_bytes, queues, wait)).await
+/// What claims are made with.
+#[derive(Clone)]
+pub(super) struct Claimer {
+    pub(super) caller: Caller,
+    pub(super) numbers: std::sync::Arc<ClaimNumbers>,
+    pub(super) settles: mpsc::UnboundedSender<settles::Item>,
 }
 
-async fn under_a_number(
-    session: Session, n: u32, max_bytes: u64, queues: Vec<Name>, mut wait: Option<Duration>,
-) -> Result<Catch, StoreError> {
-    let mut claim_no = session.numbers.next();
-    loop {
-        let claim = Claim { session: session.id(), claim_no, n, max_bytes, queues: queues.clone() };
-        return match session.caller.claim(claim, wait.take()).await {
-            // One with a far lower number has not been answered yet: it waits for messages, or is being repeated.
-            Err(StoreError::Refused(Refusal::OutOfTurn { .. })) => {
-                tokio::time::sleep(OVERTAKEN_PAUSE).await;
-                continue;
-            }
-            // All that was held under it has been settled: an answer came so late that its claim was over.
-            Err(StoreError::Refused(Refusal::Spent { .. })) => {
-                claim_no = session.numbers.next();
-                continue;
-            }
-            Err(error) => Err(error),
-            Ok(Claimed::Empty { next_due_ms }) => {
-                session.numbers.give_back(claim_no);
-                Ok(Catch::Empty { next_due_ms })
-            }
-            Ok(Claimed::Some { queue, pieces }) => {
-                Ok(Catch::Some(Held { claim_no, queue, pieces, settles: session.settles.clone() }))
-            }
-        };
+/// How much a claim asks for, and of which queue.
+#[derive(Clone)]
+pub(super) struct Wish {
+    pub(super) queue: Name,
+    pub(super) n: u32,
+    pub(super) max_bytes: u64,
+}
+
+/// Claims; what arrives for nobody is handed back.
+pub(super) async fn claim(session: &Session, wish: Wish) -> Result<Catch, StoreError> {
+    let claimer = session.claimer.clone();
+    Finishing::new(async move {
+        let claim_no = claimer.numbers.next(&wish.queue);
+        claimer.claim(wish, claim_no, None).await
+    })
+    .await
+}
+
+/// Claims under numbers that late copies of empty claims have used, and hands back what that brings.
+pub(super) fn hand_back_strays(claimer: &Claimer, claims: &[(Name, u64)]) {
+    for (queue, claim_no) in claims {
+        if claimer.numbers.take(queue, *claim_no) {
+            let (claimer, claim_no) = (claimer.clone(), *claim_no);
+            let wish = Wish { queue: queue.clone(), n: 1, max_bytes: 1 };
+            // Dropped, it goes back. A session that is over holds nothing.
+            tokio::spawn(async move { claimer.claim(wish, claim_no, None).await.map(drop) });
+        }
+    }
+}
+
+impl Claimer {
+    /// The request for a wish under a number.
+    pub(super) fn request(&self, wish: &Wish, claim_no: u64) -> Claim {
+        let Wish { queue, n, max_bytes } = wish.clone();
+        Claim { session: self.caller.id(), queue, claim_no, n, max_bytes }
+    }
+
+    /// Claims under a number until it is answered; `first` is what came of a first attempt made in another way.
+    pub(super) async fn claim(
+        &self, wish: Wish, mut claim_no: u64, mut first: Option<Result<Claimed, StoreError>>,
+    ) -> Result<Catch, StoreError> {
+        loop {
+            return match self.caller.claim(self.request(&wish, claim_no), first.take()).await {
+                // One with a far lower number has not been answered yet: it is being repeated.
+                Err(StoreError::Refused(Refusal::OutOfTurn { .. })) => {
+                    tokio::time::sleep(OVERTAKEN_PAUSE).await;
+                    continue;
+                }
+                // All that was held under it has been settled: an answer came so late that its claim was over.
+                Err(StoreError::Refused(Refusal::Spent { .. })) => {
+                    claim_no = self.numbers.next(&wish.queue);
+                    continue;
+                }
+                Err(error) => Err(error),
+                Ok(Claimed { queue, .. }) if queue != wish.queue => {
+                    Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", wish.queue)))
+                }
+                Ok(Claimed { pieces, rest, .. }) if pieces.is_empty() => {
+                    self.numbers.give_back(&wish.queue, claim_no);
+                    Ok(Catch { held: None, rest })
+                }
+                Ok(Claimed { queue, pieces, rest }) => {
+                    Ok(Catch { held: Some(Held { claim_no, queue, pieces, settles: self.settles.clone() }), rest })
+                }
+            };
+        }
     }
 }

@@ -13,20 +13,31 @@ mod caller;
 mod claims;
 mod disposals;
 mod finishing;
+mod footing;
+mod lookout;
 mod packing;
 mod settles;
 mod submits;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, watch};
 
 pub use self::{
     beat::Heart,
     claims::{Catch, Held},
+    footing::Footing,
     submits::SubmitError,
 };
-use self::{caller::Caller, claims::ClaimNumbers, disposals::Disposals};
+use self::{
+    caller::Caller,
+    claims::{Claimer, Wish},
+    disposals::Disposals,
+    lookout::Lookout,
+};
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Push, Pushed,
     Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
@@ -38,7 +49,7 @@ use crate::message::{Lot, Name, Run, SessionId};
 pub struct SessionOptions {
     /// Node or client.
     pub kind: Kind,
-    /// The queues it works for, for people.
+    /// The queues it works for.
     pub queues: Vec<Name>,
     /// The sources it can run.
     pub offers: Vec<Offer>,
@@ -50,6 +61,8 @@ pub struct SessionOptions {
     pub heartbeat: Duration,
     /// Bytes a queue may hold before submits have to wait.
     pub max_backlog: u64,
+    /// What it stands on: the system, or a simulator's seed.
+    pub footing: Footing,
 }
 
 impl SessionOptions {
@@ -64,6 +77,7 @@ impl SessionOptions {
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 4 << 30,
+            footing: Footing::system(),
         }
     }
 }
@@ -75,10 +89,10 @@ pub struct Session {
     caller: Caller,
     join_no: u64,
     heart: Arc<Heart>,
-    numbers: Arc<ClaimNumbers>,
+    claimer: Claimer,
+    lookout: Arc<OnceLock<Lookout>>,
     disposals: Arc<Disposals>,
     submits: mpsc::Sender<submits::Item>,
-    settles: mpsc::UnboundedSender<settles::Item>,
     beats: watch::Receiver<Option<Beaten>>,
 }
 
@@ -88,7 +102,7 @@ impl Session {
     /// # Errors
     /// The store's refusal, or its failure if it cannot be reached: joining is not repeated here.
     pub async fn join(store: Arc<dyn Store>, options: SessionOptions) -> Result<Self, StoreError> {
-        let id = SessionId::random();
+        let id = options.footing.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
             session: id,
@@ -110,10 +124,14 @@ impl Session {
         tokio::spawn(settles::run(caller.clone(), settle_items));
         let heart = Arc::new(Heart::default());
         match options.kind {
-            Kind::Node => beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?,
-            Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
+            Kind::Node if options.footing.has_threads() => {
+                beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?;
+            }
+            Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
-        Ok(Self { join_no, heart, caller, numbers: Arc::default(), disposals: Arc::default(), submits, settles, beats })
+        let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles };
+        let (lookout, disposals) = (Arc::default(), Arc::default());
+        Ok(Self { join_no, heart, caller, claimer, lookout, disposals, submits, beats })
     }
 
     /// Its id.
@@ -168,18 +186,19 @@ impl Session {
         submits::hand_in(&self.submits, lots, bookmark).await
     }
 
-    /// Claims messages of the first of the queues that has any.
+    /// Claims messages of a queue.
     ///
     /// # Errors
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
     /// # Cancel safety
     /// What was claimed for a dropped future is handed back; see [`Held`].
-    pub async fn claim(&self, n: u32, max_bytes: u64, queues: Vec<Name>) -> Result<Catch, StoreError> {
-        claims::claim(self, n, max_bytes, queues, None).await
+    pub async fn claim(&self, queue: Name, n: u32, max_bytes: u64) -> Result<Catch, StoreError> {
+        claims::claim(self, Wish { queue, n, max_bytes }).await
     }
 
-    /// The same as soon as one of the queues may have messages, and after `limit` (at most 1 s) in any case.
+    /// The same as soon as the queue may have messages: when others make some ready, and after `due`. To be called when
+    /// the last claim of the queue has left nothing behind; only one such call a queue at a time.
     ///
     /// # Errors
     /// As [`Session::claim`].
@@ -187,9 +206,15 @@ impl Session {
     /// # Cancel safety
     /// As [`Session::claim`].
     pub async fn claim_when_ready(
-        &self, n: u32, max_bytes: u64, queues: Vec<Name>, limit: Duration,
+        &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
     ) -> Result<Catch, StoreError> {
-        claims::claim(self, n, max_bytes, queues, Some(limit)).await
+        lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due).await
+    }
+
+    /// Hands back what is held under claims, as a beat told them, whose numbers this session takes for free: late copies
+    /// of empty claims have got messages under them.
+    pub fn hand_back_strays(&self, claims: &[(Name, u64)]) {
+        claims::hand_back_strays(&self.claimer, claims);
     }
 
     /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.
@@ -200,7 +225,7 @@ impl Session {
     /// # Cancel safety
     /// The report is made whether or not the future is kept.
     pub async fn settle(&self, runs: Vec<Run>) -> Result<Settled, StoreError> {
-        settles::report(&self.settles, runs).await
+        settles::report(&self.claimer.settles, runs).await
     }
 
     /// Takes the baton of an offered source.

@@ -85,13 +85,14 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, max_bac
             continue;
         }
         tokio::select! {
+            biased;
+            _ = caller.ended(), if under_way.is_empty() => break,
             Some(_) = under_way.next() => {}
             item = items.recv(), if waiting.is_none() => match item {
                 Some(item) => waiting = Some(item),
                 None if under_way.is_empty() => return,
                 None => while under_way.next().await.is_some() {},
             },
-            _ = caller.ended(), if under_way.is_empty() => break,
         }
     }
     items.close();

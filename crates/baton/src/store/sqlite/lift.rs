@@ -18,9 +18,9 @@ pub(super) fn lift(db: &Connection, now: u64) -> Result<(), StoreError> {
         return Ok(());
     }
     let sql = "SELECT count(*) FROM sessions JOIN members USING (fleet, session) WHERE beat_ms + lease_ms > ?1";
-    let live: u64 = db.query_row(sql, [i64::try_from(now).unwrap_or(i64::MAX)], |row| row.get(0))?;
+    let live: u32 = db.query_row(sql, [i64::try_from(now).unwrap_or(i64::MAX)], |row| row.get(0))?;
     if live > 0 {
-        return Err(older_release(live));
+        return Err(older_release(live.into()));
     }
     db.execute_batch(include_str!("lift.sql"))?;
     db.pragma_update(None, "user_version", FORMAT)?;

@@ -6,9 +6,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{Site, fault::is_busy, file::Purpose, lane::Desk, tables::SqliteTables};
-use crate::{
-    store::{Answer, Request, StoreError, engine, engine::Moved},
-};
+use crate::store::{Answer, Request, StoreError, engine, engine::Moved};
 
 /// A question and the one who waits for its answer.
 pub(super) struct Question {
@@ -21,7 +19,12 @@ pub(super) struct Question {
 pub(super) const fn is_read(request: &Request) -> bool {
     matches!(
         request,
-        Request::Survey(_) | Request::Look(_) | Request::Peek(_) | Request::Result(_) | Request::Bookmark(_) | Request::Recount(_)
+        Request::Survey(_)
+            | Request::Look(_)
+            | Request::Peek(_)
+            | Request::Result(_)
+            | Request::Bookmark(_)
+            | Request::Recount(_)
     )
 }
 

@@ -2,15 +2,24 @@
 -- Purpose: registers a session with the sources it offers; the first one begins the fleet.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 kind (n|c), 3 host, 4 pid, 5 queues `a,b`, 6 lease ms, 7 offers `source,queue,definition;…`,
---       8 incarnation to give a new fleet, 9 join number of the session it goes on for, or empty
--- Returns: OK incarnation now join number | NEWER found known | PURGING | DEFINITION source
+--       8 incarnation to give a new fleet, 9 join number of the session it goes on for, or empty,
+--       10 sources `a,b` among the offers that take a stored one over under another definition
+-- Returns: OK incarnation now join number | NEWER found known | PURGING | OLDER live sessions | DEFINITION source
+--          | REDEFINED source session (it offers it otherwise)
 -- Idempotency: a session that exists is left as it is and answered the same.
-local id, offers = ARGV[1], read_offers(ARGV[7])
-local unfit = unfit_fleet()
+local id, offers, adopting = ARGV[1], read_offers(ARGV[7]), {}
+for name in string.gmatch(ARGV[10], '[^,]+') do adopting[name] = true end
+local unfit = unfit_fleet() or lift_fleet()
 if unfit then return unfit end
 for _, offer in ipairs(offers) do
   local known = call('HMGET', key.source(offer.source), 'definition', 'queue')
-  if known[2] and not defined_as(known[1], known[2], offer) then return { 'DEFINITION', offer.source } end
+  if known[2] and not defined_as(known[1], known[2], offer) then
+    if not adopting[offer.source] then return { 'DEFINITION', offer.source } end
+    local other = offering(offer.source, function(session, one)
+      return session ~= id and (one.definition ~= offer.definition or one.queue ~= offer.queue)
+    end)
+    if other then return { 'REDEFINED', offer.source, other } end
+  end
 end
 found_fleet(ARGV[8])
 local meta = advance()
@@ -24,6 +33,7 @@ if call('EXISTS', key.session(id)) == 0 then
   keep_least()
   if ARGV[2] == 'n' then call('SADD', key.nodes, id) end
   for name in string.gmatch(ARGV[5], '[^,]+') do open_queue(name) end
+  count_worker(ARGV[2], ARGV[5], 1)
   for _, offer in ipairs(offers) do
     open_queue(offer.queue)
     call('SADD', key.sources, offer.source)

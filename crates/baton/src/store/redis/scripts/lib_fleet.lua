@@ -14,3 +14,20 @@ local function found_fleet(incarnation)
     call('HSET', key.meta, 'format', text(FORMAT))
   end
 end
+
+-- Brings a fleet of an older format up to this one; its refusal while sessions of an older release beat. Silent ones
+-- count as visitors, and for no queue, until they are reaped.
+local function lift_fleet()
+  local format = call('HGET', key.meta, 'format')
+  if not format or tonumber(format) >= FORMAT then return nil end
+  local members, live = call('ZRANGE', key.sessions, 0, -1), 0
+  for _, id in ipairs(members) do
+    local record = call('HMGET', key.session(id), 'beat', 'lease')
+    if tonumber(record[1] or 0) + tonumber(record[2] or 0) > now then live = live + 1 end
+  end
+  if live > 0 then return { 'OLDER', text(live) } end
+  for _, id in ipairs(members) do call('HSET', key.session(id), 'kind', 'c') end
+  call('UNLINK', key.nodes)
+  call('HSET', key.meta, 'format', text(FORMAT))
+  return nil
+end

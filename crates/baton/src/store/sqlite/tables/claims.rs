@@ -3,9 +3,9 @@
 use rusqlite::{Row, params};
 
 use super::{
-    SqliteTables, int, name, ordered,
+    SqliteTables, int, name, ordered, session_id,
     sessions::{joined, words},
-    session_id, text, uint,
+    text, uint,
 };
 use crate::{
     message::{Name, SessionId},
@@ -112,7 +112,9 @@ impl SqliteTables<'_> {
     pub(super) fn write_batons(&mut self, id: SessionId, held: u64) -> Moved<()> {
         let fleet = self.own_fleet()?;
         if held == 0 {
-            return self.run("DELETE FROM batons WHERE fleet = ?1 AND session = ?2", params![fleet, id.to_bytes()]).map(drop);
+            return self
+                .run("DELETE FROM batons WHERE fleet = ?1 AND session = ?2", params![fleet, id.to_bytes()])
+                .map(drop);
         }
         let sql = "INSERT OR REPLACE INTO batons VALUES (?1, ?2, ?3)";
         self.run(sql, params![fleet, id.to_bytes(), int(held)]).map(drop)

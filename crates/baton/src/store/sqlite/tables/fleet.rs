@@ -115,8 +115,20 @@ impl SqliteTables<'_> {
                 self.db.execute(&sql, [fleet])?;
             }
             for table in [
-                "queues", "sessions", "members", "answers", "claims", "claim_numbers", "waiters", "batons", "workers",
-                "sources", "keys", "bookmarks", "results", "fleets",
+                "queues",
+                "sessions",
+                "members",
+                "answers",
+                "claims",
+                "claim_numbers",
+                "waiters",
+                "batons",
+                "workers",
+                "sources",
+                "keys",
+                "bookmarks",
+                "results",
+                "fleets",
             ] {
                 self.db.execute(&format!("DELETE FROM {table} WHERE fleet = ?1"), [fleet])?;
             }

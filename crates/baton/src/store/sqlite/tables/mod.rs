@@ -235,6 +235,9 @@ impl Tables for SqliteTables<'_> {
     fn put_source(&mut self, name: &Name, record: &SourceRecord) -> Moved<()> {
         self.write_source(name, record)
     }
+    fn drop_source(&mut self, name: &Name) -> Moved<()> {
+        self.remove_source(name)
+    }
     fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
         self.list_sources()
     }

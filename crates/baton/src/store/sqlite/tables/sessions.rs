@@ -2,13 +2,12 @@
 
 use rusqlite::{Row, params};
 
-use super::{SqliteTables, blob, int, name, ordered, session_id, text, uint};
+use super::{SqliteTables, blob, int, ordered, session_id, text, uint};
 use crate::{
     message::{Digest, Name, SessionId},
     store::{
         Kind, Offer, StoreError,
-        engine::{ClaimRecord, Moved, Series, SessionRecord},
-        wire,
+        engine::{Moved, Series, SessionRecord},
     },
 };
 
@@ -136,7 +135,7 @@ impl SqliteTables<'_> {
                 statement.execute(params![fleet, id, int(it.beat_ms), it.report.as_ref()])?;
             } else if !row.stored {
                 let offers = it.offers.iter().map(|offer| {
-                    let Offer { source, queue, definition } = offer;
+                    let Offer { source, queue, definition, adopts: _ } = offer;
                     format!("{source},{queue},{definition}")
                 });
                 let sql = "INSERT INTO members VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -190,7 +189,7 @@ fn read_record(row: &Row<'_>) -> Moved<SessionRecord> {
         let (source, rest) = word.split_once(',')?;
         let (queue, definition) = rest.split_once(',')?;
         let definition: Digest = definition.parse().ok()?;
-        Some(Offer { source: source.parse().ok()?, queue: queue.parse().ok()?, definition })
+        Some(Offer { source: source.parse().ok()?, queue: queue.parse().ok()?, definition, adopts: false })
     });
     let (Some(queues), Some(offers)) = (queues, offers) else {
         return Err(StoreError::Damaged("a session's record is unreadable".to_owned()));

@@ -36,6 +36,11 @@ impl SqliteTables<'_> {
         .map(drop)
     }
 
+    pub(super) fn remove_source(&mut self, name: &Name) -> Moved<()> {
+        let Some(fleet) = self.fleet()? else { return Ok(()) };
+        self.run("DELETE FROM sources WHERE fleet = ?1 AND name = ?2", params![fleet, name.as_str()]).map(drop)
+    }
+
     pub(super) fn list_sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         let sql = "SELECT name, queue, definition, holder, epoch, cursor, batch_no, ended FROM sources \
