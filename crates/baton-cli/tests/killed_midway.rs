@@ -12,7 +12,7 @@ use baton::{
     message::{Lot, Name, Outcome, ParcelBuilder, Run},
     store::{
         self, Kind,
-        session::{Catch, Session, SessionOptions},
+        session::{Session, SessionOptions},
     },
 };
 use baton_testkit::server::{Persistence, RedisServer};
@@ -87,7 +87,7 @@ async fn fail(url: &str) {
     }
     let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None };
     session.submit(vec![lot], None).await.unwrap();
-    while let Catch::Some(held) = session.claim(500, 1 << 20, vec![queue.clone()]).await.unwrap() {
+    while let Some(held) = session.claim(queue.clone(), 500, 1 << 20).await.unwrap().held {
         let (claim_no, queue, pieces) = held.into_parts();
         let outcome = Outcome::Dead { error: "it failed".to_owned() };
         let run = |range| Run { claim_no, queue: queue.clone(), range, outcome: outcome.clone() };

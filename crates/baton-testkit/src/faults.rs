@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use baton::store::{Answer, Claim, Reply, Request, Store, StoreError};
+use baton::{
+    message::SessionId,
+    store::{Answer, Claim, Reply, Request, Store, StoreError, Woken},
+};
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +90,9 @@ impl FaultyStore {
     }
 
     /// Makes a call, which `call` can make again, under the next fault.
-    fn under_fault<'a>(
-        &self, call: impl Fn() -> Reply<'a, Result<Answer, StoreError>> + Send + 'a,
-    ) -> Reply<'a, Result<Answer, StoreError>> {
+    fn under_fault<'a, T: Send + 'a>(
+        &self, call: impl Fn() -> Reply<'a, Result<T, StoreError>> + Send + 'a,
+    ) -> Reply<'a, Result<T, StoreError>> {
         let fault = self.next_fault();
         Box::pin(async move {
             let lost = || Err(StoreError::Unreachable("a fault was injected".to_owned()));
@@ -119,7 +122,11 @@ impl Store for FaultyStore {
         Arc::new(Self { inner: self.inner.apart(), plan: self.plan.clone() })
     }
 
-    fn claim_when_ready(&self, claim: Claim, limit: Duration) -> Reply<'_, Result<Answer, StoreError>> {
-        self.under_fault(move || self.inner.claim_when_ready(claim.clone(), limit))
+    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
+        self.under_fault(move || self.inner.wait(session, claim.clone()))
+    }
+
+    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
+        self.inner.poke(session)
     }
 }

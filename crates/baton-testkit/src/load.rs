@@ -201,10 +201,10 @@ impl Part {
     async fn work(self) {
         let mut session = self.session(Kind::Node).await;
         while !self.stopped() {
-            let (n, queues, limit) = (1 + self.random(40) as u32, vec![submitted()], Duration::from_millis(20));
-            let held = match session.claim_when_ready(n, 1 << 20, queues, limit).await {
-                Ok(Catch::Some(held)) => held,
-                Ok(Catch::Empty { .. }) => continue,
+            let (n, due) = (1 + self.random(40) as u32, Some(Duration::from_millis(20)));
+            let held = match session.claim_when_ready(submitted(), n, 1 << 20, due).await {
+                Ok(Catch { held: Some(held), .. }) => held,
+                Ok(Catch { held: None, .. }) => continue,
                 Err(error) => {
                     assert_eq!(error, StoreError::Refused(Refusal::Stale));
                     session = self.session(Kind::Node).await;

@@ -12,7 +12,7 @@ use baton::{
     store::{
         Kind, Order, Peek, ReadBookmark, Recount, RedisOptions, RedisStore, SqliteOptions, SqliteStore, Store,
         TakeSurvey, ask,
-        session::{Catch, Session, SessionOptions},
+        session::{Session, SessionOptions},
     },
 };
 use baton_testkit::server::RedisServer;
@@ -43,7 +43,7 @@ async fn opens(store: Arc<dyn Store>) {
     let session = Session::join(store.clone(), options).await.unwrap();
     ask(&*store, Order::Resume(name("other"))).await.unwrap();
     for (queue, bodies) in [("messages", &["{\"waiting\":1}", "\"two\"", "3"][..]), ("other", &["10", "11"][..])] {
-        let Catch::Some(held) = session.claim(bodies.len() as u32, 1 << 20, vec![name(queue)]).await.unwrap() else {
+        let Some(held) = session.claim(name(queue), bodies.len() as u32, 1 << 20).await.unwrap().held else {
             panic!("{queue} is empty")
         };
         let (_, _, pieces) = held.into_parts();

@@ -8,7 +8,7 @@ use baton::{
     store::{
         Beat, Books, Claim, Claimed, Kind, LotVerdict, Recount, RedisOptions, RedisStore, Settle, Store, StoreError,
         Submit, TakeSurvey, ask,
-        session::{Catch, Session, SessionOptions},
+        session::{Session, SessionOptions},
     },
 };
 use baton_testkit::{
@@ -41,7 +41,7 @@ async fn check_positions(server: &RedisServer) -> u64 {
     let options = SessionOptions { kind: Kind::Node, ..SessionOptions::client() };
     let session = Session::join(store, options).await.unwrap();
     let (mut position, mut id) = (0_u64, 1);
-    while let Catch::Some(held) = session.claim(5_000, 1 << 24, vec![load::sourced()]).await.unwrap() {
+    while let Some(held) = session.claim(load::sourced(), 5_000, 1 << 24).await.unwrap().held {
         let (_, _, pieces) = held.into_parts();
         for (piece, parcel) in pieces {
             assert_eq!(piece.range.first, id, "ids are consecutive");
@@ -174,10 +174,11 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
     assert_eq!(books(&server, &load::submitted()).await.pushed, stored * 2_000, "refused whole");
     deep_audit(&server).await;
     // Everything that makes room, or keeps a session alive, goes on.
-    ask(&*store, Beat { session, report: Bytes::new() }).await.unwrap();
+    ask(&*store, Beat { session, report: Bytes::new(), asks: Vec::new() }).await.unwrap();
     for number in 1..=stored * 2 {
-        let claim = Claim { session, claim_no: number, n: 1_000, max_bytes: 1 << 20, queues: vec![load::submitted()] };
-        let Claimed::Some { queue, pieces } = ask(&*store, claim).await.unwrap() else { panic!("messages are lost") };
+        let claim = Claim { session, queue: load::submitted(), claim_no: number, n: 1_000, max_bytes: 1 << 20 };
+        let Claimed { queue, pieces, .. } = ask(&*store, claim).await.unwrap();
+        assert!(!pieces.is_empty(), "messages are lost");
         let run = |range| Run { claim_no: number, queue: queue.clone(), range, outcome: Outcome::DONE };
         let runs = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
         let settled = ask(&*store, Settle { session, settle_no: number, runs }).await.unwrap();

@@ -12,7 +12,7 @@ use baton::{
     message::{Key, Lot, Name, Outcome, Parcel, Run},
     store::{
         Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, Store, TakeSurvey, ask,
-        session::{Catch, Session, SessionOptions},
+        session::{Session, SessionOptions},
     },
 };
 use baton_testkit::{
@@ -90,14 +90,14 @@ async fn claims_and_settles_finish_everything_once() {
             let mut round = task;
             loop {
                 round += 1;
-                let claim = worker.claim(7, 1 << 20, vec![queue()]);
+                let claim = worker.claim(queue(), 7, 1 << 20);
                 if round % 5 == 0 {
                     // A caller that goes away must not strand what was claimed for it.
                     tokio::time::timeout(Duration::ZERO, claim).await.ok();
                     continue;
                 }
-                match claim.await.unwrap() {
-                    Catch::Some(held) => {
+                match claim.await.unwrap().held {
+                    Some(held) => {
                         let (claim_no, queue, pieces) = held.into_parts();
                         let runs = pieces.iter().map(|(piece, _)| Run {
                             claim_no,
@@ -112,8 +112,8 @@ async fn claims_and_settles_finish_everything_once() {
                             assert_eq!(worker.settle(runs).await.unwrap().refused, []);
                         }
                     }
-                    Catch::Empty { .. } if books(&sound).await.done == COUNT => break,
-                    Catch::Empty { .. } => tokio::task::yield_now().await,
+                    None if books(&sound).await.done == COUNT => break,
+                    None => tokio::task::yield_now().await,
                 }
             }
         })
@@ -132,9 +132,7 @@ async fn disposals_are_made_once() {
     let session = joined(store.clone(), Kind::Node).await;
     let lot = |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(body).unwrap(), key: None };
     session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
-    let Catch::Some(held) = session.claim(50, 1 << 20, vec![queue()]).await.unwrap() else {
-        panic!("nothing to claim")
-    };
+    let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
     let (claim_no, _, pieces) = held.into_parts();
     let outcome = Outcome::Dead { error: "no".to_owned() };
     let runs =
@@ -181,15 +179,15 @@ async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
     session.submit(vec![lot], None).await.unwrap();
     store.order(Fault::Delay(Duration::from_millis(300)));
     // Its caller goes away; it goes on by itself.
-    let slow = session.claim(1, 1 << 20, vec![queue()]);
+    let slow = session.claim(queue(), 1, 1 << 20);
     tokio::time::timeout(Duration::from_millis(1), slow).await.ok();
     assert_eq!(store.met(), 1);
     let mut used = 0;
     while used < 100 {
         // What is claimed and dropped goes back, and can be claimed again.
-        match session.claim(1, 1 << 20, vec![queue()]).await.unwrap() {
-            Catch::Some(_) => used += 1,
-            Catch::Empty { .. } => tokio::task::yield_now().await,
+        match session.claim(queue(), 1, 1 << 20).await.unwrap().held {
+            Some(_) => used += 1,
+            None => tokio::task::yield_now().await,
         }
     }
 }

@@ -16,7 +16,7 @@ use baton::{
     message::{Name, Outcome, Run},
     store::{
         Kind, SqliteOptions, SqliteStore, Store,
-        session::{Catch, Session, SessionOptions},
+        session::{Session, SessionOptions},
     },
 };
 use tempfile::TempDir;
@@ -149,8 +149,8 @@ impl Sandbox {
         runtime.block_on(async {
             let node = self.node(queue).await;
             for (_, error) in failures {
-                let claimed = node.claim(1, 1 << 20, vec![Name::new(queue).unwrap()]).await.unwrap();
-                let Catch::Some(held) = claimed else { panic!("nothing to claim") };
+                let claimed = node.claim(Name::new(queue).unwrap(), 1, 1 << 20).await.unwrap();
+                let held = claimed.held.expect("something to claim");
                 let (claim_no, queue, pieces) = held.into_parts();
                 let range = pieces[0].0.range;
                 let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };

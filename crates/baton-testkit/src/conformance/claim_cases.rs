@@ -2,25 +2,41 @@
 
 use baton::{
     message::{Lot, Outcome, Parcel, ParcelBuilder},
-    store::{CLAIM_WINDOW, Claim, Claimed, Order, Refusal},
+    store::{CLAIM_WINDOW, Claim, Order, Refusal},
 };
 
-use super::scene::{Scene, lot, name, parcel, pieces, queue, range, ranges, run};
+use super::scene::{Scene, lot, name, nothing, parcel, pieces, queue, range, ranges, run};
 
-/// One claim, one queue: the first that has something.
-pub async fn a_claim_takes_queues_in_order(scene: &mut Scene) {
+/// One claim, one queue; its numbers are its own.
+pub async fn claims_of_two_queues_never_meet(scene: &mut Scene) {
     let node = scene.node().await;
-    let other = Lot { queue: name("other"), ..lot(parcel(2)) };
-    let submit = scene.a_submit(node, vec![lot(parcel(2)), other]);
+    let other = || name("other");
+    let submit = scene.a_submit(node, vec![lot(parcel(2)), Lot { queue: other(), ..lot(parcel(3)) }]);
     scene.ask(submit).await.unwrap();
-    for want in ["other", "q"] {
-        let queues = vec![name("unknown"), name("other"), queue()];
-        let claim = Claim { queues, ..scene.a_claim(node, 10) };
-        match scene.ask(claim).await.unwrap() {
-            Claimed::Some { queue, pieces } => assert_eq!((queue, pieces.len()), (name(want), 1)),
-            Claimed::Empty { .. } => panic!("{want} has messages"),
+    let claim = scene.a_claim(node, 1);
+    let of_other = Claim { queue: other(), ..claim.clone() };
+    assert_eq!(ranges(&pieces(scene.ask(claim.clone()).await.unwrap())), [range(1, 1)]);
+    assert_eq!(
+        ranges(&pieces(scene.ask(of_other.clone()).await.unwrap())),
+        [range(1, 1)],
+        "the same number, not spent"
+    );
+    assert_eq!(scene.beat(node).await.unwrap().claims, [(other(), 1), (queue(), 1)]);
+    scene.settle(node, vec![run(1, range(1, 1), Outcome::DONE)]).await;
+    assert_eq!(scene.refusal(claim.clone()).await, Refusal::Spent { claim_no: 1 });
+    let again = scene.ask(of_other).await.unwrap();
+    assert_eq!((&again.queue, ranges(&again.pieces)), (&other(), vec![range(1, 1)]), "what is in flight there stays");
+    // A hundred claims of one queue while the first number of another has not been used.
+    for claim_no in 2..=100 {
+        let claim = Claim { queue: other(), claim_no, ..claim.clone() };
+        assert_eq!(pieces(scene.ask(claim.clone()).await.unwrap()).len(), usize::from(claim_no < 4), "{claim_no}");
+        if claim_no >= 4 {
+            let submit = scene.a_submit(node, vec![Lot { queue: other(), ..lot(parcel(1)) }]);
+            scene.ask(submit).await.unwrap();
+            assert_eq!(pieces(scene.ask(claim).await.unwrap()).len(), 1);
         }
     }
+    assert_eq!(ranges(&pieces(scene.ask(Claim { claim_no: 2, ..claim }).await.unwrap())), [range(2, 1)]);
 }
 
 /// A message larger than the budget is given alone rather than never.
@@ -53,7 +69,7 @@ pub async fn a_repeated_claim_gives_what_is_in_flight(scene: &mut Scene) {
     let first = scene.ask(claim.clone()).await.unwrap();
     let wider = Claim { n: 100, ..claim.clone() };
     assert_eq!(scene.ask(wider).await.unwrap(), first);
-    assert_eq!(scene.beat(node).await.unwrap().claims, [1]);
+    assert_eq!(scene.beat(node).await.unwrap().claims, [(queue(), 1)]);
     scene.settle(node, vec![run(1, range(2, 4), Outcome::DONE)]).await;
     let rest = pieces(scene.ask(claim).await.unwrap());
     assert_eq!(ranges(&rest), [range(1, 1), range(6, 1)]);
@@ -78,7 +94,7 @@ pub async fn a_settled_claim_number_is_spent(scene: &mut Scene) {
 pub async fn an_empty_claim_keeps_its_number(scene: &mut Scene) {
     let node = scene.node().await;
     let claim = scene.a_claim(node, 2);
-    assert_eq!(scene.ask(claim.clone()).await.unwrap(), Claimed::Empty { next_due_ms: None });
+    assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(None));
     scene.fill(node, 1).await;
     assert_eq!(pieces(scene.ask(claim).await.unwrap()).len(), 1);
 }
@@ -92,7 +108,7 @@ pub async fn claims_may_overtake_each_other(scene: &mut Scene) {
         let claimed = pieces(scene.ask(claims[nth].clone()).await.unwrap());
         assert_eq!(ranges(&claimed), [range(first, 3)]);
     }
-    assert_eq!(scene.beat(node).await.unwrap().claims, [1, 2, 3]);
+    assert_eq!(scene.beat(node).await.unwrap().claims, [(queue(), 1), (queue(), 2), (queue(), 3)]);
 }
 
 /// So the store remembers few unused numbers however long a session lives.
@@ -118,7 +134,7 @@ pub async fn a_paused_queue_gives_nothing(scene: &mut Scene) {
     scene.ask(Order::Pause(queue())).await.unwrap();
     assert!(scene.books().await.paused);
     let claim = scene.a_claim(node, 9);
-    assert_eq!(scene.ask(claim.clone()).await.unwrap(), Claimed::Empty { next_due_ms: None });
+    assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(None));
     scene.ask(Order::Resume(queue())).await.unwrap();
     assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), [range(1, 1), range(2, 1)]);
 }
@@ -131,7 +147,7 @@ pub async fn an_empty_claim_tells_when_to_come_back(scene: &mut Scene) {
     scene.finish(node, 1, Outcome::Retry { after_ms: 300 }).await;
     scene.subject.pass(100).await;
     let claim = scene.a_claim(node, 9);
-    assert_eq!(scene.ask(claim.clone()).await.unwrap(), Claimed::Empty { next_due_ms: Some(200) });
+    assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(Some(200)));
     scene.subject.pass(200).await;
     assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), [range(2, 1)]);
 }

@@ -37,7 +37,10 @@ pub async fn a_silent_session_is_reaped_and_stale_for_ever(scene: &mut Scene) {
     assert_eq!(scene.ask(reap.clone()).await.unwrap(), Reaped::Taken { back: 0, dead: 0 });
     assert_eq!(scene.ask(reap).await.unwrap(), Reaped::Gone);
     for _ in 0..2 {
-        assert_eq!(scene.refusal(Beat { session: silent, report: Bytes::new() }).await, Refusal::Stale);
+        assert_eq!(
+            scene.refusal(Beat { session: silent, report: Bytes::new(), asks: Vec::new() }).await,
+            Refusal::Stale
+        );
     }
     let claim = scene.a_claim(silent, 1);
     assert_eq!(scene.refusal(claim).await, Refusal::Stale);

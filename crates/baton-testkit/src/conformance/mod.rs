@@ -60,7 +60,7 @@ macro_rules! for_each_case {
             keys_are_bounded_and_none_is_dropped
             a_bookmark_moves_with_its_lots
             a_full_queue_refuses_each_lot_or_the_bookmark
-            a_claim_takes_queues_in_order
+            claims_of_two_queues_never_meet
             a_claim_is_bounded_by_bytes_but_never_empty
             a_repeated_claim_gives_what_is_in_flight
             a_settled_claim_number_is_spent
@@ -95,6 +95,12 @@ macro_rules! for_each_case {
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker
             a_wait_ends_in_vain
+            a_poke_ends_a_wait
+            a_message_wakes_one_session
+            a_claim_that_leaves_something_wakes_the_next
+            wake_ups_are_passed_on
+            a_look_tells_what_is_worth_a_claim
+            a_queue_knows_who_helps
         }
     };
 }

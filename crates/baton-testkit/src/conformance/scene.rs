@@ -6,8 +6,8 @@ use baton::{
     message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Piece, Range, Run, SessionId},
     store::{
         Beat, Beaten, Books, Claim, Claimed, DeadMessage, Disposal, Dispose, DrainBegin, Join, Kind, Leave, LotVerdict,
-        Offer, Operation, Peek, Push, Pushed, Reap, Reaped, Recount, Refusal, Settle, StoreError, Submit, Survey, Take,
-        TakeSurvey, Taken, ask,
+        Offer, Operation, Peek, Push, Pushed, Reap, Reaped, Recount, Refusal, Rest, Settle, StoreError, Submit, Survey,
+        Take, TakeSurvey, Taken, ask,
     },
 };
 use bytes::Bytes;
@@ -73,7 +73,7 @@ impl Scene {
     }
 
     pub(super) async fn beat(&self, session: SessionId) -> Result<Beaten, StoreError> {
-        self.ask(Beat { session, report: Bytes::new() }).await
+        self.ask(Beat { session, report: Bytes::new(), asks: Vec::new() }).await
     }
 
     /// Lets `ms` pass while these sessions beat, as often as the fleet clock needs to see all of it.
@@ -134,7 +134,7 @@ impl Scene {
 
     pub(super) fn a_claim(&mut self, session: SessionId, n: u32) -> Claim {
         let claim_no = self.next(session, "claim");
-        Claim { session, claim_no, n, max_bytes: 1 << 30, queues: vec![queue()] }
+        Claim { session, queue: queue(), claim_no, n, max_bytes: 1 << 30 }
     }
 
     /// Claims up to `n` messages; the number and the pieces, none if it was empty.
@@ -241,10 +241,12 @@ pub(super) fn dead(error: &str) -> Outcome {
 }
 
 pub(super) fn pieces(claimed: Claimed) -> Vec<(Piece, Parcel)> {
-    match claimed {
-        Claimed::Some { pieces, .. } => pieces,
-        Claimed::Empty { .. } => Vec::new(),
-    }
+    claimed.pieces
+}
+
+/// The answer to a claim of the queue that found nothing.
+pub(super) fn nothing(next_due_ms: Option<u64>) -> Claimed {
+    Claimed { queue: queue(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms } }
 }
 
 pub(super) fn ranges(pieces: &[(Piece, Parcel)]) -> Vec<Range> {

@@ -41,7 +41,7 @@ pub async fn settles_are_serial_and_repeat_their_answers(scene: &mut Scene) {
     let early = Settle { settle_no: 2, ..settle.clone() };
     assert_eq!(scene.refusal(early).await, Refusal::OutOfTurn { last: 0 });
     let answer = scene.ask(settle.clone()).await.unwrap();
-    assert_eq!(answer.refused, [(1, range(30, 1))]);
+    assert_eq!(answer.refused, [(queue(), 1, range(30, 1))]);
     assert_eq!(scene.ask(settle.clone()).await.unwrap(), answer);
     assert_eq!((scene.books().await.done, scene.books().await.stale_settles), (3, 1), "not counted twice");
     scene.settle(node, vec![run(1, range(4, 1), Outcome::DONE)]).await;
@@ -66,7 +66,11 @@ pub async fn a_bad_run_is_refused_alone(scene: &mut Scene) {
     runs.insert(2, run(1, range(2, 2), Outcome::DONE));
     runs.push(run(1, range(2, 1), Outcome::DONE));
     let settle = scene.a_settle(node, runs);
-    let refused: Vec<_> = bad.iter().map(|run| (run.claim_no, run.range)).chain([(1, range(2, 1))]).collect();
+    let refused: Vec<_> = bad
+        .iter()
+        .chain([&run(1, range(2, 1), Outcome::DONE)])
+        .map(|run| (run.queue.clone(), run.claim_no, run.range))
+        .collect();
     assert_eq!(scene.ask(settle).await.unwrap().refused, refused);
     let books = scene.books().await;
     assert_eq!((books.done, books.in_flight, books.stale_settles), (2, 6, 3 + 1 + 1 + 1 + 1));
@@ -91,7 +95,7 @@ pub async fn another_session_cannot_settle(scene: &mut Scene) {
     scene.fill(one, 3).await;
     scene.claim(one, 3).await;
     let theft = scene.a_settle(other, vec![run(1, range(1, 3), Outcome::DONE)]);
-    assert_eq!(scene.ask(theft).await.unwrap().refused, [(1, range(1, 3))]);
+    assert_eq!(scene.ask(theft).await.unwrap().refused, [(queue(), 1, range(1, 3))]);
     scene.settle(one, vec![run(1, range(1, 3), Outcome::DONE)]).await;
 }
 

@@ -1,27 +1,53 @@
-//! Waiting for work, in real time.
+//! Waiting for work, and whom a queue wakes. Waits are in real time.
 
 use std::time::{Duration, Instant};
 
-use baton::store::{Answer, Claim, Claimed};
+use baton::{
+    message::{Name, Outcome, SessionId},
+    store::{Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Woken},
+};
+use bytes::Bytes;
 
-use super::scene::{Scene, lot, parcel};
+use super::scene::{Scene, lot, name, nothing, offer, parcel, queue, run};
+
+impl Scene {
+    /// What is on the wake-up list of a session, without waiting for more.
+    async fn rung(&self, session: SessionId) -> Vec<Name> {
+        self.subject.store.poke(session).await.unwrap();
+        self.subject.store.wait(session, None).await.unwrap().queues
+    }
+
+    /// Claims in vain, and so waits.
+    async fn idle(&mut self, session: SessionId) {
+        let claim = Claim { claim_no: 1, ..self.a_claim(session, 100) };
+        assert_eq!(self.ask(claim).await.unwrap().pieces, []);
+    }
+
+    async fn helped(&self, session: SessionId) -> bool {
+        let beat = Beat { session, report: Bytes::new(), asks: vec![queue()] };
+        self.ask(beat).await.unwrap().helped == [queue()]
+    }
+}
 
 /// Long before the wait would have ended by itself, also when the push came first.
 pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
     let node = scene.node().await;
+    scene.idle(node).await;
     let store = scene.subject.store.clone();
-    for round in 0..3 {
-        let claim = scene.a_claim(node, 9);
+    for round in 1..=3 {
+        let claim = Claim { claim_no: round, ..scene.a_claim(node, 9) };
         let worker = tokio::spawn({
             let store = store.clone();
-            async move { store.claim_when_ready(claim, Duration::from_secs(60)).await }
+            async move { store.wait(node, Some(claim)).await }
         });
+        let start = Instant::now();
         let submit = scene.a_submit(node, vec![lot(parcel(1))]);
         scene.ask(submit).await.unwrap();
-        let Answer::Claim(Claimed::Some { pieces, .. }) = worker.await.unwrap().unwrap() else {
-            panic!("nothing was claimed in round {round}");
-        };
-        assert_eq!(pieces.len(), 1, "round {round}");
+        let woken = worker.await.unwrap().unwrap();
+        assert!(start.elapsed() < MAX_WAIT / 2, "round {round}: {:?}", start.elapsed());
+        assert_eq!(woken.queues, [queue()], "round {round}");
+        let claimed = woken.claimed.unwrap().unwrap();
+        assert_eq!((claimed.pieces.len(), claimed.rest), (1, Rest::Nothing { next_due_ms: None }), "round {round}");
     }
 }
 
@@ -30,13 +56,140 @@ pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
     let node = scene.node().await;
     let claim = scene.a_claim(node, 9);
     let start = Instant::now();
-    for limit in [Duration::from_millis(100), Duration::from_secs(3_600)] {
-        let answer = scene.subject.store.claim_when_ready(claim.clone(), limit).await.unwrap();
-        assert_eq!(answer, Answer::Claim(Claimed::Empty { next_due_ms: None }));
-        assert!(start.elapsed() >= Duration::from_millis(50), "it returned at once, which makes workers spin");
+    for _ in 0..2 {
+        let woken = scene.subject.store.wait(node, Some(claim.clone())).await.unwrap();
+        assert_eq!(woken, Woken { queues: Vec::new(), claimed: Some(Ok(nothing(None))) });
     }
-    let of_none = Claim { queues: Vec::new(), ..claim };
-    let answer = scene.subject.store.claim_when_ready(of_none, Duration::from_millis(10)).await.unwrap();
-    assert_eq!(answer, Answer::Claim(Claimed::Empty { next_due_ms: None }));
+    assert!(start.elapsed() >= MAX_WAIT, "it returned early, which makes workers spin");
     assert!(start.elapsed() < Duration::from_secs(30));
+}
+
+/// Also if the poke comes first: nothing has to be in time.
+pub async fn a_poke_ends_a_wait(scene: &mut Scene) {
+    let node = scene.node().await;
+    let start = Instant::now();
+    for _ in 0..4 {
+        let store = scene.subject.store.clone();
+        store.poke(node).await.unwrap();
+        assert_eq!(store.wait(node, None).await.unwrap(), Woken::default());
+        let (woken, poked) = tokio::join!(store.wait(node, None), store.poke(node));
+        assert_eq!((woken.unwrap(), poked.unwrap()), (Woken::default(), ()));
+    }
+    assert!(start.elapsed() < MAX_WAIT, "{:?}", start.elapsed());
+}
+
+/// One session a message, the one that waited longest first.
+pub async fn a_message_wakes_one_session(scene: &mut Scene) {
+    let (first, second, busy) = (scene.node().await, scene.node().await, scene.node().await);
+    scene.idle(second).await;
+    scene.subject.pass(1).await;
+    scene.idle(first).await;
+    for (want, other) in [(second, first), (first, second)] {
+        scene.fill(busy, 1).await;
+        assert_eq!((scene.rung(want).await, scene.rung(other).await), (vec![queue()], vec![]));
+    }
+    scene.fill(busy, 1).await;
+    assert_eq!((scene.rung(first).await, scene.rung(second).await), (vec![], vec![]), "nobody waits");
+}
+
+/// Whatever a claim leaves behind is another's to see to: ready, due, or due before anybody looks.
+pub async fn a_claim_that_leaves_something_wakes_the_next(scene: &mut Scene) {
+    for leave in ["ready", "due", "soon"] {
+        let taker = scene.node().await;
+        scene.fill(taker, 2).await;
+        let (claim_no, claimed) = scene.claim(taker, 2).await;
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
+            let session = scene.node().await;
+            scene.idle(session).await;
+            scene.subject.pass(1).await;
+            waiting.push(session);
+        }
+        let after_ms = if leave == "soon" { 700 } else { 0 };
+        let outcome = if leave == "ready" { Outcome::Back } else { Outcome::Retry { after_ms } };
+        scene.settle(taker, vec![run(claim_no, claimed[0].0.range, outcome)]).await;
+        assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "{leave}: what came back");
+        if leave == "soon" {
+            scene.fill(taker, 1).await;
+            assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "what is new");
+        }
+        let (claim_no, claimed) = scene.claim(taker, 1).await;
+        assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "{leave}: what was left");
+        scene.settle(taker, vec![run(claim_no, claimed[0].0.range, Outcome::DONE)]).await;
+        for session in waiting {
+            assert_eq!(scene.rung(session).await, [], "{leave}");
+            scene.leave(session).await;
+        }
+        scene.live(800, &[taker]).await;
+        while !scene.finish(taker, 9, Outcome::DONE).await.is_empty() {}
+    }
+}
+
+/// A wake-up that a session cannot use goes to another, and one that a session takes with it too.
+pub async fn wake_ups_are_passed_on(scene: &mut Scene) {
+    let (one, two, three) = (scene.node().await, scene.node().await, scene.node().await);
+    for session in [one, two, three] {
+        scene.idle(session).await;
+        scene.subject.pass(1).await;
+    }
+    scene.fill(one, 1).await;
+    assert_eq!(scene.rung(one).await, [queue()]);
+    scene.ask(Pass { session: one, queue: queue() }).await.unwrap();
+    scene.leave(two).await;
+    assert_eq!(scene.rung(three).await, [queue()], "the second left with the wake-up on its list");
+    assert_eq!(scene.rung(one).await, []);
+}
+
+/// What is worth a claim: something now, something later, or a place among those who wait that was lost.
+pub async fn a_look_tells_what_is_worth_a_claim(scene: &mut Scene) {
+    let node = scene.node().await;
+    let looked = async |scene: &Scene| scene.ask(Look { session: node }).await.unwrap().queues;
+    assert_eq!(looked(scene).await, [(queue(), 0)], "it does not wait yet");
+    scene.idle(node).await;
+    assert_eq!(looked(scene).await, []);
+    scene.fill(node, 2).await;
+    assert_eq!(looked(scene).await, [(queue(), 0)]);
+    let (claim_no, claimed) = scene.claim(node, 9).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(looked(scene).await, []);
+    let retry = run(claim_no, claimed[0].0.range, Outcome::Retry { after_ms: 300 });
+    scene.settle(node, vec![retry]).await;
+    assert_eq!(looked(scene).await, [(queue(), 0)], "it was woken for the delayed ones, and does not wait any more");
+    scene.idle(node).await;
+    assert_eq!(looked(scene).await, [(queue(), 300)]);
+    scene.ask(Order::Pause(queue())).await.unwrap();
+    assert_eq!(looked(scene).await, []);
+    scene.leave(node).await;
+    assert_eq!(scene.refusal(Look { session: node }).await, Refusal::Stale);
+}
+
+/// Only a session without a baton counts as a help, and only while nothing waits long.
+pub async fn a_queue_knows_who_helps(scene: &mut Scene) {
+    let holder = scene.node().await;
+    scene.take(holder).await;
+    assert!(!scene.helped(holder).await, "the only worker holds the baton itself");
+    let client = scene.a_join(Kind::Client, Vec::new());
+    scene.ask(client).await.unwrap();
+    assert!(!scene.helped(holder).await, "a visitor is no help");
+    let second = Join { queues: vec![queue(), queue()], ..scene.a_join(Kind::Node, vec![offer("s2")]) };
+    let other = second.session;
+    scene.ask(second).await.unwrap();
+    assert!(scene.helped(holder).await);
+    let taken = scene.ask(baton::store::Take { session: other, source: name("s2") }).await.unwrap();
+    assert!(!scene.helped(holder).await, "it generates too");
+    scene.ask(Resign { session: other, source: name("s2"), epoch: taken.epoch }).await.unwrap();
+    assert!(scene.helped(holder).await);
+    scene.fill(holder, 1).await;
+    scene.live(400, &[holder, other]).await;
+    assert!(scene.helped(holder).await);
+    scene.live(200, &[holder, other]).await;
+    assert!(!scene.helped(holder).await, "the front has waited too long");
+    scene.finish(holder, 1, Outcome::Retry { after_ms: 0 }).await;
+    assert!(scene.helped(holder).await);
+    scene.live(600, &[holder, other]).await;
+    assert!(!scene.helped(holder).await, "what is due has waited too long");
+    scene.finish(holder, 1, Outcome::DONE).await;
+    assert!(scene.helped(holder).await);
+    scene.leave(other).await;
+    assert!(!scene.helped(holder).await);
 }

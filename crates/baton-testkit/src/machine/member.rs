@@ -13,8 +13,9 @@ pub(super) struct Member {
     pub(super) submit_no: u64,
     pub(super) settle_no: u64,
     pub(super) dispose_no: u64,
-    pub(super) claim_no: u64,
-    pub(super) claims: BTreeMap<u64, (Name, Vec<Piece>)>,
+    /// The highest claim number used, by queue.
+    pub(super) claim_nos: BTreeMap<Name, u64>,
+    pub(super) claims: BTreeMap<(Name, u64), Vec<Piece>>,
     pub(super) batons: BTreeMap<Name, Baton>,
 }
 
@@ -34,7 +35,7 @@ impl Member {
             submit_no: 0,
             settle_no: 0,
             dispose_no: 0,
-            claim_no: 0,
+            claim_nos: BTreeMap::new(),
             claims: BTreeMap::new(),
             batons: BTreeMap::new(),
         }

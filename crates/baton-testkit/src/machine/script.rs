@@ -3,9 +3,9 @@
 use baton::{
     message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId},
     store::{
-        Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MoveBookmark, Offer, Operation,
-        Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request, Resign, Rewind,
-        Settle, Stop, StoreError, Submit, Take,
+        Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
+        Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
+        Resign, Rewind, Settle, Stop, StoreError, Submit, Take,
     },
 };
 use bytes::Bytes;
@@ -73,7 +73,7 @@ impl Script {
             }
             6 => return Move::Time(now.saturating_sub(u64::from(a % 3_000))),
             JOIN..10 => self.join(slot, a, b, c),
-            10..17 => Beat { session, report: Bytes::from(format!("{b}")) }.request(),
+            10..17 => Beat { session, report: Bytes::from(format!("{b}")), asks: asks(c) }.request(),
             17 => Leave { session }.request(),
             18..25 => Reap { session, target: self.target(a) }.request(),
             25..33 => Take { session, source: source(a) }.request(),
@@ -82,7 +82,9 @@ impl Script {
             34 => Rewind { source: source(a) }.request(),
             35..46 => self.push(slot, a, b, c),
             46..57 => self.submit(slot, a, b, c),
-            57..73 => claim(&member, a, b, c),
+            57..69 => claim(&member, a, b, c),
+            69 => Pass { session, queue: queue(a) }.request(),
+            70..73 => Look { session }.request(),
             73..88 => settle(&member, a, b, c),
             88..90 => DrainBegin { session, queue: queue(a) }.request(),
             90 => Peek { queue: queue(a), after: u64::from(b % 5), upto: u64::MAX >> 12, limit: 7, max_bytes: 90 }
@@ -95,7 +97,9 @@ impl Script {
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
             97 if b.is_multiple_of(4) => Purge.request(),
-            _ => self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new() }.request()),
+            _ => {
+                self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new(), asks: Vec::new() }.request())
+            }
         };
         self.history.push(request.clone());
         Move::Call(request)
@@ -133,15 +137,16 @@ impl Script {
                     self.places[usize::from(mark.key.as_str() == "k1")] = mark.to;
                 }
             }
-            (Request::Claim(it), Answer::Claim(Claimed::Some { queue, pieces }), Some(member)) => {
-                member.claim_no = member.claim_no.max(it.claim_no);
+            (Request::Claim(it), Answer::Claim(Claimed { queue, pieces, .. }), Some(member)) if !pieces.is_empty() => {
+                let used = member.claim_nos.entry(queue.clone()).or_default();
+                *used = it.claim_no.max(*used);
                 let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
-                member.claims.insert(it.claim_no, (queue, pieces));
+                member.claims.insert((queue, it.claim_no), pieces);
             }
             (Request::Settle(it), Answer::Settle(settled), Some(member)) => {
                 member.settle_no = member.settle_no.max(it.settle_no);
                 for run in &it.runs {
-                    if settled.refused.contains(&(run.claim_no, run.range)) {
+                    if settled.refused.contains(&(run.queue.clone(), run.claim_no, run.range)) {
                         continue;
                     }
                     if matches!(run.outcome, Outcome::Done { result: Some(_), .. }) {
@@ -150,7 +155,7 @@ impl Script {
                     if matches!(run.outcome, Outcome::Dead { .. }) {
                         self.dead.extend((run.range.first..run.range.end()).map(|id| (run.queue.clone(), id)));
                     }
-                    if let Some((_, pieces)) = member.claims.get_mut(&run.claim_no) {
+                    if let Some(pieces) = member.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
                         let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
                             Some(part) => piece.without(part).into_iter().flatten().collect::<Vec<_>>(),
                             None => vec![*piece],
@@ -158,7 +163,7 @@ impl Script {
                         *pieces = rest.collect();
                     }
                 }
-                member.claims.retain(|_, (_, pieces)| !pieces.is_empty());
+                member.claims.retain(|_, pieces| !pieces.is_empty());
             }
             (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
                 self.drainer = Some((it.session, it.queue.clone()));
@@ -188,7 +193,7 @@ impl Script {
             kind,
             host: format!("host{slot}"),
             pid: u32::from(c),
-            queues: vec![queue(a)],
+            queues: vec![queue(a), queue(b)],
             lease_ms,
             heartbeat_ms: if b.is_multiple_of(97) { lease_ms } else { 100 },
             offers: offers.collect(),
@@ -290,31 +295,29 @@ impl Script {
 }
 
 fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
+    let queue = queue(a ^ b);
+    let used = member.claim_nos.get(&queue).copied().unwrap_or(0);
     let claim_no = match b % 16 {
-        0 => member.claim_no.max(1),
-        1 => member.claim_no + 3,
-        2 => member.claim_no.saturating_sub(u64::from(c % 6)).max(1),
-        3 => member.claim_no + 60 + u64::from(c % 20),
-        4 => member.claims.keys().next().copied().unwrap_or(1),
-        _ => member.claim_no + 1,
+        0 => used.max(1),
+        1 => used + 3,
+        2 => used.saturating_sub(u64::from(c % 6)).max(1),
+        3 => used + 60 + u64::from(c % 20),
+        4 => member.claims.keys().find(|(of, _)| *of == queue).map_or(1, |(_, claim_no)| *claim_no),
+        _ => used + 1,
     };
     Claim {
         session: member.id,
+        queue,
         claim_no,
         n: [1, 3, 8, 30, 200][a as usize % 5],
         max_bytes: [0, 60, 400, 1 << 20][c as usize % 4],
-        queues: match a % 4 {
-            0 => vec![queue(b)],
-            1 => vec![queue(b), queue(b.wrapping_add(1))],
-            _ => vec![queue(c), queue(c.wrapping_add(1)), queue(c.wrapping_add(2))],
-        },
     }
     .request()
 }
 
 fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
     let mut runs = Vec::new();
-    for (nth, (claim_no, (queue_name, pieces))) in (0_u16..).zip(&member.claims).skip(usize::from(a % 2)) {
+    for (nth, ((queue_name, claim_no), pieces)) in (0_u16..).zip(&member.claims).skip(usize::from(a % 2)) {
         for (from, piece) in (0_u16..).zip(pieces.iter().take(1 + b as usize % 4)) {
             let seed = c.wrapping_mul(7).wrapping_add(nth * 3 + from);
             let len = match seed % 4 {
@@ -366,6 +369,11 @@ fn order(a: u16, b: u16) -> Request {
         _ => Order::Resume(queue(a)),
     };
     order.request()
+}
+
+/// Queues that a beat asks about.
+fn asks(number: u16) -> Vec<Name> {
+    (0..number % 4).map(queue).collect()
 }
 
 fn queue(number: u16) -> Name {

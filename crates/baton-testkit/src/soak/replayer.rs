@@ -84,7 +84,7 @@ impl Replayer {
                 continue;
             }
             match persist(&*store, Settle { session, settle_no: 2, runs }).await {
-                Some(Ok(settled)) if settled.refused.iter().map(|(_, range)| range.len).sum::<u32>() == messages => {
+                Some(Ok(settled)) if settled.refused.iter().map(|(_, _, range)| range.len).sum::<u32>() == messages => {
                     self.fired.note(Fault::ReplaySpent);
                 }
                 Some(Err(Refusal::Stale)) | None => {}
@@ -152,12 +152,12 @@ impl Replayer {
     async fn claimed(&self, random: &mut Random) -> Option<(SessionId, Arc<dyn Store>, Vec<Run>)> {
         let (session, store) = self.joined().await?;
         let n = 1 + u32::try_from(random.below(8)).unwrap_or(0);
-        let claim = Claim { session, claim_no: 1, n, max_bytes: 1 << 20, queues: vec![self.queue.clone()] };
-        let claimed = persist(&*store, claim).await?.ok()?;
-        let Claimed::Some { queue, pieces } = claimed else {
+        let claim = Claim { session, queue: self.queue.clone(), claim_no: 1, n, max_bytes: 1 << 20 };
+        let Claimed { queue, pieces, .. } = persist(&*store, claim).await?.ok()?;
+        if pieces.is_empty() {
             persist(&*store, Leave { session }).await;
             return None;
-        };
+        }
         let run = |range| Run { claim_no: 1, queue: queue.clone(), range, outcome: Outcome::DONE };
         Some((session, store, pieces.iter().map(|(piece, _)| run(piece.range)).collect()))
     }

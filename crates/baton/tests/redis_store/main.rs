@@ -45,7 +45,7 @@ pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Su
 }
 
 pub(crate) fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
-    Claim { session, claim_no, n, max_bytes: u64::MAX, queues: vec![name("q")] }
+    Claim { session, queue: name("q"), claim_no, n, max_bytes: u64::MAX }
 }
 
 fn settle(session: SessionId, settle_no: u64, first: u64, len: u32, outcome: Outcome) -> Settle {
@@ -77,7 +77,7 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
     ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
     ask(&store, claim(session, 1, 9)).await.unwrap();
     server.restart();
-    let beat = Beat { session, report: Bytes::new() };
+    let beat = Beat { session, report: Bytes::new(), asks: Vec::new() };
     // The lost connection is noticed by whoever calls first.
     let answer = loop {
         match ask(&beats, beat.clone()).await {
@@ -97,7 +97,7 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
             answer => break answer.map(|_| session).unwrap(),
         }
     };
-    let Claimed::Some { pieces, .. } = ask(&store, claim(next, 1, 9)).await.unwrap() else { panic!() };
+    let pieces = ask(&store, claim(next, 1, 9)).await.unwrap().pieces;
     assert_eq!((pieces[0].0.range, pieces[0].0.losses), (Range { first: 1, len: 2 }, 0));
     assert_eq!(ask(&store, beat).await.unwrap_err(), Refusal::Stale.into());
 }
@@ -122,7 +122,10 @@ async fn a_hold_stops_messages_and_not_beats() {
         let answer = store.call(request.clone()).await;
         assert!(matches!(answer, Err(StoreError::Refused(Refusal::Held { .. }))), "{request:?}: {answer:?}");
     }
-    assert_eq!(ask(&store, Beat { session, report: Bytes::new() }).await.unwrap().claims, [1]);
+    assert_eq!(
+        ask(&store, Beat { session, report: Bytes::new(), asks: Vec::new() }).await.unwrap().claims,
+        [(name("q"), 1)]
+    );
     let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
     let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
     let held = ask(&paging, Recount { max_hold_ms: 1000 }).await.unwrap_err();
@@ -204,7 +207,7 @@ async fn at_maxmemory_nothing_comes_in_and_everything_else_goes_on() {
     let mut dead = settle(session, 2, 2, 1, Outcome::Dead { error: "no".to_owned() });
     dead.runs[0].claim_no = 1;
     ask(&store, dead).await.unwrap();
-    ask(&store, Beat { session, report: Bytes::from_static(b"{}") }).await.unwrap();
+    ask(&store, Beat { session, report: Bytes::from_static(b"{}"), asks: Vec::new() }).await.unwrap();
     join(&store, Kind::Client).await;
     ask(&store, Leave { session }).await.unwrap();
     let books = books(&store).await;
@@ -224,7 +227,7 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().lots;
     assert_eq!(verdicts, [LotVerdict::Stored { first }]);
     assert_eq!(ask(&store, submit(session, 2, &[b"4"])).await.unwrap().lots, [LotVerdict::Full]);
-    let Claimed::Some { pieces, .. } = ask(&store, claim(session, 1, 9)).await.unwrap() else { panic!() };
+    let pieces = ask(&store, claim(session, 1, 9)).await.unwrap().pieces;
     assert_eq!(pieces[0].0.range, Range { first, len: 3 });
     let outcome = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
     assert!(ask(&store, settle(session, 1, first + 1, 1, outcome)).await.unwrap().refused.is_empty());

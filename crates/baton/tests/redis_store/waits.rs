@@ -1,4 +1,4 @@
-//! Claims that wait: woken by a push, ended on time, and no token swallowed.
+//! Waits: ended by a push, and no wake-up swallowed.
 
 use std::time::{Duration, Instant};
 
@@ -6,62 +6,62 @@ use baton::store::*;
 
 use crate::{behind, claim, join, name, redis_server::RedisServer, store, submit};
 
+fn blocked(server: &RedisServer) -> bool {
+    !behind::<String>(server, "INFO clients").contains("blocked_clients:0")
+}
+
 #[tokio::test]
 async fn a_wait_ends_with_a_push_and_one_that_is_over_swallows_nothing() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
-    let second = Duration::from_secs(1);
+    assert_eq!(ask(&store, claim(session, 1, 1)).await.unwrap().pieces, []);
     // Waits that are dropped while the server has them.
     for _ in 0..10 {
-        let dropped = store.claim_when_ready(claim(session, 1, 1), second);
+        let dropped = store.wait(session, Some(claim(session, 1, 1)));
         tokio::time::timeout(Duration::from_millis(20), dropped).await.unwrap_err();
     }
-    while !behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
+    while blocked(&server) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let waiting = tokio::spawn({
-        let (store, queues) = (store.clone(), vec![name("other"), name("q")]);
-        async move { store.claim_when_ready(Claim { queues, ..claim(session, 1, 1) }, second).await }
+        let store = store.clone();
+        async move { store.wait(session, Some(claim(session, 1, 1))).await }
     });
-    while behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
+    while !blocked(&server) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let since = Instant::now();
     ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
-    assert!(matches!(waiting.await.unwrap(), Ok(Answer::Claim(Claimed::Some { .. }))));
+    let woken = waiting.await.unwrap().unwrap();
+    assert_eq!((woken.queues, woken.claimed.unwrap().unwrap().pieces.len()), (vec![name("q")], 1));
     assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A claim that leaves messages behind wakes the next.
-    let since = Instant::now();
-    let next = store.claim_when_ready(claim(session, 2, 1), second).await;
-    assert!(matches!(next, Ok(Answer::Claim(Claimed::Some { .. }))), "{next:?}");
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A session that is gone leaves the token to others.
-    let gone = join(&store, Kind::Node).await;
+    // A script that the server forgot while it waited is loaded anew, and what was read is not lost.
+    assert_eq!(ask(&store, claim(session, 2, 9)).await.unwrap().pieces.len(), 1);
     let waiting = tokio::spawn({
         let store = store.clone();
-        async move { store.claim_when_ready(claim(gone, 1, 1), second).await }
+        async move { store.wait(session, Some(claim(session, 3, 1))).await }
     });
-    while behind::<String>(&server, "INFO clients").contains("blocked_clients:0") {
+    while !blocked(&server) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    ask(&store, Leave { session: gone }).await.unwrap();
+    let _: String = behind(&server, "SCRIPT FLUSH");
     ask(&store, submit(session, 2, &[b"3"])).await.unwrap();
-    assert_eq!(waiting.await.unwrap(), Err(StoreError::Refused(Refusal::Stale)));
-    let since = Instant::now();
-    let next = store.apart().claim_when_ready(claim(session, 3, 1), second).await;
-    assert!(matches!(next, Ok(Answer::Claim(Claimed::Some { .. }))), "{next:?}");
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
-    // A wait in vain lasts as long as was asked for, though the server looks at the time only now and then.
-    let since = Instant::now();
-    let none = Claim { queues: vec![name("none")], ..claim(session, 4, 1) };
-    let none = store.claim_when_ready(none, Duration::from_millis(30)).await;
-    assert_eq!(none, Ok(Answer::Claim(Claimed::Empty { next_due_ms: None })));
-    assert!((30..90).contains(&since.elapsed().as_millis()), "{:?}", since.elapsed());
-    // Of all keys only those of wake-ups expire.
+    assert_eq!(waiting.await.unwrap().unwrap().claimed.unwrap().unwrap().pieces.len(), 1);
+    // A session that is gone leaves its wake-up to others.
+    let gone = join(&store, Kind::Node).await;
+    assert_eq!(ask(&store, claim(gone, 1, 1)).await.unwrap().pieces, []);
+    assert_eq!(ask(&store, claim(session, 4, 9)).await.unwrap().pieces, []);
     ask(&store, submit(session, 3, &[b"4"])).await.unwrap();
+    ask(&store, Leave { session: gone }).await.unwrap();
+    let since = Instant::now();
+    assert_eq!(store.wait(session, None).await.unwrap().queues, [name("q")]);
+    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    // No key expires by itself but a list that was poked, and nothing is left of a session that is gone.
+    store.poke(session).await.unwrap();
     for key in behind::<Vec<String>>(&server, "KEYS *") {
         let ttl: i64 = behind(&server, &format!("PTTL {key}"));
         assert_eq!(ttl > 0, key.contains(":w:"), "{key} {ttl}");
+        assert!(!key.contains(&gone.to_string()), "{key}");
     }
 }

@@ -150,8 +150,7 @@ impl Generator {
                 let no = if self.one_in(6) { self.below(9) + 1 } else { self.callers[at].next_claim };
                 let n = [1, 3, 30, 500][self.below(4) as usize];
                 let max_bytes = [0, 50, 2_000, 1 << 40][self.below(4) as usize];
-                let queues = if self.one_in(2) { vec![name("c"), name("a"), name("b")] } else { vec![self.queue()] };
-                Claim { session, claim_no: no, n, max_bytes, queues }.request()
+                Claim { session, queue: self.queue(), claim_no: no, n, max_bytes }.request()
             }
             15..=23 => {
                 let settle_no = self.callers[at].settle_no + slip - 1;
@@ -199,7 +198,8 @@ impl Generator {
             }
             38 => ReadResult { queue: self.queue(), id: 1 + self.below(200) }.request(),
             39 => ReadBookmark { key: Key::new("mark").unwrap() }.request(),
-            _ => Beat { session, report: Bytes::from(vec![7; self.below(3) as usize]) }.request(),
+            _ => Beat { session, report: Bytes::from(vec![7; self.below(3) as usize]), asks: vec![self.queue()] }
+                .request(),
         }
     }
 
@@ -211,13 +211,13 @@ impl Generator {
             return;
         }
         match (request, answer, caller) {
-            (Request::Claim(it), Ok(Answer::Claim(Claimed::Some { queue, pieces })), Some(caller)) => {
+            (Request::Claim(it), Ok(Answer::Claim(Claimed { queue, pieces, .. })), Some(caller))
+                if !pieces.is_empty() =>
+            {
                 caller.next_claim = caller.next_claim.max(it.claim_no + 1);
-                caller.claims.retain(|(no, ..)| *no != it.claim_no);
+                caller.claims.retain(|(no, of, _)| (*no, of) != (it.claim_no, queue));
                 let pieces: Vec<Piece> = pieces.iter().map(|(piece, _)| *piece).collect();
-                if !pieces.is_empty() {
-                    caller.claims.push((it.claim_no, queue.clone(), pieces));
-                }
+                caller.claims.push((it.claim_no, queue.clone(), pieces));
             }
             (Request::Submit(it), Ok(_), Some(caller)) => {
                 caller.submit_no = caller.submit_no.max(it.submit_no + 1);
@@ -225,7 +225,9 @@ impl Generator {
             (Request::Settle(it), Ok(_), Some(caller)) => {
                 caller.settle_no = caller.settle_no.max(it.settle_no + 1);
                 for run in &it.runs {
-                    for (_, _, pieces) in caller.claims.iter_mut().filter(|(no, ..)| *no == run.claim_no) {
+                    for (_, _, pieces) in
+                        caller.claims.iter_mut().filter(|(no, of, _)| (*no, of) == (run.claim_no, &run.queue))
+                    {
                         let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
                             Some(part) => piece.without(part).into_iter().flatten().collect(),
                             None => vec![*piece],

@@ -8,7 +8,7 @@ use std::{
 use baton::{
     message::SessionId,
     store::{
-        Answer, Claim, Claimed, LotVerdict, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, Submitted,
+        Answer, Claim, LotVerdict, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, Submitted,
         TakeSurvey, ask,
     },
 };
@@ -16,7 +16,7 @@ use baton::{
 use crate::{join, name, open, submit};
 
 fn claim(session: SessionId, claim_no: u64, queue: &str) -> Claim {
-    Claim { session, claim_no, n: 10, max_bytes: 1_000, queues: vec![name(queue)] }
+    Claim { session, queue: name(queue), claim_no, n: 10, max_bytes: 1_000 }
 }
 
 #[tokio::test]
@@ -38,10 +38,10 @@ async fn see_and_wake(path: &Path) {
     ask(&two, join(second)).await.unwrap();
     let mut slowest = Duration::ZERO;
     for round in 1..=20 {
-        assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap(), Claimed::Empty { next_due_ms: None });
+        assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap().pieces, []);
         let waiting = async {
-            let claimed = two.claim_when_ready(claim(second, round, "a"), Duration::from_secs(1)).await;
-            assert!(matches!(claimed, Ok(Answer::Claim(Claimed::Some { .. }))), "{claimed:?}");
+            let woken = two.wait(second, Some(claim(second, round, "a"))).await.unwrap();
+            assert_eq!(woken.claimed.unwrap().unwrap().pieces.len(), 1);
             Instant::now()
         };
         let pushing = async {
@@ -53,27 +53,6 @@ async fn see_and_wake(path: &Path) {
         slowest = slowest.max(woken.saturating_duration_since(pushed));
     }
     assert!(slowest < Duration::from_millis(500), "a wake-up was lost: {slowest:?}");
-}
-
-#[tokio::test]
-async fn waiting_ends_at_once_if_messages_are_there_and_at_its_limit_if_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(&folder.path().join("x.db"), "baton", true);
-    let session = SessionId::random();
-    ask(&store, join(session)).await.unwrap();
-    ask(&store, submit(session, 1, "a")).await.unwrap();
-    let begun = Instant::now();
-    let both = Claim { queues: vec![name("b"), name("a")], ..claim(session, 1, "a") };
-    let claimed = store.claim_when_ready(both, Duration::from_secs(9)).await;
-    assert!(matches!(claimed, Ok(Answer::Claim(Claimed::Some { .. }))), "{claimed:?}");
-    assert!(begun.elapsed() < Duration::from_millis(500));
-    let begun = Instant::now();
-    // A ring for another queue does not end it.
-    let limit = Duration::from_millis(100);
-    let waiting = store.claim_when_ready(claim(session, 2, "b"), limit);
-    let (claimed, _) = tokio::join!(waiting, async { ask(&store, submit(session, 2, "a")).await.unwrap() });
-    assert_eq!(claimed, Ok(Answer::Claim(Claimed::Empty { next_due_ms: None })));
-    assert!(begun.elapsed() >= limit);
 }
 
 #[tokio::test]
@@ -91,8 +70,7 @@ async fn fleets_in_one_file_know_nothing_of_each_other() {
     let recounted = ask(&blue, Recount { max_hold_ms: 0 }).await.unwrap();
     assert_eq!(recounted.queues.len(), 1);
     assert!(recounted.queues.iter().all(|queue| queue.balance() && queue.ready.count == 2));
-    let claimed = ask(&blue, claim(session, 1, "a")).await.unwrap();
-    assert!(matches!(claimed, Claimed::Some { .. }));
+    assert_eq!(ask(&blue, claim(session, 1, "a")).await.unwrap().pieces.len(), 1);
 }
 
 #[tokio::test]

@@ -44,8 +44,14 @@ end
 -- Gives back all claims of a session; how many messages went back, and how many are dead.
 local function return_all(id, node, lost)
   local stored, claims = call('HGETALL', key.claims(id)), {}
-  for i = 1, #stored, 2 do claims[#claims + 1] = { no = tonumber(stored[i]), written = stored[i + 1] } end
-  table.sort(claims, function(a, b) return a.no < b.no end)
+  for i = 1, #stored, 2 do
+    local no, name = string.match(stored[i], '^(%d+) ?(.*)$')
+    claims[#claims + 1] = { no = tonumber(no), queue = name, written = stored[i + 1] }
+  end
+  table.sort(claims, function(a, b)
+    if a.queue == b.queue then return a.no < b.no end
+    return a.queue < b.queue
+  end)
   local back, dead, returning = 0, 0, {}
   for _, claim in ipairs(claims) do
     local name, pieces = read_claim(claim.written)
