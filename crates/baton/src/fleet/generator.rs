@@ -1,11 +1,13 @@
 //! The generator: pulls a source and pushes what it gives, several batches under way, while it holds the baton.
 //!
 //! Batches are pushed in order and numbered within the epoch. One that is refused because the queue is full makes
-//! all behind it miss their cursor; they are sent again in order when there is room. The stream is pulled in a task of
-//! its own through a short channel, so it rests as soon as the store does not take more.
+//! all behind it miss their cursor; so does one that has to be repeated and is overtaken. They are sent again in order,
+//! after a pause if there is no room. The stream is pulled in a task of its own through a short channel, so it rests as
+//! soon as the store does not take more. A source that panics has failed, as one that says so.
 
 use std::{
     collections::VecDeque,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream::FuturesOrdered};
+use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesOrdered};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
@@ -60,7 +62,8 @@ type Pulled = Result<(Option<Parcel>, Option<String>, Flow), SourceError>;
 impl Generator {
     /// Generates until the source or the baton ends.
     pub(super) async fn run(self) -> Ended {
-        let mut stream = match self.source.open(&self.taken.cursor).await {
+        let opening = async { self.source.open(&self.taken.cursor).await };
+        let mut stream = match unless_it_panics(opening).await {
             Ok(stream) => stream,
             Err(error) => return Ended::Failed(error),
         };
@@ -68,7 +71,7 @@ impl Generator {
         let puller = tokio::spawn(async move {
             let mut batch = Batch::default();
             loop {
-                let flow = stream.pull(&mut batch).await;
+                let flow = unless_it_panics(async { stream.pull(&mut batch).await }).await;
                 let last = !matches!(flow, Ok(Flow::More));
                 let (parcel, cursor) = batch.take();
                 if sender.send(flow.map(|flow| (parcel, cursor, flow))).await.is_err() || last {
@@ -84,6 +87,8 @@ impl Generator {
 
     async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
         let (mut cursor, mut batch_no) = (self.taken.cursor.clone(), self.taken.batch_no);
+        // The batch that was sent last with nothing before it on its way.
+        let mut foremost = batch_no + 1;
         let mut unanswered: VecDeque<Push> = VecDeque::new();
         let mut under_way = FuturesOrdered::new();
         let mut failed = None;
@@ -93,7 +98,7 @@ impl Generator {
             tokio::select! {
                 biased;
                 Some(answer) = under_way.next() => {
-                    match self.answered(&mut unanswered, answer) {
+                    match self.answered(&mut unanswered, foremost, answer) {
                         Answered::Taken => {
                             pause = FULL_PAUSE.0;
                             self.full.store(false, Ordering::Relaxed);
@@ -106,6 +111,7 @@ impl Generator {
                                 tokio::time::sleep(pause).await;
                                 pause = (pause * 2).min(FULL_PAUSE.1);
                             }
+                            foremost = unanswered.front().map_or(foremost, |push| push.batch_no);
                             under_way.extend(unanswered.iter().cloned().map(|push| self.session.push(push)));
                         }
                     }
@@ -133,7 +139,10 @@ impl Generator {
                         more = false;
                         failed = Some(error);
                     }
-                    None => more = false,
+                    None => {
+                        more = false;
+                        failed = Some(SourceError::new("it was broken off"));
+                    }
                 },
                 else => return match failed {
                     Some(error) => Ended::Failed(error),
@@ -144,7 +153,7 @@ impl Generator {
     }
 
     /// What the answer to the oldest push means.
-    fn answered(&self, unanswered: &mut VecDeque<Push>, answer: Result<Pushed, StoreError>) -> Answered {
+    fn answered(&self, unanswered: &mut VecDeque<Push>, foremost: u64, answer: Result<Pushed, StoreError>) -> Answered {
         match answer {
             Ok(pushed) => {
                 if let Some(push) = unanswered.pop_front() {
@@ -159,6 +168,10 @@ impl Generator {
                     Some(next) if next.from == cursor && next.batch_no == batch_no + 1 => {
                         Answered::Again { after_pause: false }
                     }
+                    // It overtook one before it that was being repeated, and has been taken since.
+                    Some(next) if next.batch_no > batch_no + 1 && next.batch_no > foremost => {
+                        Answered::Again { after_pause: false }
+                    }
                     _ => Answered::Ended(Ended::Baton),
                 }
             }
@@ -167,6 +180,15 @@ impl Generator {
             Err(error) => Answered::Ended(Ended::Store(error)),
         }
     }
+}
+
+/// What a source does; a panic of it is a failure like others.
+async fn unless_it_panics<T>(work: impl Future<Output = Result<T, SourceError>>) -> Result<T, SourceError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
+        Err(SourceError::new(format_args!("it panicked: {text}")))
+    })
 }
 
 enum Answered {

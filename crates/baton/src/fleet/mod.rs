@@ -9,6 +9,7 @@ mod generator;
 mod handler;
 mod node;
 mod observer;
+mod outage;
 mod policy;
 mod queue;
 mod service;

@@ -9,6 +9,7 @@ use super::{
     cancel::Cancel,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     observer::{Nobody, Observer},
+    outage::Outage,
     policy::QueuePolicy,
     service::Service,
     source::Source,
@@ -190,16 +191,21 @@ impl Node {
             return Err(invalid.into());
         }
         let tally = Arc::new(Tally::default());
+        let outage = Outage::new(self.observer.clone());
         let mut former = None;
         while cancel.asked().is_none() {
-            let session = match self.join(&cancel, former).await? {
+            let session = match self.join(&cancel, former, &outage).await? {
                 Some(session) => session,
                 None => return Ok(()),
             };
             self.observer.told(&format!("joined as session {}", session.id()));
             former = Some(session.join_no());
             let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone());
-            let served = service.run().await;
+            let served = tokio::select! {
+                biased;
+                served = service.run() => served,
+                () = outage.watch(&session) => Ok(()),
+            };
             if session.is_over() {
                 self.observer.told("the session is over: joining anew");
                 continue;
@@ -219,7 +225,7 @@ impl Node {
     }
 
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
-    async fn join(&self, cancel: &Cancel, former: Option<u64>) -> Result<Option<Session>, NodeError> {
+    async fn join(&self, cancel: &Cancel, former: Option<u64>, outage: &Outage) -> Result<Option<Session>, NodeError> {
         let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
             source: offered.name.clone(),
             queue: offered.queue.clone(),
@@ -236,16 +242,15 @@ impl Node {
             max_backlog: self.max_backlog,
             footing: self.fleet.footing().clone(),
         };
-        let mut told = false;
         let mut pause = Duration::from_millis(10);
         loop {
             match Session::join(self.fleet.store().clone(), options.clone()).await {
-                Ok(session) => return Ok(Some(session)),
+                Ok(session) => {
+                    outage.ends();
+                    return Ok(Some(session));
+                }
                 Err(error) if error.is_retryable() || error == StoreError::Refused(Refusal::Stale) => {
-                    if !told {
-                        self.observer.told(&format!("{error}: waiting for it"));
-                        told = true;
-                    }
+                    outage.lasts(&error);
                 }
                 Err(error) => return Err(error.into()),
             }

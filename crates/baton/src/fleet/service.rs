@@ -14,7 +14,7 @@ use std::{
 
 use tokio::{
     sync::watch,
-    task::{Id, JoinSet},
+    task::{Id, JoinError, JoinSet},
     time::Instant,
 };
 
@@ -22,6 +22,7 @@ use super::{
     cancel::Cancel,
     generator::{Ended, Generator},
     node::{Node, Offered, Role},
+    source::SourceError,
     tally::Tally,
     worker::{Desk, Worker},
 };
@@ -81,9 +82,10 @@ impl<'a> Service<'a> {
                 () = session.over() => return Ok(()),
                 () = cancel.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
-                    if let Ok((task, ended)) = ended {
-                        self.generator_ended(task, ended).await?;
-                    }
+                    // However it broke off, its baton is not kept without a generator.
+                    let broken_off = |error: JoinError| (error.id(), Ended::Failed(SourceError::new(error)));
+                    let (task, ended) = ended.unwrap_or_else(broken_off);
+                    self.generator_ended(task, ended).await?;
                 }
                 Some(ended) = self.workers.join_next() => match ended {
                     Ok(Err(error)) => return Err(error),

@@ -2,10 +2,11 @@
 //!
 //! The first line of an operation's file is its shebang with the flags and stays first; then come the prelude that
 //! reads the clock and the parts the operation needs, in the order they build on each other. A server that does not
-//! know a script (a restart, a flush) is given it once and asked again: a script that was not known did nothing.
+//! know a script (a restart, a flush) did nothing; it is asked again with the script's text in the place of its hash,
+//! which it then knows again. However often scripts are flushed, nothing comes between the two.
 
 use redis::{
-    Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
+    Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 
@@ -47,15 +48,14 @@ impl Script {
     pub(super) fn call(&self, command: Cmd) -> Call<'_> {
         let mut commands = Pipeline::with_capacity(1);
         commands.add_command(command);
-        Call { script: self, commands, count: 1, in_transaction: false, without_read: None }
+        Call { script: self, commands, count: 1, after_read: false, in_transaction: false }
     }
 
     /// The same after a blocking read, without a round trip in between.
     pub(super) fn call_after(&self, read: Cmd, command: Cmd) -> Call<'_> {
         let mut commands = Pipeline::with_capacity(2);
-        commands.add_command(read).add_command(command.clone());
-        let without_read = Some(Box::new(self.call(command)));
-        Call { script: self, commands, count: 2, in_transaction: false, without_read }
+        commands.add_command(read).add_command(command);
+        Call { script: self, commands, count: 2, after_read: true, in_transaction: false }
     }
 
     /// The same in one transaction with what is staged for it.
@@ -67,7 +67,19 @@ impl Script {
             commands.add_command(stage);
         }
         commands.add_command(command).cmd("EXEC");
-        Call { script: self, commands, count, in_transaction: true, without_read: None }
+        Call { script: self, commands, count, after_read: false, in_transaction: true }
+    }
+
+    /// A command made by [`Script::command`] with the text in the place of the hash.
+    fn in_full(&self, command: &Cmd) -> Cmd {
+        let mut full = redis::cmd("EVAL");
+        full.arg(&self.text);
+        for argument in command.args_iter().skip(2) {
+            if let Arg::Simple(argument) = argument {
+                full.arg(argument);
+            }
+        }
+        full
     }
 }
 
@@ -76,9 +88,9 @@ pub(super) struct Call<'a> {
     script: &'a Script,
     commands: Pipeline,
     count: usize,
+    /// Whether the first command is a blocking read.
+    after_read: bool,
     in_transaction: bool,
-    /// The same without the blocking read: what was read once is not read again.
-    without_read: Option<Box<Self>>,
 }
 
 impl Call<'_> {
@@ -86,13 +98,22 @@ impl Call<'_> {
     pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         match self.attempt(connection).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let mut load = redis::cmd("SCRIPT");
-                load.arg("LOAD").arg(&self.script.text);
-                let _hash: Value = load.query_async(connection).await?;
-                self.without_read.as_deref().unwrap_or(self).attempt(connection).await
+                self.in_full().attempt(connection).await
             }
             answer => answer,
         }
+    }
+
+    /// The same with the script in full, and without the blocking read: what was read once is not read again.
+    fn in_full(&self) -> Self {
+        let skipped = usize::from(self.after_read);
+        let count = self.count - skipped;
+        let mut commands = Pipeline::with_capacity(count);
+        for command in self.commands.cmd_iter().skip(skipped) {
+            let of_script = command.args_iter().next() == Some(Arg::Simple(b"EVALSHA"));
+            commands.add_command(if of_script { self.script.in_full(command) } else { command.clone() });
+        }
+        Self { commands, count, after_read: false, ..*self }
     }
 
     async fn attempt(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {

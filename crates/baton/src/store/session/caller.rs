@@ -55,6 +55,23 @@ impl Caller {
         self.trouble.borrow().clone()
     }
 
+    pub(super) fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
+        self.trouble.subscribe()
+    }
+
+    /// Notes that the store cannot be reached, or that it has answered a call outside of [`Caller::repeat`]. What else
+    /// keeps other calls from being answered stays noted.
+    pub(super) fn reached(&self, away: Option<StoreError>) {
+        self.trouble.send_if_modified(|trouble| match (away, &trouble) {
+            (Some(away), _) => {
+                *trouble = Some(away);
+                true
+            }
+            (None, Some(StoreError::Unreachable(_))) => trouble.take().is_some(),
+            (None, _) => false,
+        });
+    }
+
     /// Marks the session as over; the first reason stays.
     pub(super) fn end(&self, reason: StoreError) {
         self.over.send_if_modified(|over| {
@@ -116,6 +133,8 @@ impl Caller {
                 self.end(error.clone());
             }
             if !error.is_retryable() {
+                // A refusal is an answer.
+                self.reached(None);
                 return Answered { result: Err(error), ambiguous };
             }
             ambiguous |= matches!(error, StoreError::Unreachable(_));
