@@ -18,9 +18,9 @@ use baton_testkit::subject::test_fleet;
 /// Where a source panics, and how often.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Panics {
-    InTheCall,
-    InOpen,
-    InPull,
+    Call,
+    Open,
+    Pull,
 }
 
 /// The numbers 1 to 10, once the panics are used up.
@@ -47,9 +47,9 @@ impl Source for Shaky {
     }
 
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
-        panics_here(&self.left, self.place, Panics::InTheCall);
+        panics_here(&self.left, self.place, Panics::Call);
         Box::pin(async move {
-            panics_here(&self.left, self.place, Panics::InOpen);
+            panics_here(&self.left, self.place, Panics::Open);
             let at = cursor.parse().unwrap_or(0);
             Ok(Box::new(Numbers { at, place: self.place, left: self.left.clone() }) as Box<dyn Stream>)
         })
@@ -68,7 +68,7 @@ impl Stream for Numbers {
             if self.at == 5 {
                 // What is added before a panic must not be pushed.
                 batch.add(b"666")?;
-                panics_here(&self.left, self.place, Panics::InPull);
+                panics_here(&self.left, self.place, Panics::Pull);
                 *batch = Batch::default();
             }
             self.at += 1;
@@ -129,7 +129,7 @@ impl Setting {
 
 #[tokio::test]
 async fn a_source_that_panics_has_failed_and_is_tried_again() {
-    for place in [Panics::InTheCall, Panics::InOpen, Panics::InPull] {
+    for place in [Panics::Call, Panics::Open, Panics::Pull] {
         let setting = Setting::new();
         let cancel = Cancel::new();
         let running = tokio::spawn(setting.node(Shaky::new(place, 2)).run(cancel.clone()));
@@ -145,7 +145,7 @@ async fn a_source_that_panics_has_failed_and_is_tried_again() {
 
 #[tokio::test]
 async fn a_source_that_panics_here_is_run_elsewhere() {
-    for place in [Panics::InTheCall, Panics::InOpen, Panics::InPull] {
+    for place in [Panics::Call, Panics::Open, Panics::Pull] {
         let setting = Setting::new();
         let cancel = Cancel::new();
         let shaky = tokio::spawn(setting.node(Shaky::new(place, u32::MAX)).run(cancel.clone()));

@@ -1,6 +1,6 @@
 //! A node: joins, works, generates when a baton is due, joins anew when it was forgotten, leaves in good order.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 
@@ -43,6 +43,18 @@ pub enum NodeError {
     /// A name is not usable.
     #[error(transparent)]
     Invalid(#[from] InvalidMessage),
+    /// It has no handler and no source, or none that its role lets it use.
+    #[error("this node has nothing to do: give it a handler to work, or a source to generate, as its role allows")]
+    NothingToDo,
+    /// A queue was given two handlers.
+    #[error("queue {0} has two handlers in this node: give it one")]
+    QueueTwice(Name),
+    /// Two sources have one name.
+    #[error("two sources of this node are named {0}: give each a name of its own")]
+    SourceTwice(Name),
+    /// A queue may have no handler at work.
+    #[error("queue {0} has a concurrency of 0, so nothing of it would ever run: take 1 or more, or leave it out")]
+    NoConcurrency(Name),
     /// The store refused the node, or cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -181,15 +193,13 @@ impl Node {
     /// Runs until it is asked to stop, through every outage of the store.
     ///
     /// # Errors
-    /// [`NodeError`] if a name is not usable or the store refuses the node. A store that is away is waited for.
+    /// [`NodeError`] if the node was put together wrongly or the store refuses it. A store that is away is waited for.
     ///
     /// # Cancel safety
     /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
     /// claims handed back at once, ask it to stop by `cancel`.
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
-        if let Some(invalid) = self.invalid {
-            return Err(invalid.into());
-        }
+        self.check()?;
         let tally = Arc::new(Tally::default());
         let outage = Outage::new(self.observer.clone());
         let mut former = None;
@@ -222,6 +232,28 @@ impl Node {
             });
         }
         Ok(())
+    }
+
+    /// Refuses a node that would do nothing, or not what was meant.
+    fn check(&self) -> Result<(), NodeError> {
+        if let Some(invalid) = &self.invalid {
+            return Err(invalid.clone().into());
+        }
+        let works = self.role != Role::Generator && !self.worked.is_empty();
+        let generates = self.role != Role::Worker && !self.offered.is_empty();
+        if !works && !generates {
+            return Err(NodeError::NothingToDo);
+        }
+        if let Some(idle) = self.worked.iter().find(|worked| worked.policy.concurrency == 0) {
+            return Err(NodeError::NoConcurrency(idle.queue.clone()));
+        }
+        if let Some(queue) = twice(self.worked.iter().map(|worked| &worked.queue)) {
+            return Err(NodeError::QueueTwice(queue));
+        }
+        match twice(self.offered.iter().map(|offered| &offered.name)) {
+            Some(source) => Err(NodeError::SourceTwice(source)),
+            None => Ok(()),
+        }
     }
 
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
@@ -263,5 +295,46 @@ impl Node {
     }
 }
 
+/// The first name that was named before.
+fn twice<'a>(names: impl Iterator<Item = &'a Name>) -> Option<Name> {
+    let mut seen = BTreeSet::new();
+    let mut names = names;
+    names.find(|name| !seen.insert(*name)).cloned()
+}
+
 /// The queue where none is given.
 pub const DEFAULT_QUEUE: &str = "messages";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{jobs::Tick, store::MemoryStore};
+
+    /// How a node over an empty store ends by itself.
+    async fn refusal(put_together: impl Fn(Node) -> Node) -> NodeError {
+        let options = super::super::FleetOptions::new(Name::new("test").unwrap());
+        let node = put_together(Fleet::over(Arc::new(MemoryStore::default()), options).node());
+        let ended = tokio::time::timeout(Duration::from_secs(10), node.run(Cancel::new())).await;
+        ended.expect("it is refused at once").unwrap_err()
+    }
+
+    fn with_handler(node: Node, queue: &str) -> Node {
+        node.handler(queue, async |_: u32, _| Ok(Done::default()))
+    }
+
+    #[tokio::test]
+    async fn a_node_that_would_not_do_what_was_meant_is_refused_at_once() {
+        let named = |text| Name::new(text).unwrap();
+        let idle = QueuePolicy { concurrency: 0, ..QueuePolicy::default() };
+        assert_eq!(refusal(|node| node).await, NodeError::NothingToDo);
+        assert_eq!(refusal(|node| with_handler(node.role(Role::Generator), "q")).await, NodeError::NothingToDo);
+        assert_eq!(refusal(|node| node.role(Role::Worker).source("s", Tick::default())).await, NodeError::NothingToDo);
+        let twice = refusal(|node| with_handler(with_handler(with_handler(node, "q"), "r"), "q")).await;
+        assert_eq!(twice, NodeError::QueueTwice(named("q")));
+        let twice = refusal(|node| node.source("s", Tick::default()).source_into("r", "s", Tick::default())).await;
+        assert_eq!(twice, NodeError::SourceTwice(named("s")));
+        let none = refusal(|node| with_handler(node.policy(idle.clone()), "q")).await;
+        assert_eq!(none, NodeError::NoConcurrency(named("q")));
+        assert!(matches!(refusal(|node| with_handler(node, "no name")).await, NodeError::Invalid(_)));
+    }
+}

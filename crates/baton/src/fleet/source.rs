@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::BoxFuture;
-use crate::message::{InvalidMessage, MAX_BODY_BYTES, Parcel, ParcelBuilder};
+use crate::message::{InvalidMessage, Parcel, ParcelBuilder};
 
 /// Why a source cannot go on; its node gives the baton back and says so.
 ///
@@ -100,9 +100,6 @@ impl Batch {
     /// # Errors
     /// [`InvalidMessage::BodyTooLarge`] over the limit of a body.
     pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        if body.len() > MAX_BODY_BYTES {
-            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES });
-        }
         self.builder.add(body)
     }
 
