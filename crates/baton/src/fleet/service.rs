@@ -13,7 +13,6 @@ use std::{
 };
 
 use tokio::{
-    sync::watch,
     task::{Id, JoinError, JoinSet},
     time::Instant,
 };
@@ -28,7 +27,7 @@ use super::{
 };
 use crate::{
     message::Name,
-    store::{Beaten, Refusal, Stop, StoreError, session::Session},
+    store::{Beaten, Refusal, Stop, StoreError, notice::Notice, session::Session},
 };
 
 /// How long a source that failed is left alone.
@@ -40,7 +39,7 @@ pub(super) struct Service<'a> {
     session: Session,
     cancel: Cancel,
     tally: Arc<Tally>,
-    gate: watch::Sender<bool>,
+    gate: Arc<Notice<bool>>,
     workers: JoinSet<Result<(), StoreError>>,
     generators: JoinSet<Ended>,
     running: BTreeMap<Name, Baton>,
@@ -62,7 +61,7 @@ impl<'a> Service<'a> {
             session,
             cancel,
             tally,
-            gate: watch::Sender::new(false),
+            gate: Arc::default(),
             workers: JoinSet::new(),
             generators: JoinSet::new(),
             running: BTreeMap::new(),
@@ -112,7 +111,7 @@ impl<'a> Service<'a> {
         for worked in &self.node.worked {
             let footing = self.node.fleet.footing().clone();
             let desk = Desk::new(worked.clone(), footing, self.tally.clone(), self.node.observer.clone());
-            let (session, gate, cancel) = (self.session.clone(), self.gate.subscribe(), self.cancel.clone());
+            let (session, gate, cancel) = (self.session.clone(), self.gate.clone(), self.cancel.clone());
             self.workers.spawn(Worker { session, desk, gate, cancel }.run());
         }
     }
@@ -143,7 +142,7 @@ impl<'a> Service<'a> {
         let no_room = matches!(self.session.trouble(), Some(StoreError::NoRoom(_)));
         let rests = |baton: &Baton| baton.full.load(Ordering::Relaxed);
         let open = nodes <= 1 || no_room || self.running.values().all(rests);
-        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+        self.gate.change(|gate| std::mem::replace(gate, open) != open);
     }
 
     async fn take(&mut self, name: &Name) -> Result<(), StoreError> {

@@ -15,18 +15,19 @@ mod trial;
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context as TaskContext, Poll},
     time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use tokio::sync::watch;
 
 pub(super) use self::desk::Desk;
 pub use self::trial::trial;
 use super::{BoxFuture, Cancel};
 use crate::store::{
     MAX_WAIT, Settled, Stop, StoreError,
+    notice::Notice,
     session::{Catch, Session},
 };
 
@@ -40,7 +41,7 @@ pub(super) struct Worker {
     pub(super) session: Session,
     pub(super) desk: Desk,
     /// Whether it may claim.
-    pub(super) gate: watch::Receiver<bool>,
+    pub(super) gate: Arc<Notice<bool>>,
     pub(super) cancel: Cancel,
 }
 
@@ -88,10 +89,11 @@ impl Worker {
 }
 
 impl Shift {
-    async fn work(mut self, mut gate: watch::Receiver<bool>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(mut self, gate: Arc<Notice<bool>>, cancel: Cancel) -> Result<(), StoreError> {
         loop {
             let stop = cancel.asked();
-            let open = *gate.borrow_and_update() && stop.is_none();
+            let gate_open = gate.get();
+            let open = gate_open && stop.is_none();
             if !open {
                 self.hand_back();
             }
@@ -114,7 +116,7 @@ impl Shift {
                     self.waiting = None;
                     self.caught(n, caught?);
                 }
-                changed = gate.changed() => if changed.is_err() { return Ok(()) },
+                _ = gate.until(|open| *open != gate_open) => {}
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
                 () = std::future::ready(()), if more => tokio::task::yield_now().await,
