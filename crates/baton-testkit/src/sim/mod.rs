@@ -35,7 +35,12 @@ use self::{
 /// # Errors
 /// The first rule it broke.
 pub fn run(seed: u64) -> Result<Summary, Failed> {
-    run_fleet(Topology::draw(seed))
+    run_fleet(Topology::draw(seed)).map_err(|failed| {
+        let again = format!(
+            "again with: BATON_SEED={seed} BATON_FLEETS=1 cargo nextest run -p baton-testkit --test simulator random"
+        );
+        Failed { text: format!("{failed}{again}"), ..failed }
+    })
 }
 
 /// Runs a fleet to its end.

@@ -54,8 +54,7 @@ impl Failed {
         let Broken { at_ms, rule, about } = broken;
         let seed = topology.seed;
         let text = format!(
-            "seed {seed} broke a rule at {at_ms} ms:\n  {rule}\nthe fleet:\n{topology}{}\nagain with: BATON_SEED={seed} \
-             BATON_FLEETS=1 cargo nextest run -p baton-testkit --test simulator random_fleets",
+            "seed {seed} broke a rule at {at_ms} ms:\n  {rule}\nthe fleet:\n{topology}{}",
             journal.tell(*about)
         );
         Self { seed, rule: rule.clone(), text }

@@ -191,9 +191,10 @@ fn source(nth: u64, queue_count: u64, random: &mut Random) -> SourcePlan {
 }
 
 fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64], random: &mut Random) -> NodePlan {
+    let offers: Vec<usize> = (0..source_count as usize).filter(|_| random.below(5) < 3).collect();
     let role = match random.below(10) {
         0 | 1 => Role::Worker,
-        2 if nth > 0 => Role::Generator,
+        2 if nth > 0 && !offers.is_empty() => Role::Generator,
         _ => Role::Auto,
     };
     let most = queue_count.min(30);
@@ -210,7 +211,6 @@ fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64], random: &
             _ => 1 + random.below(64) as usize,
         };
     }
-    let offers = (0..source_count as usize).filter(|_| random.below(5) < 3).collect();
     let lease_ms = *random.pick(leases).unwrap();
     let heartbeat_ms = if lease_ms >= 1_000 { 200 } else { lease_ms / 4 };
     let max_backlog = if random.below(3) == 0 { 2_000 + random.below(30_000) } else { 64 << 20 };
@@ -241,28 +241,31 @@ fn pushes(queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<PushPlan
 
 fn faults(node_count: u64, queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<FaultPlan> {
     let count = 3 + random.below(10);
-    let mut faults: Vec<FaultPlan> = (0..count)
-        .map(|_| {
-            let at_ms = 2_000 + random.below(length_ms - 10_000);
-            let node = random.below(node_count) as usize;
-            let back_after = (random.below(4) > 0).then(|| random.below(5_000));
-            let fault = match random.below(20) {
-                0..=4 => SimFault::Kill { node, back_after },
-                5 | 6 => SimFault::Drain { node, back_after },
-                7..=9 => SimFault::Pause { node, ms: 50 + random.below(4_000) },
-                10..=12 => SimFault::Lossy { node, ms: 200 + random.below(3_000), per_mille: 20 + random.below(400) },
-                13..=16 => SimFault::Late {
-                    node,
-                    ms: 500 + random.below(20_000),
-                    per_mille: 20 + random.below(300),
-                    delay: 1 + random.below(3_000),
-                },
-                17 | 18 => SimFault::Stall { ms: 50 + random.below(4_000) },
-                _ => SimFault::HoldQueue { queue: random.below(queue_count) as usize, ms: 100 + random.below(5_000) },
-            };
-            FaultPlan { at_ms, fault }
-        })
-        .collect();
+    let mut faults: Vec<FaultPlan> = Vec::new();
+    for _ in 0..count {
+        let at_ms = 2_000 + random.below(length_ms - 10_000);
+        let node = random.below(node_count) as usize;
+        let back_after = (random.below(4) > 0).then(|| random.below(5_000));
+        let fault = match random.below(20) {
+            0..=4 => SimFault::Kill { node, back_after },
+            5 | 6 => SimFault::Drain { node, back_after },
+            7..=9 => SimFault::Pause { node, ms: 50 + random.below(4_000) },
+            10..=12 => SimFault::Lossy { node, ms: 200 + random.below(3_000), per_mille: 20 + random.below(400) },
+            13..=16 => {
+                let (ms, delay) = (500 + random.below(20_000), 1 + random.below(3_000));
+                // Copies do most where the node itself falls behind them.
+                for _ in 0..random.below(6) {
+                    let fault = SimFault::Pause { node, ms: 200 + random.below(1_000) };
+                    faults.push(FaultPlan { at_ms: at_ms + random.below(ms), fault });
+                }
+                SimFault::Late { node, ms, per_mille: 20 + random.below(400), delay }
+            }
+            17 | 18 => SimFault::Stall { ms: 50 + random.below(4_000) },
+            _ => SimFault::HoldQueue { queue: random.below(queue_count) as usize, ms: 100 + random.below(5_000) },
+        };
+        faults.push(FaultPlan { at_ms, fault });
+    }
+    faults.retain(|fault| fault.at_ms < length_ms);
     faults.sort_by_key(|fault| fault.at_ms);
     faults
 }
