@@ -21,10 +21,11 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use super::{
     observer::Observer,
     source::{Batch, Flow, Source, SourceError},
+    stillness::{Stillness, Unstored},
 };
 use crate::{
     message::{Name, Parcel},
-    store::{Push, Pushed, Refusal, StoreError, Taken, session::Session},
+    store::{Clock, Push, Pushed, Refusal, StoreError, Taken, session::Session},
 };
 
 /// Pushes under way at once.
@@ -54,27 +55,37 @@ pub(super) struct Generator {
     /// Set while the store does not take more: its node may then work.
     pub(super) full: Arc<AtomicBool>,
     pub(super) observer: Arc<dyn Observer>,
+    /// The clock the source goes by.
+    pub(super) clock: Clock,
+    pub(super) stillness: Stillness,
 }
 
 /// What the pulling task hands over.
-type Pulled = Result<(Option<Parcel>, Option<String>, Flow), SourceError>;
+type Pulled = Result<(Option<Parcel>, Option<String>, Flow, Unstored), SourceError>;
+
+/// A batch that was sent and is not stored as far as is known.
+struct Sent {
+    push: Push,
+    _unstored: Unstored,
+}
 
 impl Generator {
     /// Generates until the source or the baton ends.
     pub(super) async fn run(self) -> Ended {
-        let opening = async { self.source.open(&self.taken.cursor).await };
+        let opening = async { self.source.open_by(&self.taken.cursor, &self.clock).await };
         let mut stream = match unless_it_panics(opening).await {
             Ok(stream) => stream,
             Err(error) => return Ended::Failed(error),
         };
         let (sender, pulled) = mpsc::channel(UNDER_WAY);
+        let stillness = self.stillness.clone();
         let puller = tokio::spawn(async move {
             let mut batch = Batch::default();
             loop {
                 let flow = unless_it_panics(async { stream.pull(&mut batch).await }).await;
                 let last = !matches!(flow, Ok(Flow::More));
                 let (parcel, cursor) = batch.take();
-                if sender.send(flow.map(|flow| (parcel, cursor, flow))).await.is_err() || last {
+                if sender.send(flow.map(|flow| (parcel, cursor, flow, stillness.pulled()))).await.is_err() || last {
                     return;
                 }
             }
@@ -89,7 +100,7 @@ impl Generator {
         let (mut cursor, mut batch_no) = (self.taken.cursor.clone(), self.taken.batch_no);
         // The batch that was sent last with nothing before it on its way.
         let mut foremost = batch_no + 1;
-        let mut unanswered: VecDeque<Push> = VecDeque::new();
+        let mut unanswered: VecDeque<Sent> = VecDeque::new();
         let mut under_way = FuturesOrdered::new();
         let mut failed = None;
         let mut pause = FULL_PAUSE.0;
@@ -111,13 +122,13 @@ impl Generator {
                                 tokio::time::sleep(pause).await;
                                 pause = (pause * 2).min(FULL_PAUSE.1);
                             }
-                            foremost = unanswered.front().map_or(foremost, |push| push.batch_no);
-                            under_way.extend(unanswered.iter().cloned().map(|push| self.session.push(push)));
+                            foremost = unanswered.front().map_or(foremost, |sent| sent.push.batch_no);
+                            under_way.extend(unanswered.iter().map(|sent| self.session.push(sent.push.clone())));
                         }
                     }
                 }
                 item = pulled.recv(), if more && under_way.len() < UNDER_WAY => match item {
-                    Some(Ok((parcel, reached, flow))) => {
+                    Some(Ok((parcel, reached, flow, _unstored))) => {
                         more = flow == Flow::More;
                         let to = reached.unwrap_or_else(|| cursor.clone());
                         batch_no += 1;
@@ -132,7 +143,7 @@ impl Generator {
                             end: !more,
                             max_backlog: self.max_backlog,
                         };
-                        unanswered.push_back(push.clone());
+                        unanswered.push_back(Sent { push: push.clone(), _unstored });
                         under_way.push_back(self.session.push(push));
                     }
                     Some(Err(error)) => {
@@ -153,18 +164,18 @@ impl Generator {
     }
 
     /// What the answer to the oldest push means.
-    fn answered(&self, unanswered: &mut VecDeque<Push>, foremost: u64, answer: Result<Pushed, StoreError>) -> Answered {
+    fn answered(&self, unanswered: &mut VecDeque<Sent>, foremost: u64, answer: Result<Pushed, StoreError>) -> Answered {
         match answer {
             Ok(pushed) => {
-                if let Some(push) = unanswered.pop_front() {
-                    self.observer.pushed(&push, &pushed);
+                if let Some(sent) = unanswered.pop_front() {
+                    self.observer.pushed(&sent.push, &pushed);
                 }
                 Answered::Taken
             }
             Err(StoreError::Refused(Refusal::Full { .. })) => Answered::Again { after_pause: true },
             Err(StoreError::Refused(Refusal::Gap { batch_no, cursor })) => {
-                unanswered.retain(|push| push.batch_no > batch_no);
-                match unanswered.front() {
+                unanswered.retain(|sent| sent.push.batch_no > batch_no);
+                match unanswered.front().map(|sent| &sent.push) {
                     Some(next) if next.from == cursor && next.batch_no == batch_no + 1 => {
                         Answered::Again { after_pause: false }
                     }

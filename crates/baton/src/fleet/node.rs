@@ -13,6 +13,7 @@ use super::{
     policy::QueuePolicy,
     service::Service,
     source::Source,
+    stillness::Stillness,
     tally::Tally,
 };
 use crate::{
@@ -85,6 +86,7 @@ pub struct Node {
     pub(super) offered: Vec<Offered>,
     pub(super) worked: Vec<Worked>,
     pub(super) observer: Arc<dyn Observer>,
+    pub(super) stillness: Stillness,
     policy: QueuePolicy,
     invalid: Option<InvalidMessage>,
 }
@@ -100,6 +102,7 @@ impl Node {
             offered: Vec::new(),
             worked: Vec::new(),
             observer: Arc::new(Nobody),
+            stillness: Stillness::default(),
             policy: QueuePolicy::default(),
             invalid: None,
         }
@@ -239,9 +242,7 @@ impl Node {
         if let Some(invalid) = &self.invalid {
             return Err(invalid.clone().into());
         }
-        let works = self.role != Role::Generator && !self.worked.is_empty();
-        let generates = self.role != Role::Worker && !self.offered.is_empty();
-        if !works && !generates {
+        if self.queues().next().is_none() && self.sources().next().is_none() {
             return Err(NodeError::NothingToDo);
         }
         if let Some(idle) = self.worked.iter().find(|worked| worked.policy.concurrency == 0) {
@@ -254,6 +255,21 @@ impl Node {
             Some(source) => Err(NodeError::SourceTwice(source)),
             None => Ok(()),
         }
+    }
+
+    /// The queues it works for in its role.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Name> {
+        self.worked.iter().filter(|_| self.role != Role::Generator).map(|worked| &worked.queue)
+    }
+
+    /// The sources it generates in its role.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Name> {
+        self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| &offered.name)
+    }
+
+    /// What its sources are about.
+    pub(crate) fn stillness(&self) -> Stillness {
+        self.stillness.clone()
     }
 
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.

@@ -168,7 +168,10 @@ impl<'a> Service<'a> {
             max_backlog: self.node.max_backlog,
             full: full.clone(),
             observer: self.node.observer.clone(),
+            clock: self.node.fleet.options.clock.clone(),
+            stillness: self.node.stillness.clone(),
         };
+        self.node.stillness.note(name, false);
         let task = self.generators.spawn(generator.run()).id();
         self.running.insert(name.clone(), Baton { task, epoch, full });
         Ok(())
@@ -186,6 +189,7 @@ impl<'a> Service<'a> {
                 let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
                 self.node.observer.told(&format!("source {name} {what}: {error}"));
                 self.node.observer.source_failed(&name, &error);
+                self.node.stillness.note(&name, true);
                 let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
                 self.resting.insert(name.clone(), again);
             }
