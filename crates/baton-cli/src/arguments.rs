@@ -11,8 +11,8 @@ Examples:
   baton up                                  a fleet on this machine, with a demonstration
   baton push '{\"n\":1}' '{\"n\":2}'          two messages to the queue `messages`
   baton push --file jobs.ndjson --key june  exactly once, however often it is run
-  baton errors --json                       print failed messages and remove them
-  baton --getErrors                         the same as `baton errors`
+  baton errors                              list failed messages
+  baton --getErrors                         print them and remove them: `baton errors --drain`
   baton audit --deep                        prove that nothing is lost or done twice
   baton --rhost 10.0.0.5 status             a fleet in Redis
 
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Audit(command::audit::Audit),
     Status(command::status::Status),
     Performance(command::performance::Performance),
+    Source(command::source::Source),
     Pause(command::pause::Pause),
     Resume(command::pause::Resume),
     Kill(command::kill::Kill),
@@ -58,16 +59,18 @@ pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Option<A
     })
 }
 
-/// `--getErrors` where a command is expected means `errors`.
+/// `--getErrors` where a command is expected means `errors --drain`.
 fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     const WITH_VALUE: [&str; 7] = ["--store", "--fleet", "--rhost", "--rport", "--rdb", "--wait", "--config"];
     let mut is_value = false;
-    for argument in arguments.iter_mut().skip(1) {
+    for place in 1..arguments.len() {
+        let Some(argument) = arguments.get_mut(place) else { break };
         if std::mem::take(&mut is_value) {
             continue;
         }
         if argument == "--getErrors" {
             *argument = "errors".into();
+            arguments.insert(place + 1, "--drain".into());
             break;
         }
         let Some(flag) = argument.to_str().filter(|flag| flag.starts_with("--") && flag.len() > 2) else { break };
@@ -92,6 +95,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
         "audit",
         "status",
         "performance",
+        "source",
         "pause",
         "resume",
         "kill",
@@ -116,8 +120,8 @@ mod tests {
 
     #[test]
     fn the_old_name_stands_where_a_command_stands() {
-        assert_eq!(renamed("baton --getErrors --json"), "baton errors --json");
-        assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors");
+        assert_eq!(renamed("baton --getErrors --json"), "baton errors --drain --json");
+        assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
     }

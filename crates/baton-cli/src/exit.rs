@@ -63,7 +63,9 @@ impl Failure {
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 (Exit::Store, format!("{url}: {error}"), "nothing was changed")
             }
-            StoreError::Refused(Refusal::Definition { .. }) => (Exit::Failed, error.to_string(), "nothing was changed"),
+            StoreError::Refused(
+                Refusal::Definition { .. } | Refusal::DefinitionInUse { .. } | Refusal::Offered { .. },
+            ) => (Exit::Failed, error.to_string(), "nothing was changed"),
             StoreError::Refused(Refusal::Purging) => (Exit::Failed, error.to_string(), "nothing was changed"),
             _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };

@@ -8,6 +8,8 @@ mod connection;
 mod crew;
 mod exit;
 mod figures;
+mod interrupt;
+mod leftover;
 mod member;
 mod output;
 mod push;
@@ -55,6 +57,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Audit(command) => command.run(&settings).await,
             Command::Status(command) => command.run(&settings).await,
             Command::Performance(command) => command.run(&settings).await,
+            Command::Source(command) => command.run(&settings).await,
             Command::Pause(command) => command.run(&settings).await,
             Command::Resume(command) => command.run(&settings).await,
             Command::Kill(command) => command.run(&settings).await,

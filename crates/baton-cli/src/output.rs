@@ -124,6 +124,18 @@ pub(crate) const fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// The names there are, for somebody who named another; nothing if there are none.
+pub(crate) fn one_of(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => String::new(),
+        (_, 0) => format!(" (there are: {shown})"),
+        (_, more) => format!(" (there are: {shown} and {more} more)"),
+    }
+}
+
 /// A duration in the unit that suits it.
 pub(crate) fn span(time: Duration) -> String {
     match time.as_millis() {

@@ -28,12 +28,13 @@ fn prepared() -> Sandbox {
 }
 
 #[test]
-fn peek_leaves_and_errors_removes() {
+fn errors_are_listed_and_only_drain_removes_them() {
     let sandbox = prepared();
     for _ in 0..2 {
-        assert_eq!(ids(&sandbox.run(&["errors", "--peek", "--json"]).expect(0)), [1, 2, 3, 1]);
+        assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)), [1, 2, 3, 1]);
+        assert!(sandbox.run(&["errors"]).expect(0).one_line().contains("4 errors; --drain removes"));
     }
-    let human = sandbox.run(&["errors", "--peek", "--queue", "a"]).expect(0);
+    let human = sandbox.run(&["errors", "--queue", "a"]).expect(0);
     assert!(human.out.contains("a/3") && human.out.contains("error: no \\u{1b}[31mdisk"), "{}", human.out);
     let ran = sandbox.run(&["--getErrors", "--json"]).expect(0);
     let found = entries(&ran);
@@ -47,20 +48,34 @@ fn peek_leaves_and_errors_removes() {
     let none = sandbox.run(&["errors"]).expect(0);
     assert_eq!((none.out.as_str(), none.err.as_str()), ("", "baton: no errors\n"));
     assert_eq!(sandbox.run(&["errors", "--json"]).expect(0).err, "");
+    assert_eq!(sandbox.run(&["errors", "--drain", "--json"]).expect(0).err, "");
+}
+
+#[test]
+fn requeue_says_how_many() {
+    let sandbox = prepared();
+    let ran = sandbox.run(&["errors", "--match", "timed out", "--requeue", "--json"]).expect(0);
+    assert_eq!((ids(&ran), ran.err.as_str()), (vec![1, 2], "baton: requeued 2 messages\n"));
+    let ran = sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0);
+    assert_eq!(ran.err, "baton: requeued 1 message\n");
+    assert_eq!(sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0).err, "baton: requeued 0 messages\n");
+    let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
+    assert_eq!((&books["ready"], &books["dead"], &books["requeued"]), (&json!(3), &json!(1), &json!(3)));
 }
 
 #[test]
 fn filters_remove_only_what_they_let_through() {
     let sandbox = prepared();
-    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--limit", "1"]).expect(0)), [1]);
+    let one = ["errors", "--drain", "--json", "--match", "timed out", "--limit", "1"];
+    assert_eq!(ids(&sandbox.run(&one).expect(0)), [1]);
     assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
     let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
     assert_eq!(
         (&books["ready"], &books["dead"], &books["drained"], &books["requeued"]),
         (&json!(1), &json!(1), &json!(1), &json!(1))
     );
-    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--queue", "b"]).expect(0)), [1]);
-    assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)), [3]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json"]).expect(0)), [3]);
 }
 
 #[test]
@@ -80,12 +95,13 @@ fn causes_are_grouped() {
 #[test]
 fn a_closed_reader_costs_nothing() {
     let sandbox = prepared();
-    let mut child = sandbox.command(&["errors", "--json"]).spawn().unwrap();
+    let mut child = sandbox.command(&["errors", "--drain", "--json"]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    let full = sandbox.command(&["errors"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
+    let full =
+        sandbox.command(&["errors", "--drain"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
     assert_eq!(full.status.code(), Some(1));
     assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 4);
 }
@@ -96,7 +112,8 @@ fn a_follower_gets_later_errors_and_ends_by_a_signal() {
     sandbox.failed("a", &[("1", "x")]);
     let out = sandbox.dir.path().join("out");
     let file = std::fs::File::create(&out).unwrap();
-    let mut child = sandbox.command(&["errors", "--follow", "--json"]).stdout(Stdio::from(file)).spawn().unwrap();
+    let follow = ["errors", "--drain", "--follow", "--json"];
+    let mut child = sandbox.command(&follow).stdout(Stdio::from(file)).spawn().unwrap();
     let seen = || std::fs::read_to_string(&out).unwrap().lines().count();
     until("the first error is printed", || seen() == 1);
     sandbox.failed("a", &[("2", "y")]);
@@ -118,9 +135,9 @@ fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
         session.drain(queue).await.unwrap();
         session
     });
-    let busy = sandbox.run(&["errors", "--json", "--queue", "b", "--wait", "1"]).expect(1);
+    let busy = sandbox.run(&["errors", "--drain", "--json", "--queue", "b", "--wait", "1"]).expect(1);
     assert!(busy.one_line().contains(&format!("/{}", std::process::id())), "{}", busy.err);
     drop(holder);
     runtime.shutdown_background();
-    assert_eq!(ids(&sandbox.run(&["errors", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
 }

@@ -28,3 +28,28 @@ fn nothing_is_handed_out_until_it_is_resumed() {
     until("it goes on", || sandbox.count("messages", "done") == 3);
     sandbox.run(&["kill", "--now"]).expect(0);
 }
+
+#[test]
+fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "1", "--queue", "resize"]).expect(0);
+    for (command, next) in [("pause", "or add --create"), ("resume", "name one that is there")] {
+        let ran = sandbox.run(&[command, "mesages"]).expect(1);
+        let line = ran.one_line();
+        assert!(
+            line.contains("no queue mesages") && line.contains("messages, resize") && line.contains(next),
+            "{line}"
+        );
+    }
+    assert_eq!(sandbox.status()["queues"].as_array().map(Vec::len), Some(2));
+    sandbox.run(&["pause", "nightly", "--create"]).expect(0);
+    sandbox.run(&["push", "1", "--queue", "nightly"]).expect(0);
+    assert_eq!(
+        sandbox.status()["queues"][1],
+        json!({
+            "name": "nightly", "ready": 1, "delayed": 0, "in_flight": 0, "done": 0, "dead": 0, "paused": true
+        })
+    );
+    sandbox.run(&["resume", "nightly"]).expect(0);
+}

@@ -4,8 +4,13 @@
 
 mod sandbox;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io::Write as _, process::Stdio};
 
+use baton::{
+    message::{Digest, Key, Lot, Name, ParcelBuilder},
+    store::{MoveBookmark, Place},
+};
+use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};
 
 fn lines(count: u64) -> String {
@@ -47,6 +52,97 @@ fn a_rerun_under_a_key_skips_what_was_taken() {
     let shorter = push(&lines(10)).expect(1);
     assert!(shorter.one_line().contains("has 10 lines, but 4000"), "{}", shorter.err);
     assert_eq!(sandbox.pushed(), 4000);
+}
+
+fn a_key_is_bound_to_its_queue(sandbox: &Sandbox) {
+    let push = |queue: &str| sandbox.run_with(&["push", "-", "--key", "k1", "--json", "--queue", queue], b"1\n2\n");
+    assert_eq!(push("a").expect(0).json()["pushed"], 2);
+    let refused = push("b").expect(1);
+    assert!(refused.one_line().contains("another queue than b"), "{}", refused.err);
+    assert_eq!(push("a").expect(0).json()["duplicates"], 2);
+    assert_eq!(sandbox.pushed(), 2);
+}
+
+#[test]
+fn a_key_is_bound_to_its_queue_on_sqlite() {
+    a_key_is_bound_to_its_queue(&Sandbox::new());
+}
+
+#[test]
+fn a_key_is_bound_to_its_queue_on_redis() {
+    let server = RedisServer::start(Persistence::None);
+    a_key_is_bound_to_its_queue(&Sandbox::on(&server));
+}
+
+/// Stores `1` to `lines` as the first programs did, whose bookmarks know no queue.
+fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
+    let (mut builder, mut digest) = (ParcelBuilder::default(), Digest::START);
+    for n in 1..=lines {
+        builder.add(n.to_string().as_bytes()).unwrap();
+        digest = digest.then(n.to_string().as_bytes());
+    }
+    let lot = Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None };
+    let mark = MoveBookmark { key: Key::new(key).unwrap(), from: Place::START, to: Place { lines, digest } };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = sandbox.node("nobody").await;
+        session.submit(vec![lot], Some(mark)).await.unwrap();
+        session.leave().await.unwrap();
+    });
+}
+
+#[test]
+fn a_bookmark_without_a_queue_goes_on_only_where_it_can_only_be_of_that_queue() {
+    let sandbox = Sandbox::new();
+    pushed_long_ago(&sandbox, "a", "old", 3);
+    let push = |queue: &str, input: &str| {
+        sandbox.run_with(&["push", "-", "--key", "old", "--json", "--queue", queue], input.as_bytes())
+    };
+    push("b", "1\n2\n3\n4\n").expect(1);
+    push("a", "1\n2\n5\n4\n").expect(1);
+    let longer = push("a", "1\n2\n3\n4\n").expect(0).json();
+    assert_eq!((&longer["pushed"], &longer["duplicates"]), (&1.into(), &3.into()));
+    // From here on it is bound, and another queue of that size changes nothing.
+    sandbox.run(&["push", "1", "2", "3", "4", "5", "--queue", "b"]).expect(0);
+    push("b", "1\n2\n3\n4\n").expect(1);
+    assert_eq!(push("a", "1\n2\n3\n4\n5\n").expect(0).json()["pushed"], 1);
+    // Two queues of which it may be: it cannot be told.
+    pushed_long_ago(&sandbox, "a", "older", 3);
+    let unclear = sandbox.run_with(&["push", "-", "--key", "older", "--queue", "a"], b"1\n2\n3\n").expect(1);
+    assert!(unclear.one_line().contains("take another key"), "{}", unclear.err);
+}
+
+#[test]
+fn an_interrupted_push_tells_what_is_stored_and_how_to_go_on() {
+    let sandbox = Sandbox::new();
+    for (queue, flags, next) in [
+        ("plain", &[][..], "leave out what is stored, then push the rest"),
+        ("keyed", &["--key", "k"][..], "run the same command again to go on from there"),
+    ] {
+        for signal in ["-INT", "-TERM"] {
+            let before = sandbox.count(queue, "ready");
+            let arguments = [&["push", "-", "--queue", queue][..], flags].concat();
+            let mut child = sandbox.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            // The second time, what the key has taken comes first.
+            let extra = if flags.is_empty() { 0 } else { before };
+            let lines: String = (0..extra + 300).map(|n| format!("{n}\n")).collect();
+            stdin.write_all(lines.as_bytes()).unwrap();
+            until("the lines are stored", || sandbox.count(queue, "ready") == before + 300);
+            let sent = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+            assert!(sent.unwrap().success());
+            let output = child.wait_with_output().unwrap();
+            drop(stdin);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.starts_with("baton: interrupted; 300 lines are stored, the last is line"), "{said}");
+            assert!(said.contains("of standard input") && said.ends_with(&format!("{next}\n")), "{said}");
+        }
+    }
+    let rest: String = (0..700).map(|n| format!("{n}\n")).collect();
+    let resumed = sandbox.run_with(&["push", "-", "--key", "k", "--queue", "keyed", "--json"], rest.as_bytes());
+    let resumed = resumed.expect(0).json();
+    assert_eq!((&resumed["pushed"], &resumed["duplicates"]), (&100.into(), &600.into()));
 }
 
 #[test]
@@ -93,9 +189,8 @@ fn a_full_queue_is_waited_for_and_then_reported() {
 
 #[test]
 fn lines_of_a_slow_producer_are_not_kept_back() {
-    use std::io::Write as _;
     let sandbox = Sandbox::new();
-    let mut child = sandbox.command(&["push", "-"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = sandbox.command(&["push", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"1\n").unwrap();
     until("the first line is stored", || sandbox.path().exists() && stored(&sandbox) == 1);

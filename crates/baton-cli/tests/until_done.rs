@@ -2,7 +2,8 @@
 
 mod sandbox;
 
-use sandbox::Sandbox;
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Sandbox, until};
 
 const TICKS: [&str; 11] = [
     "--count",
@@ -18,10 +19,17 @@ const TICKS: [&str; 11] = [
     "ticking",
 ];
 
+/// The scenario on both real stores.
+fn on_both(scenario: fn(&Sandbox)) {
+    scenario(&Sandbox::new());
+    let server = RedisServer::start(Persistence::None);
+    scenario(&Sandbox::on(&server));
+}
+
 #[test]
 fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     let sandbox = Sandbox::new();
-    let up = [&["up", "--workers", "2"][..], &TICKS].concat();
+    let up = [&["up", "--workers", "2", "--handler", "demo"][..], &TICKS].concat();
     let ran = sandbox.run(&up).expect(3);
     assert!(ran.err.contains("source ticks has ended fleet=baton session="), "{}", ran.err);
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
@@ -33,7 +41,7 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     assert_eq!(again.one_line(), "baton: source ticks has ended; --rewind starts it again");
     assert_eq!(sandbox.pushed(), 200);
 
-    sandbox.run(&["errors", "--json"]).expect(0);
+    sandbox.run(&["errors", "--drain", "--json"]).expect(0);
     let rewound = [&["node", "-q", "--rewind", "--handler", "noop"][..], &TICKS].concat();
     sandbox.run(&rewound).expect(0);
     assert_eq!(sandbox.pushed(), 400);
@@ -42,15 +50,76 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
 #[test]
 fn every_line_of_a_file_is_a_message() {
     let sandbox = Sandbox::new();
-    let file = sandbox.dir.path().join("lines");
-    assert!(std::fs::write(&file, "{\"n\":1}\nnot JSON\n").is_ok());
+    sandbox.write("lines", "{\"n\":1}\nnot JSON\nno line end");
     let lines = ["node", "--lines", "lines", "--handler", "noop", "--until-done"];
     let ran = sandbox.run(&lines).expect(0);
     assert!(ran.err.contains("done: nothing is left"), "{}", ran.err);
-    assert_eq!(sandbox.count("messages", "done"), 2);
+    assert_eq!(sandbox.count("messages", "done"), 3);
     // The same lines as JSON values are another source; one of them is none.
     let clash = sandbox.run(&[&lines[..], &["--json-lines"]].concat()).expect(1);
-    assert!(clash.err.contains("source lines is known with another definition"), "{}", clash.err);
+    assert!(clash.err.contains("is known with another definition"), "{}", clash.err);
+}
+
+#[test]
+fn messages_pushed_by_hand_need_no_source() {
+    on_both(|sandbox| {
+        sandbox.run(&["push", "1", "2", "3"]).expect(0);
+        let node = ["node", "--handler", "noop", "--until-done"];
+        sandbox.run(&node).expect(0);
+        assert_eq!(sandbox.count("messages", "done"), 3);
+        // Nothing to do is done.
+        sandbox.run(&[&node[..], &["--queue", "other"]].concat()).expect(0);
+    });
+}
+
+#[test]
+fn sources_that_others_named_are_not_waited_for() {
+    on_both(|sandbox| {
+        // An endless source fed the queue before.
+        let mut endless = sandbox.start(&["node", "--handler", "noop", "--interval", "5ms", "--queue", "fetch"]);
+        until("it feeds", || sandbox.count("fetch", "done") > 3);
+        endless.signal("-TERM");
+        assert_eq!(endless.wait(), Some(0), "{}", sandbox.log());
+        let before = sandbox.pushed();
+        sandbox.write("urls.txt", "a\nb\nc\n");
+        let up = ["up", "--workers", "1", "--handler", "noop", "--lines", "urls.txt", "--queue", "fetch"];
+        sandbox.run(&[&up[..], &["--until-done"]].concat()).expect(0);
+        assert_eq!(sandbox.pushed(), before + 3);
+        sandbox.run(&["node", "--handler", "noop", "--queue", "fetch", "--until-done"]).expect(0);
+    });
+}
+
+#[test]
+fn a_source_that_fails_for_good_ends_with_1() {
+    on_both(|sandbox| {
+        sandbox.write("bad", b"good\n\xff\n");
+        for (flags, cause) in [
+            (["--lines-from", "echo one; echo oh no >&2; exit 3"], "failed with exit code 3: oh no"),
+            (["--lines", "bad"], "line 2 is not UTF-8 text (byte 1)"),
+        ] {
+            for command in [&["node"][..], &["up", "--workers", "1"]] {
+                let rest = ["-q", "--handler", "noop", "--until-done", "--queue", "q"];
+                let ran = sandbox.run(&[command, &rest, &flags].concat()).expect(1);
+                let line = ran.one_line();
+                assert!(line.contains("has failed for good") && line.contains(cause), "{line}");
+                assert!(line.ends_with("correct that and run this again"), "{line}");
+            }
+        }
+        // What came before the fault was pushed once.
+        assert_eq!(sandbox.pushed(), 2);
+    });
+}
+
+#[test]
+fn errors_of_an_earlier_run_end_with_3() {
+    let sandbox = Sandbox::new();
+    sandbox.failed("q", &[("1", "x")]);
+    let node = ["node", "--handler", "noop", "--until-done", "--queue"];
+    sandbox.run(&[&node[..], &["q"]].concat()).expect(3);
+    // Another queue has nothing to do with it.
+    sandbox.run(&[&node[..], &["other"]].concat()).expect(0);
+    sandbox.run(&["errors", "--drain"]).expect(0);
+    sandbox.run(&[&node[..], &["q"]].concat()).expect(0);
 }
 
 #[test]
@@ -66,14 +135,20 @@ fn what_cannot_work_is_refused_in_one_line() {
         (2, &["--demo-delay", "2s..1s"]),
         (2, &["--demo-fail", "2"]),
         (2, &["--role", "boss"]),
+        (2, &["--count", "5"]),
+        (2, &["--rewind"]),
+        (2, &["--follow"]),
+        (2, &["--lines", "x", "--follow", "--until-done"]),
         (1, &["--lines", "missing"]),
+        (1, &["--lines", "."]),
         (5, &["--wait", "0", "--rport", "1"]),
     ] {
         for command in ["node", "up"] {
             if command == "up" && flags.contains(&"--role") {
                 continue;
             }
-            let ran = sandbox.run(&[&[command][..], if command == "up" { &["-q"] } else { &[] }, flags].concat());
+            let quiet = if command == "up" { &["-q"][..] } else { &[] };
+            let ran = sandbox.run(&[&[command, "--handler", "noop"][..], quiet, flags].concat());
             ran.expect(code).one_line();
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 /// An `up` with two workers that has begun to work.
 fn up(sandbox: &Sandbox) -> Running {
     let up = sandbox.start(&["up", "--workers", "2", "--interval", "5ms", "--demo-delay", "0..5ms"]);
-    until("all run", || sandbox.nodes(None).len() == 3 && sandbox.count("messages", "done") > 0);
+    until("all run", || sandbox.nodes(None).len() == 3 && sandbox.count("demo", "done") > 0);
     up
 }
 
@@ -70,7 +70,8 @@ fn a_terminal_reaches_the_group_and_nobody_is_told_twice() {
 fn what_does_not_end_in_time_is_handed_back() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1"]).expect(0);
-    let mut node = sandbox.start(&["node", "--role", "worker", "--demo-delay", "10m", "--demo-fail", "0"]);
+    let slow = ["--handler", "demo", "--demo-delay", "10m", "--demo-fail", "0"];
+    let mut node = sandbox.start(&[&["node", "--role", "worker"][..], &slow].concat());
     until("it runs", || sandbox.count("messages", "in_flight") == 1);
     let killed = sandbox.run(&["kill", "--grace", "300ms", "--json"]).expect(0).json();
     assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": []}));

@@ -14,5 +14,6 @@ pub mod load;
 pub mod machine;
 pub mod proxy;
 pub mod server;
+pub mod sim;
 pub mod soak;
 pub mod subject;

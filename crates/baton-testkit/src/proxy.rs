@@ -8,7 +8,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -48,6 +48,7 @@ struct Counts {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
+    upstream: Arc<AtomicU16>,
     counts: Arc<Counts>,
     task: JoinHandle<()>,
 }
@@ -57,9 +58,14 @@ impl Proxy {
     pub async fn start(upstream: u16, marker: &'static [u8]) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let counts = Arc::<Counts>::default();
-        let task = tokio::spawn(accept(listener, upstream, marker, counts.clone()));
-        Self { address, counts, task }
+        let (counts, upstream) = (Arc::<Counts>::default(), Arc::new(AtomicU16::new(upstream)));
+        let task = tokio::spawn(accept(listener, upstream.clone(), marker, counts.clone()));
+        Self { address, upstream, counts, task }
+    }
+
+    /// Leads connections made from now on to another port.
+    pub fn lead_to(&self, upstream: u16) {
+        self.upstream.store(upstream, Relaxed);
     }
 
     /// The port clients connect to.
@@ -86,14 +92,14 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, upstream: u16, marker: &'static [u8], counts: Arc<Counts>) {
+async fn accept(listener: TcpListener, upstream: Arc<AtomicU16>, marker: &'static [u8], counts: Arc<Counts>) {
     // Dropped with this task, so that an abort ends the connections too.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let Ok((client, _)) = accepted else { continue };
-                connections.spawn(pass_on(client, upstream, marker, counts.clone()));
+                connections.spawn(pass_on(client, upstream.load(Relaxed), marker, counts.clone()));
             }
             Some(_) = connections.join_next() => {}
         }

@@ -25,8 +25,9 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 pub use crate::fleet::trial;
 use crate::{
     Cancel, DEFAULT_FLEET, Fleet, FleetOptions, Node, NodeError,
+    fleet::Stillness,
     message::Name,
-    store::{Books, Clock, MemoryStore, StoreError, Survey, TakeSurvey},
+    store::{Books, Clock, Kind, MemoryStore, StoreError, Survey, TakeSurvey},
 };
 
 /// A fleet in memory whose clock stands still until it is told to go on.
@@ -63,25 +64,30 @@ impl TestFleet {
     pub fn new() -> Self {
         let clock = Clock::manual(1_767_225_600_000);
         let store = MemoryStore::new(clock.clone());
-        let options = FleetOptions::new(Name::new(DEFAULT_FLEET).expect("a good name"));
+        let name = Name::new(DEFAULT_FLEET).expect("a good name");
+        let options = FleetOptions { clock: clock.clone(), ..FleetOptions::new(name) };
         Self { fleet: Fleet::over(Arc::new(store.clone()), options), store, clock }
     }
 
-    /// Lets time pass: delayed messages become due.
+    /// Lets time pass: delayed messages become due, and so do [`Tick`](crate::jobs::Tick) and
+    /// [`Cron`](crate::jobs::Cron) sources that were settled before. What a cron source missed on the way is treated as
+    /// its [`CatchUp`](crate::jobs::CatchUp) says.
     pub fn advance(&self, time: Duration) {
         self.clock.set(self.clock.now_ms() + u64::try_from(time.as_millis()).unwrap_or(0));
     }
 
-    /// Runs a node until its sources have ended and nothing is left that is due, then stops it.
+    /// Runs a node until nothing more happens by itself, then stops it: nothing of its queues is left that is due, and
+    /// its sources have ended, or wait for the clock of the fleet, or have failed.
     ///
     /// # Errors
     /// The node's error.
     pub async fn settle(&self, node: Node) -> Result<Sums, NodeError> {
         let cancel = Cancel::new();
+        let (sources, queues) = (node.sources().cloned().collect(), node.queues().cloned().collect());
+        let doings = Doings { sources, queues, stillness: node.stillness() };
         let running = tokio::spawn(node.run(cancel.clone()));
         loop {
-            let survey = self.ask(TakeSurvey).await?;
-            if running.is_finished() || (is_settled(&survey) && !self.store.has_due()) {
+            if running.is_finished() || self.is_still(&doings).await? {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -97,18 +103,131 @@ impl TestFleet {
             dead: sum(|books| books.dead, &survey),
         })
     }
+
+    /// Whether a node does nothing more before time passes.
+    async fn is_still(&self, doings: &Doings) -> Result<bool, StoreError> {
+        let Doings { sources, queues, stillness } = doings;
+        // In this order: who sleeps has counted what it gave before, and what is not counted is in the survey.
+        let asleep = self.clock.asleep();
+        let (unstored, failed) = (stillness.unstored(), stillness.failed());
+        let survey = self.ask(TakeSurvey).await?;
+        let is_over = |name: &&Name| {
+            let ended = survey.sources.iter().any(|source| source.name == **name && source.ended);
+            ended || failed.contains(*name)
+        };
+        let going_on = sources.len() - sources.iter().filter(is_over).count();
+        let waiting = |books: &Books| queues.contains(&books.queue) && books.ready > 0 && !books.paused;
+        Ok(survey.sessions.iter().any(|session| session.kind == Kind::Node)
+            && (asleep, unstored) == (going_on, 0)
+            && !survey.queues.iter().any(|books| books.in_flight > 0 || waiting(books))
+            && !queues.iter().any(|queue| self.store.has_due(queue)))
+    }
 }
 
-/// Whether a node has joined, its sources have ended, and nothing is ready or in flight.
-fn is_settled(survey: &Survey) -> bool {
-    !survey.sessions.is_empty()
-        && survey.sources.iter().all(|source| source.ended)
-        && survey.queues.iter().all(|books| books.ready == 0 && books.in_flight == 0)
+/// What a node is there for, and how far it is.
+struct Doings {
+    sources: Vec<Name>,
+    queues: Vec<Name>,
+    stillness: Stillness,
 }
 
 impl Deref for TestFleet {
     type Target = Fleet;
     fn deref(&self) -> &Fleet {
         &self.fleet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::{
+        BoxFuture, Done, Source, SourceError, Stream,
+        jobs::{CatchUp, Cron, Tick},
+    };
+
+    /// Settling must end; how long that may take on a busy machine.
+    async fn settled(fleet: &TestFleet, node: Node) -> Sums {
+        tokio::time::timeout(Duration::from_secs(30), fleet.settle(node)).await.expect("it settles").unwrap()
+    }
+
+    #[tokio::test]
+    async fn settling_ends_though_nobody_works_for_a_queue_that_is_pushed_to() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("orders").push(&7).await.unwrap();
+        let node = fleet.node().handler("orders", async |order: u32, _| Done::default().then("receipts", &order));
+        assert_eq!(settled(&fleet, node).await.done, 1);
+        let survey = fleet.ask(TakeSurvey).await.unwrap();
+        let receipts = survey.queues.iter().find(|books| books.queue.as_str() == "receipts").unwrap();
+        assert_eq!(receipts.ready, 1);
+    }
+
+    #[tokio::test]
+    async fn settling_ends_with_an_endless_cron_and_time_that_passes_makes_it_fire() {
+        let fleet = TestFleet::new();
+        let ran = Arc::new(AtomicU64::new(0));
+        let node = || {
+            let ran = ran.clone();
+            let hourly = Cron::new("0 * * * *", CatchUp::Skip).unwrap();
+            fleet.node().source("hourly", hourly).handler("messages", move |_: serde_json::Value, _| {
+                ran.fetch_add(1, Ordering::Relaxed);
+                async { Ok(Done::default()) }
+            })
+        };
+        assert_eq!(settled(&fleet, node()).await.done, 0);
+        for hour in 1..=3 {
+            fleet.advance(Duration::from_secs(1800));
+            assert_eq!(settled(&fleet, node()).await.done, hour - 1, "half an hour too early");
+            fleet.advance(Duration::from_secs(1800));
+            assert_eq!(settled(&fleet, node()).await.done, hour);
+        }
+        assert_eq!(ran.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn sources_of_a_running_node_see_time_pass() {
+        let fleet = TestFleet::new();
+        let node = fleet.node().source("daily", Cron::new("0 0 * * *", CatchUp::All).unwrap().count(2));
+        let node = node.source("ticks", Tick::every(Duration::from_secs(3600)).count(3));
+        let node = node.handler("messages", async |_: serde_json::Value, _| Ok(Done::default()));
+        let cancel = Cancel::new();
+        let running = tokio::spawn(node.run(cancel.clone()));
+        let all_ended = async {
+            loop {
+                let survey = fleet.ask(TakeSurvey).await.unwrap();
+                if survey.sources.len() == 2 && survey.sources.iter().all(|source| source.ended) {
+                    return survey;
+                }
+                fleet.advance(Duration::from_secs(600));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let survey = tokio::time::timeout(Duration::from_secs(60), all_ended).await.unwrap();
+        assert_eq!(survey.queues[0].pushed, 5);
+        cancel.drain();
+        running.await.unwrap().unwrap();
+    }
+
+    struct Broken;
+
+    impl Source for Broken {
+        fn definition(&self) -> String {
+            "broken".to_owned()
+        }
+
+        fn open<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+            Box::pin(std::future::ready(Err(SourceError::new("broken"))))
+        }
+    }
+
+    #[tokio::test]
+    async fn settling_waits_for_sources_that_end_and_not_for_one_that_failed() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("other").push(&1).await.unwrap();
+        let node = fleet.node().source("ticks", Tick::every(Duration::ZERO).count(5_000)).source("broken", Broken);
+        let node = node.handler("messages", async |_: serde_json::Value, _| Ok(Done::default()));
+        assert_eq!(settled(&fleet, node).await.done, 5_000);
     }
 }

@@ -1,4 +1,4 @@
-//! `baton errors`: prints failed messages and removes them, requeues them, or only looks.
+//! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
 use baton::{message::Name, store::Disposal};
 
@@ -10,18 +10,17 @@ use crate::{
     settings::Settings,
 };
 
-/// Print messages that failed for good and remove them, without losing any
+/// List the messages that failed for good; remove them with --drain, try them again with --requeue
 ///
-/// An error is removed only after it was written and flushed: if the run is cut off, some may be printed again by the
-/// next one, none is lost. The same as `baton --getErrors`.
+/// With --drain an error is removed only after it was written and flushed: if the run is cut off, some may be printed
+/// again by the next one, none is lost. `baton --getErrors` is the same as `baton errors --drain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton errors
-  baton errors --json >> errors.ndjson
+  baton errors --limit 10
   baton errors --group
   baton errors --match 'timed out' --requeue
-  baton errors --peek --limit 10
+  baton errors --drain --json >> errors.ndjson
 
 JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"attempts\",\"losses\",\"node\",\"at\"}; `at` is in milliseconds
 since 1970. With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
@@ -29,14 +28,17 @@ pub(crate) struct Errors {
     /// Only this queue
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
-    /// Only look: remove nothing
+    /// Print them and remove what was printed
     #[arg(long)]
+    drain: bool,
+    /// Only look, as it is without a flag
+    #[arg(long, hide = true, conflicts_with_all = ["drain", "requeue"])]
     peek: bool,
     /// Keep waiting for new errors until interrupted
     #[arg(long)]
     follow: bool,
-    /// Put them back into their queues instead of removing them
-    #[arg(long, conflicts_with = "peek")]
+    /// Print them and put them back into their queues
+    #[arg(long, conflicts_with = "drain")]
     requeue: bool,
     /// At most so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
@@ -45,7 +47,7 @@ pub(crate) struct Errors {
     #[arg(long = "match", value_name = "TEXT")]
     containing: Option<String>,
     /// Count by cause, and remove nothing
-    #[arg(long, conflicts_with_all = ["follow", "requeue"])]
+    #[arg(long, conflicts_with_all = ["follow", "requeue", "drain"])]
     group: bool,
     /// Print JSON, one line an error
     #[arg(long)]
@@ -60,10 +62,10 @@ impl Errors {
         if self.group {
             registry::group(&connection, &wanted, &mut output, self.json).await?;
         } else {
-            let disposal = match (self.peek, self.requeue) {
-                (true, _) => None,
+            let disposal = match (self.drain, self.requeue) {
+                (true, _) => Some(Disposal::Drain),
                 (_, true) => Some(Disposal::Requeue),
-                _ => Some(Disposal::Drain),
+                _ => None,
             };
             registry::print(&connection, &wanted, disposal, self.follow, &mut output, self.json).await?;
         }

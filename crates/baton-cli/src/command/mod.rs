@@ -10,5 +10,6 @@ pub(crate) mod pause;
 pub(crate) mod performance;
 pub(crate) mod purge;
 pub(crate) mod push;
+pub(crate) mod source;
 pub(crate) mod status;
 pub(crate) mod up;

@@ -14,15 +14,18 @@ use crate::{
 
 /// Run one member of the fleet: it works, and generates when a source is nobody's
 ///
-/// Exactly one member runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM
-/// finishes what runs and leaves; a second one leaves at once. A member of role worker passes the source's flags over.
+/// A member needs a handler for the messages of its queue, and has a source only if one is named. Exactly one member
+/// runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM finishes what runs and
+/// leaves; a second one leaves at once. A member of role worker passes the source's flags over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton node
-  baton node --role worker --concurrency 8 --retries 3
-  baton node --lines urls.txt --queue fetch --until-done
-  baton node --cron '0 3 * * *' --catch-up once --handler noop")]
+  baton node --handler noop --queue resize
+  baton node --handler demo --role worker --concurrency 8 --retries 3
+  baton node --handler noop --lines urls.txt --queue fetch --until-done
+  baton node --handler noop --lines app.log --follow --queue events
+  baton node --handler noop --cron '0 3 * * *' --catch-up once --queue nightly
+  baton node --role generator --interval 1s --queue resize")]
 pub(crate) struct Node {
     /// What it is willing to do
     #[arg(long, value_enum, value_name = "ROLE", default_value = "auto")]
@@ -59,15 +62,16 @@ impl From<Part> for Role {
 
 impl Node {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.member.check()?;
+        let role = self.role.into();
+        self.member.check(role)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.ask(TakeSurvey).await?;
         let (cancel, log) = (Cancel::new(), Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, None)));
-        obey_signals(&cancel, &log)?;
+        obey_signals(&cancel, &log, self.member.work.lease)?;
         if self.leashed {
             obey_leash(&cancel);
         }
-        self.member.run(&connection, self.role.into(), &log, &cancel).await
+        self.member.run(&connection, role, &log, &cancel).await
     }
 }

@@ -1,24 +1,34 @@
 //! `baton pause` and `baton resume`: claims of a queue stop, or go on.
 
-use baton::{message::Name, store::Order};
+use baton::{
+    message::Name,
+    store::{Order, TakeSurvey},
+};
 use serde::Serialize;
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::Output,
+    output::{Output, one_of},
     settings::Settings,
 };
 
 /// Stop handing out messages of a queue; what runs is finished, and pushes go on
+///
+/// It stays paused through restarts, until `baton resume`. A queue the fleet does not know is refused: it would be a
+/// queue of that name that nobody means.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton pause
-  baton pause resize")]
+  baton pause resize
+  baton pause nightly --create")]
 pub(crate) struct Pause {
     #[command(flatten)]
     target: Target,
+    /// Also if no such queue is known yet: it begins paused
+    #[arg(long)]
+    create: bool,
 }
 
 /// Hand out messages of a paused queue again
@@ -50,20 +60,28 @@ struct State {
 
 impl Pause {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.target.set(settings, true).await
+        self.target.set(settings, true, self.create).await
     }
 }
 
 impl Resume {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.target.set(settings, false).await
+        self.target.set(settings, false, false).await
     }
 }
 
 impl Target {
-    async fn set(self, settings: &Settings, paused: bool) -> Result<Exit, Failure> {
+    async fn set(self, settings: &Settings, paused: bool, create: bool) -> Result<Exit, Failure> {
+        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let known: Vec<String> =
+            connection.ask(TakeSurvey).await?.queues.iter().map(|it| it.queue.to_string()).collect();
+        if !create && !known.iter().any(|it| it == self.queue.as_str()) {
+            let next = if paused { ", or add --create" } else { "" };
+            let cause = format!("there is no queue {} in this fleet{}", self.queue, one_of(&known));
+            return Err(Failure::new(cause, format!("name one that is there{next}")));
+        }
         let order = if paused { Order::Pause(self.queue.clone()) } else { Order::Resume(self.queue.clone()) };
-        Connection::open(settings, Missing::Wait, None)?.ask(order).await?;
+        connection.ask(order).await?;
         let mut output = Output::new();
         if self.json {
             output.json(&State { queue: self.queue.to_string(), paused })?;

@@ -25,9 +25,9 @@ pub(crate) struct Status {
 }
 
 #[derive(Serialize)]
-struct Fleet {
+pub(super) struct Fleet {
     nodes: Vec<Node>,
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     queues: Vec<Queue>,
 }
 
@@ -44,7 +44,7 @@ struct Node {
 }
 
 #[derive(Serialize)]
-struct Source {
+pub(super) struct Source {
     name: String,
     queue: String,
     holder: Option<String>,
@@ -80,7 +80,7 @@ impl Status {
 }
 
 impl Fleet {
-    fn of(survey: &Survey) -> Self {
+    pub(super) fn of(survey: &Survey) -> Self {
         // A session past its lease is there until somebody reaps it; it is no longer a member.
         let live = |session: &&SessionView| {
             session.kind == Kind::Node && survey.now_ms.saturating_sub(session.beat_ms) <= session.lease_ms
@@ -128,16 +128,6 @@ impl Fleet {
                 format!("{} ago", span(Duration::from_millis(it.last_beat_ms))),
             ]
         };
-        let source = |it: &Source| {
-            let holder = self.nodes.iter().find(|node| Some(&node.session) == it.holder.as_ref());
-            vec![
-                it.name.clone(),
-                holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", tame(&node.host), node.pid)),
-                it.epoch.to_string(),
-                tame(&it.cursor),
-                if it.ended { "ended" } else { "" }.to_owned(),
-            ]
-        };
         let queue = |it: &Queue| {
             let numbers = [it.ready, it.delayed, it.in_flight, it.done, it.dead].map(|number| number.to_string());
             let paused = if it.paused { "paused" } else { "" };
@@ -145,10 +135,25 @@ impl Fleet {
         };
         let rows: Vec<_> = self.nodes.iter().map(node).collect();
         show(output, "no live nodes", &["node", "role", "queues", "age", "beat"], &rows)?;
-        let rows: Vec<_> = self.sources.iter().map(source).collect();
-        show(output, "no sources", &["source", "holder", "epoch", "cursor", ""], &rows)?;
+        self.show_sources(output)?;
         let rows: Vec<_> = self.queues.iter().map(queue).collect();
         show(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "dead", ""], &rows)
+    }
+
+    pub(super) fn show_sources(&self, output: &mut Output) -> Result<(), Failure> {
+        let source = |it: &Source| {
+            let holder = self.nodes.iter().find(|node| Some(&node.session) == it.holder.as_ref());
+            vec![
+                it.name.clone(),
+                it.queue.clone(),
+                holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", tame(&node.host), node.pid)),
+                it.epoch.to_string(),
+                tame(&it.cursor),
+                if it.ended { "ended" } else { "" }.to_owned(),
+            ]
+        };
+        let rows: Vec<_> = self.sources.iter().map(source).collect();
+        show(output, "no sources", &["source", "queue", "holder", "epoch", "cursor", ""], &rows)
     }
 }
 

@@ -21,13 +21,15 @@ use crate::{
 /// Workers that crash are replaced. Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second
 /// Ctrl-C does so at once; if this process is killed, the workers notice and leave by themselves. Run it on further
 /// machines with the same store to make the fleet larger.
+///
+/// Without --queue, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton up
   baton up --interval 10ms --demo-delay 0..50ms
-  baton up --workers 4 --lines urls.txt --until-done
-  baton --rhost 10.0.0.5 up --workers 8")]
+  baton up --workers 4 --handler noop --lines urls.txt --queue fetch --until-done
+  baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
 pub(crate) struct Up {
     /// Worker processes beside this one [default: as many as cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
@@ -43,8 +45,10 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.member.check()?;
+    pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
+        self.member.demonstrate_if_bare()?;
+        self.member.check(Role::Auto)?;
+        let queue = self.member.work.queue()?;
         let workers = self.workers(settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
@@ -52,7 +56,7 @@ impl Up {
         let panel = Panel::new(self.quiet);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
-        obey_signals(&cancel, &log)?;
+        obey_signals(&cancel, &log, self.member.work.lease)?;
         let crew = tokio::spawn(Crew::new(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
         let lost_patience = async {
             cancel.any().await;
@@ -70,7 +74,7 @@ impl Up {
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection, &self.member.work.queue, &log), if !self.quiet => Ok(Exit::Failed),
+            () = panel.show(&connection, &queue, &log), if !self.quiet => Ok(Exit::Failed),
         };
         panel.close();
         ended

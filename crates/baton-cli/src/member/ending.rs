@@ -1,4 +1,4 @@
-//! When a queue is done: its sources have ended and nothing is left in it.
+//! When a member's work is done: the source it names has ended, and nothing is left in its queue.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::connection::Connection;
 /// How often the books are read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Waits until the queue is done, through every outage of the store; the messages then in the error registry.
+/// Waits until the work is done, through every outage of the store; the messages then in the error registry, whenever
+/// they died. Sources that others name are not waited for: they may never end.
 pub(super) async fn done(connection: &Connection, queue: &Name, source: Option<&Name>) -> u64 {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -23,15 +24,10 @@ pub(super) async fn done(connection: &Connection, queue: &Name, source: Option<&
     }
 }
 
-/// The errors of the queue if it is done. A member that offers a source waits for that one too.
+/// The errors of the queue if the work is done.
 fn dead_if_done(survey: &Survey, queue: &Name, source: Option<&Name>) -> Option<u64> {
-    let mut feeding = survey.sources.iter().filter(|it| it.queue == *queue).peekable();
-    feeding.peek()?;
-    if let Some(source) = source {
-        survey.sources.iter().find(|it| it.name == *source)?;
-    }
-    let ended = feeding.all(|it| it.ended);
+    let has_ended = |source: &Name| survey.sources.iter().any(|it| it.name == *source && it.ended);
     let books = survey.queues.iter().find(|it| it.queue == *queue);
     let left = books.map_or(0, |it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight));
-    (ended && left == 0).then(|| books.map_or(0, |it| it.dead))
+    (source.is_none_or(has_ended) && left == 0).then(|| books.map_or(0, |it| it.dead))
 }

@@ -1,30 +1,47 @@
-//! What feeds a queue: ticks, lines or a calendar.
+//! What feeds a queue: ticks, lines or a calendar; nothing unless the command names it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    os::unix::fs::FileTypeExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use baton::{
     Node,
     jobs::{CatchUp, Cron, Lines, Tick},
-    message::Name,
+    message::{Digest, Name},
 };
 use clap::ValueEnum;
 
 use crate::{exit::Failure, quantity};
 
-/// What the source is; ticks unless lines or a calendar are named.
+/// Characters of a file's name that the name of its source takes over.
+const FILE_NAME: usize = 49;
+
+/// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
-    /// The source's name; all members that offer it must mean the same [default: ticks, lines or cron]
+    /// The source's name; all members that offer it must mean the same [default: ticks, cron, lines, or lines:FILE:HASH
+    /// of the path]
     #[arg(long, value_name = "NAME")]
     source: Option<Name>,
-    /// A message every so often; 0 is as fast as the store takes them [default: 500ms]
+    /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, conflicts_with_all = ["lines", "lines_from", "cron"])]
     interval: Option<Duration>,
-    /// A message for each line of this file
+    /// A message for each line of this file, read to its end as it is then: a last line without a line end counts, and
+    /// what is added later does not. A successor goes on at the line reached.
+    ///
+    /// A named pipe (FIFO) is read until its last writer closes it. What was read from it cannot be read again, so a
+    /// successor does not go on: the source fails for good and says what was pushed; --rewind reads what comes next.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
-    /// A message for each line this command prints; a successor runs it again and skips what was sent
+    /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and a file that
+    /// takes its name (log rotation) is read from its start
+    #[arg(long, requires = "lines")]
+    follow: bool,
+    /// A message for each line this command prints; a successor runs it again and skips what was sent. If the command
+    /// fails, so does the source, for good
     #[arg(long, value_name = "COMMAND", conflicts_with = "cron")]
     lines_from: Option<String>,
     /// Lines are JSON values, not text
@@ -65,63 +82,135 @@ impl From<HowToCatchUp> for CatchUp {
 }
 
 impl Feed {
-    /// The source's name.
-    pub(super) fn name(&self) -> Result<Name, Failure> {
-        let derived = match (&self.lines, &self.lines_from, &self.cron) {
-            (None, None, None) => "ticks",
-            (.., Some(_)) => "cron",
-            _ => "lines",
-        };
-        match &self.source {
-            Some(name) => Ok(name.clone()),
-            None => Name::new(derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source")),
-        }
+    /// Whether the command names a source.
+    pub(super) const fn is_named(&self) -> bool {
+        self.source.is_some() || self.interval.is_some() || self.is_of_its_own()
     }
 
-    /// Makes the node offer the source.
+    /// Whether it is more than ticks.
+    pub(super) const fn is_of_its_own(&self) -> bool {
+        self.lines.is_some() || self.lines_from.is_some() || self.cron.is_some()
+    }
+
+    /// Ticks under this name, unless it has one.
+    pub(super) fn tick_as(&mut self, name: &Name) {
+        self.source.get_or_insert_with(|| name.clone());
+    }
+
+    /// Refuses what says something of a source that is not there.
+    pub(super) fn check(&self, until_done: bool) -> Result<(), Failure> {
+        if self.json_lines && self.lines.is_none() && self.lines_from.is_none() {
+            return Err(Failure::usage("--json-lines says how lines are read", "add --lines or --lines-from"));
+        }
+        let flag = if self.rewind { "--rewind" } else { "--count" };
+        if !self.is_named() && (self.rewind || self.count.is_some()) {
+            return Err(Failure::usage(
+                format!("{flag} is for a source, and none is named"),
+                "add --interval, --lines, --lines-from, --cron or --source",
+            ));
+        }
+        if self.follow && until_done && self.count.is_none() {
+            return Err(Failure::usage(
+                "--follow waits for more lines for ever, so --until-done would not come",
+                "leave one of the two out, or add --count",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The source's name, if one is named.
+    pub(super) fn name(&self) -> Result<Option<Name>, Failure> {
+        if !self.is_named() || self.source.is_some() {
+            return Ok(self.source.clone());
+        }
+        let derived = match (&self.lines, &self.lines_from, &self.cron) {
+            (Some(path), ..) => name_of(&canonical(path)?),
+            (_, Some(_), _) => "lines".to_owned(),
+            (.., Some(_)) => "cron".to_owned(),
+            _ => "ticks".to_owned(),
+        };
+        let name = Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))?;
+        Ok(Some(name))
+    }
+
+    /// Makes the node offer the source, if one is named.
     pub(super) fn offer(&self, node: Node, queue: &Name) -> Result<Node, Failure> {
-        let (name, queue) = (self.name()?, queue.as_str());
-        let name = name.as_str();
+        let Some(name) = self.name()? else { return Ok(node) };
+        let (name, queue) = (name.as_str(), queue.as_str());
         if let Some(expression) = &self.cron {
             let cron = Cron::new(expression, self.catch_up.map_or_else(CatchUp::default, CatchUp::from))
                 .map_err(|error| Failure::usage(format!("--cron: {error}"), "write it as '*/5 * * * *'"))?;
-            return Ok(node.source_into(
-                queue,
-                name,
-                self.count.map_or_else(|| cron.clone(), |n| cron.clone().count(n)),
-            ));
+            return Ok(node.source_into(queue, name, counted(cron, self.count, Cron::count)));
         }
         let lines = match (&self.lines, &self.lines_from) {
-            (Some(path), _) => {
-                readable(path)?;
-                Some(Lines::file(path))
-            }
+            (Some(path), _) => Some(Lines::file(self.readable(path)?).follow(self.follow)),
             (_, Some(command)) => Some(Lines::command(command)),
             _ => None,
         };
-        if lines.is_none() && self.json_lines {
-            return Err(Failure::usage("--json-lines says how lines are read", "add --lines or --lines-from"));
-        }
         if let Some(lines) = lines.map(|lines| lines.json(self.json_lines)) {
-            let lines = match self.count {
-                Some(count) => lines.count(count),
-                None => lines,
-            };
-            return Ok(node.source_into(queue, name, lines));
+            return Ok(node.source_into(queue, name, counted(lines, self.count, Lines::count)));
         }
         let tick = self.interval.map_or_else(Tick::default, Tick::every);
-        let tick = match self.count {
-            Some(count) => tick.count(count),
-            None => tick,
-        };
-        Ok(node.source_into(queue, name, tick))
+        Ok(node.source_into(queue, name, counted(tick, self.count, Tick::count)))
+    }
+
+    /// The whole path. A source that cannot be read must not be offered: its node would take the baton for nothing.
+    fn readable(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let path = canonical(path)?;
+        let kind = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.file_type();
+        if kind.is_fifo() && self.follow {
+            return Err(Failure::usage(
+                format!("{} is a pipe, which ends when its writers close it", path.display()),
+                "leave --follow out",
+            ));
+        }
+        // Opening a pipe would wait for its writer.
+        if kind.is_file() {
+            std::fs::File::open(&path).map_err(|error| unreadable(&path, &error))?;
+        } else if !kind.is_fifo() {
+            return Err(unreadable(&path, &"it is neither a file nor a named pipe"));
+        }
+        Ok(path)
     }
 }
 
-/// A source that cannot be read must not be offered: its node would take the baton for nothing.
-fn readable(path: &std::path::Path) -> Result<(), Failure> {
-    let cannot = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()), "name a file of lines");
-    let file = std::fs::File::open(path).map_err(|error| cannot(error.to_string()))?;
-    let kind = file.metadata().map_err(|error| cannot(error.to_string()))?;
-    if kind.is_dir() { Err(cannot("it is a folder".to_owned())) } else { Ok(()) }
+fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
+    match count {
+        Some(count) => with(source, count),
+        None => source,
+    }
+}
+
+/// The path by which the file is known wherever this is run from.
+fn canonical(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot read {}: {why}", path.display()), "name a file of lines, or a named pipe")
+}
+
+/// Files of one name in two folders are two sources, and one file is one wherever it is named from.
+fn name_of(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
+    let file: String = file.chars().take(FILE_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
+    let hash = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    format!("lines:{file}:{}", hash.get(..8).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_path_makes_a_name_of_its_own() {
+        let name = |path: &str| Name::new(&name_of(Path::new(path))).unwrap().to_string();
+        assert!(name("/a/urls.txt").starts_with("lines:urls.txt:"));
+        assert_eq!(name("/a/urls.txt").len(), "lines:urls.txt:".len() + 8);
+        assert_ne!(name("/a/urls.txt"), name("/b/urls.txt"));
+        assert!(name("/a/größe \n{}").starts_with("lines:gr__e____:"), "{}", name("/a/größe \n{}"));
+        assert_eq!(name(&format!("/{}", "x".repeat(200))).len(), 64);
+        assert_eq!(name("/").len(), "lines::".len() + 8);
+    }
 }

@@ -10,19 +10,27 @@ mod work;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use baton::{Cancel, Node, NodeError, Observer, Role, store::TakeSurvey};
+use baton::{
+    Cancel, Node, NodeError, Observer, Role, SourceError,
+    message::Name,
+    store::{Refusal, StoreError, TakeSurvey},
+};
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use self::{feed::Feed, journal::Journal};
 pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
+    leftover,
     output::remark,
 };
 
 pub(crate) use signals::{obey_leash, obey_signals};
 
+/// The queue of the demonstration, and the name of the source that feeds it.
+const DEMONSTRATION: &str = "demo";
 /// How long, over its lease, a node that must stop at once may take to hand back what it holds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -33,7 +41,8 @@ pub(crate) struct Member {
     feed: Feed,
     #[command(flatten)]
     pub(crate) work: Work,
-    /// Exit when the sources of the queue have ended and nothing is left in it: 0 if nothing is dead, else 3
+    /// Exit when the source named here, if there is one, has ended and nothing is left in the queue: 0, or 3 if the queue
+    /// has errors, of whichever run; 1 if the source fails for good
     #[arg(long)]
     until_done: bool,
     /// Append what was pushed and run to this file
@@ -42,9 +51,32 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Makes a demonstration of a command that names neither queue nor handler nor lines nor calendar, on a queue and
+    /// with a source that nothing else uses.
+    pub(crate) fn demonstrate_if_bare(&mut self) -> Result<(), Failure> {
+        if self.work.is_bare() && !self.feed.is_of_its_own() {
+            let name = Name::new(DEMONSTRATION).map_err(|error| Failure::usage(error.to_string(), "name a --queue"))?;
+            self.work.demonstrate_on(&name);
+            self.feed.tick_as(&name);
+        }
+        Ok(())
+    }
+
     /// Refuses what cannot work, before anything is touched.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.work.check()
+    pub(crate) fn check(&self, role: Role) -> Result<(), Failure> {
+        self.work.check()?;
+        self.feed.check(self.until_done)?;
+        match role {
+            Role::Generator if !self.feed.is_named() => Err(Failure::usage(
+                "no source is named, and a generator does nothing else",
+                "add --interval, --lines, --lines-from or --cron",
+            )),
+            Role::Auto | Role::Worker if !self.work.has_handler() => Err(Failure::usage(
+                format!("no handler is named for the messages of queue {}", self.work.queue()?),
+                "add --handler (demo, noop); `baton up` without flags is a demonstration",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Runs until it is asked to stop, or is done if it is to end then.
@@ -52,13 +84,13 @@ impl Member {
         &self, connection: &Connection, role: Role, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Exit, Failure> {
         let journal = self.journal.as_deref().map(Journal::open).transpose()?;
-        let witness = Arc::new(Witness { log: log.clone(), journal });
-        let node = connection.fleet().node().role(role).observed_by(witness.clone());
-        let source = if role == Role::Worker { None } else { Some(self.feed.name()?) };
-        let node = if source.is_some() { self.feed.offer(node, &self.work.queue)? } else { node };
-        let node = self.work.give(node);
+        let witness = Arc::new(Witness { log: log.clone(), journal, failed: watch::Sender::new(None) });
+        let queue = self.work.queue()?;
+        let mut node = self.node(connection, role, &queue, &witness)?;
+        // A worker leaves the source to others, but may wait for its end.
+        let source = if role != Role::Worker || self.until_done { self.feed.name()? } else { None };
         if let Some(source) = source.as_ref() {
-            if self.feed.rewind {
+            if self.feed.rewind && role != Role::Worker {
                 rewinding::rewind(connection, &node).await?;
             }
             let survey = connection.ask(TakeSurvey).await?;
@@ -66,42 +98,73 @@ impl Member {
                 remark(&format!("source {source} has ended; --rewind starts it again"));
             }
         }
-        let ended = self.see_through(node, connection, source.as_ref(), log, cancel).await;
+        let ended = loop {
+            let failed = witness.failed.subscribe();
+            let done = ending::done(connection, &queue, source.as_ref());
+            match self.see_through(node, done, failed, log, cancel).await {
+                Ok(ended) => break ended,
+                // A node that was killed may have offered the source otherwise: its session goes with its lease.
+                Err(NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session }))) => {
+                    if let Some(other) = leftover::outlive(connection, session).await? {
+                        let cause = format!("{other} offers source {source_name} with another definition");
+                        break Err(Failure::new(cause, "stop it first, or give this source another name (--source)"));
+                    }
+                    node = self.node(connection, role, &queue, &witness)?;
+                }
+                Err(error) => break Err(refusal(&error, connection)),
+            }
+        };
         if let Some(journal) = &witness.journal {
             journal.flush();
         }
         ended
     }
 
+    /// The node as the command describes it.
+    fn node(&self, connection: &Connection, role: Role, queue: &Name, witness: &Arc<Witness>) -> Result<Node, Failure> {
+        let mut node = self.work.place(connection.fleet().node().role(role).observed_by(witness.clone()));
+        if role != Role::Generator {
+            node = self.work.give(node, queue);
+        }
+        if role == Role::Worker { Ok(node) } else { self.feed.offer(node, queue) }
+    }
+
+    /// Sees the node to its end, and says how that was.
     async fn see_through(
-        &self, node: Node, connection: &Connection, source: Option<&baton::message::Name>, log: &Log, cancel: &Cancel,
-    ) -> Result<Exit, Failure> {
+        &self, node: Node, done: impl Future<Output = u64>, mut failed: watch::Receiver<Option<String>>, log: &Log,
+        cancel: &Cancel,
+    ) -> Result<Result<Exit, Failure>, NodeError> {
         let running = node.run(cancel.clone());
-        let done = ending::done(connection, &self.work.queue, source);
         let stuck = async {
             cancel.at_once().await;
             tokio::time::sleep(self.work.lease + LAST_WORDS).await;
         };
         tokio::pin!(running, done, stuck);
-        let mut dead = None;
+        let mut ended = Ok(Exit::Ok);
+        let mut waits = self.until_done;
         loop {
             tokio::select! {
                 ran = &mut running => {
-                    ran.map_err(|error| refusal(&error, connection))?;
-                    break;
+                    return ran.map(|()| ended);
                 }
-                count = &mut done, if self.until_done && dead.is_none() => {
+                Ok(failure) = failed.wait_for(Option::is_some), if waits => {
+                    waits = false;
+                    let cause = failure.clone().unwrap_or_default();
+                    ended = Err(Failure::new(cause, "correct that and run this again"));
+                    cancel.drain();
+                }
+                dead = &mut done, if waits => {
+                    waits = false;
                     log.line("done: nothing is left");
-                    dead = Some(count);
+                    ended = Ok(if dead > 0 { Exit::Dead } else { Exit::Ok });
                     cancel.drain();
                 }
                 () = &mut stuck => {
                     log.line("left without a word: its lease does the rest");
-                    break;
+                    return Ok(ended);
                 }
             }
         }
-        Ok(if dead.is_some_and(|dead| dead > 0) { Exit::Dead } else { Exit::Ok })
     }
 }
 
@@ -116,10 +179,12 @@ fn refusal(error: &NodeError, connection: &Connection) -> Failure {
 struct Witness {
     log: Arc<Log>,
     journal: Option<Journal>,
+    /// Which source failed for good, and why.
+    failed: watch::Sender<Option<String>>,
 }
 
 impl Observer for Witness {
-    fn ran(&self, _: &baton::message::Name, range: baton::message::Range, first_body: &Bytes) {
+    fn ran(&self, _: &Name, range: baton::message::Range, first_body: &Bytes) {
         if let Some(journal) = &self.journal {
             journal.ran(range, first_body);
         }
@@ -134,6 +199,12 @@ impl Observer for Witness {
     fn pushed(&self, push: &baton::store::Push, pushed: &baton::store::Pushed) {
         if let Some(journal) = &self.journal {
             journal.pushed(push, pushed);
+        }
+    }
+
+    fn source_failed(&self, source: &Name, error: &SourceError) {
+        if error.is_for_good() {
+            self.failed.send_replace(Some(format!("source {source} has failed for good: {error}")));
         }
     }
 

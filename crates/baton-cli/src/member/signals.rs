@@ -16,21 +16,26 @@ use crate::{exit::Failure, output::remark};
 const ALONE: Duration = Duration::from_secs(10);
 /// One wish may come twice: to the process, and to its group.
 const SAME_WISH: Duration = Duration::from_millis(250);
+/// How long, over the lease, whoever was told to stop at once may take, `up` with its workers included.
+const OVERDUE: Duration = Duration::from_secs(5);
 /// What a shell says of a process that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// The first signal drains, the second stops at once, the third ends the process.
-pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>) -> Result<(), Failure> {
+/// The first signal drains, the second stops at once and ends the process in time whatever stands in the way, the third
+/// ends it now.
+pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>, lease: Duration) -> Result<(), Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
     };
     let (interrupt, terminate, hangup) =
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
-    tokio::spawn(stop_in_steps([interrupt, terminate, hangup], cancel.clone(), log.clone()));
+    tokio::spawn(stop_in_steps([interrupt, terminate, hangup], cancel.clone(), log.clone(), lease));
     Ok(())
 }
 
-async fn stop_in_steps([mut interrupt, mut terminate, mut hangup]: [Signal; 3], cancel: Cancel, log: Arc<Log>) {
+async fn stop_in_steps(
+    [mut interrupt, mut terminate, mut hangup]: [Signal; 3], cancel: Cancel, log: Arc<Log>, lease: Duration,
+) {
     let (mut step, mut last) = (0, None::<Instant>);
     loop {
         tokio::select! {
@@ -38,9 +43,10 @@ async fn stop_in_steps([mut interrupt, mut terminate, mut hangup]: [Signal; 3], 
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-        if last.replace(Instant::now()).is_some_and(|last| last.elapsed() < SAME_WISH) {
+        if last.is_some_and(|last| last.elapsed() < SAME_WISH) {
             continue;
         }
+        last = Some(Instant::now());
         step += 1;
         match step {
             1 => {
@@ -50,9 +56,21 @@ async fn stop_in_steps([mut interrupt, mut terminate, mut hangup]: [Signal; 3], 
             2 => {
                 log.line("stopping at once");
                 cancel.now();
+                end_after(lease + OVERDUE);
             }
             _ => std::process::exit(INTERRUPTED),
         }
+    }
+}
+
+/// Ends the process in a while if it has not ended by then. A thread: something may be holding up every task.
+fn end_after(time: Duration) {
+    let end = move || {
+        std::thread::sleep(time);
+        std::process::exit(INTERRUPTED);
+    };
+    if std::thread::Builder::new().name("baton-end".to_owned()).spawn(end).is_err() {
+        std::process::exit(INTERRUPTED);
     }
 }
 

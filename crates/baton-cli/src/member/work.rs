@@ -3,7 +3,7 @@
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
 use baton::{
-    Node, QueuePolicy,
+    DEFAULT_QUEUE, Node, QueuePolicy,
     jobs::{Demo, Noop},
     message::Name,
 };
@@ -15,12 +15,12 @@ use crate::{exit::Failure, quantity};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Work {
-    /// The queue to work for
-    #[arg(long, value_name = "NAME", default_value = "messages")]
-    pub(crate) queue: Name,
-    /// What to do with a message
-    #[arg(long, value_enum, value_name = "NAME", default_value = "demo")]
-    handler: Built,
+    /// The queue to work for [default: messages]
+    #[arg(long, value_name = "NAME")]
+    queue: Option<Name>,
+    /// What to do with a message; must be named
+    #[arg(long, value_enum, value_name = "NAME")]
+    handler: Option<Built>,
     /// How long the handler demo takes, as 20ms or 0..1000ms
     #[arg(long, value_name = "RANGE", default_value = "0..1000ms", value_parser = quantity::range)]
     demo_delay: RangeInclusive<Duration>,
@@ -60,6 +60,26 @@ enum Built {
 }
 
 impl Work {
+    /// Whether neither the queue nor what to do is named.
+    pub(super) const fn is_bare(&self) -> bool {
+        self.queue.is_none() && self.handler.is_none()
+    }
+
+    /// The demonstration, on a queue that is nobody's.
+    pub(super) fn demonstrate_on(&mut self, queue: &Name) {
+        self.queue = Some(queue.clone());
+        self.handler = Some(Built::Demo);
+    }
+
+    pub(super) const fn has_handler(&self) -> bool {
+        self.handler.is_some()
+    }
+
+    pub(crate) fn queue(&self) -> Result<Name, Failure> {
+        let named = self.queue.clone().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
+        named.map_err(|error| Failure::usage(error.to_string(), "name another with --queue"))
+    }
+
     /// Refuses what no store would take.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let (lease, heartbeat) = (self.lease, self.heartbeat);
@@ -75,8 +95,13 @@ impl Work {
         Ok(())
     }
 
+    /// How the node keeps its place, and how long its sources may go on.
+    pub(super) fn place(&self, node: Node) -> Node {
+        node.lease(self.lease, self.heartbeat).max_backlog(self.max_backlog)
+    }
+
     /// Gives the node its work.
-    pub(super) fn give(&self, node: Node) -> Node {
+    pub(super) fn give(&self, node: Node, queue: &Name) -> Node {
         let policy = QueuePolicy {
             concurrency: self.concurrency as usize,
             retries: self.retries,
@@ -84,27 +109,23 @@ impl Work {
             deadline: self.deadline,
             ..QueuePolicy::default()
         };
-        let node = node.lease(self.lease, self.heartbeat).max_backlog(self.max_backlog).policy(policy);
+        let (node, queue) = (node.policy(policy), queue.as_str());
         match self.handler {
-            Built::Demo => {
-                let demo = Demo { delay: self.demo_delay.clone(), fail: self.demo_fail };
-                node.handle_with(self.queue.as_str(), demo)
-            }
-            Built::Noop => node.handle_with(self.queue.as_str(), Noop),
+            Some(Built::Demo) => node.handle_with(queue, Demo { delay: self.demo_delay.clone(), fail: self.demo_fail }),
+            Some(Built::Noop) => node.handle_with(queue, Noop),
+            None => node,
         }
     }
 
     /// The flags that describe this work to another process.
     pub(crate) fn flags(&self) -> Vec<OsString> {
         let time = |time: Duration| format!("{}ms", time.as_secs_f64() * 1000.0);
-        let handler = match self.handler {
-            Built::Demo => "demo",
-            Built::Noop => "noop",
-        };
+        let handler = self.handler.map(|handler| match handler {
+            Built::Demo => "demo".to_owned(),
+            Built::Noop => "noop".to_owned(),
+        });
         let delay = format!("{}..{}", time(*self.demo_delay.start()), time(*self.demo_delay.end()));
         let mut flags = vec![
-            ("--queue", self.queue.to_string()),
-            ("--handler", handler.to_owned()),
             ("--demo-delay", delay),
             ("--demo-fail", self.demo_fail.to_string()),
             ("--concurrency", self.concurrency.to_string()),
@@ -113,6 +134,8 @@ impl Work {
             ("--lease", time(self.lease)),
             ("--heartbeat", time(self.heartbeat)),
         ];
+        flags.extend(self.queue.as_ref().map(|queue| ("--queue", queue.to_string())));
+        flags.extend(handler.map(|handler| ("--handler", handler)));
         flags.extend(self.deadline.map(|deadline| ("--deadline", time(deadline))));
         flags.into_iter().flat_map(|(flag, value)| [flag.into(), value.into()]).collect()
     }

@@ -4,30 +4,33 @@
 //! known, the bookmark tells: it stands where the call would have put it, or where it was.
 
 use baton::{
-    message::{Key, Lot},
+    message::Lot,
     store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
 };
 
 use tokio::time::Instant;
 
 use super::{
-    Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, lot,
+    Bookmark, Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, interrupted, lot,
     reader::{Chunk, Stop},
     trouble,
 };
-use crate::{connection::Connection, exit::Failure};
+use crate::{connection::Connection, exit::Failure, interrupt::Interrupt};
 
 /// Bytes after which a call is sent although more waits.
 const CALL_BYTES: usize = 8 << 20;
 
+const ON: &str = "run the same command again to go on from there";
+
 /// Pushes what the bookmark has not taken yet.
 pub(super) async fn push(
-    connection: &Connection, job: &Job, key: &Key, from: Place, labels: &SharedLabels, chunks: &mut Chunks,
-    mut tally: Tally,
+    connection: &Connection, job: &Job, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
+    mut tally: Tally, interrupt: &Interrupt,
 ) -> Result<Receipt, Failure> {
-    tally.passed_over(from.lines);
-    let mut pusher = Pusher { connection, job, key, at: from, tally, patience: Patience::new(connection.wait()) };
-    let mut next = chunks.recv().await;
+    tally.passed_over(bookmark.taken.lines);
+    let patience = Patience::new(connection.wait());
+    let mut pusher = Pusher { connection, job, bookmark, at: bookmark.taken, tally, patience };
+    let mut next = next_chunk(chunks, interrupt).await;
     let mut stop: Option<Stop> = None;
     while let Some(chunk) = next.take() {
         let mut batch = match chunk {
@@ -48,26 +51,39 @@ pub(super) async fn push(
                 Err(_) => break,
             }
         }
-        if let Err(failure) = pusher.store(&batch).await {
+        if let Err(failure) = pusher.store_unless(&batch, interrupt).await {
             let told = pusher.tally.told(labels, &[], &[]);
-            return Err(failure.after(&told, "run the same command again to go on from there"));
+            return Err(failure.after(&told, ON));
         }
         drop(batch);
         if stop.is_some() {
             break;
         }
-        next = chunks.recv().await;
+        next = next_chunk(chunks, interrupt).await;
     }
     match stop {
-        Some(stop) => Err(stop.failure(labels, &pusher.tally.told(labels, &[], &[]), Some((key, from)))),
+        Some(stop) => Err(stop.failure(labels, &pusher.tally.told(labels, &[], &[]), Some(bookmark))),
+        None if interrupt.came() => {
+            let told = pusher.tally.told(labels, &[], &[]);
+            Err(Failure::new(format!("interrupted; {told}"), ON))
+        }
         None => Ok(pusher.tally.finish()),
+    }
+}
+
+/// The next chunk; none at the end, or if a person ends the push.
+async fn next_chunk(chunks: &mut Chunks, interrupt: &Interrupt) -> Option<Result<Chunk, Stop>> {
+    tokio::select! {
+        biased;
+        () = interrupt.wait() => None,
+        chunk = chunks.recv() => chunk,
     }
 }
 
 struct Pusher<'a> {
     connection: &'a Connection,
     job: &'a Job,
-    key: &'a Key,
+    bookmark: &'a Bookmark,
     /// Where the bookmark stands.
     at: Place,
     tally: Tally,
@@ -75,9 +91,22 @@ struct Pusher<'a> {
 }
 
 impl Pusher<'_> {
+    /// As [`Pusher::store`]; when a person ends the push, what is under way has a moment to be answered.
+    async fn store_unless(&mut self, batch: &[Chunk], interrupt: &Interrupt) -> Result<(), Failure> {
+        let store = self.store(batch);
+        tokio::pin!(store);
+        tokio::select! {
+            biased;
+            stored = &mut store => return stored,
+            () = interrupt.wait() => {}
+        }
+        let ended = tokio::time::timeout(LAST_WORDS, store).await;
+        ended.unwrap_or_else(|_| Err(interrupted("wait for the store to answer")))
+    }
+
     /// Stores chunks and moves the bookmark behind them, exactly once however often it is tried.
     async fn store(&mut self, batch: &[Chunk]) -> Result<(), Failure> {
-        let Some(to) = batch.last().map(|chunk| chunk.place) else { return Ok(()) };
+        let Some(to) = batch.last().and_then(|chunk| chunk.place) else { return Ok(()) };
         let mut sent_before = false;
         loop {
             match self.submit(batch, to).await? {
@@ -104,7 +133,7 @@ impl Pusher<'_> {
                     maybe_stored,
                 }) => {
                     sent_before |= maybe_stored;
-                    let stands: Place = self.connection.ask(ReadBookmark { key: self.key.clone() }).await?;
+                    let stands: Place = self.connection.ask(ReadBookmark { key: self.bookmark.key.clone() }).await?;
                     if stands == to {
                         match sent_before {
                             true => batch.iter().for_each(|chunk| self.tally.stored(chunk, None)),
@@ -115,7 +144,7 @@ impl Pusher<'_> {
                         return Ok(());
                     }
                     if stands != self.at {
-                        let cause = format!("another push under the key {:?} is under way", self.key.as_str());
+                        let cause = format!("another push under the key {:?} is under way", self.bookmark.key.as_str());
                         return Err(Failure::new(cause, "wait for it to end"));
                     }
                 }
@@ -128,7 +157,7 @@ impl Pusher<'_> {
     async fn submit(&mut self, batch: &[Chunk], to: Place) -> Result<Result<Vec<LotVerdict>, SubmitError>, Failure> {
         let session = self.connection.session().await?;
         let lots: Vec<Lot> = batch.iter().map(|chunk| lot(&self.job.queue, chunk)).collect();
-        let bookmark = MoveBookmark { key: self.key.clone(), from: self.at, to };
+        let bookmark = MoveBookmark { key: self.bookmark.key.clone(), from: self.at, to };
         let submit = session.submit(lots, Some(bookmark));
         tokio::pin!(submit);
         let began = Instant::now();

@@ -1,5 +1,6 @@
 //! Pushing long input: one thread reads and checks, the session's task sends, and the tally knows what is stored.
 
+mod bookmark;
 mod input;
 mod keyed;
 mod plain;
@@ -11,20 +12,22 @@ use std::{sync::Arc, time::Duration};
 
 use baton::{
     message::{Key, Lot, Name},
-    store::{Place, ReadBookmark, StoreError, StoreUrl, session::Session},
+    store::{StoreError, StoreUrl, session::Session},
 };
 use tokio::{sync::mpsc, time::Instant};
 
-pub(crate) use self::{input::Inputs, tally::Receipt};
 use self::{
+    bookmark::Bookmark,
     input::Labels,
     progress::Progress,
     reader::{Chunk, Stop},
     tally::Tally,
 };
+pub(crate) use self::{input::Inputs, tally::Receipt};
 use crate::{
     connection::{Connection, Missing},
     exit::Failure,
+    interrupt::Interrupt,
     output::remark,
     settings::Settings,
 };
@@ -56,13 +59,15 @@ pub(crate) async fn push(settings: &Settings, inputs: Inputs, job: Job) -> Resul
     let tally = Tally::new(job.queue.clone(), progress);
     let pushed = match &job.key {
         None => {
+            let interrupt = Interrupt::listen()?;
             let mut chunks = reader::start(inputs, job.max_body, None)?;
-            plain::push(&connection, &job, &labels, &mut chunks, tally).await
+            plain::push(&connection, &job, &labels, &mut chunks, tally, &interrupt).await
         }
         Some(key) => {
-            let from: Place = connection.ask(ReadBookmark { key: key.clone() }).await?;
-            let mut chunks = reader::start(inputs, job.max_body, Some(from))?;
-            keyed::push(&connection, &job, key, from, &labels, &mut chunks, tally).await
+            let bookmark = Bookmark::read(&connection, key, &job.queue).await?;
+            let interrupt = Interrupt::listen()?;
+            let mut chunks = reader::start(inputs, job.max_body, Some(bookmark.clone()))?;
+            keyed::push(&connection, &job, &bookmark, &labels, &mut chunks, tally, &interrupt).await
         }
     };
     connection.leave().await;
@@ -101,6 +106,11 @@ impl Patience {
 /// What a session's calls run into, as far as waiting may help.
 fn trouble(session: Option<&Session>) -> Option<StoreError> {
     session.and_then(Session::trouble)
+}
+
+/// What is told when a person ends the push.
+fn interrupted(next: &str) -> Failure {
+    Failure::new("interrupted", next)
 }
 
 fn full(queue: &Name) -> String {

@@ -9,25 +9,31 @@ use baton::store::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, lot, reader::Chunk, trouble,
+    Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, interrupted, lot, reader::Chunk,
+    trouble,
 };
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
+    interrupt::Interrupt,
 };
 
 /// Chunks under way; the session sends those that wait together.
 const UNDER_WAY: usize = 64;
 
+/// What to do after a push that a person ended; then comes what is said of every push that ends early.
+const BROKEN_OFF: &str = "leave out what is stored";
+
 type Answer = (Chunk, Result<Vec<LotVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
 pub(super) async fn push(
-    connection: &Connection, job: &Job, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally,
+    connection: &Connection, job: &Job, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally, interrupt: &Interrupt,
 ) -> Result<Receipt, Failure> {
     let mut pusher = Pusher {
         connection,
         job,
+        interrupt,
         tally,
         session: None,
         under_way: JoinSet::new(),
@@ -43,6 +49,8 @@ pub(super) async fn push(
             break None;
         }
         let step = tokio::select! {
+            biased;
+            () = interrupt.wait() => Err(interrupted(BROKEN_OFF)),
             chunk = chunks.recv(), if !ended && pusher.takes_more() => match chunk {
                 Some(Ok(chunk)) => pusher.send(chunk).await,
                 Some(Err(why)) => {
@@ -85,6 +93,7 @@ pub(super) async fn push(
 struct Pusher<'a> {
     connection: &'a Connection,
     job: &'a Job,
+    interrupt: &'a Interrupt,
     tally: Tally,
     session: Option<Session>,
     under_way: JoinSet<Answer>,
@@ -110,13 +119,19 @@ impl Pusher<'_> {
     async fn send(&mut self, chunk: Chunk) -> Result<(), Failure> {
         let session = match self.session.take().filter(|session| !session.is_over()) {
             Some(session) => session,
-            None => match self.connection.session().await {
-                Ok(session) => session,
-                Err(failure) => {
-                    self.refused.insert(chunk.number, chunk);
-                    return Err(failure);
+            None => {
+                let joined = tokio::select! {
+                    joined = self.connection.session() => joined,
+                    () = self.interrupt.wait() => Err(interrupted(BROKEN_OFF)),
+                };
+                match joined {
+                    Ok(session) => session,
+                    Err(failure) => {
+                        self.refused.insert(chunk.number, chunk);
+                        return Err(failure);
+                    }
                 }
-            },
+            }
         };
         self.session = Some(session.clone());
         if self.under_way.is_empty() {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use baton::{
-    message::{Key, Parcel, ParcelBuilder},
+    message::{Parcel, ParcelBuilder},
     store::Place,
 };
 use serde::de::IgnoredAny;
@@ -23,6 +23,7 @@ use tokio::{
 
 use super::{
     Chunks,
+    bookmark::{Bookmark, Chain},
     input::{Input, Inputs, Labels, Spot},
 };
 use crate::exit::Failure;
@@ -43,8 +44,8 @@ pub(super) struct Chunk {
     pub(super) parcel: Parcel,
     pub(super) first: Spot,
     pub(super) last: Spot,
-    /// Where a bookmark stands after it.
-    pub(super) place: Place,
+    /// Where a bookmark stands after it; without a key there is none.
+    pub(super) place: Option<Place>,
     /// Bytes of input it was made from.
     pub(super) bytes: u64,
     /// Room in the bound on what is read ahead; free when the chunk is dropped.
@@ -67,19 +68,20 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// What is told of it, with what is stored; `taken` is the key and what had been taken under it before.
-    pub(super) fn failure(self, labels: &Labels, told: &str, taken: Option<(&Key, Place)>) -> Failure {
-        let again = if taken.is_some() { "run the command again" } else { "push the rest" };
-        let (key, lines) = taken.map_or(("", 0), |(key, place)| (key.as_str(), place.lines));
+    /// What is told of it, with what is stored and what had been taken under the key before.
+    pub(super) fn failure(self, labels: &Labels, told: &str, bookmark: Option<&Bookmark>) -> Failure {
+        let again = if bookmark.is_some() { "run the command again" } else { "push the rest" };
+        let (key, lines) = bookmark.map_or(("", 0), |it| (it.key.as_str(), it.taken.lines));
+        let queue = bookmark.map_or("", |it| it.queue.as_str());
         match self {
             Self::Bad { at, why } => {
                 Failure::new(format!("{} {why}; {told}", labels.at(at)), format!("correct it and {again}"))
             }
             Self::OtherInput => Failure::new(
                 format!(
-                    "the first {lines} lines are not those pushed under the key {key:?} before; nothing was stored"
+                    "the key {key:?} stands for other input, or for another queue than {queue}: its first {lines} lines are not these; nothing was stored"
                 ),
-                "take another key for other input",
+                "take another key",
             ),
             Self::TooShort { lines: found } => Failure::new(
                 format!(
@@ -134,13 +136,12 @@ pub(super) fn check(body: &[u8], max_body: usize) -> Result<(), BadBody> {
 }
 
 /// Starts to read; under a key, what was already taken is compared and passed over.
-pub(super) fn start(inputs: Inputs, max_body: usize, taken: Option<Place>) -> Result<Chunks, Failure> {
+pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>) -> Result<Chunks, Failure> {
     let (out, chunks) = mpsc::channel(1024);
     let reader = Reader {
         max_body,
-        keyed: taken.is_some(),
-        taken: taken.unwrap_or(Place::START),
-        place: Place::START,
+        keyed: bookmark.map(|bookmark| (bookmark.start(), bookmark)),
+        lines: 0,
         builder: ParcelBuilder::default(),
         span: None,
         bytes: 0,
@@ -156,10 +157,10 @@ pub(super) fn start(inputs: Inputs, max_body: usize, taken: Option<Place>) -> Re
 
 struct Reader {
     max_body: usize,
-    keyed: bool,
-    taken: Place,
-    /// How far it has read, blank lines not counted; digested only under a key.
-    place: Place,
+    /// How far the input is digested, and where it stood before.
+    keyed: Option<(Chain, Bookmark)>,
+    /// Lines read, blank ones not counted.
+    lines: u64,
     builder: ParcelBuilder,
     /// The first and last line in the builder.
     span: Option<(Spot, Spot)>,
@@ -185,10 +186,15 @@ impl Reader {
                 Input::Lines { from, size } => self.read_lines(number, from, size.is_some())?,
             }
         }
-        if self.place.lines < self.taken.lines {
-            return Err(Stop::TooShort { lines: self.place.lines });
+        if self.is_passing_over() {
+            return Err(Stop::TooShort { lines: self.lines });
         }
         self.send()
+    }
+
+    /// Whether the next line was taken under the key before.
+    fn is_passing_over(&self) -> bool {
+        self.keyed.as_ref().is_some_and(|(_, bookmark)| self.lines < bookmark.taken.lines)
     }
 
     fn read_lines(&mut self, input: usize, from: File, regular: bool) -> Result<(), Stop> {
@@ -220,7 +226,7 @@ impl Reader {
         if body.is_empty() {
             return Ok(());
         }
-        let passed_over = self.place.lines < self.taken.lines;
+        let passed_over = self.is_passing_over();
         if !passed_over {
             check(body, self.max_body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
             let full = self.builder.len() >= PARCEL_MESSAGES || self.builder.body_bytes() + body.len() > PARCEL_BYTES;
@@ -230,12 +236,12 @@ impl Reader {
             self.builder.add(body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
             self.span = Some((self.span.map_or(at, |(first, _)| first), at));
         }
-        self.place.lines += 1;
-        if self.keyed {
-            self.place.digest = self.place.digest.then(body);
-        }
-        if passed_over && self.place.lines == self.taken.lines && self.place.digest != self.taken.digest {
-            return Err(Stop::OtherInput);
+        self.lines += 1;
+        if let Some((chain, bookmark)) = &mut self.keyed {
+            chain.then(body, bookmark);
+            if passed_over && self.lines == bookmark.taken.lines && !bookmark.is_of(chain) {
+                return Err(Stop::OtherInput);
+            }
         }
         Ok(())
     }
@@ -247,7 +253,8 @@ impl Reader {
         let room = self.runtime.block_on(room).ok();
         self.number += 1;
         let bytes = std::mem::take(&mut self.bytes);
-        let chunk = Chunk { number: self.number, parcel, first, last, place: self.place, bytes, _room: room };
+        let place = self.keyed.as_ref().map(|(chain, _)| chain.place());
+        let chunk = Chunk { number: self.number, parcel, first, last, place, bytes, _room: room };
         self.out.blocking_send(Ok(chunk)).map_err(|_| Stop::Unwanted)
     }
 }

@@ -32,14 +32,15 @@ impl<'a> Drain<'a> {
         Ok(Self { connection, session, queue: queue.clone(), disposal, upto })
     }
 
-    /// Disposes of errors that were printed; false if the session was over and they are to be looked at again.
-    pub(super) async fn dispose(&mut self, ids: Vec<u64>) -> Result<bool, Failure> {
+    /// Disposes of errors that were printed, and says how many; nothing if the session was over and they are to be
+    /// looked at again.
+    pub(super) async fn dispose(&mut self, ids: Vec<u64>) -> Result<Option<u64>, Failure> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
         match self.connection.attend(&self.session, disposing).await {
-            Ok(_) => Ok(true),
+            Ok(disposed) => Ok(Some(disposed.count)),
             Err(StoreError::Refused(Refusal::Stale | Refusal::NotDrainer)) => {
                 (self.session, _) = take(self.connection, &self.queue).await?;
-                Ok(false)
+                Ok(None)
             }
             Err(error) => Err(self.connection.failure(&error)),
         }

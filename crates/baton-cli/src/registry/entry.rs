@@ -56,7 +56,7 @@ fn value(body: &[u8]) -> Result<Box<RawValue>, Failure> {
     let line = || body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
     let raw = String::from_utf8(line()).ok().and_then(|line| RawValue::from_string(line).ok());
     raw.map_or_else(|| serde_json::value::to_raw_value(&String::from_utf8_lossy(body)), Ok)
-        .map_err(|error| Failure::new(format!("cannot write a body: {error}"), "use --peek without --json to see it"))
+        .map_err(|error| Failure::new(format!("cannot write a body: {error}"), "leave --json out to see it"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod drain;
 mod entry;
 mod grouping;
-mod interrupt;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,9 +11,14 @@ use baton::{
     store::{Books, DeadMessage, Disposal, Peek, TakeSurvey},
 };
 
+use self::drain::Drain;
 pub(crate) use self::grouping::group;
-use self::{drain::Drain, interrupt::Interrupt};
-use crate::{connection::Connection, exit::Failure, output::Output, output::remark};
+use crate::{
+    connection::Connection,
+    exit::Failure,
+    interrupt::Interrupt,
+    output::{Output, plural, remark},
+};
 
 /// How often a follower looks for new errors.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -74,10 +78,20 @@ pub(crate) async fn print(
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
     }
-    if printer.printed == 0 && !json && !follow {
-        remark("no errors");
-    }
+    conclude(disposal, printer.printed, json, follow);
     Ok(())
+}
+
+/// Tells what became of them, beside what was printed.
+fn conclude(disposal: Option<Disposal>, count: u64, json: bool, follow: bool) {
+    let s = plural(count);
+    match disposal {
+        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{s}")),
+        _ if json || follow => {}
+        _ if count == 0 => remark("no errors"),
+        Some(Disposal::Drain) => remark(&format!("removed {count} error{s}")),
+        None => remark(&format!("{count} error{s}; --drain removes what it prints, --requeue tries it again")),
+    }
 }
 
 struct Printer<'a> {
@@ -116,13 +130,13 @@ impl Printer<'_> {
             if self.output.is_closed() {
                 return Ok(after);
             }
-            let count = ids.len() as u64;
-            if let Some(drain) = drain.as_deref_mut().filter(|_| count > 0)
-                && !drain.dispose(ids).await?
-            {
-                continue;
+            let shown = ids.len() as u64;
+            let mut count = shown;
+            if let Some(drain) = drain.as_deref_mut().filter(|_| shown > 0) {
+                let Some(disposed) = drain.dispose(ids).await? else { continue };
+                count = disposed;
             }
-            self.left -= count;
+            self.left -= shown;
             self.printed += count;
             after = reached;
         }

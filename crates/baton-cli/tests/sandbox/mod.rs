@@ -15,7 +15,7 @@ use std::{
 use baton::{
     message::{Name, Outcome, Run},
     store::{
-        Kind, SqliteOptions, SqliteStore, Store,
+        Kind, Store,
         session::{Session, SessionOptions},
     },
 };
@@ -23,6 +23,8 @@ use tempfile::TempDir;
 
 pub(crate) struct Sandbox {
     pub(crate) dir: TempDir,
+    /// The store in force, if it is not the file.
+    url: Option<String>,
 }
 
 pub(crate) struct Ran {
@@ -61,7 +63,16 @@ impl Ran {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        Self { dir: TempDir::new().unwrap() }
+        Self { dir: TempDir::new().unwrap(), url: None }
+    }
+
+    /// One whose store is a server.
+    pub(crate) fn on(server: &baton_testkit::server::RedisServer) -> Self {
+        Self { url: Some(server.url()), ..Self::new() }
+    }
+
+    fn url(&self) -> String {
+        self.url.clone().unwrap_or_else(|| format!("sqlite:{}", self.path().display()))
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -72,7 +83,7 @@ impl Sandbox {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command.args(arguments).env_clear().env("HOME", self.dir.path());
-        command.env("BATON_STORE", format!("sqlite:{}", self.path().display())).current_dir(self.dir.path());
+        command.env("BATON_STORE", self.url()).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -90,6 +101,11 @@ impl Sandbox {
         let ran = Ran::of(child.wait_with_output().unwrap());
         writer.join().unwrap();
         ran
+    }
+
+    /// Writes a file into the folder.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.dir.path().join(name), content).unwrap();
     }
 
     /// Starts a command that goes on; what it says of itself is in the file `log`.
@@ -130,8 +146,7 @@ impl Sandbox {
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        let name = Name::new("baton").unwrap();
-        Arc::new(SqliteStore::open(&self.path(), name, SqliteOptions::default()).unwrap())
+        baton::store::open(&self.url().parse().unwrap(), Name::new("baton").unwrap(), true).unwrap()
     }
 
     /// A node's session on `queue`.

@@ -1,22 +1,24 @@
 //! The generator: pulls a source and pushes what it gives, several batches under way, while it holds the baton.
 //!
 //! Batches are pushed in order and numbered within the epoch. One that is refused because the queue is full makes
-//! all behind it miss their cursor; they are sent again in order when there is room. The stream is pulled in a task of
-//! its own through a short channel, so it rests as soon as the store does not take more.
+//! all behind it miss their cursor; so does one that has to be repeated and is overtaken. They are sent again in order,
+//! after a pause if there is no room. The stream is pulled in a task of its own through a short channel, so it rests as
+//! soon as the store does not take more. A source that panics has failed, as one that says so.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt as _, stream::FuturesOrdered};
+use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesOrdered};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
     activity::Activity,
     observer::Observer,
     source::{Batch, Flow, Source, SourceError},
+    stillness::{Stillness, Unstored},
 };
 use crate::{
     message::{Name, Parcel},
-    store::{Push, Pushed, Refusal, StoreError, Taken, session::Session},
+    store::{Clock, Push, Pushed, Refusal, StoreError, Taken, session::Session},
 };
 
 /// Pushes under way at once.
@@ -46,26 +48,37 @@ pub(super) struct Generator {
     /// What its node knows of how busy it is.
     pub(super) activity: Arc<Activity>,
     pub(super) observer: Arc<dyn Observer>,
+    /// The clock the source goes by.
+    pub(super) clock: Clock,
+    pub(super) stillness: Stillness,
 }
 
 /// What the pulling task hands over.
-type Pulled = Result<(Option<Parcel>, Option<String>, Flow), SourceError>;
+type Pulled = Result<(Option<Parcel>, Option<String>, Flow, Unstored), SourceError>;
+
+/// A batch that was sent and is not stored as far as is known.
+struct Sent {
+    push: Push,
+    _unstored: Unstored,
+}
 
 impl Generator {
     /// Generates until the source or the baton ends.
     pub(super) async fn run(self) -> Ended {
-        let mut stream = match self.source.open(&self.taken.cursor).await {
+        let opening = async { self.source.open_by(&self.taken.cursor, &self.clock).await };
+        let mut stream = match unless_it_panics(opening).await {
             Ok(stream) => stream,
             Err(error) => return Ended::Failed(error),
         };
         let (sender, pulled) = mpsc::channel(UNDER_WAY);
+        let stillness = self.stillness.clone();
         let puller = tokio::spawn(async move {
             let mut batch = Batch::default();
             loop {
-                let flow = stream.pull(&mut batch).await;
+                let flow = unless_it_panics(async { stream.pull(&mut batch).await }).await;
                 let last = !matches!(flow, Ok(Flow::More));
                 let (parcel, cursor) = batch.take();
-                if sender.send(flow.map(|flow| (parcel, cursor, flow))).await.is_err() || last {
+                if sender.send(flow.map(|flow| (parcel, cursor, flow, stillness.pulled()))).await.is_err() || last {
                     return;
                 }
             }
@@ -78,7 +91,9 @@ impl Generator {
 
     async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
         let (mut cursor, mut batch_no) = (self.taken.cursor.clone(), self.taken.batch_no);
-        let mut unanswered: VecDeque<Push> = VecDeque::new();
+        // The batch that was sent last with nothing before it on its way.
+        let mut foremost = batch_no + 1;
+        let mut unanswered: VecDeque<Sent> = VecDeque::new();
         let mut under_way = FuturesOrdered::new();
         let mut failed = None;
         let mut pause = FULL_PAUSE.0;
@@ -88,7 +103,7 @@ impl Generator {
             tokio::select! {
                 biased;
                 Some(answer) = under_way.next() => {
-                    match self.answered(&mut unanswered, answer) {
+                    match self.answered(&mut unanswered, foremost, answer) {
                         Answered::Taken => {
                             pause = FULL_PAUSE.0;
                             self.activity.set_full(false);
@@ -101,12 +116,13 @@ impl Generator {
                                 tokio::time::sleep(pause).await;
                                 pause = (pause * 2).min(FULL_PAUSE.1);
                             }
-                            under_way.extend(unanswered.iter().cloned().map(|push| self.session.push(push)));
+                            foremost = unanswered.front().map_or(foremost, |sent| sent.push.batch_no);
+                            under_way.extend(unanswered.iter().map(|sent| self.session.push(sent.push.clone())));
                         }
                     }
                 }
                 item = pulled.recv(), if more && under_way.len() < UNDER_WAY => match item {
-                    Some(Ok((parcel, reached, flow))) => {
+                    Some(Ok((parcel, reached, flow, _unstored))) => {
                         more = flow == Flow::More;
                         let to = reached.unwrap_or_else(|| cursor.clone());
                         batch_no += 1;
@@ -121,14 +137,17 @@ impl Generator {
                             end: !more,
                             max_backlog: self.max_backlog,
                         };
-                        unanswered.push_back(push.clone());
+                        unanswered.push_back(Sent { push: push.clone(), _unstored });
                         under_way.push_back(self.session.push(push));
                     }
                     Some(Err(error)) => {
                         more = false;
                         failed = Some(error);
                     }
-                    None => more = false,
+                    None => {
+                        more = false;
+                        failed = Some(SourceError::new("it was broken off"));
+                    }
                 },
                 else => return match failed {
                     Some(error) => Ended::Failed(error),
@@ -139,19 +158,23 @@ impl Generator {
     }
 
     /// What the answer to the oldest push means.
-    fn answered(&self, unanswered: &mut VecDeque<Push>, answer: Result<Pushed, StoreError>) -> Answered {
+    fn answered(&self, unanswered: &mut VecDeque<Sent>, foremost: u64, answer: Result<Pushed, StoreError>) -> Answered {
         match answer {
             Ok(pushed) => {
-                if let Some(push) = unanswered.pop_front() {
-                    self.observer.pushed(&push, &pushed);
+                if let Some(sent) = unanswered.pop_front() {
+                    self.observer.pushed(&sent.push, &pushed);
                 }
                 Answered::Taken
             }
             Err(StoreError::Refused(Refusal::Full { .. })) => Answered::Again { after_pause: true },
             Err(StoreError::Refused(Refusal::Gap { batch_no, cursor })) => {
-                unanswered.retain(|push| push.batch_no > batch_no);
-                match unanswered.front() {
+                unanswered.retain(|sent| sent.push.batch_no > batch_no);
+                match unanswered.front().map(|sent| &sent.push) {
                     Some(next) if next.from == cursor && next.batch_no == batch_no + 1 => {
+                        Answered::Again { after_pause: false }
+                    }
+                    // It overtook one before it that was being repeated, and has been taken since.
+                    Some(next) if next.batch_no > batch_no + 1 && next.batch_no > foremost => {
                         Answered::Again { after_pause: false }
                     }
                     _ => Answered::Ended(Ended::Baton),
@@ -162,6 +185,15 @@ impl Generator {
             Err(error) => Answered::Ended(Ended::Store(error)),
         }
     }
+}
+
+/// What a source does; a panic of it is a failure like others.
+async fn unless_it_panics<T>(work: impl Future<Output = Result<T, SourceError>>) -> Result<T, SourceError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
+        Err(SourceError::new(format_args!("it panicked: {text}")))
+    })
 }
 
 enum Answered {

@@ -121,7 +121,7 @@ pub struct Failure {
 pub(super) enum Retry {
     /// As its queue says.
     ByPolicy,
-    /// Again after this time, whatever the queue says.
+    /// Again after this time, more often than the queue says if need be.
     After(Duration),
     /// To the error registry, whatever the queue says.
     Never,
@@ -138,7 +138,8 @@ impl Failure {
         Self { retry: Retry::Never, ..Self::new(error) }
     }
 
-    /// Failed, to be tried again after a while.
+    /// Failed, to be tried again after a while. It counts as an attempt like any other: after ten of them, or as many as
+    /// the queue has retries if these are more, the message goes to the error registry. The text is kept only then.
     pub fn retry_after(after: Duration, error: impl fmt::Display) -> Self {
         Self { retry: Retry::After(after), ..Self::new(error) }
     }

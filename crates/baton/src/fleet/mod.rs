@@ -10,10 +10,12 @@ mod generator;
 mod handler;
 mod node;
 mod observer;
+mod outage;
 mod policy;
 mod queue;
 mod service;
 mod source;
+mod stillness;
 mod tally;
 mod worker;
 
@@ -28,13 +30,14 @@ pub use observer::Observer;
 pub use policy::QueuePolicy;
 pub use queue::{PushAllError, PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
+pub(crate) use stillness::Stillness;
 pub use tally::Report;
 pub use worker::trial;
 
 use crate::{
     message::Name,
     store::{
-        self, InvalidUrl, Store, StoreError, StoreUrl,
+        self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
         session::{Footing, Session, SessionOptions},
     },
 };
@@ -51,6 +54,8 @@ pub struct FleetOptions {
     pub wait: Duration,
     /// Whether a store that does not exist is made.
     pub create: bool,
+    /// The clock that sources go by: the system's, except in tests.
+    pub clock: Clock,
     /// How the visitor's session presents itself; what it stands on, nodes stand on too.
     pub session: SessionOptions,
 }
@@ -59,7 +64,13 @@ impl FleetOptions {
     /// The defaults for the fleet of this name.
     #[must_use]
     pub const fn new(fleet: Name) -> Self {
-        Self { fleet, wait: Duration::from_secs(10), create: true, session: SessionOptions::client() }
+        Self {
+            fleet,
+            wait: Duration::from_secs(10),
+            create: true,
+            clock: Clock::system(),
+            session: SessionOptions::client(),
+        }
     }
 }
 

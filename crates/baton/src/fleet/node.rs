@@ -1,6 +1,6 @@
 //! A node: joins, works, generates when a baton is due, joins anew when it was forgotten, leaves in good order.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 
@@ -9,9 +9,11 @@ use super::{
     cancel::Cancel,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     observer::{Nobody, Observer},
+    outage::Outage,
     policy::QueuePolicy,
     service::Service,
     source::Source,
+    stillness::Stillness,
     tally::Tally,
 };
 use crate::{
@@ -42,6 +44,18 @@ pub enum NodeError {
     /// A name is not usable.
     #[error(transparent)]
     Invalid(#[from] InvalidMessage),
+    /// It has no handler and no source, or none that its role lets it use.
+    #[error("this node has nothing to do: give it a handler to work, or a source to generate, as its role allows")]
+    NothingToDo,
+    /// A queue was given two handlers.
+    #[error("queue {0} has two handlers in this node: give it one")]
+    QueueTwice(Name),
+    /// Two sources have one name.
+    #[error("two sources of this node are named {0}: give each a name of its own")]
+    SourceTwice(Name),
+    /// A queue may have no handler at work.
+    #[error("queue {0} has a concurrency of 0, so nothing of it would ever run: take 1 or more, or leave it out")]
+    NoConcurrency(Name),
     /// The store refused the node, or cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -72,6 +86,7 @@ pub struct Node {
     pub(super) offered: Vec<Offered>,
     pub(super) worked: Vec<Worked>,
     pub(super) observer: Arc<dyn Observer>,
+    pub(super) stillness: Stillness,
     policy: QueuePolicy,
     invalid: Option<InvalidMessage>,
 }
@@ -87,6 +102,7 @@ impl Node {
             offered: Vec::new(),
             worked: Vec::new(),
             observer: Arc::new(Nobody),
+            stillness: Stillness::default(),
             policy: QueuePolicy::default(),
             invalid: None,
         }
@@ -180,26 +196,29 @@ impl Node {
     /// Runs until it is asked to stop, through every outage of the store.
     ///
     /// # Errors
-    /// [`NodeError`] if a name is not usable or the store refuses the node. A store that is away is waited for.
+    /// [`NodeError`] if the node was put together wrongly or the store refuses it. A store that is away is waited for.
     ///
     /// # Cancel safety
     /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
     /// claims handed back at once, ask it to stop by `cancel`.
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
-        if let Some(invalid) = self.invalid {
-            return Err(invalid.into());
-        }
+        self.check()?;
         let tally = Arc::new(Tally::default());
+        let outage = Outage::new(self.observer.clone());
         let mut former = None;
         while cancel.asked().is_none() {
-            let session = match self.join(&cancel, former).await? {
+            let session = match self.join(&cancel, former, &outage).await? {
                 Some(session) => session,
                 None => return Ok(()),
             };
             self.observer.told(&format!("joined as session {}", session.id()));
             former = Some(session.join_no());
             let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone());
-            let served = service.run().await;
+            let served = tokio::select! {
+                biased;
+                served = service.run() => served,
+                () = outage.watch(&session) => Ok(()),
+            };
             if session.is_over() {
                 self.observer.told("the session is over: joining anew");
                 continue;
@@ -218,8 +237,43 @@ impl Node {
         Ok(())
     }
 
+    /// Refuses a node that would do nothing, or not what was meant.
+    fn check(&self) -> Result<(), NodeError> {
+        if let Some(invalid) = &self.invalid {
+            return Err(invalid.clone().into());
+        }
+        if self.queues().next().is_none() && self.sources().next().is_none() {
+            return Err(NodeError::NothingToDo);
+        }
+        if let Some(idle) = self.worked.iter().find(|worked| worked.policy.concurrency == 0) {
+            return Err(NodeError::NoConcurrency(idle.queue.clone()));
+        }
+        if let Some(queue) = twice(self.worked.iter().map(|worked| &worked.queue)) {
+            return Err(NodeError::QueueTwice(queue));
+        }
+        match twice(self.offered.iter().map(|offered| &offered.name)) {
+            Some(source) => Err(NodeError::SourceTwice(source)),
+            None => Ok(()),
+        }
+    }
+
+    /// The queues it works for in its role.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Name> {
+        self.worked.iter().filter(|_| self.role != Role::Generator).map(|worked| &worked.queue)
+    }
+
+    /// The sources it generates in its role.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Name> {
+        self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| &offered.name)
+    }
+
+    /// What its sources are about.
+    pub(crate) fn stillness(&self) -> Stillness {
+        self.stillness.clone()
+    }
+
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
-    async fn join(&self, cancel: &Cancel, former: Option<u64>) -> Result<Option<Session>, NodeError> {
+    async fn join(&self, cancel: &Cancel, former: Option<u64>, outage: &Outage) -> Result<Option<Session>, NodeError> {
         let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
             source: offered.name.clone(),
             queue: offered.queue.clone(),
@@ -236,16 +290,15 @@ impl Node {
             max_backlog: self.max_backlog,
             footing: self.fleet.footing().clone(),
         };
-        let mut told = false;
         let mut pause = Duration::from_millis(10);
         loop {
             match Session::join(self.fleet.store().clone(), options.clone()).await {
-                Ok(session) => return Ok(Some(session)),
+                Ok(session) => {
+                    outage.ends();
+                    return Ok(Some(session));
+                }
                 Err(error) if error.is_retryable() || error == StoreError::Refused(Refusal::Stale) => {
-                    if !told {
-                        self.observer.told(&format!("{error}: waiting for it"));
-                        told = true;
-                    }
+                    outage.lasts(&error);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -258,5 +311,46 @@ impl Node {
     }
 }
 
+/// The first name that was named before.
+fn twice<'a>(names: impl Iterator<Item = &'a Name>) -> Option<Name> {
+    let mut seen = BTreeSet::new();
+    let mut names = names;
+    names.find(|name| !seen.insert(*name)).cloned()
+}
+
 /// The queue where none is given.
 pub const DEFAULT_QUEUE: &str = "messages";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{jobs::Tick, store::MemoryStore};
+
+    /// How a node over an empty store ends by itself.
+    async fn refusal(put_together: impl Fn(Node) -> Node) -> NodeError {
+        let options = super::super::FleetOptions::new(Name::new("test").unwrap());
+        let node = put_together(Fleet::over(Arc::new(MemoryStore::default()), options).node());
+        let ended = tokio::time::timeout(Duration::from_secs(10), node.run(Cancel::new())).await;
+        ended.expect("it is refused at once").unwrap_err()
+    }
+
+    fn with_handler(node: Node, queue: &str) -> Node {
+        node.handler(queue, async |_: u32, _| Ok(Done::default()))
+    }
+
+    #[tokio::test]
+    async fn a_node_that_would_not_do_what_was_meant_is_refused_at_once() {
+        let named = |text| Name::new(text).unwrap();
+        let idle = QueuePolicy { concurrency: 0, ..QueuePolicy::default() };
+        assert_eq!(refusal(|node| node).await, NodeError::NothingToDo);
+        assert_eq!(refusal(|node| with_handler(node.role(Role::Generator), "q")).await, NodeError::NothingToDo);
+        assert_eq!(refusal(|node| node.role(Role::Worker).source("s", Tick::default())).await, NodeError::NothingToDo);
+        let twice = refusal(|node| with_handler(with_handler(with_handler(node, "q"), "r"), "q")).await;
+        assert_eq!(twice, NodeError::QueueTwice(named("q")));
+        let twice = refusal(|node| node.source("s", Tick::default()).source_into("r", "s", Tick::default())).await;
+        assert_eq!(twice, NodeError::SourceTwice(named("s")));
+        let none = refusal(|node| with_handler(node.policy(idle.clone()), "q")).await;
+        assert_eq!(none, NodeError::NoConcurrency(named("q")));
+        assert!(matches!(refusal(|node| with_handler(node, "no name")).await, NodeError::Invalid(_)));
+    }
+}

@@ -8,12 +8,16 @@ use crate::message::Outcome;
 /// The longest error text that is kept.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
+/// How often a handler may have a message retried by [`Failure::retry_after`] where its queue has fewer retries.
+const MOST_PUT_OFF: u32 = 10;
+
 /// How the messages of a queue are run.
 #[derive(Debug, Clone)]
 pub struct QueuePolicy {
     /// Handlers at work at once in one node.
     pub concurrency: usize,
-    /// Attempts after the first; 0 sends every failure to the error registry.
+    /// Attempts after the first; 0 sends every failure to the error registry, unless its handler said when to try
+    /// again: such a failure is retried up to ten times all the same.
     pub retries: u32,
     /// The pause before the first retry; it doubles with each, with up to a quarter more or less by chance.
     pub backoff: Duration,
@@ -42,6 +46,7 @@ impl QueuePolicy {
         let after = match failure.retry {
             Retry::Never => return dead(failure.error),
             Retry::ByPolicy if attempts >= self.retries => return dead(failure.error),
+            Retry::After(_) if attempts >= self.retries.max(MOST_PUT_OFF) => return dead(failure.error),
             Retry::After(after) => after,
             Retry::ByPolicy => {
                 let doubled = self.backoff.saturating_mul(1_u32.checked_shl(attempts).unwrap_or(u32::MAX));
@@ -67,6 +72,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_put_off_counts_as_an_attempt_and_ends() {
+        let later = || Failure::retry_after(Duration::from_secs(1), "later");
+        let retried = |retries| {
+            let policy = QueuePolicy { retries, ..QueuePolicy::default() };
+            (0..99).take_while(|attempts| policy.after_failure(*attempts, later(), 0.5) != dead_of("later")).count()
+        };
+        assert_eq!([0, 3, 10, 25].map(retried), [10, 10, 10, 25]);
+    }
+
+    fn dead_of(error: &str) -> Outcome {
+        Outcome::Dead { error: error.to_owned() }
+    }
+
+    #[test]
     fn failures_retry_with_growing_pauses_and_then_die() {
         let policy = QueuePolicy { retries: 3, max_backoff: Duration::from_secs(3), ..QueuePolicy::default() };
         let after = |attempts| match policy.after_failure(attempts, Failure::new("no"), 0.5) {
@@ -78,7 +97,8 @@ mod tests {
         assert_eq!(policy.after_failure(0, Failure::fatal("no"), 0.5), dead);
         assert_eq!(QueuePolicy::default().after_failure(0, Failure::new("no"), 0.0), dead);
         let told = Failure::retry_after(Duration::from_millis(7), "later");
-        assert_eq!(policy.after_failure(99, told, 0.9), Outcome::Retry { after_ms: 7 });
+        assert_eq!(policy.after_failure(9, told.clone(), 0.9), Outcome::Retry { after_ms: 7 });
+        assert_eq!(policy.after_failure(10, told, 0.9), Outcome::Dead { error: "later".to_owned() });
         let Outcome::Dead { error } = policy.after_failure(9, Failure::new("ä".repeat(20_000)), 0.5) else { panic!() };
         assert!(error.len() <= MAX_ERROR_BYTES + 3);
     }

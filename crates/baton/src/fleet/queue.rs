@@ -6,9 +6,7 @@ use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
 use super::Fleet;
 use crate::{
-    message::{
-        Digest, InvalidMessage, Key, Lot, LotKey, MAX_BODY_BYTES, MessageId, Name, Parcel, ParcelBuilder, Range,
-    },
+    message::{Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
     store::{LotVerdict, Refusal, StoreError, session::SubmitError},
 };
 
@@ -125,16 +123,17 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         let queue = self.name.clone()?;
         while builder.len() < PARCEL && builder.body_bytes() < PARCEL_BYTES {
             let Some(body) = bodies.next() else { break };
-            builder.add(&written(body.borrow())?)?;
+            builder.add(&serde_json::to_vec(body.borrow())?)?;
         }
         Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None }))
     }
 
     async fn push_lot(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
         let queue = self.name.clone()?;
-        let body = written(body)?;
+        let body = serde_json::to_vec(body)?;
+        let parcel = Parcel::single(&body)?;
         let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body) });
-        self.hand_in(Lot { queue, parcel: Parcel::single(&body)?, key }).await.map(MessageId)
+        self.hand_in(Lot { queue, parcel, key }).await.map(MessageId)
     }
 
     /// Hands a lot in until it is stored; its first id.
@@ -163,15 +162,6 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     }
 }
 
-/// A body as JSON.
-fn written<T: serde::Serialize + ?Sized>(body: &T) -> Result<Vec<u8>, PushError> {
-    let body = serde_json::to_vec(body)?;
-    if body.len() > MAX_BODY_BYTES {
-        return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES }.into());
-    }
-    Ok(body)
-}
-
 /// Messages in a parcel of many.
 const PARCEL: usize = 512;
 /// Body bytes after which a parcel is sent with fewer.
@@ -180,3 +170,28 @@ const PARCEL_BYTES: usize = 256 << 10;
 const UNDER_WAY: usize = 64;
 /// How long a push to a full queue waits before it looks again.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, Done, fleet::FleetOptions, message::MAX_BODY_BYTES, store::MemoryStore};
+
+    #[tokio::test]
+    async fn the_limit_of_a_body_holds_for_every_way_in() {
+        let options = FleetOptions::new(Name::new("test").unwrap());
+        let fleet = Fleet::over(std::sync::Arc::new(MemoryStore::default()), options);
+        let (largest, over) = ("x".repeat(MAX_BODY_BYTES - 2), "x".repeat(MAX_BODY_BYTES - 1));
+        let queue = fleet.queue::<str>("q");
+        let refused = InvalidMessage::BodyTooLarge { len: MAX_BODY_BYTES + 1, limit: MAX_BODY_BYTES };
+        let is_refused = |error: PushError| matches!(error, PushError::Invalid(invalid) if invalid == refused);
+        queue.push(&largest).await.unwrap();
+        assert!(is_refused(queue.push(&over).await.unwrap_err()));
+        assert!(is_refused(queue.push_once(&Key::new("k").unwrap(), &over).await.unwrap_err()));
+        let some = queue.push_all([&largest[..], &over[..]]).await.unwrap_err();
+        assert!(is_refused(some.error));
+        Done::default().then("q", &largest[..]).unwrap();
+        assert!(Done::default().then("q", &over[..]).unwrap_err().error.contains("over the limit of 1048576 bytes"));
+        let mut batch = Batch::default();
+        assert_eq!(batch.add(format!("\"{over}\"").as_bytes()).unwrap_err(), refused);
+    }
+}

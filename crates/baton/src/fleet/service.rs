@@ -10,8 +10,7 @@ use std::{
 };
 
 use tokio::{
-    sync::watch,
-    task::{Id, JoinSet},
+    task::{Id, JoinError, JoinSet},
     time::Instant,
 };
 
@@ -20,12 +19,13 @@ use super::{
     cancel::Cancel,
     generator::{Ended, Generator},
     node::{Node, Offered, Role},
+    source::SourceError,
     tally::Tally,
     worker::{Desk, Worker},
 };
 use crate::{
     message::Name,
-    store::{Beaten, Refusal, Stop, StoreError, session::Session},
+    store::{Beaten, Refusal, Stop, StoreError, notice::Notice, session::Session},
 };
 
 /// How long a source that failed is left alone.
@@ -38,7 +38,7 @@ pub(super) struct Service<'a> {
     cancel: Cancel,
     tally: Arc<Tally>,
     /// The queues that its workers leave to others.
-    closed: watch::Sender<BTreeSet<Name>>,
+    closed: Arc<Notice<BTreeSet<Name>>>,
     workers: JoinSet<Result<(), StoreError>>,
     generators: JoinSet<Ended>,
     running: BTreeMap<Name, Baton>,
@@ -60,7 +60,7 @@ impl<'a> Service<'a> {
             session,
             cancel,
             tally,
-            closed: watch::Sender::default(),
+            closed: Arc::default(),
             workers: JoinSet::new(),
             generators: JoinSet::new(),
             running: BTreeMap::new(),
@@ -80,9 +80,10 @@ impl<'a> Service<'a> {
                 () = session.over() => return Ok(()),
                 () = cancel.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
-                    if let Ok((task, ended)) = ended {
-                        self.generator_ended(task, ended).await?;
-                    }
+                    // However it broke off, its baton is not kept without a generator.
+                    let broken_off = |error: JoinError| (error.id(), Ended::Failed(SourceError::new(error)));
+                    let (task, ended) = ended.unwrap_or_else(broken_off);
+                    self.generator_ended(task, ended).await?;
                 }
                 Some(ended) = self.workers.join_next() => match ended {
                     Ok(Err(error)) => return Err(error),
@@ -109,7 +110,7 @@ impl<'a> Service<'a> {
         for worked in &self.node.worked {
             let footing = self.node.fleet.footing().clone();
             let desk = Desk::new(worked.clone(), footing, self.tally.clone(), self.node.observer.clone());
-            let (session, closed, cancel) = (self.session.clone(), self.closed.subscribe(), self.cancel.clone());
+            let (session, closed, cancel) = (self.session.clone(), self.closed.clone(), self.cancel.clone());
             self.workers.spawn(Worker { session, desk, closed, cancel }.run());
         }
     }
@@ -144,12 +145,7 @@ impl<'a> Service<'a> {
         let generates = busy && !no_room && !self.running.values().any(|baton| baton.activity.is_full());
         let worked = |name: &&Name| self.node.worked.iter().any(|worked| worked.queue == **name);
         let closed: BTreeSet<Name> = helped.iter().filter(|_| generates).filter(worked).cloned().collect();
-        self.closed.send_if_modified(|before| {
-            *before != closed && {
-                *before = closed;
-                true
-            }
-        });
+        self.closed.change(|before| std::mem::replace(before, closed.clone()) != closed);
         let asks = self.node.worked.iter().filter(|_| generates && self.node.role == Role::Auto);
         self.session.heart().ask_about(asks.map(|worked| worked.queue.clone()).collect());
     }
@@ -177,7 +173,10 @@ impl<'a> Service<'a> {
             max_backlog: self.node.max_backlog,
             activity: activity.clone(),
             observer: self.node.observer.clone(),
+            clock: self.node.fleet.options.clock.clone(),
+            stillness: self.node.stillness.clone(),
         };
+        self.node.stillness.note(name, false);
         let task = self.generators.spawn(generator.run()).id();
         self.running.insert(name.clone(), Baton { task, epoch, activity });
         Ok(())
@@ -195,6 +194,7 @@ impl<'a> Service<'a> {
                 let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
                 self.node.observer.told(&format!("source {name} {what}: {error}"));
                 self.node.observer.source_failed(&name, &error);
+                self.node.stillness.note(&name, true);
                 let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
                 self.resting.insert(name.clone(), again);
             }

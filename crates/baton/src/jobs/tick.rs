@@ -9,7 +9,7 @@ use std::{future::ready, io::Write as _, time::Duration};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::foreign;
-use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream};
+use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream, store::Clock};
 
 /// Longer intervals are cut to this: the timer's instants must not overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -54,16 +54,50 @@ impl Source for Tick {
     }
 
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+        self.open_by(cursor, &Clock::system())
+    }
+
+    fn open_by<'a>(&'a self, cursor: &'a str, clock: &Clock) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
         let sent = if cursor.is_empty() { Ok(0) } else { cursor.parse().map_err(|_| foreign(cursor)) };
         let stream = sent.map(|sent| {
-            let pace = (!self.interval.is_zero()).then(|| {
-                let mut pace = tokio::time::interval(self.interval);
-                pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                pace
-            });
+            let pace = (!self.interval.is_zero()).then(|| Pace::new(self.interval, clock));
             Box::new(TickStream { sent, count: self.count.unwrap_or(u64::MAX), pace, body: Vec::new() }) as Box<_>
         });
         Box::pin(ready(stream))
+    }
+}
+
+/// When the next tick is due.
+enum Pace {
+    /// By the time that runs on, whatever the wall clock is set to.
+    Timer(Interval),
+    /// By a clock in the hands of a test.
+    Hands { clock: Clock, interval: Duration, ticked_ms: Option<u64> },
+}
+
+impl Pace {
+    fn new(interval: Duration, clock: &Clock) -> Self {
+        if clock.is_manual() {
+            return Self::Hands { clock: clock.clone(), interval, ticked_ms: None };
+        }
+        let mut timer = tokio::time::interval(interval);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self::Timer(timer)
+    }
+
+    async fn tick(&mut self) {
+        match self {
+            Self::Timer(timer) => {
+                timer.tick().await;
+            }
+            Self::Hands { clock, interval, ticked_ms } => {
+                let passed = |since: u64| Duration::from_millis(clock.now_ms().saturating_sub(since));
+                if let Some(left) = ticked_ms.and_then(|ticked| interval.checked_sub(passed(ticked))) {
+                    clock.sleep(left).await;
+                }
+                *ticked_ms = Some(clock.now_ms());
+            }
+        }
     }
 }
 
@@ -71,7 +105,7 @@ struct TickStream {
     sent: u64,
     count: u64,
     /// None: as fast as the store takes.
-    pace: Option<Interval>,
+    pace: Option<Pace>,
     body: Vec<u8>,
 }
 

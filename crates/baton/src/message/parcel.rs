@@ -15,9 +15,10 @@ use super::InvalidMessage;
 pub const FORMAT: u8 = 1;
 /// The most messages one parcel holds.
 pub const MAX_PARCEL_MESSAGES: usize = 65_536;
-/// The largest body taken unless configured otherwise.
+/// The largest body. Kept where parcels are made, so that there is no way around it; what is stored already is read
+/// whatever its size.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
-/// The most body bytes one parcel holds; a single body may take all of it.
+/// The most body bytes one parcel holds.
 const MAX_PARCEL_BYTES: usize = 64 << 20;
 const HEADER: usize = 9;
 
@@ -65,10 +66,17 @@ impl Parcel {
     /// A parcel of one message.
     ///
     /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] over the size of a parcel.
+    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`].
     pub fn single(body: &[u8]) -> Result<Self, InvalidMessage> {
         let mut builder = ParcelBuilder::default();
         builder.add(body)?;
+        builder.finish().ok_or(InvalidMessage::Parcel("empty"))
+    }
+
+    /// A parcel of one message that was taken before, when the limit may have been another.
+    pub(crate) fn of_stored(body: &[u8]) -> Result<Self, InvalidMessage> {
+        let mut builder = ParcelBuilder::default();
+        builder.append(body)?;
         builder.finish().ok_or(InvalidMessage::Parcel("empty"))
     }
 
@@ -173,12 +181,16 @@ impl ParcelBuilder {
     /// Adds a body.
     ///
     /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] if the body alone is over a parcel's size, [`InvalidMessage::Parcel`] if the
-    /// parcel is full: ask [`ParcelBuilder::has_room`] first.
+    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`], [`InvalidMessage::Parcel`] if the parcel is full: ask
+    /// [`ParcelBuilder::has_room`] first.
     pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        if body.len() > MAX_PARCEL_BYTES {
-            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_PARCEL_BYTES });
+        if body.len() > MAX_BODY_BYTES {
+            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES });
         }
+        self.append(body)
+    }
+
+    fn append(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
         if !self.has_room(body.len()) {
             return Err(InvalidMessage::Parcel("full"));
         }
@@ -288,6 +300,18 @@ mod tests {
         ] {
             assert_eq!(Parcel::parse(Bytes::from_static(bytes)), Err(InvalidMessage::Parcel(why)));
         }
+    }
+
+    #[test]
+    fn no_body_over_the_limit_gets_into_a_parcel() {
+        let (largest, over) = (vec![b'1'; MAX_BODY_BYTES], vec![b'1'; MAX_BODY_BYTES + 1]);
+        let refused = InvalidMessage::BodyTooLarge { len: over.len(), limit: MAX_BODY_BYTES };
+        assert_eq!(Parcel::single(&largest).unwrap().body_bytes(), MAX_BODY_BYTES);
+        assert_eq!(Parcel::single(&over).unwrap_err(), refused);
+        let mut builder = ParcelBuilder::default();
+        assert_eq!(builder.add(&over).unwrap_err(), refused);
+        assert!(builder.is_empty());
+        assert_eq!(Parcel::of_stored(&over).unwrap().body_bytes(), over.len(), "what is stored stays readable");
     }
 
     #[test]

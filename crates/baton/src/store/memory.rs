@@ -47,11 +47,11 @@ impl MemoryStore {
         Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
     }
 
-    /// Whether a delayed message is due.
-    pub(crate) fn has_due(&self) -> bool {
+    /// Whether a delayed message of this queue is due.
+    pub(crate) fn has_due(&self, queue: &Name) -> bool {
         let now = self.shared.clock.now_ms();
         let tables = self.shared.tables();
-        tables.delayed.values().filter_map(BTreeMap::first_key_value).any(|((due, _), _)| *due <= now)
+        tables.delayed.get(queue).and_then(BTreeMap::first_key_value).is_some_and(|((due, _), _)| *due <= now)
     }
 }
 

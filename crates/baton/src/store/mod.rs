@@ -61,6 +61,7 @@ mod clock;
 mod engine;
 mod location;
 mod memory;
+pub(crate) mod notice;
 mod open;
 mod redis;
 mod refusal;

@@ -16,12 +16,12 @@ mod trial;
 use std::{
     collections::BTreeSet,
     pin::Pin,
+    sync::Arc,
     task::{Context as TaskContext, Poll},
     time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use tokio::sync::watch;
 
 pub(super) use self::desk::Desk;
 pub use self::trial::trial;
@@ -30,6 +30,7 @@ use crate::{
     message::Name,
     store::{
         Rest, Settled, Stop, StoreError,
+        notice::Notice,
         session::{Catch, Session},
     },
 };
@@ -44,7 +45,7 @@ pub(super) struct Worker {
     pub(super) session: Session,
     pub(super) desk: Desk,
     /// The queues that are left to others.
-    pub(super) closed: watch::Receiver<BTreeSet<Name>>,
+    pub(super) closed: Arc<Notice<BTreeSet<Name>>>,
     pub(super) cancel: Cancel,
 }
 
@@ -92,10 +93,12 @@ impl Worker {
 }
 
 impl Shift {
-    async fn work(mut self, mut closed: watch::Receiver<BTreeSet<Name>>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
+        let queue = self.desk.queue().clone();
         loop {
             let stop = cancel.asked();
-            let open = !closed.borrow_and_update().contains(self.desk.queue()) && stop.is_none();
+            let is_closed = closed.get().contains(&queue);
+            let open = !is_closed && stop.is_none();
             if !open {
                 self.hand_back();
             }
@@ -118,7 +121,7 @@ impl Shift {
                     self.waiting = None;
                     self.caught(n, caught?);
                 }
-                changed = closed.changed() => if changed.is_err() { return Ok(()) },
+                _ = closed.until(|closed| closed.contains(&queue) != is_closed) => {}
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
                 () = std::future::ready(()), if more => tokio::task::yield_now().await,

@@ -5,7 +5,7 @@
 //! happens to generators or to the clock, no due time is sent twice. A clock that is set back makes the source wait
 //! until it has caught up.
 //!
-//! Until its first message it begins anew with each start, and nothing is missed. Later, what came due while nobody could send it is treated as
+//! Its first start is stored, before anything is due: what comes due later while nobody can send it is treated as
 //! [`CatchUp`] says. Time is the clock of the node that holds the baton. An expression that has no further due time,
 //! because it names years, ends the stream.
 
@@ -13,14 +13,14 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 pub use self::schedule::InvalidCron;
 use self::schedule::Schedule;
 use super::foreign;
-use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream};
+use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream, store::Clock};
 
 /// The longest sleep before the clock is looked at again: it may be set, and the machine may sleep.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,15 +39,12 @@ pub enum CatchUp {
     All,
 }
 
-type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// A message at each due time.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Cron {
     schedule: Schedule,
     catch_up: CatchUp,
     count: Option<u64>,
-    clock: Clock,
 }
 
 impl Cron {
@@ -58,7 +55,7 @@ impl Cron {
     /// [`InvalidCron`] if it is no cron expression, or one that is never due.
     pub fn new(expression: &str, catch_up: CatchUp) -> Result<Self, InvalidCron> {
         let schedule = Schedule::new(expression)?;
-        Ok(Self { schedule, catch_up, count: None, clock: Arc::new(Timestamp::now) })
+        Ok(Self { schedule, catch_up, count: None })
     }
 
     /// Due by the clocks of this time zone, as `Europe/Berlin`. When clocks change, an expression with one time of day
@@ -79,26 +76,21 @@ impl Cron {
         self
     }
 
-    fn stream(&self, cursor: &str) -> Option<CronStream> {
+    fn stream(&self, cursor: &str, clock: &Clock) -> Option<CronStream> {
         let (sent, last) = match cursor.split_once('@') {
             Some((sent, last)) => (sent.parse().ok()?, last.parse().ok()?),
-            None if cursor.is_empty() => (0, (self.clock)()),
+            None if cursor.is_empty() => (0, now(clock)),
             None => return None,
         };
-        let (schedule, clock) = (self.schedule.clone(), Arc::clone(&self.clock));
-        Some(CronStream { schedule, catch_up: self.catch_up, clock, sent, last, count: self.count.unwrap_or(u64::MAX) })
+        let (schedule, clock, fresh) = (self.schedule.clone(), clock.clone(), cursor.is_empty());
+        let count = self.count.unwrap_or(u64::MAX);
+        Some(CronStream { schedule, catch_up: self.catch_up, clock, fresh, sent, last, count })
     }
 }
 
-impl std::fmt::Debug for Cron {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { schedule, catch_up, count, clock: _ } = self;
-        f.debug_struct("Cron")
-            .field("schedule", schedule)
-            .field("catch_up", catch_up)
-            .field("count", count)
-            .finish_non_exhaustive()
-    }
+fn now(clock: &Clock) -> Timestamp {
+    let ms = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
 }
 
 impl Source for Cron {
@@ -112,7 +104,11 @@ impl Source for Cron {
     }
 
     fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
-        let stream = self.stream(cursor).ok_or_else(|| foreign(cursor));
+        self.open_by(cursor, &Clock::system())
+    }
+
+    fn open_by<'a>(&'a self, cursor: &'a str, clock: &Clock) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+        let stream = self.stream(cursor, clock).ok_or_else(|| foreign(cursor));
         Box::pin(std::future::ready(stream.map(|stream| Box::new(stream) as Box<dyn Stream>)))
     }
 }
@@ -121,6 +117,8 @@ struct CronStream {
     schedule: Schedule,
     catch_up: CatchUp,
     clock: Clock,
+    /// Whether its start is not stored yet.
+    fresh: bool,
     sent: u64,
     /// The last due time that was sent or passed over.
     last: Timestamp,
@@ -132,14 +130,18 @@ impl CronStream {
         let mut given = false;
         while self.sent < self.count {
             let Some(next) = self.schedule.after(self.last)? else { return Ok(Flow::End) };
-            let now = (self.clock)();
+            if std::mem::take(&mut self.fresh) {
+                batch.reach(format_args!("0@{}", self.last));
+                return Ok(Flow::More);
+            }
+            let now = now(&self.clock);
             // Negative if it is not due yet.
             let late = now.duration_since(next);
             if given && (late.is_negative() || batch.is_full()) {
                 return Ok(Flow::More);
             }
             if late.is_negative() {
-                tokio::time::sleep(late.unsigned_abs().min(LOOK)).await;
+                self.clock.sleep(late.unsigned_abs().min(LOOK)).await;
                 continue;
             }
             let due = if self.catch_up == CatchUp::All { next } else { self.schedule.latest(next, now)? };

@@ -1,6 +1,9 @@
 //! A clock that follows tokio's paused time and can be set.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -18,15 +21,29 @@ impl Wall {
     }
 }
 
-fn at(cron: Cron, time: &str) -> (Cron, Wall) {
+/// A cron source by a clock of its own.
+struct Clocked(Cron, Clock);
+
+impl Source for Clocked {
+    fn definition(&self) -> String {
+        self.0.definition()
+    }
+
+    fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+        self.0.open_by(cursor, &self.1)
+    }
+}
+
+fn at(cron: Cron, time: &str) -> (Clocked, Wall) {
     let (start, begin): (Timestamp, _) = (time.parse().unwrap(), Instant::now());
     let moved = Arc::new(AtomicI64::new(0));
     let wall = Wall(Arc::clone(&moved));
     let clock = move || {
         let elapsed = SignedDuration::try_from(begin.elapsed()).unwrap();
-        start + elapsed + SignedDuration::from_secs(moved.load(Ordering::SeqCst))
+        let now = start + elapsed + SignedDuration::from_secs(moved.load(Ordering::SeqCst));
+        u64::try_from(now.as_millisecond()).unwrap()
     };
-    (Cron { clock: Arc::new(clock), ..cron }, wall)
+    (Clocked(cron, Clock::read_by(clock)), wall)
 }
 
 fn minutely(catch_up: CatchUp) -> Cron {
@@ -52,6 +69,11 @@ async fn the_first_start_begins_now_and_each_due_time_comes_in_time() {
         let (cron, _) = at(minutely(catch_up), "2026-01-01T10:00:20.5Z");
         let mut stream = cron.open("").await.unwrap();
         let start = Instant::now();
+        assert_eq!(
+            pull(&mut *stream).await.unwrap(),
+            Pulled::more(&[], "0@2026-01-01T10:00:20.5Z"),
+            "the start is stored"
+        );
         for (n, minute) in [(1, 1), (2, 2), (3, 3)] {
             let body = format!("{{\"at\":\"2026-01-01T10:0{minute}:00Z\",\"late_ms\":0}}");
             let cursor = format!("{n}@2026-01-01T10:0{minute}:00Z");

@@ -63,7 +63,7 @@ impl Command {
         tokio::time::timeout(LAST_WORDS, &mut self.complaints).await.ok();
         let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
-        Err(SourceError::new(format_args!("the command {}{said}", ending(status))))
+        Err(SourceError::for_good(format_args!("the command {}{said}", ending(status))))
     }
 }
 

@@ -6,7 +6,12 @@ use memchr::memchr;
 use serde::de::IgnoredAny;
 use tokio::io::AsyncReadExt as _;
 
-use super::{command::Command, file::NamedFile};
+use super::{
+    command::Command,
+    file::NamedFile,
+    followed::{Followed, Growth},
+    pipe::NamedPipe,
+};
 use crate::{
     Batch, BoxFuture, Flow, SourceError, Stream,
     jobs::foreign,
@@ -29,18 +34,32 @@ pub(super) enum Form {
 #[derive(Debug)]
 pub(super) enum Input {
     File(NamedFile),
+    Followed(Followed),
+    Pipe(NamedPipe),
     Command(Command),
 }
 
+/// What a read found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    More,
+    /// The end of everything.
+    End,
+    /// The end of a file that another one follows.
+    Seam,
+}
+
 impl Input {
-    /// Reads more; false at the end, which is an error of a command that failed.
-    async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, SourceError> {
+    /// Reads more; the end of a command that failed is an error.
+    async fn read(&mut self, into: &mut Vec<u8>) -> Result<Found, SourceError> {
         into.reserve(CHUNK);
         let read = match self {
-            Self::File(NamedFile { name, file }) => {
-                let read = file.read_buf(into).await;
-                read.map_err(|error| SourceError::new(format_args!("cannot read {name}: {error}")))?
-            }
+            Self::File(file) => file.read(into).await?,
+            Self::Pipe(pipe) => pipe.read(into).await?,
+            Self::Followed(file) => match file.read(into).await? {
+                Growth::More => return Ok(Found::More),
+                Growth::Replaced => return Ok(Found::Seam),
+            },
             Self::Command(command) => {
                 let read = command.output.read_buf(into).await?;
                 if read == 0 {
@@ -49,16 +68,18 @@ impl Input {
                 read
             }
         };
-        Ok(read > 0)
+        Ok(if read > 0 { Found::More } else { Found::End })
     }
 
-    /// An error about a line of it.
+    /// An error about a line of it; reading it again would meet the same line.
     fn bad(&self, line: u64, cause: impl fmt::Display) -> SourceError {
         let name = match self {
             Self::File(file) => &file.name,
+            Self::Followed(file) => &file.name,
+            Self::Pipe(pipe) => &pipe.name,
             Self::Command(_) => "the command's output",
         };
-        SourceError::new(format_args!("{name}: line {line} {cause}"))
+        SourceError::for_good(format_args!("{name}: line {line} {cause}"))
     }
 }
 
@@ -68,6 +89,8 @@ pub(super) struct Place {
     pub(super) lines: u64,
     /// The byte behind them; used for files only.
     pub(super) offset: u64,
+    /// What a followed file is recognised by.
+    pub(super) head: Option<u32>,
 }
 
 impl Place {
@@ -75,9 +98,13 @@ impl Place {
         if cursor.is_empty() {
             return Ok(Self::default());
         }
-        let (lines, offset) = cursor.split_once(':').unwrap_or((cursor, "0"));
-        let (Ok(lines), Ok(offset)) = (lines.parse(), offset.parse()) else { return Err(foreign(cursor)) };
-        Ok(Self { lines, offset })
+        let (lines, rest) = cursor.split_once(':').unwrap_or((cursor, "0"));
+        let (offset, head) = rest.split_once(':').map_or((rest, None), |(offset, head)| (offset, Some(head)));
+        let head = head.map(|digits| u32::from_str_radix(digits, 16)).transpose();
+        let (Ok(lines), Ok(offset), Ok(head)) = (lines.parse(), offset.parse(), head) else {
+            return Err(foreign(cursor));
+        };
+        Ok(Self { lines, offset, head })
     }
 }
 
@@ -95,20 +122,27 @@ pub(super) struct Cutter {
     used: usize,
     /// Bytes of the buffer that were searched for a line end.
     searched: usize,
-    ended: bool,
+    /// What the last read found.
+    found: Found,
+    /// Whether the place must be stored before anything is read: what a pipe gives cannot be read again.
+    unmarked: bool,
     body: Vec<u8>,
 }
 
 impl Cutter {
     /// Goes on at `at`, where the input stands, but gives no line before `skip` and none behind `count`.
     pub(super) const fn new(input: Input, form: Form, at: Place, skip: u64, count: u64) -> Self {
-        let (used, searched, ended) = (0, 0, false);
-        Self { input, form, at, skip, count, buffer: Vec::new(), used, searched, ended, body: Vec::new() }
+        let (used, searched, found, unmarked) = (0, 0, Found::More, matches!(input, Input::Pipe(_)));
+        Self { input, form, at, skip, count, buffer: Vec::new(), used, searched, found, unmarked, body: Vec::new() }
     }
 
     async fn fill(&mut self, batch: &mut Batch) -> Result<Flow, SourceError> {
         if self.skip >= self.count {
             return Ok(Flow::End);
+        }
+        if std::mem::take(&mut self.unmarked) {
+            self.reach(batch);
+            return Ok(Flow::More);
         }
         let mut given = false;
         loop {
@@ -121,10 +155,15 @@ impl Cutter {
                     Err(error) => return Err(error),
                 }
             }
-            let over = self.at.lines >= self.count || (self.ended && self.used == self.buffer.len());
+            let used_up = self.used == self.buffer.len();
+            if self.found == Found::Seam && used_up {
+                self.found = Found::More;
+                self.at.offset = 0;
+            }
+            let over = self.at.lines >= self.count || (self.found == Found::End && used_up);
             if over && self.at.lines < self.skip {
                 let (lines, skip) = (self.at.lines, self.skip);
-                return Err(SourceError::new(format_args!(
+                return Err(SourceError::for_good(format_args!(
                     "the command printed {lines} lines, but {skip} were read before: it must print the same each time"
                 )));
             }
@@ -142,10 +181,11 @@ impl Cutter {
     }
 
     fn reach(&self, batch: &mut Batch) {
-        let Place { lines, offset } = self.at;
-        match self.input {
+        let Place { lines, offset, .. } = self.at;
+        match &self.input {
             Input::File(_) => batch.reach(format_args!("{lines}:{offset}")),
-            Input::Command(_) => batch.reach(lines),
+            Input::Followed(file) => batch.reach(format_args!("{lines}:{offset}:{:08x}", file.head(offset))),
+            Input::Pipe(_) | Input::Command(_) => batch.reach(lines),
         }
     }
 
@@ -153,7 +193,7 @@ impl Cutter {
         self.buffer.drain(..self.used);
         self.searched -= self.used;
         self.used = 0;
-        self.ended = !self.input.read(&mut self.buffer).await?;
+        self.found = self.input.read(&mut self.buffer).await?;
         Ok(())
     }
 
@@ -163,7 +203,9 @@ impl Cutter {
         let fresh = self.buffer.get(self.searched..).unwrap_or_default();
         let (end, next) = match memchr(b'\n', fresh) {
             Some(at) => (self.searched + at, self.searched + at + 1),
-            None if self.ended && self.used < self.buffer.len() => (self.buffer.len(), self.buffer.len()),
+            None if self.found != Found::More && self.used < self.buffer.len() => {
+                (self.buffer.len(), self.buffer.len())
+            }
             // Room for the carriage return that may belong to the line's end.
             None if self.buffer.len() - self.used <= MAX_BODY_BYTES + 1 => {
                 self.searched = self.buffer.len();
@@ -178,7 +220,8 @@ impl Cutter {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             add(batch, self.form, line, &mut self.body).map_err(|cause| self.input.bad(number, cause))?
         };
-        self.at = Place { lines: number, offset: self.at.offset + (next - self.used) as u64 };
+        self.at.lines = number;
+        self.at.offset += (next - self.used) as u64;
         self.used = next;
         self.searched = next;
         Ok(Some(gave))

@@ -1,6 +1,10 @@
-//! A file opened behind the lines already read from it.
+//! A file opened behind the lines already read from it, and read to its end.
 
-use std::{io::SeekFrom, path::Path};
+use std::{
+    fmt,
+    io::{Error, ErrorKind, SeekFrom},
+    path::Path,
+};
 
 use tokio::{
     fs::File,
@@ -14,37 +18,49 @@ use crate::SourceError;
 #[derive(Debug)]
 pub(super) struct NamedFile {
     pub(super) name: String,
-    pub(super) file: File,
+    file: File,
 }
 
-/// Opens the file behind `place`, if it can be the file that `place` is of.
-pub(super) async fn open(path: &Path, place: Place) -> Result<NamedFile, SourceError> {
-    let name = path.display().to_string();
-    let unreadable = |error| SourceError::new(format_args!("cannot read {name}: {error}"));
-    // Looked at before it is opened: opening a pipe waits for its writer.
-    let about = tokio::fs::metadata(path).await.map_err(unreadable)?;
-    if !about.is_file() {
-        return Err(SourceError::new(format_args!(
-            "{name} is not a regular file, so its lines cannot be read again after a failover"
-        )));
-    }
-    let changed = |what: &str| {
-        SourceError::new(format_args!(
-            "{name} {what}: it is not the file of which {} lines were read; put that one back, or rewind the source",
-            place.lines
-        ))
-    };
-    if place.offset > about.len() {
-        return Err(changed("has become shorter"));
-    }
-    let mut file = File::open(path).await.map_err(unreadable)?;
-    if let Some(before) = place.offset.checked_sub(1) {
-        file.seek(SeekFrom::Start(before)).await.map_err(unreadable)?;
-        let end = file.read_u8().await.map_err(unreadable)?;
-        // The last line may have no line end, but then nothing follows.
-        if end != b'\n' && place.offset < about.len() {
-            return Err(changed("has other lines"));
+impl NamedFile {
+    /// Opens the file behind `place`, if it can be the file that `place` is of.
+    pub(super) async fn open(path: &Path, place: Place) -> Result<Self, SourceError> {
+        let name = path.display().to_string();
+        let unreadable = |error| unreadable(&name, &error);
+        let changed = |what: &str| {
+            SourceError::for_good(format_args!(
+                "{name} {what}: it is not the file of which {} lines were read; put that one back, or rewind the source",
+                place.lines
+            ))
+        };
+        let mut file = File::open(path).await.map_err(unreadable)?;
+        let len = file.metadata().await.map_err(unreadable)?.len();
+        if place.offset > len {
+            return Err(changed("has become shorter"));
         }
+        if let Some(before) = place.offset.checked_sub(1) {
+            file.seek(SeekFrom::Start(before)).await.map_err(unreadable)?;
+            let end = file.read_u8().await.map_err(unreadable)?;
+            // The last line may have no line end, but then nothing follows.
+            if end != b'\n' && place.offset < len {
+                return Err(changed("has other lines"));
+            }
+        }
+        Ok(Self { name, file })
     }
-    Ok(NamedFile { name, file })
+
+    /// Reads more; 0 at the end.
+    pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> Result<usize, SourceError> {
+        self.file.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))
+    }
+}
+
+/// Why something with a name cannot be read: for good if it is not there, or not for this user.
+pub(super) fn unreadable(name: &dyn fmt::Display, error: &Error) -> SourceError {
+    let cause = format_args!("cannot read {name}: {error}").to_string();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::IsADirectory | ErrorKind::NotADirectory => {
+            SourceError::for_good(cause)
+        }
+        _ => SourceError::new(cause),
+    }
 }

@@ -1,28 +1,39 @@
-//! A source of lines: of a file, or of what a command prints.
+//! A source of lines: of a file, of a named pipe, or of what a command prints.
 //!
 //! Each line becomes a JSON string without its line end (`\n` or `\r\n`), an empty line an empty string; or, with
-//! [`Lines::json`], each line is a JSON value as it stands and blank lines are passed over. A last line without a
-//! line end counts as a line.
+//! [`Lines::json`], each line is a JSON value as it stands and blank lines are passed over.
 //!
-//! The cursor is the number of lines read, for a file also the byte behind them, so that a successor seeks there. A
-//! command is run again by a successor, and as many lines passed over: it must print the same lines each time. What
-//! it printed without a line end is taken only if it then ends well, because a broken-off line is not a line.
+//! | of | is read | a successor |
+//! |---|---|---|
+//! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, and the byte behind them |
+//! | a file that is [followed](Lines::follow) | for ever, finished lines only; also when another file takes its name | the same, if the file begins as it did; else it begins at the start |
+//! | a named pipe | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
+//! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over as many lines: it must print the same |
 //!
-//! A line that cannot be a message, a file that cannot be read or is not the one read before, and a command that
-//! fails end the stream with an error that names the line and the cause.
+//! A line that cannot be a message, a file that is not the one read before, and a command that fails end the stream for
+//! good, with an error that names the line and the cause.
 
 mod command;
 mod cutter;
 mod file;
+mod followed;
+mod pipe;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::{
+    os::unix::fs::FileTypeExt as _,
+    path::{Path, PathBuf},
+};
 
 use self::{
     command::Command,
     cutter::{Cutter, Form, Input, Place},
+    file::{NamedFile, unreadable},
+    followed::Followed,
+    pipe::NamedPipe,
 };
+use super::foreign;
 use crate::{BoxFuture, Source, SourceError, Stream};
 
 /// A message for each line of a file or of a command's output.
@@ -31,23 +42,25 @@ pub struct Lines {
     origin: Origin,
     form: Form,
     count: Option<u64>,
+    follow: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
-    File(PathBuf),
+    Path(PathBuf),
     Command(String),
 }
 
 impl Lines {
-    /// The lines of a regular file, which must have the same content at this path on every node that offers it.
+    /// The lines of a regular file, which must have the same content at this path on every node that offers it; or of
+    /// a named pipe.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { origin: Origin::File(path.into()), form: Form::Text, count: None }
+        Self { origin: Origin::Path(path.into()), form: Form::Text, count: None, follow: false }
     }
 
     /// The lines that a shell command prints. It runs in a process group of its own, which is killed with the stream.
     pub fn command(command: impl Into<String>) -> Self {
-        Self { origin: Origin::Command(command.into()), form: Form::Text, count: None }
+        Self { origin: Origin::Command(command.into()), form: Form::Text, count: None, follow: false }
     }
 
     /// Whether each line is a JSON value itself.
@@ -64,13 +77,48 @@ impl Lines {
         self
     }
 
+    /// Whether to wait for more lines at the end of the file, as `tail -F` does. Only files can be followed.
+    #[must_use]
+    pub const fn follow(mut self, follow: bool) -> Self {
+        self.follow = follow;
+        self
+    }
+
     async fn open_at(&self, cursor: &str) -> Result<Box<dyn Stream>, SourceError> {
         let place = Place::parse(cursor)?;
         let (input, at) = match &self.origin {
-            Origin::File(path) => (Input::File(file::open(path, place).await?), place),
+            Origin::Path(path) => self.open_path(path, cursor, place).await?,
             Origin::Command(line) => (Input::Command(Command::start(line)?), Place::default()),
         };
         Ok(Box::new(Cutter::new(input, self.form, at, place.lines, self.count.unwrap_or(u64::MAX))))
+    }
+
+    async fn open_path(&self, path: &Path, cursor: &str, place: Place) -> Result<(Input, Place), SourceError> {
+        let name = path.display();
+        // Looked at before it is opened: opening a pipe as a file waits for its writer.
+        let about = tokio::fs::metadata(path).await;
+        if self.follow {
+            if about.is_ok_and(|about| !about.is_file()) {
+                return Err(SourceError::for_good(format_args!("{name} is no regular file, so it cannot be followed")));
+            }
+            // Only a followed file's cursor tells what the file is recognised by.
+            if place.offset > 0 && place.head.is_none() {
+                return Err(foreign(cursor));
+            }
+            let (followed, place) = Followed::open(path, place).await?;
+            return Ok((Input::Followed(followed), place));
+        }
+        let about = about.map_err(|error| unreadable(&name, &error))?;
+        if about.file_type().is_fifo() {
+            return Ok((Input::Pipe(NamedPipe::open(path, cursor)?), Place::default()));
+        }
+        if !about.is_file() {
+            return Err(SourceError::for_good(format_args!("{name} is neither a regular file nor a named pipe")));
+        }
+        if place.head.is_some() {
+            return Err(foreign(cursor));
+        }
+        Ok((Input::File(NamedFile::open(path, place).await?), place))
     }
 }
 
@@ -81,7 +129,8 @@ impl Source for Lines {
             Form::Json => "json",
         };
         match &self.origin {
-            Origin::File(path) => format!("lines {form} file {}", path.display()),
+            Origin::Path(path) if self.follow => format!("lines {form} followed {}", path.display()),
+            Origin::Path(path) => format!("lines {form} file {}", path.display()),
             Origin::Command(command) => format!("lines {form} command {command}"),
         }
     }

@@ -23,8 +23,23 @@ fn file(content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+/// What ends it, which no further attempt would change.
 async fn failure(source: &Lines, cursor: &str) -> String {
-    rest(source, cursor).await.unwrap_err().to_string()
+    let error = rest(source, cursor).await.unwrap_err();
+    assert!(error.is_for_good(), "{error}");
+    error.to_string()
+}
+
+/// What the next pull gives; a minute is for ever here.
+async fn next(stream: &mut dyn Stream) -> Pulled {
+    timeout(Duration::from_secs(60), pull(stream)).await.unwrap().unwrap()
+}
+
+fn fifo() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    (folder, path)
 }
 
 #[tokio::test]
@@ -97,7 +112,7 @@ async fn files_that_are_not_there_or_not_the_same_are_refused() {
     let error = failure(&Lines::file("no/such/file"), "").await;
     assert!(error.starts_with("cannot read no/such/file: "), "{error}");
     let (folder, path) = file("one\ntwo\n");
-    assert!(failure(&Lines::file(folder.path()), "").await.contains("is not a regular file"));
+    assert!(failure(&Lines::file(folder.path()), "").await.contains("is neither a regular file nor a named pipe"));
     let lines = Lines::file(&path);
     assert!(failure(&lines, "2:9").await.contains("has become shorter"));
     assert!(failure(&lines, "1:3").await.contains("has other lines"));
@@ -141,9 +156,7 @@ async fn lines_of_a_slow_command_do_not_wait_for_more() {
 
 #[tokio::test]
 async fn dropping_the_stream_kills_all_that_the_command_started() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (_folder, pipe) = fifo();
     let command = format!("(sleep 600 & sleep 600) >'{}' & echo up; wait", pipe.display());
     let mut stream = Lines::command(command).open("").await.unwrap();
     assert_eq!(pull(&mut *stream).await.unwrap().bodies, ["\"up\""]);
@@ -155,9 +168,81 @@ async fn dropping_the_stream_kills_all_that_the_command_started() {
     assert_eq!(timeout(Duration::from_secs(60), read).await.unwrap().unwrap(), 0);
 }
 
+#[tokio::test]
+async fn a_pipe_is_read_until_its_writers_close_it_and_never_resumed() {
+    let (_folder, path) = fifo();
+    let lines = Lines::file(&path);
+    // Opened, and its place stored, before anybody writes.
+    let mut stream = timeout(Duration::from_secs(60), lines.open("")).await.unwrap().unwrap();
+    assert_eq!(next(&mut *stream).await, Pulled::more(&[], "0"));
+    let write = |text: &'static str| {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || std::fs::write(path, text).unwrap())
+    };
+    let (pulled, written) = tokio::join!(next(&mut *stream), write("one\ntwo\nthr"));
+    written.unwrap();
+    assert_eq!(pulled, Pulled::more(&["\"one\"", "\"two\""], "2"));
+    let last = next(&mut *stream).await;
+    assert_eq!((last.flow, last.bodies, last.cursor.as_deref()), (Flow::End, vec!["\"thr\"".to_owned()], Some("3")));
+    for cursor in ["0", "2"] {
+        let error = failure(&lines, cursor).await;
+        assert!(error.contains(&format!("{cursor} were pushed")) && error.contains("rewind"), "{error}");
+    }
+    assert!(failure(&lines.follow(true), "").await.contains("cannot be followed"));
+}
+
+#[tokio::test]
+async fn a_followed_file_gives_finished_lines_as_they_come_also_of_the_file_that_replaces_it() {
+    use std::io::Write as _;
+    let (folder, path) = file("one\ntw");
+    let lines = Lines::file(&path).follow(true);
+    let mut stream = lines.open("").await.unwrap();
+    let first = next(&mut *stream).await;
+    assert_eq!((first.flow, first.bodies.as_slice()), (Flow::More, &["\"one\"".to_owned()][..]));
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    log.write_all(b"o\nthr").unwrap();
+    assert_eq!(next(&mut *stream).await.bodies, ["\"two\""]);
+
+    // Moved away and written on for a moment; then the new file.
+    std::fs::rename(&path, folder.path().join("moved")).unwrap();
+    std::fs::write(&path, "four\nfive\n").unwrap();
+    log.write_all(b"ee\n").unwrap();
+    assert_eq!(next(&mut *stream).await.bodies, ["\"three\""]);
+    let new = next(&mut *stream).await;
+    assert_eq!(new.bodies, ["\"four\"", "\"five\""]);
+
+    // Cut short and written anew.
+    std::fs::write(&path, "six\n").unwrap();
+    assert_eq!(next(&mut *stream).await.bodies, ["\"six\""]);
+}
+
+#[tokio::test]
+async fn a_successor_goes_on_in_the_followed_file_it_knows_and_begins_another_at_its_start() {
+    let (_folder, path) = file("one\ntwo\n");
+    let lines = Lines::file(&path).follow(true);
+    let cursor = next(&mut *lines.open("").await.unwrap()).await.cursor.unwrap();
+    assert!(cursor.starts_with("2:8:"), "{cursor}");
+    for (content, want) in [("one\ntwo\nthree\n", "three"), ("uno\ndos\ntres\n", "uno"), ("1\n", "1")] {
+        std::fs::write(&path, content).unwrap();
+        let got = next(&mut *lines.open(&cursor).await.unwrap()).await;
+        assert_eq!(got.bodies.first().unwrap(), &format!("\"{want}\""), "{content:?}");
+        assert!(got.cursor.unwrap().starts_with(if want == "three" { "3:14:" } else { "" }));
+    }
+    assert!(lines.open("2:8").await.err().unwrap().to_string().contains("rewind"));
+    // A name that nothing has for a while is no reason to give up.
+    std::fs::remove_file(&path).unwrap();
+    assert!(!lines.open(&cursor).await.err().unwrap().is_for_good());
+}
+
 #[test]
 fn definitions_tell_sources_apart() {
-    let sources = [Lines::file("a"), Lines::file("b"), Lines::command("a"), Lines::file("a").json(true)];
+    let sources = [
+        Lines::file("a"),
+        Lines::file("b"),
+        Lines::command("a"),
+        Lines::file("a").json(true),
+        Lines::file("a").follow(true),
+    ];
     for (n, one) in sources.iter().enumerate() {
         assert!(sources.iter().skip(n + 1).all(|other| other.definition() != one.definition()));
         assert_eq!(one.definition(), one.clone().count(7).definition());

@@ -88,7 +88,7 @@ pub(super) fn dispose<T: Tables>(tables: &mut T, now: u64, it: &Dispose) -> Move
                 books.drained_sum = books.drained_sum.plus(IdSum::of(range));
             }
             Disposal::Requeue => {
-                let parcel = Parcel::single(&message.body)?;
+                let parcel = Parcel::of_stored(&message.body)?;
                 books.requeued += 1;
                 books.ready += 1;
                 books.bytes += parcel.bytes().len() as u64;

@@ -4,14 +4,20 @@
 //! was under way then is answered with [`StoreError::Unreachable`]: whether it took effect is not known, repeating
 //! it is safe. Nothing here prints a password.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{
     AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
 use url::Url;
 
-use super::failure::store_error;
+use super::failure::{demoted, store_error};
 use crate::store::{MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
@@ -27,6 +33,9 @@ pub(super) struct Connector {
     client: Client,
     /// The address without user and password, for people.
     server: String,
+    /// Goes up with each change between primary and replica that was seen: odd while the server is the primary, 0
+    /// before it was known to be one.
+    reign: AtomicU64,
 }
 
 /// A checked connection, shared by all calls.
@@ -35,6 +44,8 @@ pub(super) struct Link {
     pub(super) connection: MultiplexedConnection,
     /// Which run of the server it leads to: another one after every restart.
     pub(super) run_id: Arc<str>,
+    /// In which reign of the server it was made; see [`Connector::reign`].
+    pub(super) reign: u64,
     /// Whether the server keeps an append-only file.
     pub(super) has_log: bool,
 }
@@ -60,12 +71,39 @@ impl Connector {
         if url.port().is_none() && url.set_port(Some(6379)).is_err() {
             return Err(unfit("it has no host"));
         }
-        Ok(Self { client, server: url.as_str().trim_end_matches('/').to_owned() })
+        Ok(Self { client, server: url.as_str().trim_end_matches('/').to_owned(), reign: AtomicU64::new(0) })
     }
 
     /// The address without user and password.
     pub(super) fn server(&self) -> &str {
         &self.server
+    }
+
+    /// Which of its times as primary the server is in. What it stored in an earlier one may be gone: as a replica it
+    /// took over what another had.
+    pub(super) fn reign(&self) -> u64 {
+        self.reign.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server was the primary when that was last seen.
+    pub(super) fn is_primary(&self) -> bool {
+        self.reign() % 2 == 1
+    }
+
+    /// Notes that the server is the primary; the reign it is in.
+    fn leads(&self) -> u64 {
+        let begun = |reign: u64| reign.is_multiple_of(2).then_some(reign + 1);
+        // Nothing to note is no failure.
+        self.reign.fetch_update(Ordering::Relaxed, Ordering::Relaxed, begun).ok();
+        self.reign()
+    }
+
+    /// Notes that the server is no longer the primary, unless that reign is known to be over.
+    pub(super) fn ends(&self, reign: u64) {
+        if reign % 2 == 1 {
+            // Another one has noted it.
+            self.reign.compare_exchange(reign, reign + 1, Ordering::Relaxed, Ordering::Relaxed).ok();
+        }
     }
 
     /// Connects and checks that the server can be used.
@@ -81,9 +119,21 @@ impl Connector {
     async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {
         let info: String =
             redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
-        let run_id = check(&self.server, &info)?;
+        let run_id = match check(&self.server, &info)? {
+            Checked::Primary { run_id } => run_id,
+            // At first it is a wrong address; later the server was demoted, and that may pass.
+            Checked::Replica if self.reign() == 0 => {
+                let why = "is a read-only replica: name its primary instead";
+                return Err(StoreError::Unfit(format!("Redis at {} {why}", self.server)));
+            }
+            Checked::Replica => {
+                self.ends(self.reign());
+                return Err(demoted(&self.server));
+            }
+        };
+        let reign = self.leads();
         let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
-        Ok(Link { connection, run_id, has_log })
+        Ok(Link { connection, run_id, reign, has_log })
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {
@@ -101,8 +151,15 @@ fn install_tls() {
     rustls::crypto::ring::default_provider().install_default().ok();
 }
 
-/// Refuses a server that would not keep the contract; its run id otherwise.
-fn check(server: &str, info: &str) -> Result<Arc<str>, StoreError> {
+/// What a server that keeps the contract is.
+#[derive(Debug, PartialEq, Eq)]
+enum Checked {
+    Primary { run_id: Arc<str> },
+    Replica,
+}
+
+/// Refuses a server that would not keep the contract.
+fn check(server: &str, info: &str) -> Result<Checked, StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
     let unfit = |why: String| Err(StoreError::Unfit(format!("Redis at {server} {why}")));
     let Some(version) = field("redis_version") else {
@@ -116,14 +173,14 @@ fn check(server: &str, info: &str) -> Result<Arc<str>, StoreError> {
         return Err(StoreError::Unreachable(format!("Redis at {server} is still loading its data")));
     }
     if field("role").is_some_and(|role| role != "master") {
-        return unfit("is a read-only replica: name its primary instead".to_owned());
+        return Ok(Checked::Replica);
     }
     if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
         return unfit(format!(
             "would drop stored messages at its maxmemory (maxmemory-policy {policy}): set it to noeviction"
         ));
     }
-    Ok(field("run_id").unwrap_or_default().into())
+    Ok(Checked::Primary { run_id: field("run_id").unwrap_or_default().into() })
 }
 
 #[cfg(test)]
@@ -133,10 +190,10 @@ mod tests {
     #[test]
     fn unfit_servers_are_named() {
         let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n";
-        assert_eq!(&*check("s", good).unwrap(), "ab");
+        assert_eq!(check("s", good).unwrap(), Checked::Primary { run_id: "ab".into() });
+        assert_eq!(check("s", &good.replace("master", "slave")).unwrap(), Checked::Replica);
         for (from, to, why) in [
             ("7.0.15", "6.2.0", "is version 6.2.0"),
-            ("master", "slave", "read-only replica"),
             ("noeviction", "allkeys-lru", "maxmemory-policy allkeys-lru"),
             ("redis_version", "other", "does not speak Redis"),
         ] {

@@ -14,9 +14,7 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("MISCONF") => {
             StoreError::NoRoom(format!("Redis at {server} cannot write to its disk and takes nothing: {detail}"))
         }
-        Some("READONLY") => {
-            StoreError::Unfit(format!("Redis at {server} is a read-only replica: name its primary instead"))
-        }
+        Some("READONLY") => demoted(server),
         Some("NOAUTH") => StoreError::Unfit(format!(
             "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
              redis://USER:PASSWORD@host:port"
@@ -45,6 +43,13 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             _ => StoreError::Unfit(format!("{server} cannot be used: {error}")),
         },
     }
+}
+
+/// A server that was the primary is none now. It may be one again, or its address lead to the new one.
+pub(super) fn demoted(server: &str) -> StoreError {
+    StoreError::Unreachable(format!(
+        "Redis at {server} is a read-only replica now, and takes nothing until it is primary"
+    ))
 }
 
 fn refused_password(server: &str) -> StoreError {

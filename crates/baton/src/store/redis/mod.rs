@@ -11,9 +11,10 @@
 //! was restarted makes every session joined before leave without a loss and answers it
 //! [`Refusal::Stale`](super::Refusal::Stale).
 //!
-//! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; one that would not keep the
-//! contract (too old, a replica, evicting keys, wanting a password) is [`StoreError::Unfit`], with a line that says
-//! what to do.
+//! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
+//! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
+//! that would not keep the contract (too old, a replica from the start, evicting keys, wanting a password) is
+//! [`StoreError::Unfit`], with a line that says what to do.
 //!
 //! # Keys
 //! `R` is the root `{fleet/0}`; only parcels that were staged and not taken, and wake-up lists that were poked, expire by themselves.
@@ -65,7 +66,7 @@ use self::{
     failure::{ends_connection, store_error},
     keys::Root,
     reply::Reply,
-    runs::Runs,
+    runs::{Run, Runs},
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
@@ -203,16 +204,21 @@ impl Shared {
             }
             (_, code) => decode::answer(request, code, reply),
         };
-        self.runs.note(request, &answer, &link.run_id);
+        self.runs.note(request, &answer, &self.current_run(link));
         answer
     }
 
     /// A session that joined an earlier run of the server is over: what the server lost in between is not known.
     /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
     async fn leave_former_run(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
-        let Some(leave) = self.runs.former(request, &link.run_id) else { return Ok(()) };
+        let Some(leave) = self.runs.former(request, &self.current_run(link)) else { return Ok(()) };
         self.answer(link, &Request::Leave(leave)).await?;
         Err(super::Refusal::Stale.into())
+    }
+
+    /// The run of the server that a link leads to, and the reign it is in by now.
+    fn current_run(&self, link: &Link) -> Run {
+        Run { id: Arc::clone(&link.run_id), reign: self.connector.reign() }
     }
 
     /// Runs a script that belongs to no single request.
@@ -230,7 +236,7 @@ impl Shared {
         command.query_async(&mut link.connection).await.map_err(|error| self.failed(&link, &error))
     }
 
-    /// The connection, made if there is none.
+    /// The connection, made if there is none, and checked anew if the server was last seen as a replica.
     async fn link(&self) -> Result<Link, StoreError> {
         if let Some(link) = self.linked() {
             return Ok(link);
@@ -245,11 +251,14 @@ impl Shared {
     }
 
     fn linked(&self) -> Option<Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| self.connector.is_primary())
     }
 
     /// Drops a connection that is of no more use, unless another call has done so, and tells what happened.
     fn failed(&self, link: &Link, error: &redis::RedisError) -> StoreError {
+        if error.code() == Some("READONLY") {
+            self.connector.ends(link.reign);
+        }
         if ends_connection(error) {
             let mut current = self.link.lock().unwrap_or_else(PoisonError::into_inner);
             if current.as_ref().is_some_and(|current| Arc::ptr_eq(&current.run_id, &link.run_id)) {

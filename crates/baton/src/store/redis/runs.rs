@@ -1,6 +1,7 @@
 //! Which run of the server each session joined, as far as this process knows.
 //!
-//! A server that restarts may come back without its last second. Sessions cannot tell, so they all start over.
+//! A server that restarts may come back without its last second, and one that was a replica for a while with what
+//! another had. Sessions cannot tell, so they all start over.
 
 use std::{
     collections::HashMap,
@@ -12,25 +13,32 @@ use crate::{
     store::{Answer, Leave, Refusal, Request, StoreError},
 };
 
-/// Sessions joined through this store, with the run id of the server at that time.
+/// A time in which the server kept what it had acknowledged: the id of its run, and its reign as primary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) id: Arc<str>,
+    pub(super) reign: u64,
+}
+
+/// Sessions joined through this store, with the run of the server at that time.
 #[derive(Debug, Default)]
-pub(super) struct Runs(Mutex<HashMap<SessionId, Arc<str>>>);
+pub(super) struct Runs(Mutex<HashMap<SessionId, Run>>);
 
 impl Runs {
     /// The leave that must go before this request, if its session joined another run.
-    pub(super) fn former(&self, request: &Request, run_id: &Arc<str>) -> Option<Leave> {
+    pub(super) fn former(&self, request: &Request, run: &Run) -> Option<Leave> {
         let session = request.session().filter(|_| !matches!(request, Request::Leave(_)))?;
         let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (runs.get(&session)? != run_id).then_some(Leave { session })
+        (runs.get(&session)? != run).then_some(Leave { session })
     }
 
     /// Remembers a join, and forgets a session that is over.
-    pub(super) fn note(&self, request: &Request, answer: &Result<Answer, StoreError>, run_id: &Arc<str>) {
+    pub(super) fn note(&self, request: &Request, answer: &Result<Answer, StoreError>, run: &Run) {
         let Some(session) = request.session() else { return };
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
             Ok(Answer::Join(_)) => {
-                runs.insert(session, Arc::clone(run_id));
+                runs.insert(session, run.clone());
             }
             Ok(Answer::Leave(())) | Err(StoreError::Refused(Refusal::Stale)) => {
                 runs.remove(&session);

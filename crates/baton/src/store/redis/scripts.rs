@@ -2,10 +2,11 @@
 //!
 //! The first line of an operation's file is its shebang with the flags and stays first; then come the prelude that
 //! reads the clock and the parts the operation needs, in the order they build on each other. A server that does not
-//! know a script (a restart, a flush) is given it once and asked again: a script that was not known did nothing.
+//! know a script (a restart, a flush) did nothing; it is asked again with the script's text in the place of its hash,
+//! which it then knows again. However often scripts are flushed, nothing comes between the two.
 
 use redis::{
-    Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
+    Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 
@@ -61,6 +62,18 @@ impl Script {
         commands.add_command(command).cmd("EXEC");
         Call { script: self, commands, count, in_transaction: true }
     }
+
+    /// A command made by [`Script::command`] with the text in the place of the hash.
+    fn in_full(&self, command: &Cmd) -> Cmd {
+        let mut full = redis::cmd("EVAL");
+        full.arg(&self.text);
+        for argument in command.args_iter().skip(2) {
+            if let Arg::Simple(argument) = argument {
+                full.arg(argument);
+            }
+        }
+        full
+    }
 }
 
 /// What is sent to have a script run: its command, and what goes before it.
@@ -80,14 +93,19 @@ impl Call<'_> {
     /// Runs the script; its reply.
     pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         match self.attempt(connection).await {
-            Err(error) if is_unknown(&error) => {
-                let mut load = redis::cmd("SCRIPT");
-                load.arg("LOAD").arg(&self.script.text);
-                let _hash: Value = load.query_async(connection).await?;
-                self.attempt(connection).await
-            }
+            Err(error) if is_unknown(&error) => self.in_full().attempt(connection).await,
             answer => answer,
         }
+    }
+
+    /// The same with the script in full.
+    fn in_full(&self) -> Self {
+        let mut commands = Pipeline::with_capacity(self.count);
+        for command in self.commands.cmd_iter() {
+            let of_script = command.args_iter().next() == Some(Arg::Simple(b"EVALSHA"));
+            commands.add_command(if of_script { self.script.in_full(command) } else { command.clone() });
+        }
+        Self { commands, ..*self }
     }
 
     async fn attempt(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {

@@ -119,9 +119,11 @@ async fn run(
                     // A baton that this has freed is due now, not at the next beat.
                     timer.reset_immediately();
                 }
+                caller.reached(None);
                 beaten.send_replace(Some(answer));
             }
             Err(error @ StoreError::Refused(Refusal::Stale)) => caller.end(error),
+            Err(error @ StoreError::Unreachable(_)) => caller.reached(Some(error)),
             Err(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{
     message::SessionId,
-    store::{Answer, Claim, Claimed, Operation, Refusal, Reply, Request, Store, StoreError},
+    store::{Answer, Claim, Claimed, Operation, Refusal, Reply, Request, Store, StoreError, notice::Notice},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -18,7 +18,7 @@ pub(super) struct Caller {
     store: Arc<dyn Store>,
     id: SessionId,
     /// Why the session is over, once it is.
-    over: Arc<watch::Sender<Option<StoreError>>>,
+    over: Arc<Notice<Option<StoreError>>>,
     /// What the last call being repeated ran into.
     trouble: Arc<watch::Sender<Option<StoreError>>>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Answered<T> {
 
 impl Caller {
     pub(super) fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
-        Self { store, id, over: Arc::new(watch::Sender::new(None)), trouble: Arc::new(watch::Sender::new(None)) }
+        Self { store, id, over: Arc::default(), trouble: Arc::new(watch::Sender::new(None)) }
     }
 
     pub(super) const fn id(&self) -> SessionId {
@@ -48,16 +48,33 @@ impl Caller {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.over.borrow().is_some()
+        self.over.get().is_some()
     }
 
     pub(super) fn trouble(&self) -> Option<StoreError> {
         self.trouble.borrow().clone()
     }
 
+    pub(super) fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
+        self.trouble.subscribe()
+    }
+
+    /// Notes that the store cannot be reached, or that it has answered a call outside of [`Caller::repeat`]. What else
+    /// keeps other calls from being answered stays noted.
+    pub(super) fn reached(&self, away: Option<StoreError>) {
+        self.trouble.send_if_modified(|trouble| match (away, &trouble) {
+            (Some(away), _) => {
+                *trouble = Some(away);
+                true
+            }
+            (None, Some(StoreError::Unreachable(_))) => trouble.take().is_some(),
+            (None, _) => false,
+        });
+    }
+
     /// Marks the session as over; the first reason stays.
     pub(super) fn end(&self, reason: StoreError) {
-        self.over.send_if_modified(|over| {
+        self.over.change(|over| {
             let first = over.is_none();
             if first {
                 *over = Some(reason);
@@ -68,11 +85,7 @@ impl Caller {
 
     /// Returns, with the reason, once the session is over.
     pub(super) async fn ended(&self) -> StoreError {
-        let mut over = self.over.subscribe();
-        match over.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or(StoreError::Refused(Refusal::Stale)),
-            Err(_) => Refusal::Stale.into(),
-        }
+        self.over.until(Option::is_some).await.unwrap_or(StoreError::Refused(Refusal::Stale))
     }
 
     /// The answer to an operation, however often it takes.
@@ -100,7 +113,7 @@ impl Caller {
         let mut pause = FIRST_PAUSE;
         let mut ambiguous = false;
         loop {
-            if let Some(reason) = self.over.borrow().clone() {
+            if let Some(reason) = self.over.get() {
                 return Answered { result: Err(reason), ambiguous };
             }
             let attempt = first.take().unwrap_or_else(|| self.store.call(request.clone()));
@@ -118,6 +131,8 @@ impl Caller {
                 self.end(error.clone());
             }
             if !error.is_retryable() {
+                // A refusal is an answer.
+                self.reached(None);
                 return Answered { result: Err(error), ambiguous };
             }
             ambiguous |= matches!(error, StoreError::Unreachable(_));

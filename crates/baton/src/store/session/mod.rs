@@ -158,6 +158,12 @@ impl Session {
         self.caller.trouble()
     }
 
+    /// The same as it changes; the beats, which are not repeated, speak here too.
+    #[must_use]
+    pub fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
+        self.caller.troubles()
+    }
+
     /// Returns once the session is over.
     pub async fn over(&self) {
         self.caller.ended().await;

@@ -1,0 +1,71 @@
+//! Where the input under a key stands, and which input into which queue that is.
+//!
+//! The chained digest of a bookmark begins with the name of the queue, so the same lines into another queue are other
+//! input. Bookmarks of the first programs began with nothing. One of those is taken for this queue only if it can be of
+//! no other, and goes on as a bookmark of this one with the next lines.
+
+use baton::{
+    message::{Digest, Key, Name},
+    store::{Place, ReadBookmark, TakeSurvey},
+};
+
+use crate::{connection::Connection, exit::Failure};
+
+/// A key's bookmark as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Bookmark {
+    pub(super) key: Key,
+    pub(super) queue: Name,
+    /// What was taken before.
+    pub(super) taken: Place,
+    /// Whether a bookmark without a queue can only be of this one.
+    only_here: bool,
+}
+
+/// The digests of the lines read so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chain {
+    lines: u64,
+    digest: Digest,
+    /// As the first programs had it; needed until the bookmark is reached.
+    without_queue: Digest,
+}
+
+impl Bookmark {
+    pub(super) async fn read(connection: &Connection, key: &Key, queue: &Name) -> Result<Self, Failure> {
+        let taken = connection.ask(ReadBookmark { key: key.clone() }).await?;
+        let only_here = taken.lines > 0 && {
+            // Its queue was given at least so many messages.
+            let survey = connection.ask(TakeSurvey).await?;
+            survey.queues.iter().filter(|it| it.pushed >= taken.lines).map(|it| &it.queue).eq([queue])
+        };
+        Ok(Self { key: key.clone(), queue: queue.clone(), taken, only_here })
+    }
+
+    /// Before the first line.
+    pub(super) fn start(&self) -> Chain {
+        let digest = Digest::START.then(self.queue.as_str().as_bytes());
+        Chain { lines: 0, digest, without_queue: Digest::START }
+    }
+
+    /// Whether the lines are those taken before.
+    pub(super) fn is_of(&self, chain: &Chain) -> bool {
+        let unbound = self.only_here && chain.without_queue == self.taken.digest;
+        self.taken.digest == chain.digest || unbound
+    }
+}
+
+impl Chain {
+    pub(super) fn then(&mut self, body: &[u8], bookmark: &Bookmark) {
+        if self.lines < bookmark.taken.lines {
+            self.without_queue = self.without_queue.then(body);
+        }
+        self.digest = self.digest.then(body);
+        self.lines += 1;
+    }
+
+    /// Where a bookmark stands behind these lines.
+    pub(super) const fn place(&self) -> Place {
+        Place { lines: self.lines, digest: self.digest }
+    }
+}

@@ -1,0 +1,122 @@
+//! Lines of files that grow and of named pipes: what is read, how it ends, and that it always can be ended.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use std::{io::Write as _, process::Command};
+
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Sandbox, until};
+
+fn pipe(sandbox: &Sandbox) {
+    assert!(Command::new("mkfifo").arg(sandbox.dir.path().join("pipe")).status().unwrap().success());
+}
+
+fn append(sandbox: &Sandbox, file: &str, text: &str) {
+    let file = std::fs::OpenOptions::new().append(true).open(sandbox.dir.path().join(file));
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn a_plain_file_is_read_to_its_end_and_ends_for_good() {
+    let sandbox = Sandbox::new();
+    sandbox.write("app.log", "one\ntwo");
+    let node = ["node", "-q", "--handler", "noop", "--lines", "app.log", "--until-done"];
+    sandbox.run(&node).expect(0);
+    append(&sandbox, "app.log", "\nthree\n");
+    let again = sandbox.run(&node).expect(0);
+    assert!(again.one_line().contains("has ended; --rewind starts it again"), "{}", again.err);
+    assert_eq!(sandbox.pushed(), 2);
+}
+
+fn a_followed_file_is_read_on_by_the_next_node(sandbox: &Sandbox) {
+    sandbox.write("app.log", "one\ntw");
+    let node = ["node", "--handler", "noop", "--lines", "app.log", "--follow"];
+    let mut first = sandbox.start(&node);
+    until("the finished line is taken", || sandbox.count("messages", "done") == 1);
+    append(sandbox, "app.log", "o\nthr");
+    until("the second one too", || sandbox.count("messages", "done") == 2);
+    first.kill();
+    append(sandbox, "app.log", "ee\nfour\n");
+    let mut second = sandbox.start(&node);
+    until("the successor has the rest", || sandbox.count("messages", "done") == 4);
+    // The log is rotated.
+    std::fs::rename(sandbox.dir.path().join("app.log"), sandbox.dir.path().join("app.log.1")).unwrap();
+    sandbox.write("app.log", "five\n");
+    until("the new file is read", || sandbox.count("messages", "done") == 5);
+    second.signal("-TERM");
+    assert_eq!(second.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!(sandbox.pushed(), 5);
+}
+
+#[test]
+fn a_followed_file_on_sqlite() {
+    a_followed_file_is_read_on_by_the_next_node(&Sandbox::new());
+}
+
+#[test]
+fn a_followed_file_on_redis() {
+    let server = RedisServer::start(Persistence::None);
+    a_followed_file_is_read_on_by_the_next_node(&Sandbox::on(&server));
+}
+
+#[test]
+fn a_pipe_does_not_hold_up_joining_and_ends_with_its_writers() {
+    let sandbox = Sandbox::new();
+    pipe(&sandbox);
+    sandbox.run(&["push", "0"]).expect(0);
+    let node = ["node", "--handler", "noop", "--lines", "pipe", "--until-done"];
+    let mut running = sandbox.start(&node);
+    until("it works before anybody writes", || sandbox.count("messages", "done") == 1);
+    sandbox.write("pipe", "one\ntwo\nthree");
+    assert_eq!(running.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!(sandbox.count("messages", "done"), 4);
+    let followed = sandbox.run(&[&node[..5], &["--follow"]].concat()).expect(2);
+    assert!(followed.one_line().contains("is a pipe"), "{}", followed.err);
+}
+
+#[test]
+fn a_pipe_is_not_read_on_after_a_failover_but_says_so() {
+    let sandbox = Sandbox::new();
+    pipe(&sandbox);
+    let node = ["node", "--handler", "noop", "--lines", "pipe"];
+    let mut first = sandbox.start(&node);
+    let mut writer = std::fs::OpenOptions::new().write(true).open(sandbox.dir.path().join("pipe")).unwrap();
+    writer.write_all(b"one\ntwo\n").unwrap();
+    until("they are done", || sandbox.count("messages", "done") == 2);
+    first.kill();
+    drop(writer);
+    let refused = sandbox.run(&[&node[..], &["-q", "--until-done"]].concat()).expect(1);
+    let line = refused.one_line();
+    assert!(line.contains("2 were pushed") && line.contains("rewind the source"), "{line}");
+    let mut rewound = sandbox.start(&[&node[..], &["--rewind", "--until-done"]].concat());
+    sandbox.write("pipe", "three\n");
+    assert_eq!(rewound.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!(sandbox.pushed(), 3);
+}
+
+#[test]
+fn two_signals_end_a_member_that_waits_for_a_pipe() {
+    let sandbox = Sandbox::new();
+    pipe(&sandbox);
+    for command in [&["node"][..], &["up", "--workers", "1"]] {
+        let rest = ["--handler", "noop", "--lines", "pipe", "--rewind"];
+        let mut running = sandbox.start(&[command, &rest].concat());
+        until("it generates", || sandbox.nodes(Some("generator")) == [running.pid()]);
+        running.signal("-TERM");
+        assert_eq!(running.wait(), Some(0), "{}", sandbox.log());
+    }
+    // Also one whose handler does not end.
+    sandbox.run(&["push", "1", "--queue", "slow"]).expect(0);
+    let slow = ["node", "--handler", "demo", "--demo-delay", "10m", "--queue", "slow", "--lines", "pipe"];
+    let mut running = sandbox.start(&[&slow[..], &["--source", "slow"]].concat());
+    until("it runs", || sandbox.count("slow", "in_flight") == 1);
+    running.signal("-TERM");
+    until("it drains", || sandbox.log().contains("what runs is finished first"));
+    until("it hears the second one as another", || {
+        running.signal("-TERM");
+        sandbox.log().contains("stopping at once")
+    });
+    assert!(matches!(running.wait(), Some(0 | 130)), "{}", sandbox.log());
+}

@@ -1,0 +1,60 @@
+//! Nobody does real work by accident: a handler is named, and the demonstration has a queue of its own.
+
+mod sandbox;
+
+use sandbox::{Sandbox, until};
+
+#[test]
+fn a_member_without_a_handler_is_refused_and_touches_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "{\"order\":1}", "--queue", "charge"]).expect(0);
+    for flags in [
+        &["node", "--queue", "charge"][..],
+        &["node"],
+        &["node", "--role", "worker", "--queue", "charge"],
+        &["node", "--interval", "5ms"],
+        &["up", "--queue", "charge"],
+        &["up", "--lines-from", "seq 3"],
+        &["up", "--cron", "* * * * *"],
+    ] {
+        let ran = sandbox.run(flags).expect(2);
+        let line = ran.one_line();
+        assert!(line.contains("no handler is named") && line.contains("add --handler"), "{flags:?}: {line}");
+    }
+    let refused = sandbox.run(&["node", "--role", "generator"]).expect(2);
+    assert!(refused.one_line().contains("no source is named"), "{}", refused.err);
+    assert_eq!((sandbox.pushed(), sandbox.count("charge", "ready")), (1, 1));
+}
+
+#[test]
+fn a_generator_needs_no_handler_and_a_worker_no_source() {
+    let sandbox = Sandbox::new();
+    sandbox.write("lines", "1\n2\n");
+    let feed = ["node", "--role", "generator", "--lines", "lines", "--queue", "q"];
+    let mut generator = sandbox.start(&feed);
+    until("the lines are pushed", || sandbox.count("q", "ready") == 2);
+    let worker = ["node", "--handler", "noop", "--queue", "q", "--until-done"];
+    sandbox.run(&worker).expect(0);
+    generator.signal("-TERM");
+    assert_eq!(generator.wait(), Some(0), "{}", sandbox.log());
+    // It offered no source, so there is still just the one.
+    let sources = sandbox.status()["sources"].as_array().map(Vec::len);
+    assert_eq!((sources, sandbox.count("q", "done")), (Some(1), 2));
+}
+
+#[test]
+fn a_bare_up_demonstrates_beside_an_older_store_of_ticks() {
+    let sandbox = Sandbox::new();
+    // As a plain `up` was before: ticks that feed `messages`, and orders waiting there.
+    let older = ["node", "--handler", "noop", "--source", "ticks", "--queue", "messages", "--count", "3"];
+    sandbox.run(&[&older[..], &["--interval", "0", "--until-done"]].concat()).expect(0);
+    sandbox.run(&["push", "{\"order\":1}"]).expect(0);
+    let up = ["up", "--workers", "1", "--interval", "1ms", "--demo-delay", "0", "--demo-fail", "0"];
+    sandbox.run(&[&up[..], &["--count", "20", "--until-done"]].concat()).expect(0);
+    assert_eq!((sandbox.count("demo", "done"), sandbox.count("demo", "ready")), (20, 0));
+    assert_eq!((sandbox.count("messages", "done"), sandbox.count("messages", "ready")), (3, 1));
+    let status = sandbox.status();
+    let sources = status["sources"].as_array().into_iter().flatten();
+    let fed: Vec<_> = sources.map(|it| (it["name"].as_str(), it["queue"].as_str())).collect();
+    assert_eq!(fed, [(Some("demo"), Some("demo")), (Some("ticks"), Some("messages"))]);
+}

@@ -1,0 +1,88 @@
+//! Sources as an operator meets them: named by their path, listed, redefined and removed.
+
+#![expect(clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Sandbox, until};
+use serde_json::{Value, json};
+
+fn sources(sandbox: &Sandbox) -> Vec<Value> {
+    let listed = sandbox.run(&["source", "list", "--json"]).expect(0).json();
+    listed["sources"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn files_of_one_name_are_two_sources_and_one_file_is_one_wherever_it_is_named_from() {
+    let sandbox = Sandbox::new();
+    for folder in ["a", "b"] {
+        assert!(std::fs::create_dir(sandbox.dir.path().join(folder)).is_ok());
+        sandbox.write(&format!("{folder}/urls.txt"), "1\n2\n");
+    }
+    let absolute = sandbox.dir.path().join("a/urls.txt").display().to_string();
+    for path in ["a/urls.txt", "b/urls.txt", "b/../a/urls.txt", &absolute] {
+        sandbox.run(&["node", "-q", "--handler", "noop", "--lines", path, "--until-done"]).expect(0);
+    }
+    assert_eq!(sandbox.pushed(), 4, "each file was read once");
+    let names: Vec<String> = sources(&sandbox).iter().filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect();
+    assert_eq!(names.len(), 2);
+    for name in &names {
+        let hash = name.strip_prefix("lines:urls.txt:").unwrap_or_default();
+        assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+    }
+}
+
+fn a_source_is_listed_and_removed_once_nobody_offers_it(sandbox: &Sandbox) {
+    sandbox.run(&["push", "0"]).expect(0);
+    assert_eq!(sources(sandbox), [] as [Value; 0]);
+    assert_eq!(sandbox.run(&["source", "list"]).expect(0).out, "no sources\n");
+    let node = ["node", "--handler", "noop", "--interval", "5ms", "--source", "beats", "--queue", "q"];
+    let mut running = sandbox.start(&node);
+    until("it generates", || sandbox.count("q", "done") > 3);
+    let listed = &sources(sandbox)[0];
+    assert_eq!((&listed["name"], &listed["queue"], &listed["ended"]), (&json!("beats"), &json!("q"), &json!(false)));
+    assert!(listed["holder"].is_string() && listed["epoch"].as_u64() > Some(0), "{listed}");
+    assert!(sandbox.run(&["source", "list"]).expect(0).out.contains(&format!("/{}", running.pid())));
+    let refused = sandbox.run(&["source", "remove", "beats"]).expect(1);
+    let by = format!("/{} offers source beats; stop it first", running.pid());
+    assert!(refused.one_line().ends_with(&by), "{}", refused.err);
+    let unknown = sandbox.run(&["source", "remove", "beat"]).expect(1);
+    assert!(unknown.one_line().contains("no source beat in this fleet (there are: beats)"), "{}", unknown.err);
+
+    // Killed without a word: its lease is waited for.
+    running.kill();
+    let pushed = sandbox.pushed();
+    assert_eq!(sandbox.run(&["source", "remove", "beats", "--json"]).expect(0).json(), json!({"removed": "beats"}));
+    assert_eq!((sources(sandbox).len(), sandbox.pushed()), (0, pushed));
+}
+
+#[test]
+fn a_source_is_listed_and_removed_on_sqlite() {
+    a_source_is_listed_and_removed_once_nobody_offers_it(&Sandbox::new());
+}
+
+#[test]
+fn a_source_is_listed_and_removed_on_redis() {
+    let server = RedisServer::start(Persistence::None);
+    a_source_is_listed_and_removed_once_nobody_offers_it(&Sandbox::on(&server));
+}
+
+#[test]
+fn a_cron_is_redefined_by_its_next_start_also_after_a_kill() {
+    let sandbox = Sandbox::new();
+    let node = |expression: &'static str, queue: &'static str| {
+        ["node", "--handler", "noop", "--cron", expression, "--queue", queue]
+    };
+    let mut old = sandbox.start(&node("0 3 * * *", "night"));
+    until("it generates", || sandbox.nodes(Some("generator")) == [old.pid()]);
+    let refused = sandbox.run(&[&node("* * * * * *", "day")[..], &["-q"]].concat()).expect(1);
+    let why = format!("/{} offers source cron with another definition", old.pid());
+    assert!(refused.one_line().contains(&why), "{}", refused.err);
+    old.kill();
+    let mut new = sandbox.start(&node("* * * * * *", "day"));
+    until("the new one is due", || sandbox.count("day", "done") > 0);
+    assert_eq!(sources(&sandbox)[0]["queue"], "day");
+    new.signal("-TERM");
+    assert_eq!(new.wait(), Some(0), "{}", sandbox.log());
+}

@@ -1,0 +1,130 @@
+//! The end of a simulated fleet: faults cease, everything is worked off, all nodes leave, and the books are compared.
+
+use std::sync::Arc;
+
+use baton::{
+    Role,
+    message::Name,
+    store::{ReadResult, Recount, ask},
+};
+
+use super::{
+    ledger::Place,
+    report::{Failed, Summary},
+    topology::{NodePlan, Topology},
+    work::Work,
+    world::{World, member},
+};
+
+/// Milliseconds without a single report after which work is stuck: more than any handler takes or puts off.
+const STUCK_MS: u64 = 60_000;
+
+/// Works everything off and checks what is left.
+pub(super) async fn play_out(world: &Arc<World>) -> Result<Summary, Failed> {
+    wind_down(world);
+    let (mut settles, mut since) = (0, world.scene.lock().unwrap().now());
+    let mut stuck = false;
+    world
+        .watch(|now| {
+            let scene = world.scene.lock().unwrap();
+            if scene.settles != settles {
+                (settles, since) = (scene.settles, now);
+            }
+            stuck = now - since > STUCK_MS;
+            let sources =
+                scene.wells.iter().zip(&world.topology.sources).all(|(well, plan)| {
+                    well.ended || plan.end.is_none() || !offered(world, &scene.members, &plan.name)
+                });
+            stuck || (sources && scene.lanes.iter().all(|lane| lane.open.is_empty()))
+        })
+        .await?;
+    if stuck {
+        let mut scene = world.scene.lock().unwrap();
+        let open: usize = scene.lanes.iter().map(|lane| lane.open.len()).sum();
+        let about = scene.lanes.iter().enumerate().find_map(|(queue, lane)| Some((queue, *lane.open.first()?)));
+        scene.violated(format!("everything drains: {open} messages are left and nothing moves"), about);
+    }
+    // A while of rest, then everybody leaves.
+    let rest_until = world.scene.lock().unwrap().now() + 5_000;
+    world.watch(|now| now >= rest_until).await?;
+    let members = world.scene.lock().unwrap().members.len();
+    (0..members).for_each(|nth| world.drain(nth));
+    world.watch(|_| world.scene.lock().unwrap().members.iter().all(|member| !member.alive)).await?;
+    books(world).await;
+    world.watch(|_| true).await?;
+    Ok(Summary::of(world))
+}
+
+fn offered(world: &World, members: &[super::scene::Member], source: &str) -> bool {
+    let Some(source) = super::scene::number(source) else { return false };
+    let offers = |nth: usize| {
+        world.topology.nodes.get(nth).is_some_and(|plan| plan.role != Role::Worker && plan.offers.contains(&source))
+    };
+    members.iter().enumerate().any(|(nth, member)| member.alive && offers(nth))
+}
+
+/// From now on nothing goes wrong, and one more node works for every queue.
+fn wind_down(world: &Arc<World>) {
+    let nth = {
+        let mut scene = world.scene.lock().unwrap();
+        scene.winding_down = true;
+        scene.note(None, "faults cease", String::new());
+        scene.members.push(member(&sweeper(&world.topology)));
+        scene.members.len() - 1
+    };
+    world.start(nth);
+}
+
+/// A node that works for every queue.
+pub(super) fn sweeper(topology: &Topology) -> NodePlan {
+    NodePlan {
+        role: Role::Worker,
+        works: (0..topology.queues.len()).map(|queue| (queue, 64)).collect(),
+        offers: Vec::new(),
+        lease_ms: 1_000,
+        heartbeat_ms: 200,
+        max_backlog: 64 << 20,
+        starts_ms: 0,
+    }
+}
+
+/// The store's books against the account of what was seen.
+async fn books(world: &World) {
+    let mut wrong: Option<(String, Option<(usize, u64)>)> = None;
+    let recount = ask(&world.store, Recount { max_hold_ms: 1_000 }).await.unwrap();
+    for queue in &recount.queues {
+        let books = &queue.books;
+        let Some(lane) = super::scene::number(books.queue.as_str()) else { continue };
+        let scene = world.scene.lock().unwrap();
+        let seen =
+            (scene.lanes[lane].pushed(), scene.lanes[lane].count(Place::Done), scene.lanes[lane].count(Place::Dead));
+        if !queue.balance() {
+            wrong = Some((format!("the deep audit balances: {queue:?}"), None));
+        } else if seen != (books.pushed, books.done, books.dead) {
+            wrong = Some((
+                format!("nothing is lost or done twice: {seen:?} pushed, done and dead were seen, {books:?}"),
+                None,
+            ));
+        }
+    }
+    for (queue, plan) in world.topology.queues.iter().enumerate() {
+        let ends: Vec<(u64, Place, u32)> = {
+            let scene = world.scene.lock().unwrap();
+            scene.lanes[queue].letters().map(|(id, letter)| (id, letter.place, letter.losses)).collect()
+        };
+        for (id, place, losses) in ends {
+            if place == Place::Dead && losses <= 3 && !plan.work.may_die() {
+                wrong = Some(("a message dies of its handler or of four losses".to_owned(), Some((queue, id))));
+            }
+            if place == Place::Done && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {
+                let name = Name::new(&plan.name).unwrap();
+                if ask(&world.store, ReadResult { queue: name, id }).await.unwrap().is_none() {
+                    wrong = Some(("a result is kept with its message".to_owned(), Some((queue, id))));
+                }
+            }
+        }
+    }
+    if let Some((rule, about)) = wrong {
+        world.scene.lock().unwrap().violated(rule, about);
+    }
+}

@@ -1,0 +1,64 @@
+//! The fleet simulator: whole nodes, the real `fleet` and `session` code, over the memory store, with time that jumps to
+//! the next thing that happens. A seed is a fleet: its nodes, queues, sources, kinds of work, messages and faults, and
+//! every interleaving of them. The same seed is the same story, to the millisecond.
+//!
+//! * [`topology`] draws the fleet; [`world`] runs it; [`link`] is each node's way to the store, where faults happen.
+//! * [`scene`] and [`ledger`] know everything that happened; [`rules`] says what must hold all along, [`end`] what must
+//!   hold when everything has been worked off.
+//! * A broken rule is reported with the seed, the fleet, the last events and those of the message it is about.
+//!
+//! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that stand on a
+//! seed ([`Footing::simulated`](baton::store::session::Footing::simulated)), and `select!`s without a draw.
+
+mod chance;
+mod end;
+mod journal;
+mod ledger;
+mod link;
+pub mod report;
+mod rules;
+mod scene;
+mod springs;
+pub mod topology;
+pub mod work;
+mod world;
+
+use self::{
+    report::{Failed, Summary},
+    topology::Topology,
+    work::SIMULATED,
+    world::World,
+};
+
+/// Runs the fleet of a seed to its end.
+///
+/// # Errors
+/// The first rule it broke.
+pub fn run(seed: u64) -> Result<Summary, Failed> {
+    run_fleet(Topology::draw(seed)).map_err(|failed| {
+        let again = format!(
+            "again with: BATON_SEED={seed} BATON_FLEETS=1 cargo nextest run -p baton-testkit --test simulator random"
+        );
+        Failed { text: format!("{failed}{again}"), ..failed }
+    })
+}
+
+/// Runs a fleet to its end.
+///
+/// # Errors
+/// The first rule it broke.
+pub fn run_fleet(topology: Topology) -> Result<Summary, Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async { World::new(topology).run().await })
+}
+
+/// Keeps panics that are thrown on purpose out of the output; all others are told as ever.
+pub fn quiet_panics() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if !text.starts_with(SIMULATED) {
+            told(panic);
+        }
+    }));
+}

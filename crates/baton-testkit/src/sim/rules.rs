@@ -1,0 +1,178 @@
+//! The rules of a simulated fleet, looked at every 100 ms while the store answers.
+//!
+//! * A message that is due and not begun, of a queue that is not paused, with a node that works its queue and has had a
+//!   free place all along, is begun within [`BEGUN_WITHIN`] ms. If its holder died, fell silent or was forgotten, that
+//!   time begins so that it ends half a second after the holder's lease. Suspects are exempt: they wait for a session
+//!   that holds none.
+//! * A source that a live node offers, and that has not ended, is generated within a lease, 0.3 s and a beat: the
+//!   reaper's beat finds the dead holder, the next beat of a node that offers it finds the baton. One that failed rests
+//!   for a second longer.
+//! * A node that was asked to finish has left a second after its last handler.
+//! * At rest, a node makes [`AT_REST`] calls a second besides its beats, at most.
+
+use super::{
+    ledger::{Letter, Place},
+    scene::{Member, Scene},
+    topology::Topology,
+};
+use baton::Role;
+
+/// Milliseconds between two looks.
+pub(super) const EVERY_MS: u64 = 100;
+/// Milliseconds within which what is due is begun.
+const BEGUN_WITHIN: u64 = 1_000;
+/// Calls a second besides beats of a node with nothing to do.
+const AT_REST: u64 = 5;
+
+/// Looks at everything once.
+pub(super) fn look(scene: &mut Scene, topology: &Topology) {
+    let now = scene.now();
+    generated(scene, now);
+    if scene.stalled || scene.broken.is_some() {
+        return;
+    }
+    for queue in 0..scene.lanes.len() {
+        begun_in_time(scene, queue, now);
+    }
+    for source in 0..scene.wells.len() {
+        generated_in_time(scene, source, now);
+    }
+    left_in_time(scene, now);
+    if now.is_multiple_of(1_000) {
+        quiet_at_rest(scene, topology, now);
+    }
+}
+
+/// Since when a node has been able to do something, if it is.
+fn able_since(scene: &Scene, member: &Member, now: u64) -> Option<u64> {
+    let joined = member.session.and_then(|session| scene.sittings.get(&session)).is_some_and(|sitting| !sitting.gone);
+    let able = member.alive && !member.paused && member.leaving_since.is_none() && joined;
+    (able && member.disturbed_until <= now).then(|| member.joined_ms.max(member.disturbed_until).max(scene.clear_since))
+}
+
+fn begun_in_time(scene: &mut Scene, queue: usize, now: u64) {
+    let lane = &scene.lanes[queue];
+    if lane.paused || lane.open.is_empty() {
+        return;
+    }
+    // The node that has been free the longest is the one to ask.
+    let free = |(nth, member): (usize, &Member)| {
+        let desk = member.desks.get(&queue).filter(|_| member.role != Role::Generator)?;
+        let since = able_since(scene, member, now)?.max(desk.free_since);
+        (since <= now).then_some((since, nth))
+    };
+    let Some((free_since, nth)) = scene.members.iter().enumerate().filter_map(free).min() else { return };
+    if now - free_since <= BEGUN_WITHIN {
+        return;
+    }
+    let late = lane.open.iter().find_map(|id| {
+        let letter = lane.letter(*id)?;
+        let since = due_since(scene, letter, now)?.max(free_since);
+        (now.saturating_sub(since) > BEGUN_WITHIN).then_some((*id, since, *letter))
+    });
+    if let Some((id, since, letter)) = late {
+        let rule = format!(
+            "what is due is begun within {BEGUN_WITHIN} ms while a node has a free place: q{queue}/{id} could have been \
+             begun by node {nth} since {since} ms (free since {free_since} ms); it is {:?}, due since {} ms",
+            letter.place, letter.since
+        );
+        scene.violated(rule, Some((queue, id)));
+    }
+}
+
+/// Since when a message should have been begun, if it should.
+fn due_since(scene: &Scene, letter: &Letter, now: u64) -> Option<u64> {
+    if letter.losses >= 2 {
+        return None;
+    }
+    let Place::Held { session, .. } = letter.place else { return letter.waits(now).then_some(letter.since) };
+    let sitting = scene.sittings.get(&session)?;
+    let holder = sitting.member.and_then(|member| scene.members.get(member));
+    let forgotten = holder.is_none_or(|holder| !holder.alive || holder.session != Some(session));
+    let disturbed = holder.is_some_and(|holder| holder.paused || holder.disturbed_until > now);
+    if forgotten || disturbed {
+        let found_out = sitting.touched_ms.max(scene.clear_since) + sitting.lease_ms;
+        return Some(letter.since.max((found_out + 500).saturating_sub(BEGUN_WITHIN)));
+    }
+    let recovered = holder.map_or(0, |holder| holder.disturbed_until);
+    letter.waits(now).then_some(letter.since.max(recovered))
+}
+
+/// Notes which sources are generated now: open on a node that is alive and reaches the store.
+fn generated(scene: &mut Scene, now: u64) {
+    let Scene { wells, members, .. } = scene;
+    for well in wells {
+        let lives = |(member, life): &(usize, u32)| {
+            let member = &members[*member];
+            member.alive && member.life == *life && !member.paused
+        };
+        if well.open.iter().any(lives) {
+            well.generated_ms = now;
+        }
+    }
+}
+
+fn generated_in_time(scene: &mut Scene, source: usize, now: u64) {
+    let well = &scene.wells[source];
+    if well.ended {
+        return;
+    }
+    let offers = |member: &&Member| member.role != Role::Worker && member.offers.contains(&source);
+    let able = scene.members.iter().filter(offers).filter_map(|member| able_since(scene, member, now)).min();
+    let Some(offered_since) = able else { return };
+    let held_until = well.holder.and_then(|holder| scene.sittings.get(&holder)).map_or(0, |sitting| sitting.touched_ms);
+    let silent = well.holder.is_some_and(|holder| {
+        !scene.members.iter().any(|member| member.session == Some(holder) && member.alive && !member.paused)
+    });
+    let since = offered_since.max(well.generated_ms).max(if silent { held_until } else { 0 });
+    let longest = |of: fn(&Member) -> u64| scene.members.iter().map(of).max().unwrap_or(0);
+    let beat = longest(|member| member.heartbeat_ms);
+    let rest = if well.failed_ms.is_some_and(|failed| failed + 2_500 > now) { 1_000 + beat } else { 0 };
+    let bound = longest(|member| member.lease_ms) + 300 + beat + rest + EVERY_MS;
+    if now.saturating_sub(since) > bound {
+        let rule = format!(
+            "an offered source is generated within {bound} ms: s{source} is not since {since} ms (epoch {}, holder {:?})",
+            well.epoch, well.holder
+        );
+        scene.violated(rule, None);
+    }
+}
+
+fn left_in_time(scene: &mut Scene, now: u64) {
+    let late = scene.members.iter().enumerate().find_map(|(nth, member)| {
+        let asked = member.leaving_since.filter(|_| member.alive && !member.paused)?;
+        let since = asked.max(member.busy_until).max(member.disturbed_until).max(scene.clear_since);
+        (now.saturating_sub(since) > 1_000).then_some((nth, asked, member.busy_until))
+    });
+    if let Some((nth, asked, busy_until)) = late {
+        let rule = format!(
+            "a drain ends a second after its handlers: node {nth} was asked at {asked} ms, its last handler ended at \
+             {busy_until} ms"
+        );
+        scene.violated(rule, None);
+    }
+}
+
+fn quiet_at_rest(scene: &mut Scene, topology: &Topology, now: u64) {
+    let due_soon = scene.lanes.iter().any(|lane| {
+        lane.open.iter().filter_map(|id| lane.letter(*id)).any(|letter| match letter.place {
+            Place::Delayed { due } => due <= now + 1,
+            Place::Held { begun, .. } => !begun,
+            _ => true,
+        })
+    });
+    let rest = scene.moved_ms + 2_500 < now && scene.clear_since + 2_500 < now && !due_soon;
+    let mut loud = None;
+    for (nth, member) in scene.members.iter_mut().enumerate() {
+        let (calls, bound) = (std::mem::take(&mut member.calls), AT_REST + 1_000 / member.heartbeat_ms + 1);
+        if rest && member.alive && !member.paused && member.disturbed_until + 2_500 < now && calls > bound {
+            loud = Some((nth, calls, bound));
+        }
+    }
+    if let Some((nth, calls, bound)) = loud {
+        let queues = topology.nodes.get(nth).map_or(0, |node| node.works.len());
+        let rule =
+            format!("at rest a node makes {bound} calls a second at most: node {nth} ({queues} queues) made {calls}");
+        scene.violated(rule, None);
+    }
+}

@@ -1,0 +1,369 @@
+//! A simulated fleet at work: real nodes over the memory store, in time that jumps to the next thing that happens.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use baton::{
+    Cancel, Fleet, FleetOptions, NodeError, Observer, QueuePolicy, Role,
+    message::Name,
+    store::{
+        Clock, MemoryStore, Order,
+        session::{Footing, SessionOptions},
+    },
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    chance::drawn,
+    end,
+    link::{Link, Switch},
+    report::{Failed, Summary},
+    rules,
+    scene::{Desk, Member, Scene, Shared},
+    springs::Spring,
+    topology::{NodePlan, SimFault, Topology},
+    work::{Body, Working},
+};
+use crate::soak::random::Random;
+
+/// Store time at the beginning.
+const START_MS: u64 = 1_700_000_000_000;
+
+/// One run.
+pub(super) struct World {
+    pub(super) topology: Arc<Topology>,
+    pub(super) scene: Shared,
+    pub(super) store: MemoryStore,
+    pub(super) began: Instant,
+    stall: Arc<Switch>,
+    nodes: Mutex<Vec<Option<Running>>>,
+}
+
+/// A node that runs.
+struct Running {
+    cancel: Cancel,
+    link: Link,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    pub(super) fn new(topology: Topology) -> Arc<Self> {
+        let began = Instant::now();
+        let clock = Clock::read_by(move || START_MS + u64::try_from(began.elapsed().as_millis()).unwrap_or(0));
+        let mut scene = Scene::new(&topology);
+        scene.members = topology.nodes.iter().map(member).collect();
+        let nodes = Mutex::new(topology.nodes.iter().map(|_| None).collect());
+        Arc::new(Self {
+            topology: Arc::new(topology),
+            scene: Arc::new(Mutex::new(scene)),
+            store: MemoryStore::new(clock),
+            began,
+            stall: Arc::default(),
+            nodes,
+        })
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn run(self: Arc<Self>) -> Result<Summary, Failed> {
+        for node in 0..self.topology.nodes.len() {
+            let world = self.clone();
+            tokio::spawn(async move {
+                world.until(world.topology.nodes[node].starts_ms).await;
+                world.start(node);
+            });
+        }
+        tokio::spawn(self.clone().push_all());
+        tokio::spawn(self.clone().throw_all());
+        let length = self.topology.length_ms;
+        self.watch(|now| now >= length).await?;
+        end::play_out(&self).await
+    }
+
+    async fn until(&self, at_ms: u64) {
+        sleep_until(self.began + Duration::from_millis(at_ms)).await;
+    }
+
+    /// Looks at the rules until `done`.
+    pub(super) async fn watch(&self, mut done: impl FnMut(u64) -> bool) -> Result<(), Failed> {
+        loop {
+            let now = {
+                let mut scene = self.scene.lock().unwrap();
+                rules::look(&mut scene, &self.topology);
+                if let Some(broken) = &scene.broken {
+                    return Err(Failed::new(&self.topology, broken, &scene.journal));
+                }
+                scene.now()
+            };
+            if done(now) {
+                return Ok(());
+            }
+            let next = (now / rules::EVERY_MS + 1) * rules::EVERY_MS;
+            self.until(next).await;
+        }
+    }
+
+    pub(super) fn link(&self, caller: Option<(usize, u32)>, part: u64) -> Link {
+        let random = Random::part(self.topology.seed, part);
+        Link::new(self.scene.clone(), self.store.clone(), caller, self.stall.clone(), random)
+    }
+
+    pub(super) fn fleet(&self, link: Link, part: u64) -> Fleet {
+        let footing = Footing::simulated(drawn(self.topology.seed, &[part], 0));
+        let options = FleetOptions {
+            session: SessionOptions { footing, ..SessionOptions::client() },
+            wait: Duration::from_secs(3_600),
+            ..FleetOptions::new(Name::new("simulated").unwrap())
+        };
+        Fleet::over(Arc::new(link), options)
+    }
+
+    /// Starts a life of a node.
+    pub(super) fn start(self: &Arc<Self>, nth: usize) {
+        let Topology { seed, ref nodes, ref queues, ref sources, .. } = *self.topology;
+        let mut scene = self.scene.lock().unwrap();
+        if scene.members[nth].alive {
+            return;
+        }
+        // What a finished run had, a node that comes back has not.
+        let plan = nodes.get(nth).cloned().unwrap_or_else(|| end::sweeper(&self.topology));
+        let life = scene.members[nth].life + 1;
+        scene.members[nth] = Member { life, alive: true, ..member(&plan) };
+        scene.note(Some(nth), "starts", String::new());
+        drop(scene);
+        let part = 1_000 + nth as u64 * 100 + u64::from(life);
+        let link = self.link(Some((nth, life)), part);
+        let told = Told { scene: self.scene.clone(), member: nth };
+        let mut node = self
+            .fleet(link.clone(), part)
+            .node()
+            .role(plan.role)
+            .lease(Duration::from_millis(plan.lease_ms), Duration::from_millis(plan.heartbeat_ms))
+            .max_backlog(plan.max_backlog)
+            .observed_by(Arc::new(told));
+        for &source in &plan.offers {
+            let plan = Arc::new(sources[source].clone());
+            let (queue, name) = (format!("q{}", plan.queue), plan.name.clone());
+            let spring = Spring { scene: self.scene.clone(), seed, member: nth, life, source, plan };
+            node = node.source_into(&queue, &name, spring);
+        }
+        for &(queue, concurrency) in &plan.works {
+            let (scene, work) = (self.scene.clone(), queues[queue].work);
+            let backoff = Duration::from_millis(200 + drawn(seed, &[queue as u64], 1_000));
+            let policy = QueuePolicy {
+                concurrency,
+                retries: queues[queue].retries,
+                backoff,
+                max_backoff: Duration::from_secs(5),
+                ..QueuePolicy::default()
+            };
+            let working = Working { scene, seed, member: nth, life, queue, work };
+            node = node.policy(policy).handle_with(&format!("q{queue}"), working);
+        }
+        let (cancel, world) = (Cancel::new(), self.clone());
+        let running = node.run(cancel.clone());
+        let task = tokio::spawn(async move {
+            let ended = running.await;
+            world.ended(nth, life, ended);
+        });
+        let mut nodes = self.nodes.lock().unwrap();
+        if nodes.len() <= nth {
+            nodes.resize_with(nth + 1, || None);
+        }
+        nodes[nth] = Some(Running { cancel, link, task });
+    }
+
+    /// A node has ended by itself.
+    fn ended(&self, nth: usize, life: u32, ended: Result<(), NodeError>) {
+        let mut scene = self.scene.lock().unwrap();
+        scene.note(Some(nth), "has ended", format!("{ended:?}"));
+        let member = &mut scene.members[nth];
+        if member.life != life {
+            return;
+        }
+        member.alive = false;
+        if ended.is_err() || member.leaving_since.is_none() {
+            scene.violated(format!("a node ends only when it is asked to: node {nth} ended with {ended:?}"), None);
+        }
+    }
+
+    /// Asks a node to finish and leave.
+    pub(super) fn drain(&self, nth: usize) {
+        let nodes = self.nodes.lock().unwrap();
+        let mut scene = self.scene.lock().unwrap();
+        let now = scene.now();
+        if let Some(Some(running)) = nodes.get(nth)
+            && scene.members[nth].alive
+        {
+            scene.note(Some(nth), "is asked to finish", String::new());
+            scene.members[nth].leaving_since.get_or_insert(now);
+            drop(scene);
+            running.cancel.drain();
+        }
+    }
+
+    /// Ends a node from one moment to the next.
+    pub(super) fn kill(&self, nth: usize) {
+        let Some(Running { link, task, .. }) = self.nodes.lock().unwrap()[nth].take() else { return };
+        {
+            let mut scene = self.scene.lock().unwrap();
+            scene.note(Some(nth), "is killed", String::new());
+            let now = scene.now();
+            for well in scene.wells.iter_mut().filter(|well| well.open.iter().any(|(open, _)| *open == nth)) {
+                well.open.retain(|(open, _)| *open != nth);
+                well.generated_ms = now;
+            }
+            scene.members[nth].alive = false;
+        }
+        link.cut();
+        task.abort();
+    }
+
+    async fn back(self: &Arc<Self>, nth: usize, after: Option<u64>) {
+        let Some(after) = after else { return };
+        sleep(Duration::from_millis(after)).await;
+        while self.scene.lock().unwrap().members[nth].alive {
+            sleep(Duration::from_millis(100)).await;
+        }
+        if !self.scene.lock().unwrap().winding_down {
+            self.start(nth);
+        }
+    }
+
+    /// Pushes what comes from outside.
+    async fn push_all(self: Arc<Self>) {
+        let fleet = self.fleet(self.link(None, 2), 2);
+        for (nth, push) in self.topology.pushes.iter().enumerate() {
+            self.until(push.at_ms).await;
+            let body = |of: u64| {
+                let unique = drawn(self.topology.seed, &[nth as u64, of, 6], 0);
+                Body { queue: push.queue, depth: 0, unique }
+            };
+            let (fleet, bodies) = (fleet.clone(), (0..push.count).map(body).collect::<Vec<_>>());
+            let queue = push.queue;
+            tokio::spawn(async move {
+                let queue = fleet.queue::<Body>(&format!("q{queue}"));
+                match &*bodies {
+                    [one] => queue.push(one).await.map(|_| ()).unwrap(),
+                    many => queue.push_all(many).await.map(|_| ()).unwrap(),
+                }
+            });
+        }
+    }
+
+    /// Throws the faults.
+    async fn throw_all(self: Arc<Self>) {
+        for fault in &self.topology.faults {
+            self.until(fault.at_ms).await;
+            let (world, fault) = (self.clone(), fault.fault);
+            tokio::spawn(async move { world.throw(fault).await });
+        }
+    }
+
+    async fn throw(self: Arc<Self>, fault: SimFault) {
+        let link = |nth: usize| self.nodes.lock().unwrap()[nth].as_ref().map(|running| running.link.clone());
+        let millis = Duration::from_millis;
+        self.scene.lock().unwrap().note(None, "fault:", format!("{fault:?}"));
+        match fault {
+            SimFault::Kill { node, back_after } => {
+                self.kill(node);
+                self.back(node, back_after).await;
+            }
+            SimFault::Drain { node, back_after } => {
+                self.drain(node);
+                self.back(node, back_after).await;
+            }
+            SimFault::Pause { node, ms } => {
+                let Some(link) = link(node) else { return };
+                let life = self.paused(node, None);
+                link.pause(true);
+                sleep(millis(ms)).await;
+                self.paused(node, Some(life));
+                link.pause(false);
+            }
+            SimFault::Lossy { node, ms, per_mille } => {
+                let Some(link) = link(node) else { return };
+                link.set_weather(|weather| weather.lost_per_mille = per_mille);
+                sleep(millis(ms)).await;
+                link.set_weather(|weather| weather.lost_per_mille = 0);
+            }
+            SimFault::Late { node, ms, per_mille, delay } => {
+                let Some(link) = link(node) else { return };
+                link.set_weather(|weather| (weather.late_per_mille, weather.late_ms) = (per_mille, delay));
+                sleep(millis(ms)).await;
+                link.set_weather(|weather| weather.late_per_mille = 0);
+            }
+            SimFault::Stall { ms } => {
+                if self.stall.turn(true) {
+                    return;
+                }
+                self.scene.lock().unwrap().stalled = true;
+                sleep(millis(ms)).await;
+                let mut scene = self.scene.lock().unwrap();
+                scene.stalled = false;
+                scene.clear_since = scene.now();
+                drop(scene);
+                self.stall.turn(false);
+            }
+            SimFault::HoldQueue { queue, ms } => {
+                let fleet = self.fleet(self.link(None, 3), 3);
+                let name = Name::new(&format!("q{queue}")).unwrap();
+                fleet.ask(Order::Pause(name.clone())).await.unwrap();
+                sleep(millis(ms)).await;
+                fleet.ask(Order::Resume(name)).await.unwrap();
+            }
+        }
+    }
+
+    /// Notes that a node is held (`None`), or that the life that was held goes on.
+    fn paused(&self, nth: usize, ends: Option<u32>) -> u32 {
+        let mut scene = self.scene.lock().unwrap();
+        let now = scene.now();
+        let member = &mut scene.members[nth];
+        if ends.is_none_or(|life| life == member.life) {
+            member.paused = ends.is_none();
+            member.disturbed_until = if ends.is_none() { member.disturbed_until } else { now };
+        }
+        for well in scene.wells.iter_mut().filter(|well| well.open.iter().any(|(open, _)| *open == nth)) {
+            well.generated_ms = now;
+        }
+        scene.members[nth].life
+    }
+}
+
+/// A node of this plan before it starts.
+pub(super) fn member(plan: &NodePlan) -> Member {
+    let works = plan.works.iter().filter(|_| plan.role != Role::Generator);
+    Member {
+        role: plan.role,
+        lease_ms: plan.lease_ms,
+        heartbeat_ms: plan.heartbeat_ms,
+        offers: plan.offers.clone(),
+        desks: works.map(|&(queue, concurrency)| (queue, Desk { concurrency, running: 0, free_since: 0 })).collect(),
+        life: 0,
+        alive: false,
+        paused: false,
+        leaving_since: None,
+        session: None,
+        joined_ms: 0,
+        disturbed_until: 0,
+        busy_until: 0,
+        calls: 0,
+    }
+}
+
+/// Notes what nodes tell people.
+struct Told {
+    scene: Shared,
+    member: usize,
+}
+
+impl Observer for Told {
+    fn told(&self, line: &str) {
+        self.scene.lock().unwrap().note(Some(self.member), "says:", line.to_owned());
+    }
+}

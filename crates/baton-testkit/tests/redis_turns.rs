@@ -1,0 +1,228 @@
+//! Nodes while their Redis is demoted, replaced or made to forget its scripts: they wait, say so, and go on.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use baton::{
+    Batch, BoxFuture, Cancel, Done, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Source, SourceError, Stream,
+    store::{Books, Recount, RedisOptions, RedisStore, TakeSurvey, ask},
+};
+use baton_testkit::{
+    proxy::Proxy,
+    server::{Persistence, RedisServer},
+    subject::test_fleet,
+};
+
+/// Numbers without an end, `size` bytes each, a few at a time.
+struct Numbers {
+    size: usize,
+}
+
+impl Source for Numbers {
+    fn definition(&self) -> String {
+        "numbers".to_owned()
+    }
+
+    fn open<'a>(&'a self, cursor: &'a str) -> BoxFuture<'a, Result<Box<dyn Stream>, SourceError>> {
+        let at = cursor.parse().unwrap_or(0);
+        Box::pin(async move { Ok(Box::new(Counting { at, size: self.size }) as Box<dyn Stream>) })
+    }
+}
+
+struct Counting {
+    at: u64,
+    size: usize,
+}
+
+impl Stream for Counting {
+    fn pull<'a>(&'a mut self, batch: &'a mut Batch) -> BoxFuture<'a, Result<Flow, SourceError>> {
+        Box::pin(async move {
+            for _ in 0..4 {
+                self.at += 1;
+                batch.add(format!("\"{:0>size$}\"", self.at, size = self.size).as_bytes())?;
+            }
+            batch.reach(self.at);
+            Ok(Flow::More)
+        })
+    }
+}
+
+/// Keeps what a node tells.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Observer for Told {
+    fn told(&self, line: &str) {
+        self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+impl Told {
+    fn count(&self, what: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+    }
+}
+
+/// A node at work on one queue that its source feeds.
+struct Running {
+    fleet: Fleet,
+    told: Arc<Told>,
+    cancel: Cancel,
+    task: tokio::task::JoinHandle<Result<(), NodeError>>,
+}
+
+impl Running {
+    fn start(url: &str, size: usize) -> Self {
+        let store = RedisStore::open(url, test_fleet(), RedisOptions::default()).unwrap();
+        let fleet = Fleet::over(Arc::new(store), FleetOptions::new(test_fleet()));
+        let (told, cancel) = (Arc::<Told>::default(), Cancel::new());
+        let task = tokio::spawn(node(&fleet, size).observed_by(told.clone()).run(cancel.clone()));
+        Self { fleet, told, cancel, task }
+    }
+
+    async fn books(&self) -> Option<Books> {
+        let survey = ask(&**self.fleet.store(), TakeSurvey).await.ok()?;
+        survey.queues.into_iter().find(|books| books.queue.as_str() == "messages")
+    }
+
+    /// How many are done, as soon as the store tells.
+    async fn done(&self) -> u64 {
+        loop {
+            if let Some(books) = self.books().await {
+                return books.done;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until this many are done; the node must live on.
+    async fn until_done(&self, count: u64) {
+        let what = format!("{count} done");
+        self.until(&what, async || self.done().await >= count).await;
+    }
+
+    async fn until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+        let waiting = async {
+            while !condition().await {
+                assert!(!self.task.is_finished(), "the node ended: {:?}", self.told.0);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        assert!(waited.is_ok(), "not in time: {what}; {:?}; {:?}", self.books().await, self.told.0);
+    }
+
+    /// Stops the node; the books must balance.
+    async fn stop(self) {
+        self.cancel.drain();
+        self.task.await.unwrap().unwrap();
+        for queue in self.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap().queues {
+            assert!(queue.balance(), "{queue:?}");
+        }
+    }
+}
+
+fn node(fleet: &Fleet, size: usize) -> Node {
+    let node = fleet.node().source("numbers", Numbers { size }).max_backlog(1 << 20);
+    node.handler("messages", async |_: serde_json::Value, _| Ok(Done::default()))
+}
+
+fn order(server: &RedisServer, command: &str) -> String {
+    let mut words = command.split(' ');
+    let mut to = redis::cmd(words.next().unwrap());
+    words.for_each(|word| {
+        to.arg(word);
+    });
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    to.query(&mut connection).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demoted_primary_is_waited_for_until_it_leads_again() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    for round in 1..=3 {
+        let before = running.done().await;
+        running.until_done(before + 100).await;
+        // Its primary-to-be does not exist, so it keeps what it has.
+        order(&server, "REPLICAOF 127.0.0.1 1");
+        running.until("it is told", async || running.told.count("read-only replica now") >= round).await;
+        order(&server, "REPLICAOF NO ONE");
+        running.until("its end is told", async || running.told.count("the store is back after") >= round).await;
+        running.until_done(running.done().await + 100).await;
+    }
+    assert_eq!(running.told.count("joined as session"), 4, "once more after each: {:?}", running.told.0);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_leads_to_the_new_primary_is_followed() {
+    let at_once = ["--repl-diskless-sync-delay", "0"];
+    let (old, new) = (RedisServer::start_with(Persistence::None, &at_once), RedisServer::start(Persistence::None));
+    order(&new, &format!("REPLICAOF 127.0.0.1 {}", old.port()));
+    let proxy = Proxy::start(old.port(), b"nothing").await;
+    let running = Running::start(&format!("redis://127.0.0.1:{}/0", proxy.port()), 1);
+    running.until_done(100).await;
+    let in_step = async || order(&new, "INFO replication").contains("master_link_status:up");
+    running.until("the replica is in step", in_step).await;
+    order(&old, &format!("REPLICAOF 127.0.0.1 {}", new.port()));
+    order(&new, "REPLICAOF NO ONE");
+    proxy.lead_to(new.port());
+    running.until_done(running.done().await + 100).await;
+    assert!(order(&new, "INFO replication").contains("role:master"));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flushed_scripts_cost_neither_the_baton_nor_the_session() {
+    // Inline parcels, and such as are staged.
+    for size in [1, 3_000] {
+        let server = RedisServer::start(Persistence::None);
+        let running = Running::start(&server.url(), size);
+        running.until_done(100).await;
+        for _ in 0..30 {
+            order(&server, "SCRIPT FLUSH");
+            running.until_done(running.done().await + 40).await;
+        }
+        // And as fast as the server can.
+        let flushing = Arc::new(AtomicBool::new(true));
+        let flusher = std::thread::spawn({
+            let (flushing, url) = (flushing.clone(), server.url());
+            move || {
+                let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
+                while flushing.load(Ordering::Relaxed) {
+                    redis::cmd("SCRIPT").arg("FLUSH").arg("SYNC").exec(&mut connection).unwrap();
+                }
+            }
+        });
+        running.until_done(running.done().await + 400).await;
+        flushing.store(false, Ordering::Relaxed);
+        flusher.join().unwrap();
+        assert_eq!(running.told.count("generating"), 1, "it keeps its baton: {:?}", running.told.0);
+        assert_eq!(running.told.count("joined as session"), 1, "and its session: {:?}", running.told.0);
+        running.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_is_told_once_when_it_begins_and_once_when_it_is_over() {
+    let mut server = RedisServer::start(Persistence::AofEverySecond);
+    let running = Running::start(&server.url(), 1);
+    for round in 1..=2 {
+        running.until_done(running.done().await + 100).await;
+        server.kill();
+        running.until("it is told", async || running.told.count("waiting for it") >= round).await;
+        server.restart();
+        running.until("its end is told", async || running.told.count("the store is back after") >= round).await;
+        running.until_done(running.done().await + 100).await;
+        let told = [running.told.count("waiting for it"), running.told.count("the store is back after")];
+        assert_eq!(told, [round, round], "{:?}", running.told.0);
+    }
+    running.stop().await;
+}

@@ -1,0 +1,85 @@
+//! Fleets in simulated time that keep every rule: random ones, and the shapes that once broke one.
+//!
+//! `BATON_SEED` is the first seed and `BATON_FLEETS` how many follow: a failing seed and 1 replay it. `BATON_TELL=1`
+//! prints everything that happens, `BATON_ALL=1` goes on after a failure.
+
+mod shapes;
+
+use baton_testkit::sim::{self, report::distribution, topology::Topology};
+
+/// Seeds that once broke a rule.
+const PINNED: [u64; 0] = [];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// Runs the fleets of these seeds and prints how they were distributed.
+fn run_all(seeds: impl Iterator<Item = u64> + Clone) {
+    sim::quiet_panics();
+    let mut summaries = Vec::new();
+    let mut failures = 0;
+    for seed in seeds.clone() {
+        match sim::run(seed) {
+            Ok(summary) => summaries.push(summary),
+            Err(failed) if number("BATON_ALL").is_some() => {
+                failures += 1;
+                println!("seed {seed}: {}", failed.rule);
+            }
+            Err(failed) => panic!("{failed}"),
+        }
+    }
+    println!("{}", distribution(&summaries));
+    assert_eq!(failures, 0, "fleets broke a rule");
+}
+
+/// The seeds of one of two halves, which run side by side.
+fn half(odd: u64) -> impl Iterator<Item = u64> + Clone {
+    let (base, count) = (number("BATON_SEED").unwrap_or(1), number("BATON_FLEETS").unwrap_or(120));
+    println!("fleets from BATON_SEED={base} BATON_FLEETS={count}, every second one");
+    (base..base + count).filter(move |seed| seed % 2 == odd)
+}
+
+#[test]
+#[ignore = "waits for claims, gates and hand backs of many queues"]
+fn random_fleets_keep_every_rule() {
+    run_all(half(0));
+}
+
+#[test]
+#[ignore = "waits for claims, gates and hand backs of many queues"]
+fn random_fleets_of_odd_seeds_keep_every_rule() {
+    run_all(half(1));
+}
+
+#[test]
+#[ignore = "waits for claims, gates and hand backs of many queues"]
+fn seeds_that_broke_a_rule_keep_all() {
+    run_all(PINNED.into_iter());
+}
+
+#[test]
+fn fleets_are_as_varied_as_real_ones() {
+    let fleets: Vec<Topology> = (1..=400).map(Topology::draw).collect();
+    let median = |of: fn(&Topology) -> usize| {
+        let mut all: Vec<usize> = fleets.iter().map(of).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    assert!(median(|it| it.nodes.len()) >= 5, "nodes");
+    assert!(median(|it| it.nodes.iter().map(|node| node.works.len()).max().unwrap()) >= 5, "queues of a node");
+    assert!(fleets.iter().all(|it| it.faults.len() >= 3 && it.length_ms >= 60_000));
+    assert!(fleets.iter().any(|it| it.nodes.len() >= 45) && fleets.iter().any(|it| it.nodes.len() == 1));
+    assert!(fleets.iter().any(|it| it.sources.len() == 10) && fleets.iter().any(|it| it.sources.is_empty()));
+    assert!(fleets.iter().any(|it| it.nodes.iter().any(|node| node.works.len() == 30)));
+}
+
+#[test]
+#[ignore = "waits for claims, gates and hand backs of many queues"]
+fn one_seed_is_one_story() {
+    sim::quiet_panics();
+    for seed in 1..6 {
+        let story = || sim::run(seed).map_or_else(|failed| failed.text, |summary| format!("{summary:?}"));
+        assert_eq!(story(), story(), "seed {seed}");
+    }
+}
