@@ -93,7 +93,7 @@ impl<T: Tables> Settling<'_, T> {
                 if lot.key.is_some() {
                     self.tables.expire_keys(self.now, 16)?;
                 }
-                if intake::seen_before(self.tables, self.now, lot.key.as_ref())?.is_none() {
+                if intake::seen_before(self.tables, self.now, lot)?.is_none() {
                     let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
                     let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
                     intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
