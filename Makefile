@@ -1,7 +1,7 @@
 # One verb for each thing; CI calls the same ones.
 #   make        build the release binary and run a fleet on this machine (make build: only build it)
 #   make errors, make performance, make kill
-#               print and remove failed messages, measure the running fleet, stop it
+#               print failed messages and remove them, measure the running fleet, stop it
 #   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
 #   make lint   formatting, clippy, licences and sources of dependencies
@@ -34,7 +34,10 @@ up: build
 build:
 	$(CARGO) build --release --locked -p baton-cli
 
-errors performance kill: $(BATON)
+errors: $(BATON)
+	@exec $(BATON) $(WITH_STORE) errors --drain $(ARGS)
+
+performance kill: $(BATON)
 	@exec $(BATON) $(WITH_STORE) $@ $(ARGS)
 
 $(BATON):

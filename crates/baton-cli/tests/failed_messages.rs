@@ -52,6 +52,19 @@ fn errors_are_listed_and_only_drain_removes_them() {
 }
 
 #[test]
+fn make_errors_prints_and_removes_them() {
+    let sandbox = prepared();
+    let (root, program) = (concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), env!("CARGO_BIN_EXE_baton"));
+    let mut make = std::process::Command::new("make");
+    make.args(["-s", "-C", root, "errors", "ARGS=--json"]);
+    make.arg(format!("BATON={program}")).arg(format!("STORE=sqlite:{}", sandbox.path().display()));
+    let ran = make.env_remove("MAKEFLAGS").output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(String::from_utf8(ran.stdout).unwrap().lines().count(), 4);
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["drained"], 4);
+}
+
+#[test]
 fn requeue_says_how_many() {
     let sandbox = prepared();
     let ran = sandbox.run(&["errors", "--match", "timed out", "--requeue", "--json"]).expect(0);

@@ -57,6 +57,7 @@ macro_rules! for_each_case {
             ids_are_consecutive_over_sources_and_submits
             submits_are_serial_and_repeat_their_answers
             a_key_is_one_message_for_a_day
+            a_key_is_bound_to_its_queue
             keys_are_bounded_and_none_is_dropped
             a_bookmark_moves_with_its_lots
             a_full_queue_refuses_each_lot_or_the_bookmark

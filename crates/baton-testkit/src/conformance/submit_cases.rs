@@ -1,7 +1,7 @@
 //! Messages from outside: numbers, keys, bookmarks, bounds.
 
 use baton::{
-    message::{Digest, Key},
+    message::{Digest, Key, Lot},
     store::{KEY_TTL_MS, LotVerdict, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit},
 };
 
@@ -39,6 +39,15 @@ pub async fn a_key_is_one_message_for_a_day(scene: &mut Scene) {
     scene.subject.pass(1).await;
     let anew = scene.a_submit(node, vec![keyed("k", "2"), keyed("k", "1")]);
     assert_eq!(scene.ask(anew).await.unwrap().lots, [stored(4), LotVerdict::Conflict]);
+}
+
+/// A key stands for a message of one queue: for another one it is a mistake, not a duplicate.
+pub async fn a_key_is_bound_to_its_queue(scene: &mut Scene) {
+    let node = scene.node().await;
+    let elsewhere = Lot { queue: name("elsewhere"), ..keyed("k", "1") };
+    let both = scene.a_submit(node, vec![keyed("k", "1"), elsewhere, keyed("k", "1")]);
+    let lots = scene.ask(both).await.unwrap().lots;
+    assert_eq!(lots, [LotVerdict::Stored { first: 1 }, LotVerdict::Conflict, LotVerdict::Duplicate { first: 1 }]);
 }
 
 /// At the bound new keys are refused; those kept stay, and unkeyed messages pass.

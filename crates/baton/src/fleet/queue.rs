@@ -20,8 +20,8 @@ pub enum PushError {
     /// The body cannot be written as JSON.
     #[error("the body is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The key was used with another body within the last 24 hours.
-    #[error("the key {0:?} was used with another body: take another key for another message")]
+    /// The key was used with another body, or for another queue, within the last 24 hours.
+    #[error("the key {0:?} was used with another body or for another queue: take another key for another message")]
     Conflict(Key),
     /// The fleet keeps as many keys as it may.
     #[error("no further key can be kept now: keys are kept for 24 hours, up to 1,000,000 of them")]
@@ -71,7 +71,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// Pushes one message that exists once however often it is pushed under `key`, for 24 hours.
     ///
     /// # Errors
-    /// As [`Queue::push`], and [`PushError::Conflict`] if the key stands for another body.
+    /// As [`Queue::push`], and [`PushError::Conflict`] if the key stands for another body, or for another queue.
     ///
     /// # Cancel safety
     /// A push that was begun may be stored whether or not the future is kept.

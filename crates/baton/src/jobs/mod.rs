@@ -3,7 +3,7 @@
 //! | source | what it gives | its cursor |
 //! |---|---|---|
 //! | [`Tick`] | a message every interval | messages so far |
-//! | [`Lines`] | a message for each line of a file or of a command's output | lines so far, and in a file the byte behind them |
+//! | [`Lines`] | a message for each line of a file, of a named pipe or of a command's output | lines so far, in a file the byte behind them, and what a followed file is recognised by |
 //! | [`Cron`] | a message at each due time | messages so far and the last due time |
 //!
 //! | handler | what it does |

@@ -6,7 +6,7 @@ use super::{
     BodyKey, KeyRecord, Line, Moved, QueueRecord, Series, Tables, clock::touch, membership::open_queue, waits,
 };
 use crate::{
-    message::{Key, LotKey, MessageId, Name, Parcel, Piece},
+    message::{Key, Lot, LotKey, MessageId, Name, Parcel, Piece},
     store::{
         KEY_TTL_MS, LotVerdict, Place, Push, Pushed, ReadBookmark, Refusal, SUBMIT_WINDOW, StoreError, Submit,
         Submitted, wire,
@@ -93,7 +93,7 @@ pub(super) fn submit<T: Tables>(tables: &mut T, now: u64, it: &Submit) -> Moved<
     let mut verdicts = Vec::with_capacity(it.lots.len());
     for lot in &it.lots {
         let mut queue = open_queue(tables, &lot.queue)?;
-        if let Some(seen) = seen_before(tables, now, lot.key.as_ref())? {
+        if let Some(seen) = seen_before(tables, now, lot)? {
             verdicts.push(seen);
             continue;
         }
@@ -139,11 +139,11 @@ pub(super) fn deposit<T: Tables>(tables: &mut T, now: u64, queue: &mut QueueReco
     Ok(first)
 }
 
-/// What a key already stands for, if it was seen.
-pub(super) fn seen_before<T: Tables>(tables: &mut T, now: u64, key: Option<&LotKey>) -> Moved<Option<LotVerdict>> {
-    let Some(LotKey { key, digest }) = key else { return Ok(None) };
+/// What a lot's key already stands for, if it was seen: one body in one queue.
+pub(super) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &Lot) -> Moved<Option<LotVerdict>> {
+    let Some(LotKey { key, digest }) = &lot.key else { return Ok(None) };
     let known = live_key(tables, now, key)?;
-    Ok(known.map(|known| match known.digest == *digest {
+    Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
         true => LotVerdict::Duplicate { first: known.id },
         false => LotVerdict::Conflict,
     }))

@@ -106,7 +106,7 @@ impl<T: Tables> Settling<'_, T> {
                 if lot.key.is_some() {
                     self.tables.expire_keys(self.now, 16)?;
                 }
-                if intake::seen_before(self.tables, self.now, lot.key.as_ref())?.is_none() {
+                if intake::seen_before(self.tables, self.now, lot)?.is_none() {
                     let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
                     self.given.insert(lot.queue.clone());
                     let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;

@@ -67,7 +67,7 @@ pub enum LotVerdict {
         /// Its id.
         first: u64,
     },
-    /// The key was seen with another body.
+    /// The key was seen with another body, or for another queue.
     Conflict,
     /// No further key can be kept now.
     KeysFull,

@@ -43,14 +43,14 @@ local function deposit(id, queue, count, parcel, bytes)
   return first
 end
 
--- What a key already stands for, as a verdict; nothing for no key (empty) or one not in use.
-local function seen_before(lot_key, digest)
+-- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use.
+local function seen_before(lot_key, digest, name)
   if lot_key == '' then return nil end
   local known = call('HGET', key.keys, lot_key)
   if not known then return nil end
-  local id, known_digest, expires = string.match(known, '^[^,]+,(%d+),(%x+),(%d+)$')
+  local queue, id, known_digest, expires = string.match(known, '^([^,]+),(%d+),(%x+),(%d+)$')
   if tonumber(expires) <= now then return nil end
-  return known_digest == digest and 'd' .. id or 'c'
+  return known_digest == digest and queue == name and 'd' .. id or 'c'
 end
 
 local function keep_key(lot_key, digest, queue, id)

@@ -104,7 +104,7 @@ end
 local function follow_up(name, count, lot_key, digest, parcel)
   local queue = open_queue(name)
   if lot_key ~= '' then expire_entries(key.keys, key.key_ends) end
-  if seen_before(lot_key, digest) then return end
+  if seen_before(lot_key, digest, name) then return end
   keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, #parcel))
 end
 

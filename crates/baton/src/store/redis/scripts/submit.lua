@@ -43,7 +43,7 @@ local full, verdicts = {}, {}
 for i = 9, #ARGV, 5 do
   local name, count, lot_key, digest, parcel = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local queue = open_queue(name)
-  local verdict = seen_before(lot_key, digest)
+  local verdict = seen_before(lot_key, digest, name)
   if not verdict and lot_key ~= '' and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
