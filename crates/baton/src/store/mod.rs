@@ -87,8 +87,8 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The longest that [`Store::wait`] waits, so that a lost wake-up costs no more.
-pub const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The longest that [`Store::wait`] waits, so that with the look that follows a lost wake-up costs at most a second.
+pub const MAX_WAIT: Duration = Duration::from_millis(800);
 
 /// What ended a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

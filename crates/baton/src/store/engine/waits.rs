@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 use super::{Line, Moved, QueueRecord, SessionRecord, Tables, clock::touch};
 use crate::{
     message::{Name, SessionId},
-    store::{Kind, Look, Looked, MAX_WAIT, PATIENCE_MS, Pass, Refusal},
+    store::{Kind, Look, Looked, PATIENCE_MS, Pass, Refusal},
 };
+
+/// Within this time somebody looks at a queue in any case.
+const SOON_MS: u64 = 1_000;
 
 /// Enters a session among those who wait for a queue; one that is there keeps its place.
 pub(super) fn enter<T: Tables>(tables: &mut T, now: u64, session: SessionId, queue: &Name) -> Moved<()> {
@@ -32,7 +35,7 @@ pub(super) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> 
 /// the claimer, who may be busy then, was not told of.
 pub(super) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: &QueueRecord, more: bool) -> Moved<()> {
     let name = &queue.books.queue;
-    let soon = if more { now + MAX_WAIT.as_millis() as u64 } else { now };
+    let soon = if more { now + SOON_MS } else { now };
     let left = (queue.books.ready > 0
         && (tables.front(name, Line::Ready)?.is_some() || tables.front(name, Line::Suspects)?.is_some()))
         || (queue.books.delayed > 0 && tables.next_delayed(name)?.is_some_and(|(due, _)| due <= soon));

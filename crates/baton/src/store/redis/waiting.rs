@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a blocking read lasts: the server may end it a tenth of a second late.
-const READ_SECONDS: f64 = 0.9;
+const READ_SECONDS: f64 = 0.75;
 /// The most further names taken from a list at once.
 const NAMES: usize = 256;
 /// How long a list lasts that nobody reads after it was poked: the session may be over, and nobody would remove it.

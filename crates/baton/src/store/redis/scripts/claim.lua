@@ -11,7 +11,7 @@
 local WINDOW = 64
 local CHUNK = 128
 local MAX_PIECES = 1024
-local MAX_WAIT_MS = 1000
+local SOON_MS = 1000
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local n, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- The numbers of this session and queue: `highest used|numbers below it that were not|w if it may be among the waiters`.
@@ -173,7 +173,7 @@ if #pieces > 0 then
   call('HSET', key.claims(id), place, name .. '|' .. table.concat(pieces, ';'))
   -- Something is left for others, or will be due before anybody looks again while this session may be busy.
   queue.wakes = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
-    or next_due and next_due <= now + (more and MAX_WAIT_MS or 0)
+    or next_due and next_due <= now + (more and SOON_MS or 0)
 end
 if #pieces > 0 or now_waits ~= waits then
   for at, hole in ipairs(holes) do holes[at] = text(hole) end
