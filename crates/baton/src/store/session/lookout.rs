@@ -3,8 +3,9 @@
 //! * A queue that is rung for wakes the claim that waits for it. One that nobody waits for is passed on to another
 //!   session, and remembered: whoever comes to wait for it claims first.
 //! * If one claim waits alone, it goes along with the read of the list, which saves a round trip.
-//! * A wait in vain is followed by a look at all queues of the session, so a lost wake-up costs a second at most. After
-//!   a read that failed, everybody claims anew: what was on the list may be lost, and with it their places.
+//! * A wait in vain is followed by a look at all queues of the session, and so is every second of others that were not:
+//!   a lost wake-up costs a second at most. After a read that failed, everybody claims anew: what was on the list may be
+//!   lost, and with it their places.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +16,7 @@ use std::{
 use tokio::{
     sync::{Notify, oneshot},
     task::AbortHandle,
+    time::Instant,
 };
 
 use super::{
@@ -190,6 +192,7 @@ async fn run(claimer: Claimer, lines: Arc<Lines>) {
 }
 
 async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
+    let mut looked = Instant::now();
     loop {
         if lines.state().waiting.is_empty() {
             tokio::time::timeout(NOBODY_WAITS, lines.changed.notified()).await.ok();
@@ -201,6 +204,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
         match woken {
             Ok(Woken { queues, claimed }) => {
                 let in_vain = queues.is_empty() && along.is_none();
+                let overdue = looked.elapsed() >= MAX_WAIT && !lines.state().waiting.is_empty();
                 let of_claim = along.as_ref().map(|(_, waiting)| waiting.wish.queue.clone());
                 if let Some((claim_no, waiting)) = along {
                     answer(claimer, claim_no, waiting, claimed).await;
@@ -211,7 +215,8 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
                         pass(claimer, queue);
                     }
                 }
-                if in_vain {
+                if in_vain || overdue {
+                    looked = Instant::now();
                     look(claimer, lines).await;
                 }
             }
