@@ -139,6 +139,21 @@ fn a_follower_gets_later_errors_and_ends_by_a_signal() {
 }
 
 #[test]
+fn a_follower_that_does_not_drain_sees_each_error_once_and_leaves_it() {
+    let sandbox = prepared();
+    let out = sandbox.dir.path().join("out");
+    let file = std::fs::File::create(&out).unwrap();
+    let mut child = sandbox.command(&["errors", "--follow", "--json"]).stdout(Stdio::from(file)).spawn().unwrap();
+    let seen = || std::fs::read_to_string(&out).unwrap().lines().count();
+    until("those there are printed", || seen() == 4);
+    sandbox.failed("a", &[("5", "y")]);
+    until("the new one is printed", || seen() == 5);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((seen(), sandbox.run(&["audit", "--json"]).expect(0).json()["dead"].as_u64()), (5, Some(5)));
+}
+
+#[test]
 fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
     let sandbox = prepared();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

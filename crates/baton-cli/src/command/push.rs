@@ -19,7 +19,7 @@ use crate::{
 ///
 /// With --key the store remembers under that key how far the input was taken, in the same step as it takes the
 /// messages: run the same command again after any interruption and every line exists exactly once. Other input under
-/// the same key is refused.
+/// the same key is refused, and so is another queue. Ctrl-C tells how many lines are stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
