@@ -186,11 +186,11 @@ async fn a_newer_format_is_refused() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     join(&store, Kind::Client).await;
-    let _: u64 = behind(&server, "HSET {fleet/0} format 2");
+    let _: u64 = behind(&server, "HSET {fleet/0} format 3");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
     let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
-    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 2, known: 1 }.into());
+    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 3, known: 2 }.into());
 }
 
 #[tokio::test]

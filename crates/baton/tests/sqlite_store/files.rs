@@ -67,8 +67,8 @@ async fn a_newer_format_is_refused() {
     let path = folder.path().join("x.db");
     let running = open(&path, "baton", true);
     ask(&running, join(SessionId::random())).await.unwrap();
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
-    let newer = StoreError::Refused(Refusal::NewerFormat { found: 2, known: 1 });
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    let newer = StoreError::Refused(Refusal::NewerFormat { found: 3, known: 2 });
     assert_eq!(survey(&path, false).await, newer);
     assert_eq!(ask(&running, join(SessionId::random())).await.unwrap_err(), newer);
 }
