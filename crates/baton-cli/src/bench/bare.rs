@@ -77,6 +77,23 @@ impl Bare {
         redis::cmd("UNLINK").arg(keys).query_async(&mut connection).await.map_err(|error| failed(&error))
     }
 
+    /// How often the server was asked these commands.
+    pub(super) async fn calls(&self, commands: &[&str]) -> Result<f64, Failure> {
+        let mut connection = self.control.clone();
+        let text: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut connection)
+            .await
+            .map_err(|error| failed(&error))?;
+        let calls = |command: &&str| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command)?.strip_prefix(":calls="));
+            line.and_then(|rest| rest.split(',').next()?.parse::<f64>().ok()).unwrap_or(0.0)
+        };
+        Ok(commands.iter().map(calls).sum())
+    }
+
     /// Removes all lists that a measurement which was broken off may have left.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let taken = (0..PIPELINES).map(|lane| self.taken(lane));

@@ -22,6 +22,8 @@ use crate::{
 
 /// The queue and the list of the measurement.
 pub(super) const LATENCY: &str = "latency";
+/// The queues of a worker that has many.
+pub(super) const QUEUES: u64 = 1_000;
 /// Seconds a blocking read lasts, so that the leash is looked at.
 const READ_SECONDS: f64 = 1.0;
 
@@ -32,6 +34,8 @@ pub(crate) enum Echo {
     Worker,
     /// A handler that tells everything at the end, so that telling does not slow it
     Load,
+    /// A handler for each of a thousand queues that tells at once
+    Queues,
     /// BLPOP
     Blpop,
 }
@@ -43,14 +47,15 @@ impl Echo {
         // Opened for BLPOP too: it prepares for TLS.
         let connection = Connection::open(settings, Missing::Create, None)?;
         match self {
-            Self::Worker => work(&connection, cancel, tell).await?,
+            Self::Worker => work(&connection, 1, cancel, tell).await?,
+            Self::Queues => work(&connection, QUEUES, cancel, tell).await?,
             Self::Load => {
                 let kept: Arc<Mutex<Vec<u64>>> = Arc::default();
                 let keep = {
                     let kept = kept.clone();
                     move |nanos| kept.lock().unwrap_or_else(PoisonError::into_inner).push(nanos)
                 };
-                work(&connection, cancel, keep).await?;
+                work(&connection, 1, cancel, keep).await?;
                 kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().for_each(tell);
             }
             Self::Blpop => {
@@ -78,12 +83,24 @@ fn tell(nanos: u64) {
     writeln!(std::io::stdout().lock(), "{nanos}").ok();
 }
 
+/// The name of a queue by its number; the first is that of the measurement with one queue.
+pub(super) fn queue_name(number: u64) -> String {
+    match number % QUEUES {
+        0 => LATENCY.to_owned(),
+        number => format!("{LATENCY}-{number}"),
+    }
+}
+
 async fn work(
-    connection: &Connection, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
+    connection: &Connection, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<(), Failure> {
-    let node = connection.fleet().node().handler(LATENCY, move |sent_ns: u64, _: Context| {
-        took(now_ns().saturating_sub(sent_ns));
-        std::future::ready(Ok(Done::default()))
+    let took = Arc::new(took);
+    let node = (0..queues).fold(connection.fleet().node(), |node, number| {
+        let took = took.clone();
+        node.handler(&queue_name(number), move |sent_ns: u64, _: Context| {
+            took(now_ns().saturating_sub(sent_ns));
+            std::future::ready(Ok(Done::default()))
+        })
     });
     node.run(cancel).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
 }

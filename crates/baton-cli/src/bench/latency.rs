@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     Figures, Plan, bare,
-    echo::{LATENCY, now_ns},
+    echo::{LATENCY, now_ns, queue_name},
     leashed::Leashed,
     report::Figure,
     samples::{median, percentile},
@@ -52,18 +52,18 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
 
 async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
     let pushes = (plan.messages / 100).clamp(20, 500);
-    let mut fleet = Through::open(stand).await?;
+    let mut fleet = Through::open(stand, "worker").await?;
     let mut raw = match &stand.bare {
         Some(bare) => Some(Raw::open(stand, bare).await?),
         None => None,
     };
-    fleet.turn(WARM_UP).await?;
+    fleet.turn(WARM_UP, |_| queue_name(0)).await?;
     if let Some(raw) = &mut raw {
         raw.turn(WARM_UP).await?;
     }
     let (mut p50, mut p99, mut raw_p50, mut raw_p99) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        let samples = fleet.turn(pushes).await?;
+        let samples = fleet.turn(pushes, |_| queue_name(0)).await?;
         p50.extend(percentile(&samples, 0.5));
         p99.extend(percentile(&samples, 0.99));
         if let Some(raw) = &mut raw {
@@ -76,55 +76,67 @@ async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<()
     figures.idle_p99_us = Figure(median(&p99));
     figures.raw_idle_p50_us = Figure(median(&raw_p50));
     figures.raw_idle_p99_us = Figure(median(&raw_p99));
-    fleet.echo.child.stop().await?;
+    fleet.stop().await?;
     match raw {
-        Some(raw) => raw.echo.child.stop().await,
+        Some(raw) => raw.stop().await,
         None => Ok(()),
     }
 }
 
 /// Pushes through the fleet, one at a time.
-struct Through<'a> {
+pub(super) struct Through<'a> {
     stand: &'a Stand,
-    queue: baton::Queue<u64>,
     echo: Echoes,
+    pushed: u64,
 }
 
 impl<'a> Through<'a> {
-    async fn open(stand: &'a Stand) -> Result<Self, Failure> {
-        let mut echo = Echoes::start(stand, "worker")?;
+    /// With a worker of this role at the other end.
+    pub(super) async fn open(stand: &'a Stand, role: &str) -> Result<Self, Failure> {
+        let mut echo = Echoes::start(stand, role)?;
         stand.joined(&mut echo.child).await?;
-        Ok(Self { stand, queue: stand.connection.fleet().queue(LATENCY), echo })
+        Ok(Self { stand, echo, pushed: 0 })
     }
 
-    async fn turn(&mut self, pushes: u64) -> Result<Vec<f64>, Failure> {
+    /// Pushes one after the other, each to the queue of its number; how long each took.
+    pub(super) async fn turn(&mut self, pushes: u64, queue: impl Fn(u64) -> String) -> Result<Vec<f64>, Failure> {
         let mut samples = Vec::new();
         for _ in 0..pushes {
-            self.queue.push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
-            self.stand.note(LATENCY, 1);
+            let queue = queue(self.pushed);
+            self.stand.connection.fleet().queue(&queue).push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
+            self.pushed += 1;
+            self.stand.note(&queue, 1);
             samples.push(self.echo.next().await?);
             tokio::time::sleep(REST).await;
         }
         Ok(samples)
     }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.echo.child.pid()
+    }
+
+    pub(super) async fn stop(self) -> Result<(), Failure> {
+        self.echo.child.stop().await
+    }
 }
 
 /// Pushes to a bare list, one at a time.
-struct Raw {
+pub(super) struct Raw {
     connection: redis::aio::MultiplexedConnection,
     list: String,
     echo: Echoes,
 }
 
 impl Raw {
-    async fn open(stand: &Stand, bare: &bare::Bare) -> Result<Self, Failure> {
+    pub(super) async fn open(stand: &Stand, bare: &bare::Bare) -> Result<Self, Failure> {
         let mut echo = Echoes::start(stand, "blpop")?;
         // It says when it is ready.
         echo.next().await?;
         Ok(Self { connection: bare.connect().await?, list: bare.list(LATENCY), echo })
     }
 
-    async fn turn(&mut self, pushes: u64) -> Result<Vec<f64>, Failure> {
+    pub(super) async fn turn(&mut self, pushes: u64) -> Result<Vec<f64>, Failure> {
         let mut samples = Vec::new();
         for _ in 0..pushes {
             let push = redis::cmd("RPUSH").arg(&self.list).arg(now_ns()).to_owned();
@@ -133,6 +145,10 @@ impl Raw {
             tokio::time::sleep(REST).await;
         }
         Ok(samples)
+    }
+
+    pub(super) async fn stop(self) -> Result<(), Failure> {
+        self.echo.child.stop().await
     }
 }
 

@@ -15,6 +15,7 @@ mod latency;
 mod leashed;
 mod memory;
 mod plan;
+mod queues;
 mod report;
 mod rounds;
 mod samples;
@@ -139,6 +140,9 @@ async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, F
     }
     if plan.wants(Measure::Latency) {
         latency::measure(plan, stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Queues) {
+        queues::measure(plan, stand, &mut figures).await?;
     }
     if plan.wants(Measure::Failover) {
         failover::measure(stand, &mut figures).await?;

@@ -17,6 +17,8 @@ pub(crate) enum Measure {
     Singles,
     /// From a push to the start of its handler
     Latency,
+    /// A worker with a thousand queues, all idle but one
+    Queues,
     /// From the death of a generator to its successor's first push
     Failover,
     /// Bytes of a waiting message beyond its body

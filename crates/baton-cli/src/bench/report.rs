@@ -46,6 +46,14 @@ pub(crate) struct Figures {
     pub(super) load_per_s: Figure,
     pub(super) load_p50_us: Figure,
     pub(super) load_p99_us: Figure,
+    pub(super) queues_connections: Figure,
+    pub(super) queues_requests_per_s: Figure,
+    pub(super) queues_p50_us: Figure,
+    pub(super) raw_queues_p50_us: Figure,
+    queues_p50_ratio: Figure,
+    pub(super) queues_cpu_us: Figure,
+    pub(super) one_queue_cpu_us: Figure,
+    queues_cpu_ratio: Figure,
     pub(super) failover_median_ms: Figure,
     pub(super) failover_max_ms: Figure,
     pub(super) memory_bulk_bytes: Figure,
@@ -101,6 +109,8 @@ impl Figures {
         self.singles_benchmark_ratio = self.singles_per_s.over(self.redis_benchmark_lpush);
         self.idle_p50_ratio = self.idle_p50_us.over(self.raw_idle_p50_us);
         self.idle_p99_ratio = self.idle_p99_us.over(self.raw_idle_p99_us);
+        self.queues_p50_ratio = self.queues_p50_us.over(self.raw_queues_p50_us);
+        self.queues_cpu_ratio = self.queues_cpu_us.over(self.one_queue_cpu_us);
         self
     }
 
@@ -131,6 +141,16 @@ impl Figures {
             ("latency at load p50", "µs", self.load_p50_us, none, none),
             ("latency at load p99", "µs", self.load_p99_us, none, none),
             ("load", "messages/s", self.load_per_s, none, none),
+            ("1,000 idle queues, connections", "", self.queues_connections, none, none),
+            ("1,000 idle queues, requests", "requests/s", self.queues_requests_per_s, none, none),
+            ("1,000 idle queues, p50", "µs", self.queues_p50_us, self.raw_queues_p50_us, self.queues_p50_ratio),
+            (
+                "1,000 queues to one, store CPU",
+                "µs/message",
+                self.queues_cpu_us,
+                self.one_queue_cpu_us,
+                self.queues_cpu_ratio,
+            ),
             ("failover median", "ms", self.failover_median_ms, none, none),
             ("failover max", "ms", self.failover_max_ms, none, none),
             ("memory beyond the body, bulk", "bytes/message", self.memory_bulk_bytes, none, none),
