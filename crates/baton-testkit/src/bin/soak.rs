@@ -82,8 +82,10 @@ async fn interrupted() {
 
 /// One run; whether it passed.
 async fn soak(arguments: &Arguments, store: StoreKind, seed: u64) -> bool {
+    let here = std::env::current_exe().unwrap_or_default();
     let settings = Settings {
         program: arguments.baton.clone(),
+        mixed: here.with_file_name("soak-node"),
         store,
         nodes: usize::from(arguments.nodes),
         seconds: arguments.seconds,

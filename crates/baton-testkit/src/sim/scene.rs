@@ -117,6 +117,8 @@ pub(super) struct Scene {
     pub(super) moved_ms: u64,
     pub(super) settles: u64,
     half_lease_ms: u64,
+    /// When a session last moved the fleet clock.
+    last_touch_ms: u64,
     last_call_ms: u64,
     calls_at_once: u64,
 }
@@ -138,6 +140,7 @@ impl Scene {
             moved_ms: 0,
             settles: 0,
             half_lease_ms: smallest / 2,
+            last_touch_ms: 0,
             last_call_ms: 0,
             calls_at_once: 0,
         }
@@ -210,10 +213,10 @@ impl Scene {
             Err(_) => false,
         };
         if let Some(session) = request.session().filter(|_| touched) {
-            let last = self.sittings.values().map(|sitting| sitting.touched_ms).max().unwrap_or(0);
-            if now.saturating_sub(last) > self.half_lease_ms {
+            if now.saturating_sub(self.last_touch_ms) > self.half_lease_ms {
                 self.clear_since = now;
             }
+            self.last_touch_ms = now;
             if let Some(sitting) = self.sittings.get_mut(&session) {
                 sitting.touched_ms = now;
             }

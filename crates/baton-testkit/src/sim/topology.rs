@@ -162,6 +162,33 @@ impl Topology {
     }
 }
 
+impl Topology {
+    /// A large fleet that lives for long: something is pushed ten times a second, and something goes wrong every two.
+    #[must_use]
+    pub fn large(seed: u64, node_count: u64, length_ms: u64) -> Self {
+        let mut random = Random::part(seed, 2);
+        let (queue_count, source_count) = (40, 10);
+        let mut faults: Vec<FaultPlan> = Vec::new();
+        while (faults.len() as u64) < length_ms / 2_000 {
+            faults.extend(self::faults(node_count, queue_count, length_ms, &mut random));
+        }
+        faults.sort_by_key(|fault| fault.at_ms);
+        let moment = |nth: u64, random: &mut Random| {
+            let count = if random.below(200) == 0 { 2 + random.below(400) } else { 1 };
+            PushPlan { at_ms: nth * 100, queue: random.below(queue_count) as usize, count }
+        };
+        Self {
+            seed,
+            length_ms,
+            nodes: (0..node_count).map(|nth| node(nth, queue_count, source_count, &[1_000], &mut random)).collect(),
+            queues: (0..queue_count).map(|nth| queue(nth, queue_count, &mut random)).collect(),
+            sources: (0..source_count).map(|nth| source(nth, queue_count, &mut random)).collect(),
+            pushes: (10..length_ms / 100).map(|nth| moment(nth, &mut random)).collect(),
+            faults,
+        }
+    }
+}
+
 fn queue(nth: u64, queue_count: u64, random: &mut Random) -> QueuePlan {
     let work = Work::draw(queue_count as usize, random);
     QueuePlan { name: format!("q{nth}"), work, retries: [0, 1, 3][random.below(3) as usize] }

@@ -2,9 +2,15 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
-use baton::store::{Peek, QueueRecount, Recount, Store, ask};
+use baton::{
+    message::Name,
+    store::{
+        Disposal, Draining, Peek, QueueRecount, Recount, Store, StoreError, TakeSurvey, ask,
+        session::{Session, SessionOptions},
+    },
+};
 
-use super::{findings::Findings, journal::Account, launch, queue};
+use super::{findings::Findings, journal::Account, launch, mixed::LANES, queue};
 
 /// What a finished run amounts to.
 #[derive(Debug, Default, Clone, Copy)]
@@ -41,6 +47,7 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     sum.stale_settles = books.stale_settles;
     let left = books.ready + books.delayed + books.in_flight;
     findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
+    mixed_lanes(store, findings).await;
     findings.demand(books.done + books.dead + books.drained == books.pushed, || format!("messages lost: {books:?}"));
     let dead = dead_ids(store, &mut sum, findings).await;
     findings.demand(dead.len() as u64 == books.dead, || format!("{} errors, {} dead", dead.len(), books.dead));
@@ -66,6 +73,72 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
         format!("{} messages never ran and are not dead: {some:?} …", missing.len())
     });
     sum
+}
+
+/// The queues of the mixed nodes: everything has been worked off, nothing died that may not, and follow-ups exist once.
+async fn mixed_lanes(store: &Arc<dyn Store>, findings: &Findings) {
+    let survey = match ask(&**store, TakeSurvey).await {
+        Ok(survey) => survey,
+        Err(error) => return findings.note(format!("the last survey fails: {error}")),
+    };
+    let books = |name: &str| survey.queues.iter().find(|books| books.queue.as_str() == name);
+    let position = |name: &str| {
+        let source = survey.sources.iter().find(|source| source.name.as_str() == name);
+        source.and_then(|source| source.cursor.parse::<u64>().ok()).unwrap_or(0)
+    };
+    for lane in LANES {
+        let Some(of_lane) = books(lane.name) else {
+            findings.note(format!("queue {} does not exist", lane.name));
+            continue;
+        };
+        let left = of_lane.ready + of_lane.delayed + of_lane.in_flight;
+        findings.demand(left == 0, || format!("{left} messages are left: {of_lane:?}"));
+        findings.demand(of_lane.done > 0, || format!("nothing of {} was done", lane.name));
+        findings.demand(of_lane.dead > 0 || !lane.may_die, || format!("no message of {} failed", lane.name));
+        if !lane.may_die {
+            dead_by_loss_only(store, &of_lane.queue, findings).await;
+        }
+        let follow_ups = if lane.name == "quick" { books("chain").map_or(0, |chain| chain.done) } else { 0 };
+        let told = position(lane.name) + follow_ups;
+        findings.demand(of_lane.pushed == told, || {
+            format!("{} ids of {}, {told} by its source and what it follows", of_lane.pushed, lane.name)
+        });
+    }
+}
+
+/// Whoever has a handler that never fails has no errors but those of messages that were lost too often.
+async fn dead_by_loss_only(store: &Arc<dyn Store>, queue: &Name, findings: &Findings) {
+    let peek = Peek { queue: queue.clone(), after: 0, upto: u64::MAX >> 11, limit: 1_000, max_bytes: 1 << 24 };
+    match ask(&**store, peek).await {
+        Ok(page) => {
+            for error in page.errors.iter().filter(|error| error.losses <= 3) {
+                findings.note(format!("a message of {queue} failed that never does: {error:?}"));
+            }
+        }
+        Err(error) => findings.note(format!("the errors cannot be read: {error}")),
+    }
+}
+
+/// Empties the error registry.
+pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
+    let emptied = async {
+        let session = Session::join(store.clone(), SessionOptions::client()).await?;
+        for name in LANES.iter().map(|lane| lane.name).chain([launch::QUEUE]) {
+            let queue = Name::new(name)?;
+            let Draining { upto, .. } = session.drain(queue.clone()).await?;
+            loop {
+                let peek = Peek { queue: queue.clone(), after: 0, upto, limit: 1_000, max_bytes: 1 << 24 };
+                let ids: Vec<u64> = ask(&**store, peek).await?.errors.iter().map(|error| error.id).collect();
+                if ids.is_empty() {
+                    break;
+                }
+                session.dispose(queue.clone(), ids, Disposal::Drain).await?;
+            }
+        }
+        session.leave().await
+    };
+    let emptied: Result<(), StoreError> = emptied.await;
+    findings.demand(emptied.is_ok(), || format!("the errors cannot be drained: {emptied:?}"));
 }
 
 /// The deep audit: the data itself accounts for every id exactly once.

@@ -23,6 +23,8 @@ pub enum Role {
 pub struct Launch {
     /// The `baton` binary.
     pub program: PathBuf,
+    /// The binary of mixed nodes; none for a fleet without them.
+    pub mixed: Option<PathBuf>,
     /// Where journals and logs go.
     pub folder: PathBuf,
     /// Addresses of the store, given to the nodes in turn.
@@ -37,23 +39,39 @@ pub struct Launch {
 
 /// The fleet of a soak.
 pub const FLEET: &str = "soak";
-/// Its one queue, fed by one source.
+/// The queue of the command's nodes, fed by one source.
 pub const QUEUE: &str = "messages";
 
+/// The mixed node that is never struck down and only works: what it uses is measured.
+pub const SPARED: usize = 2;
+
 impl Launch {
+    /// Whether a node is mixed: one in three is.
+    const fn is_mixed(&self, slot: usize) -> bool {
+        self.mixed.is_some() && slot % 3 == SPARED
+    }
+
     /// The command of one start of one node; every start has a journal of its own.
     pub(super) fn command(&self, slot: usize, start: u32) -> io::Result<Command> {
         let role = match self.role {
-            Role::Auto => "auto",
-            Role::Worker => "worker",
+            Role::Auto if slot != SPARED || self.mixed.is_none() => "auto",
+            Role::Auto | Role::Worker => "worker",
         };
         let name = format!("{role}-{slot}");
         let log = OpenOptions::new().create(true).append(true).open(self.folder.join(format!("{name}.log")))?;
-        let mut command = Command::new(&self.program);
         let store = self.stores.get(slot % self.stores.len().max(1)).map_or("memory:", String::as_str);
+        let journal = self.folder.join(format!("{name}-{start}.journal"));
+        let backlog = self.max_backlog.to_string();
+        let program = self.mixed.as_ref().filter(|_| self.is_mixed(slot)).unwrap_or(&self.program);
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        if self.is_mixed(slot) {
+            command.args(["--store", store, "--role", role, "--max-backlog", &backlog]).arg("--journal").arg(journal);
+            return Ok(command);
+        }
         command.args(["node", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
         command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
-        command.args(["--max-backlog", &self.max_backlog.to_string()]);
+        command.args(["--max-backlog", &backlog]).arg("--journal").arg(journal);
         // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
         // that delayed and dead messages are met too.
         if slot % 5 == 4 {
@@ -63,8 +81,6 @@ impl Launch {
         } else {
             command.args(["--handler", "noop"]);
         }
-        command.arg("--journal").arg(self.folder.join(format!("{name}-{start}.journal")));
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
         Ok(command)
     }
 }

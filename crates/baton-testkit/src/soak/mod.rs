@@ -16,6 +16,7 @@ pub mod faults;
 pub mod findings;
 pub mod journal;
 pub mod launch;
+pub mod mixed;
 pub mod nodes;
 pub mod observer;
 pub mod random;
@@ -23,6 +24,7 @@ pub mod replayer;
 pub mod report;
 pub mod storm;
 pub mod target;
+pub mod usage;
 
 use std::{
     path::{Path, PathBuf},
@@ -32,7 +34,7 @@ use std::{
 
 use baton::{
     message::Name,
-    store::{Order, Stop, Store, ask, open},
+    store::{Books, Order, Stop, Store, ask, open},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -40,7 +42,7 @@ use self::{
     checker::Sum,
     faults::{Deck, Fault, Fired},
     findings::Findings,
-    launch::{FLEET, Launch, QUEUE, Role},
+    launch::{FLEET, Launch, QUEUE, Role, SPARED},
     nodes::Nodes,
     observer::Observer,
     random::Random,
@@ -48,6 +50,7 @@ use self::{
     report::Measures,
     storm::{Stillness, Storm},
     target::Target,
+    usage::Gauge,
 };
 pub use self::{
     report::{Report, Times},
@@ -62,6 +65,8 @@ const STOPPING: Duration = Duration::from_secs(20);
 pub struct Settings {
     /// The `baton` binary.
     pub program: PathBuf,
+    /// The binary of mixed nodes.
+    pub mixed: PathBuf,
     /// The store.
     pub store: StoreKind,
     /// How many nodes.
@@ -92,6 +97,7 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
     let observer = Arc::new(Observer::start(store.clone(), queue(), findings.clone()));
     let launch = Launch {
         program: settings.program.clone(),
+        mixed: Some(settings.mixed.clone()),
         folder: folder.to_owned(),
         stores: target.addresses(),
         max_backlog: settings.max_backlog,
@@ -128,8 +134,20 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
         };
         let deck = Deck::new(Random::part(settings.seed, 11), server, settings.seconds);
         let begin = Instant::now();
-        still = storm.rage(deck, settings.seconds).await;
+        let mut gauge = Gauge::new();
+        let (watched, server_url) = (nodes.clone(), storm.target.server_url());
+        let server_kib = async || match &server_url {
+            Some(url) => Target::memory_kib(url).await,
+            None => 0,
+        };
+        still = tokio::select! {
+            still = storm.rage(deck, settings.seconds) => still,
+            () = gauge.watch(&watched, SPARED, server_kib) => Stillness::default(),
+        };
+        drop(watched);
         report.seconds = begin.elapsed().as_secs();
+        let length = begin.elapsed();
+        (report.quarter, report.end) = (gauge.between(0.2, 0.3, length), gauge.between(0.9, 1.0, length));
         report.done_under_faults = observer.latest().map_or(0, |sight| sight.books().done);
         drop(replays);
         fired.note_many(Fault::LoseReply, target.lost_replies());
@@ -138,6 +156,10 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
         finish(&store, &workers, settings.seed, &observer, &findings).await;
         telling.abort();
         sum = checker::check(&store, folder, &findings).await;
+        // What is left of a finished fleet, once its errors are gone too, is what it lost.
+        checker::drain_errors(&store, &findings).await;
+        report.end.server_kib = server_kib().await;
+        usage::judge(report.quarter, report.end, &findings);
     } else {
         findings.note("no message was pushed within 30 s of the start; see the nodes' logs");
     }
@@ -180,8 +202,8 @@ async fn finish(store: &Arc<dyn Store>, launch: &Launch, seed: u64, observer: &O
     let mut last = u64::MAX;
     loop {
         let left = |sight: &observer::Sight| {
-            let books = sight.books();
-            books.ready + books.delayed + books.in_flight
+            let of_queue = |books: &Books| books.ready + books.delayed + books.in_flight;
+            sight.survey.queues.iter().map(of_queue).sum::<u64>()
         };
         if observer.see(Duration::from_secs(10), |sight| left(sight) == 0).await.is_some() {
             break;

@@ -82,6 +82,12 @@ impl Nodes {
         self.slots.iter().position(|slot| pid != 0 && slot.seen.pid.load(Relaxed) == pid)
     }
 
+    /// The process of a node; none between two processes.
+    #[must_use]
+    pub fn pid(&self, slot: usize) -> Option<u32> {
+        self.slots.get(slot).map(|slot| slot.seen.pid.load(Relaxed)).filter(|pid| *pid != 0)
+    }
+
     /// The nodes that run and are not stopped, without one.
     #[must_use]
     pub fn running(&self, without: Option<usize>) -> Vec<usize> {
@@ -202,7 +208,8 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let folder = folder.path().to_owned();
-        Launch { program, folder, stores: vec!["memory:".into()], max_backlog: 1, count: 2, role: Role::Auto }
+        let stores = vec!["memory:".into()];
+        Launch { program, mixed: None, folder, stores, max_backlog: 1, count: 2, role: Role::Auto }
     }
 
     async fn until(mut good: impl FnMut() -> bool) {

@@ -192,9 +192,13 @@ impl Eye {
 
     fn check(&self, sight: &Sight) {
         let books = sight.books();
-        self.findings.demand(books.balance(), || format!("the books do not balance: {books:?}"));
-        let holders = sight.survey.sources.iter().filter(|source| source.holder.is_some()).count();
-        self.findings.demand(holders <= 1, || format!("{holders} generators: {:?}", sight.survey.sources));
+        for source in &sight.survey.sources {
+            let alive = source.holder.is_none_or(|holder| sight.knows(holder));
+            self.findings.demand(alive, || format!("a session that is over holds a baton: {source:?}"));
+        }
+        for books in &sight.survey.queues {
+            self.findings.demand(books.balance(), || format!("the books do not balance: {books:?}"));
+        }
         if let Some(last) = &self.last {
             let before = last.books().pushed;
             self.findings.demand(books.pushed >= before, || format!("ids fell from {before} to {}", books.pushed));
@@ -207,7 +211,6 @@ impl Eye {
         let last_epoch = self.last.as_ref().and_then(Sight::source).map_or(0, |source| source.epoch);
         self.findings.demand(source.epoch >= last_epoch, || format!("epoch {} after {last_epoch}", source.epoch));
         let Some(holder) = source.holder else { return };
-        self.findings.demand(sight.knows(holder), || format!("a session that is over holds the baton: {source:?}"));
         let mut batons = self.batons.lock().expect("no panic while noting");
         let owner = *batons.entry(source.epoch).or_insert(holder);
         self.findings.demand(owner == holder, || format!("epoch {} was held by {owner} and {holder}", source.epoch));

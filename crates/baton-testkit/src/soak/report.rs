@@ -11,6 +11,7 @@ use super::{
     findings::Findings,
     observer::Gap,
     storm::Stillness,
+    usage::Usage,
 };
 
 /// The longest gaps a dead generator may leave, with a lease of one second.
@@ -104,6 +105,10 @@ pub struct Report {
     pub restarted: Times,
     /// From the beginning of a stall to the next push.
     pub stalled: Times,
+    /// What was used after a quarter of the time.
+    pub quarter: Usage,
+    /// What was used at the end.
+    pub end: Usage,
     /// What must not be.
     pub findings: Vec<String>,
 }
@@ -148,6 +153,8 @@ impl Report {
             stopped: none,
             restarted: none,
             stalled: none,
+            quarter: Usage::default(),
+            end: Usage::default(),
             findings: Vec::new(),
         }
     }
@@ -233,6 +240,13 @@ impl fmt::Display for Report {
             if times.count > 0 {
                 writeln!(f, "  {what:<28}{times}")?;
             }
+        }
+        for (what, before, after) in [
+            ("resident KiB of a node", self.quarter.resident_kib, self.end.resident_kib),
+            ("open files of a node", self.quarter.files, self.end.files),
+            ("KiB of the server", self.quarter.server_kib, self.end.server_kib),
+        ] {
+            writeln!(f, "  {what:<28}{before:>8}  after a quarter of the time, {after} at the end")?;
         }
         for finding in &self.findings {
             writeln!(f, "  FOUND {finding}")?;

@@ -15,6 +15,7 @@ use tokio::{
 use super::{
     faults::{Deck, Fault, Fired, ROUND_SECONDS},
     findings::Findings,
+    launch::SPARED,
     nodes::{Blow, Nodes},
     observer::{Gap, Observer, Sight},
     random::Random,
@@ -215,11 +216,12 @@ impl Storm<'_> {
         Some((sight, slot))
     }
 
-    /// A running node that does not hold the baton.
+    /// A running node that does not hold the baton and may be struck.
     fn worker(&mut self) -> Option<usize> {
         let holder = self.observer.latest().and_then(|sight| sight.holder_pid());
         let holder = holder.and_then(|pid| self.nodes.by_pid(pid));
-        self.random.pick(&self.nodes.running(holder)).copied()
+        let running: Vec<usize> = self.nodes.running(holder).into_iter().filter(|slot| *slot != SPARED).collect();
+        self.random.pick(&running).copied()
     }
 
     /// Counts a blow to the server and waits until the fleet pushes again.

@@ -101,6 +101,27 @@ impl Target {
         }
     }
 
+    /// Memory the server uses, in KiB; 0 if there is none, or if it does not tell.
+    pub async fn memory_kib(url: &str) -> u64 {
+        let asking = async {
+            let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
+            redis::cmd("INFO").arg("memory").query_async::<String>(&mut connection).await
+        };
+        let told = tokio::time::timeout(Duration::from_secs(2), asking).await;
+        let Ok(Ok(told)) = told else { return 0 };
+        let used = told.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        used.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0) / 1_024
+    }
+
+    /// The server's own address.
+    #[must_use]
+    pub fn server_url(&self) -> Option<String> {
+        match self {
+            Self::Redis { url, .. } => Some(url.clone()),
+            Self::Sqlite { .. } => None,
+        }
+    }
+
     /// Lets the server stall.
     ///
     /// # Errors

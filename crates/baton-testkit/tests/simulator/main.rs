@@ -35,7 +35,11 @@ fn run_all(seeds: impl Iterator<Item = u64> + Clone) {
 
 /// The seeds of one of two halves, which run side by side.
 fn half(odd: u64) -> impl Iterator<Item = u64> + Clone {
-    let (base, count) = (number("BATON_SEED").unwrap_or(1), number("BATON_FLEETS").unwrap_or(120));
+    let by_clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs());
+    // Without a number of fleets, as in a plain test run, they are the same every time.
+    let fleets = number("BATON_FLEETS");
+    let base = number("BATON_SEED").unwrap_or_else(|| fleets.map_or(1, |_| by_clock()));
+    let count = fleets.unwrap_or(120);
     println!("fleets from BATON_SEED={base} BATON_FLEETS={count}, every second one");
     (base..base + count).filter(move |seed| seed % 2 == odd)
 }
@@ -56,6 +60,19 @@ fn random_fleets_of_odd_seeds_keep_every_rule() {
 #[ignore = "waits for claims, gates and hand backs of many queues"]
 fn seeds_that_broke_a_rule_keep_all() {
     run_all(PINNED.into_iter());
+}
+
+/// `BATON_NODES` and `BATON_SECONDS` make it as large and long as wanted: 1000 and 3600 are a thousand nodes for an hour.
+#[test]
+#[ignore = "waits for claims, gates and hand backs of many queues"]
+fn a_large_fleet_keeps_every_rule() {
+    sim::quiet_panics();
+    let (nodes, seconds) = (number("BATON_NODES").unwrap_or(60), number("BATON_SECONDS").unwrap_or(120));
+    let seed = number("BATON_SEED").unwrap_or(1);
+    match sim::run_fleet(Topology::large(seed, nodes, seconds * 1_000)) {
+        Ok(summary) => println!("BATON_SEED={seed} BATON_NODES={nodes} BATON_SECONDS={seconds}: {summary:?}"),
+        Err(failed) => panic!("{failed}"),
+    }
 }
 
 #[test]

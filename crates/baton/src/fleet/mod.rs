@@ -8,6 +8,7 @@ mod activity;
 mod cancel;
 mod generator;
 mod handler;
+mod joining;
 mod node;
 mod observer;
 mod outage;

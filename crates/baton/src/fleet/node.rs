@@ -17,11 +17,8 @@ use super::{
     tally::Tally,
 };
 use crate::{
-    message::{Digest, InvalidMessage, Name},
-    store::{
-        Kind, Offer, Refusal, Rewind, StoreError,
-        session::{Session, SessionOptions},
-    },
+    message::{InvalidMessage, Name},
+    store::{Rewind, StoreError},
 };
 
 /// What a node is willing to do.
@@ -270,44 +267,6 @@ impl Node {
     /// What its sources are about.
     pub(crate) fn stillness(&self) -> Stillness {
         self.stillness.clone()
-    }
-
-    /// Joins, however long the store is away; nothing if it is asked to stop meanwhile.
-    async fn join(&self, cancel: &Cancel, former: Option<u64>, outage: &Outage) -> Result<Option<Session>, NodeError> {
-        let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
-            source: offered.name.clone(),
-            queue: offered.queue.clone(),
-            definition: Digest::of(offered.source.definition().as_bytes()),
-            adopts: offered.source.adopts(),
-        });
-        let options = SessionOptions {
-            kind: Kind::Node,
-            queues: self.worked.iter().map(|worked| worked.queue.clone()).collect(),
-            offers: offers.collect(),
-            former,
-            lease: self.lease,
-            heartbeat: self.heartbeat,
-            max_backlog: self.max_backlog,
-            footing: self.fleet.footing().clone(),
-        };
-        let mut pause = Duration::from_millis(10);
-        loop {
-            match Session::join(self.fleet.store().clone(), options.clone()).await {
-                Ok(session) => {
-                    outage.ends();
-                    return Ok(Some(session));
-                }
-                Err(error) if error.is_retryable() || error == StoreError::Refused(Refusal::Stale) => {
-                    outage.lasts(&error);
-                }
-                Err(error) => return Err(error.into()),
-            }
-            tokio::select! {
-                biased;
-                () = cancel.any() => return Ok(None),
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
-            }
-        }
     }
 }
 

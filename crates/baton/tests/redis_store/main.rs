@@ -140,6 +140,30 @@ async fn a_hold_stops_messages_and_not_beats() {
 }
 
 #[tokio::test]
+async fn a_hold_is_over_when_the_clock_is_set_back() {
+    let server = RedisServer::start(&[]);
+    let options = RedisOptions { test_clock: true, recount_at_once: 1 };
+    let store = RedisStore::open(&server.url(), name("fleet"), options).unwrap();
+    let set_clock = |ms: u64| behind::<String>(&server, &format!("SET {} {ms}", store.test_clock_key()));
+    let began = 1_700_000_000_000;
+    set_clock(began);
+    let session = join(&store, Kind::Node).await;
+    // Of a recounting process that died.
+    let hold = format!("HSET {{fleet/0}} hold_from {began} hold_until {} hold_by another", began + 1_000);
+    let _: u64 = behind(&server, &hold);
+    let refused = ask(&store, submit(session, 1, &[b"1"])).await.unwrap_err();
+    assert_eq!(refused, Refusal::Held { ms: 1_000 }.into());
+    set_clock(began - 3_600_000);
+    ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
+    ask(&store, submit(session, 2, &[b"2"])).await.unwrap();
+    // This one takes a hold of its own, and with its end the old one is forgotten.
+    let recounted = ask(&store, Recount { max_hold_ms: 10_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(QueueRecount::balance));
+    set_clock(began);
+    ask(&store, submit(session, 3, &[b"3"])).await.unwrap();
+}
+
+#[tokio::test]
 async fn an_interrupted_purge_is_finished_by_the_next() {
     let server = RedisServer::start(&[]);
     let store = store(&server);

@@ -21,7 +21,7 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_until, hold_by, purging |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging |
 //! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits`) |
 //! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |

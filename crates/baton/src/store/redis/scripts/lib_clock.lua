@@ -3,7 +3,7 @@ local now = store_time()
 
 -- Advances the fleet clock by the store time that passed, at most half the smallest lease, never backwards.
 local function advance()
-  local stored = call('HMGET', key.meta, 'clock', 'last', 'hold_until', 'least')
+  local stored = call('HMGET', key.meta, 'clock', 'last', 'hold_until', 'least', 'hold_from')
   local clock, last = tonumber(stored[1] or 0), tonumber(stored[2] or 0)
   if now ~= last then
     if now > last then
@@ -11,7 +11,7 @@ local function advance()
     end
     call('HSET', key.meta, 'clock', text(clock), 'last', text(now))
   end
-  return { clock = clock, hold_until = tonumber(stored[3] or 0) }
+  return { clock = clock, hold_until = tonumber(stored[3] or 0), hold_from = tonumber(stored[5] or 0) }
 end
 
 -- Keeps the smallest lease where the clock finds it; to be called when a session has come or gone.
@@ -29,9 +29,10 @@ local function touch(id, ...)
   return record, meta
 end
 
--- The refusal of calls that move messages while a recount holds the store still; nothing without a hold.
+-- The refusal of calls that move messages while a recount holds the store still; nothing without a hold. One that
+-- begins in the future is of before the clock was set back, and over: its end would be as far off as that step.
 local function held(meta)
-  if meta.hold_until > now then return { 'HELD', text(meta.hold_until - now) } end
+  if meta.hold_from <= now and meta.hold_until > now then return { 'HELD', text(meta.hold_until - now) } end
   return nil
 end
 

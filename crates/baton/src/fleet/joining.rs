@@ -1,0 +1,112 @@
+//! How a node joins: through outages of the store, and past the remains of nodes that died.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{
+    Role,
+    cancel::Cancel,
+    node::{Node, NodeError},
+    outage::Outage,
+};
+use crate::{
+    message::{Digest, SessionId},
+    store::{
+        Kind, Offer, Refusal, StoreError, TakeSurvey,
+        session::{Session, SessionOptions},
+    },
+};
+
+/// How long after its lease a dead node may still be there: it is found out by a beat.
+const FOUND_OUT: Duration = Duration::from_millis(500);
+
+impl Node {
+    /// Joins, however long the store is away; nothing if it is asked to stop meanwhile. A source that another session
+    /// offers as it was is refused once the time of a lease has passed and that one still beats.
+    pub(super) async fn join(
+        &self, cancel: &Cancel, former: Option<u64>, outage: &Outage,
+    ) -> Result<Option<Session>, NodeError> {
+        let options = self.session_options(former);
+        let mut pause = Duration::from_millis(10);
+        let mut watch: Option<Watch> = None;
+        let joined = loop {
+            match Session::join(self.fleet.store().clone(), options.clone()).await {
+                Ok(session) => {
+                    outage.ends();
+                    break Ok(Some(session));
+                }
+                Err(error) if error.is_retryable() || error == StoreError::Refused(Refusal::Stale) => {
+                    outage.lasts(&error);
+                }
+                Err(error @ StoreError::Refused(Refusal::DefinitionInUse { session, .. })) => match &watch {
+                    None => match self.watch_for_the_dead().await {
+                        Ok(begun) => watch = Some(begun),
+                        Err(error) if error.is_retryable() => outage.lasts(&error),
+                        Err(error) => break Err(error.into()),
+                    },
+                    Some(watch) if Instant::now() < watch.until => {}
+                    Some(_) => match self.still_beats(session).await {
+                        Ok(true) => break Err(error.into()),
+                        Ok(false) => {}
+                        Err(error) if error.is_retryable() => outage.lasts(&error),
+                        Err(error) => break Err(error.into()),
+                    },
+                },
+                Err(error) => break Err(error.into()),
+            }
+            tokio::select! {
+                biased;
+                () = cancel.any() => break Ok(None),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
+            }
+        };
+        if let Some(watch) = watch {
+            // The lease does the rest if the store is away.
+            watch.visitor.leave().await.ok();
+        }
+        joined
+    }
+
+    /// How its session presents itself.
+    fn session_options(&self, former: Option<u64>) -> SessionOptions {
+        let offers = self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| Offer {
+            source: offered.name.clone(),
+            queue: offered.queue.clone(),
+            definition: Digest::of(offered.source.definition().as_bytes()),
+            adopts: offered.source.adopts(),
+        });
+        SessionOptions {
+            kind: Kind::Node,
+            queues: self.worked.iter().map(|worked| worked.queue.clone()).collect(),
+            offers: offers.collect(),
+            former,
+            lease: self.lease,
+            heartbeat: self.heartbeat,
+            max_backlog: self.max_backlog,
+            footing: self.fleet.footing().clone(),
+        }
+    }
+
+    /// Lets whoever is dead be found out, also where no other member is left to do it.
+    async fn watch_for_the_dead(&self) -> Result<Watch, StoreError> {
+        let options = SessionOptions { footing: self.fleet.footing().clone(), ..SessionOptions::client() };
+        let visitor = Session::join(self.fleet.store().clone(), options).await?;
+        let sessions = self.fleet.ask(TakeSurvey).await?.sessions;
+        let longest = sessions.iter().map(|session| Duration::from_millis(session.lease_ms)).max().unwrap_or_default();
+        Ok(Watch { visitor, until: Instant::now() + longest + FOUND_OUT })
+    }
+
+    /// Whether a session has beaten within half of its lease.
+    async fn still_beats(&self, id: SessionId) -> Result<bool, StoreError> {
+        let survey = self.fleet.ask(TakeSurvey).await?;
+        let session = survey.sessions.iter().find(|session| session.session == id);
+        Ok(session.is_some_and(|session| survey.now_ms.saturating_sub(session.beat_ms) * 2 < session.lease_ms))
+    }
+}
+
+/// A visitor that beats, and so reaps, and when all that are dead now should be gone.
+struct Watch {
+    visitor: Session,
+    until: Instant,
+}
