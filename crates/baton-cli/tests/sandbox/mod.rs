@@ -165,7 +165,7 @@ impl Sandbox {
             let node = self.node(queue).await;
             for (_, error) in failures {
                 let claimed = node.claim(Name::new(queue).unwrap(), 1, 1 << 20).await.unwrap();
-                let held = claimed.held.expect("something to claim");
+                let Some(held) = claimed.held else { panic!("nothing to claim") };
                 let (claim_no, queue, pieces) = held.into_parts();
                 let range = pieces[0].0.range;
                 let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };
