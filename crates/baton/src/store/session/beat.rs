@@ -14,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
+    runtime::Handle,
     sync::watch,
     time::{Instant, MissedTickBehavior},
 };
@@ -63,9 +64,9 @@ pub(super) fn in_runtime(
     tokio::spawn(run(caller, heart, heartbeat, beaten, false));
 }
 
-/// As [`in_runtime`], on a thread of its own.
+/// As [`in_runtime`], on a thread of its own, while the runtime of its work shows signs of life.
 pub(super) fn on_thread(
-    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
+    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>, work: &Handle,
 ) -> Result<(), StoreError> {
     let failed =
         |error: std::io::Error| StoreError::Unreachable(format!("cannot start the thread that beats: {error}"));
@@ -79,7 +80,7 @@ pub(super) fn on_thread(
             heart.still.store(true, Ordering::Relaxed);
         })
         .map_err(failed)?;
-    tokio::spawn(async move {
+    work.spawn(async move {
         while !signs.still.load(Ordering::Relaxed) {
             signs.ticks.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(heartbeat).await;
