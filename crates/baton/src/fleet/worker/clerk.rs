@@ -1,6 +1,7 @@
 //! The clerk of a queue: brings messages from the store to the desk, and outcomes from the desk to the store.
 
 use std::{
+    collections::BTreeSet,
     pin::Pin,
     sync::Arc,
     task::{Context as TaskContext, Poll},
@@ -13,8 +14,9 @@ use tokio::time::Instant;
 use super::{desk::Desk, outbox};
 use crate::{
     fleet::{BoxFuture, Cancel},
+    message::Name,
     store::{
-        MAX_WAIT, Settled, Stop, StoreError,
+        Rest, Settled, Stop, StoreError,
         notice::Notice,
         session::{Catch, Session},
     },
@@ -24,6 +26,8 @@ use crate::{
 const CLAIMS_UNDER_WAY: usize = 4;
 /// The most body bytes asked for in one claim.
 const CLAIM_BYTES: u64 = 4 << 20;
+/// How often a runtime that shows no sign of life is looked at.
+const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
 
 /// See the module. Dropped, it closes the desk.
 pub(in crate::fleet) struct Clerk {
@@ -56,33 +60,37 @@ impl Clerk {
         Self { session, desk, claims: FuturesUnordered::new(), settling: None, waiting: None }
     }
 
-    /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It may
-    /// claim while the gate is open.
+    /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It
+    /// claims nothing while its queue is among those `closed`, which are left to others.
     ///
     /// # Errors
     /// The store's failure if repeating cannot help.
-    pub(in crate::fleet) async fn run(self, gate: Arc<Notice<bool>>, cancel: Cancel) -> Result<(), StoreError> {
+    pub(in crate::fleet) async fn run(
+        self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel,
+    ) -> Result<(), StoreError> {
         let session = self.session.clone();
         tokio::select! {
             biased;
             () = session.over() => Ok(()),
-            ended = self.work(gate, cancel) => ended,
+            ended = self.work(closed, cancel) => ended,
         }
     }
 
-    async fn work(mut self, gate: Arc<Notice<bool>>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
         let desk = Arc::clone(&self.desk);
         loop {
             let stop = cancel.asked();
-            let gate_open = gate.get();
-            let open = gate_open && stop.is_none();
+            let is_closed = closed.get().contains(desk.queue());
+            // A claim would keep the session, and with it what a runtime that stands still has begun.
+            let awake = self.session.heart().shows_life();
+            let open = !is_closed && awake && stop.is_none();
             if stop == Some(Stop::Now) {
                 desk.stop();
             }
             if !open {
                 self.hand_back();
             }
-            let look_again = self.look();
+            let look_again = self.look().or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
             desk.start_slots();
             self.report(stop.is_some());
             if open {
@@ -99,7 +107,7 @@ impl Clerk {
                     self.caught(n, caught?);
                 }
                 () = desk.seats.called() => {}
-                _ = gate.until(|open| *open != gate_open) => {}
+                _ = closed.until(|closed| closed.contains(desk.queue()) != is_closed) => {}
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
                 () = tokio::time::sleep_until(look_again.unwrap_or_else(Instant::now)), if look_again.is_some() => {}
@@ -146,24 +154,24 @@ impl Clerk {
         let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
         let mut tray = self.desk.tray();
         let seats = self.desk.seats_open(&tray);
-        let call_at = may_claim.then(|| tray.pace.claim_at(seats, self.claims.len())).flatten();
-        tray.call_at(call_at);
+        let least = may_claim.then(|| tray.pace.claim_at(seats, self.claims.len())).flatten();
+        tray.call_at(least);
     }
 
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
-    fn claiming(&mut self, wait: Option<Duration>) -> Option<Claiming> {
+    fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
         let n = {
             let mut tray = self.desk.tray();
-            let (seats, have) = (self.desk.seats_open(&tray), tray.have());
-            let n = tray.pace.wanted(seats, have, self.claims.len())?;
+            let seats = self.desk.seats_open(&tray);
+            let n = tray.wanted(seats, self.claims.len())?;
             tray.pace.asked(n);
             n
         };
-        let (session, queue) = (self.session.clone(), vec![self.desk.queue().clone()]);
+        let (session, queue) = (self.session.clone(), self.desk.queue().clone());
         let caught = Box::pin(async move {
             match wait {
-                Some(limit) => session.claim_when_ready(n, CLAIM_BYTES, queue, limit).await,
-                None => session.claim(n, CLAIM_BYTES, queue).await,
+                Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due).await,
+                None => session.claim(queue, n, CLAIM_BYTES).await,
             }
         });
         Some(Claiming { n, caught })
@@ -172,20 +180,16 @@ impl Clerk {
     fn caught(&mut self, n: u32, catch: Catch) {
         let mut tray = self.desk.tray();
         tray.pace.answered(n);
-        match catch {
-            Catch::Some(held) => {
-                let (claim_no, _, pieces) = held.into_parts();
-                let now = Instant::now();
-                tray.pace.works(now);
-                tray.hand().add(claim_no, pieces, now);
-            }
-            Catch::Empty { next_due_ms } => {
-                drop(tray);
-                let limit = next_due_ms.map_or(MAX_WAIT, |ms| Duration::from_millis(ms.max(1)).min(MAX_WAIT));
-                if self.waiting.is_none() {
-                    self.waiting = self.claiming(Some(limit));
-                }
-            }
+        if let Some(held) = catch.held {
+            let (claim_no, _, pieces) = held.into_parts();
+            let now = Instant::now();
+            tray.pace.works(now);
+            tray.hand().add(claim_no, pieces, now);
+        }
+        drop(tray);
+        if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
+            let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
+            self.waiting = self.claiming(Some(due));
         }
     }
 

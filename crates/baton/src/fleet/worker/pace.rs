@@ -54,6 +54,10 @@ impl Pace {
         self.overstayed = true;
     }
 
+    pub(super) const fn has_overstayed(&self) -> bool {
+        self.overstayed
+    }
+
     /// Takes the rate anew if there is enough to tell it by.
     pub(super) fn measure(&mut self, now: Instant, seats: usize) {
         if let Some(since) = &mut self.since {

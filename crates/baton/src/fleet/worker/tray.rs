@@ -138,6 +138,13 @@ impl Tray {
         self.places.len() - self.vacant.len()
     }
 
+    /// How many messages to claim now, if any. None while slots do not come that messages have waited for in vain: the
+    /// runtime has no time for them.
+    pub(super) fn wanted(&self, seats: usize, claims_under_way: usize) -> Option<u32> {
+        let in_vain = self.pace.has_overstayed() && self.coming > 0;
+        if in_vain { None } else { self.pace.wanted(seats, self.have(), claims_under_way) }
+    }
+
     /// How many more slots there is work for.
     pub(super) fn slots_due(&self) -> usize {
         if self.stopped || self.closed || self.hand.len() == 0 {
@@ -230,8 +237,9 @@ impl Tray {
 
     /// Whether the clerk should be called; `now` is when a slot saw that nothing is left to do.
     pub(super) fn calls(&mut self, now: impl FnOnce() -> Instant) -> bool {
-        let wants_more = self.claim_at.take_if(|least| self.running + self.hand.len() <= *least).is_some();
-        let idle = self.have() == 0;
+        let have = self.have();
+        let (idle, in_vain) = (have == 0, self.pace.has_overstayed() && self.coming > 0);
+        let wants_more = self.claim_at.take_if(|least| have <= *least && !in_vain).is_some();
         if idle {
             self.pace.rests(now());
         }

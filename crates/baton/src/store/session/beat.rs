@@ -35,6 +35,8 @@ pub struct Heart {
     asks: Mutex<Vec<Name>>,
     ticks: AtomicU64,
     still: AtomicBool,
+    /// Whether the runtime has shown no sign of life for too long.
+    asleep: AtomicBool,
 }
 
 impl Heart {
@@ -50,6 +52,13 @@ impl Heart {
 
     fn asks(&self) -> Vec<Name> {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the runtime of its work is alive, as far as its beats know. While it is not, the session must not be kept
+    /// by other calls.
+    #[must_use]
+    pub fn shows_life(&self) -> bool {
+        !self.asleep.load(Ordering::Relaxed)
     }
 
     fn last_report(&self) -> Bytes {
@@ -106,7 +115,9 @@ async fn run(
         if now != ticks {
             (ticks, alive) = (now, Instant::now());
         }
-        if watched && alive.elapsed() > NO_SIGN_OF_LIFE {
+        let asleep = watched && alive.elapsed() > NO_SIGN_OF_LIFE;
+        heart.asleep.store(asleep, Ordering::Relaxed);
+        if asleep {
             continue;
         }
         let beat = Beat { session: caller.id(), report: heart.last_report(), asks: heart.asks() };
