@@ -9,7 +9,7 @@ use std::{
 
 use baton::{
     Fleet, FleetOptions,
-    message::{Key, Lot, Name, Outcome, Parcel, Run},
+    message::{Key, Lot, Name, Outcome, Parcel, Range, Run},
     store::{
         Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, Store, TakeSurvey, ask,
         session::{Session, SessionOptions},
@@ -190,4 +190,34 @@ async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
             None => tokio::task::yield_now().await,
         }
     }
+}
+
+/// As one of a queue with more seats than a settle has room for.
+#[tokio::test]
+async fn a_report_of_more_runs_than_a_settle_takes_is_made_in_several() {
+    const MESSAGES: u64 = 70_000;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    let fleet = Fleet::over(store.clone(), FleetOptions::new(test_fleet()));
+    fleet.queue::<u64>("q").push_all(1..=MESSAGES).await.unwrap();
+    let session = joined(store.clone(), Kind::Node).await;
+    let mut runs = Vec::new();
+    while runs.len() < usize::try_from(MESSAGES).unwrap() {
+        let (claim_no, queue, pieces) =
+            session.claim(queue(), 4_096, 4 << 20).await.unwrap().held.unwrap().into_parts();
+        for range in pieces.iter().map(|(piece, _)| piece.range) {
+            let single = |first| Range { first, len: 1 };
+            runs.extend((range.first..range.end()).map(|id| Run {
+                claim_no,
+                queue: queue.clone(),
+                range: single(id),
+                outcome: Outcome::DONE,
+            }));
+        }
+    }
+    let again = runs.last().unwrap().clone();
+    runs.push(again.clone());
+    let settled = session.settle(runs).await.unwrap();
+    assert_eq!(settled.refused, [(queue(), again.claim_no, again.range)], "refusals of all calls are told");
+    assert_eq!(books(&store).await.done, MESSAGES);
+    session.leave().await.unwrap();
 }

@@ -7,6 +7,7 @@
 mod bare;
 mod bodies;
 mod bulk;
+mod burning;
 mod cpu;
 mod echo;
 mod failover;
@@ -146,6 +147,9 @@ async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, F
     }
     if plan.wants(Measure::Failover) {
         failover::measure(stand, &mut figures).await?;
+    }
+    if plan.wants(Measure::Cpu) {
+        burning::measure(plan, stand, &mut figures).await?;
     }
     if plan.wants(Measure::Memory) {
         memory::measure(plan, stand, &mut figures).await?;

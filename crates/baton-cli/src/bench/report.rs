@@ -56,6 +56,12 @@ pub(crate) struct Figures {
     queues_cpu_ratio: Figure,
     pub(super) failover_median_ms: Figure,
     pub(super) failover_max_ms: Figure,
+    pub(super) burn_200us_per_s: Figure,
+    pub(super) raw_burn_200us_per_s: Figure,
+    burn_200us_ratio: Figure,
+    pub(super) burn_1ms_per_s: Figure,
+    pub(super) raw_burn_1ms_per_s: Figure,
+    burn_1ms_ratio: Figure,
     pub(super) memory_bulk_bytes: Figure,
     pub(super) memory_singles_bytes: Figure,
     /// Messages done in all, by the books and by a recount.
@@ -107,6 +113,8 @@ impl Figures {
         self.cpu_us = self.push_cpu_us.and(self.process_cpu_us);
         self.singles_ratio = self.singles_per_s.over(self.raw_singles_per_s);
         self.singles_benchmark_ratio = self.singles_per_s.over(self.redis_benchmark_lpush);
+        self.burn_200us_ratio = self.burn_200us_per_s.over(self.raw_burn_200us_per_s);
+        self.burn_1ms_ratio = self.burn_1ms_per_s.over(self.raw_burn_1ms_per_s);
         self.idle_p50_ratio = self.idle_p50_us.over(self.raw_idle_p50_us);
         self.idle_p99_ratio = self.idle_p99_us.over(self.raw_idle_p99_us);
         self.queues_p50_ratio = self.queues_p50_us.over(self.raw_queues_p50_us);
@@ -153,6 +161,14 @@ impl Figures {
             ),
             ("failover median", "ms", self.failover_median_ms, none, none),
             ("failover max", "ms", self.failover_max_ms, none, none),
+            (
+                "handlers of 0.2 ms CPU",
+                "messages/s",
+                self.burn_200us_per_s,
+                self.raw_burn_200us_per_s,
+                self.burn_200us_ratio,
+            ),
+            ("handlers of 1 ms CPU", "messages/s", self.burn_1ms_per_s, self.raw_burn_1ms_per_s, self.burn_1ms_ratio),
             ("memory beyond the body, bulk", "bytes/message", self.memory_bulk_bytes, none, none),
             ("memory beyond the body, singles", "bytes/message", self.memory_singles_bytes, none, none),
         ];

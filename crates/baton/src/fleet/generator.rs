@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesOrdered};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 
 use super::{
     activity::Activity,
@@ -51,6 +51,8 @@ pub(super) struct Generator {
     /// The clock the source goes by.
     pub(super) clock: Clock,
     pub(super) stillness: Stillness,
+    /// Where the source is opened and pulled.
+    pub(super) home: Handle,
 }
 
 /// What the pulling task hands over.
@@ -65,25 +67,10 @@ struct Sent {
 impl Generator {
     /// Generates until the source or the baton ends.
     pub(super) async fn run(self) -> Ended {
-        let opening = async { self.source.open_by(&self.taken.cursor, &self.clock).await };
-        let mut stream = match unless_it_panics(opening).await {
-            Ok(stream) => stream,
-            Err(error) => return Ended::Failed(error),
-        };
         let (sender, pulled) = mpsc::channel(UNDER_WAY);
-        let stillness = self.stillness.clone();
-        let puller = tokio::spawn(async move {
-            let mut batch = Batch::default();
-            loop {
-                let flow = unless_it_panics(async { stream.pull(&mut batch).await }).await;
-                let last = !matches!(flow, Ok(Flow::More));
-                let (parcel, cursor) = batch.take();
-                if sender.send(flow.map(|flow| (parcel, cursor, flow, stillness.pulled()))).await.is_err() || last {
-                    return;
-                }
-            }
-        });
-        let _puller = AbortOnDrop(puller);
+        let (source, cursor, clock) = (self.source.clone(), self.taken.cursor.clone(), self.clock.clone());
+        let pulling = pull_all(source, cursor, clock, self.stillness.clone(), sender);
+        let _puller = AbortOnDrop(self.home.spawn(pulling));
         let ended = self.push_all(pulled).await;
         self.activity.set_full(false);
         ended
@@ -183,6 +170,26 @@ impl Generator {
             Err(StoreError::Refused(Refusal::Ended { .. })) => Answered::Ended(Ended::Source),
             Err(StoreError::Refused(_)) => Answered::Ended(Ended::Baton),
             Err(error) => Answered::Ended(Ended::Store(error)),
+        }
+    }
+}
+
+/// Opens a source and hands over what it gives, up to its end or its failure.
+async fn pull_all(
+    source: Arc<dyn Source>, cursor: String, clock: Clock, stillness: Stillness, sender: mpsc::Sender<Pulled>,
+) {
+    let mut batch = Batch::default();
+    let mut stream = match unless_it_panics(async { source.open_by(&cursor, &clock).await }).await {
+        Ok(stream) => stream,
+        // Whoever listened is gone with the baton.
+        Err(error) => return sender.send(Err(error)).await.unwrap_or(()),
+    };
+    loop {
+        let flow = unless_it_panics(async { stream.pull(&mut batch).await }).await;
+        let last = !matches!(flow, Ok(Flow::More));
+        let (parcel, cursor) = batch.take();
+        if sender.send(flow.map(|flow| (parcel, cursor, flow, stillness.pulled()))).await.is_err() || last {
+            return;
         }
     }
 }

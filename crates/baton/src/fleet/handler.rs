@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
+use super::seats::Seat;
 use crate::message::{Lot, Name, Parcel};
 
 /// A message as its handler gets it.
@@ -79,6 +80,12 @@ impl Context {
     pub async fn cancelled(&self) {
         // The channel lives as long as this.
         self.shift.over.subscribe().wait_for(|over| *over).await.ok();
+    }
+
+    /// Whether [`Context::cancelled`] would return at once: for functions that block, which nobody can break off.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        *self.shift.over.borrow()
     }
 }
 
@@ -170,7 +177,8 @@ impl<E: std::error::Error> From<E> for Failure {
 /// }
 /// ```
 pub trait Handler: Send + Sync + 'static {
-    /// Runs one message. The future is polled once on the spot: if it is ready at once, no task is made for it.
+    /// Runs one message. Where a queue's futures are ready at once and quick, they are polled on the spot, one after
+    /// the other; all others are tasks of the node's runtime, on all its threads.
     fn handle(
         &self, message: Message, context: Context,
     ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static;
@@ -181,21 +189,40 @@ pub(super) type Work = ReusableBoxFuture<'static, Result<Done, Failure>>;
 
 /// A handler of any kind.
 pub(super) trait AnyHandler: Send + Sync {
-    /// Begins to work on a message, in the memory of earlier work if there is some.
-    fn begin(&self, spare: Option<Work>, message: Message, context: Context) -> Work;
+    /// Begins to work on a message, in the memory of earlier work if there is some. What outlives the work keeps the
+    /// seat.
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context, seat: &Arc<Seat>) -> Work;
 }
 
 impl<H: Handler> AnyHandler for H {
-    fn begin(&self, spare: Option<Work>, message: Message, context: Context) -> Work {
-        let future = self.handle(message, context);
-        match spare {
-            Some(mut work) => {
-                work.set(future);
-                work
-            }
-            None => Work::new(future),
-        }
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context, _: &Arc<Seat>) -> Work {
+        placed(spare, self.handle(message, context))
     }
+}
+
+/// The future, in the memory of earlier work if there is some.
+pub(super) fn placed(
+    spare: Option<Work>, future: impl Future<Output = Result<Done, Failure>> + Send + 'static,
+) -> Work {
+    match spare {
+        Some(mut work) => {
+            work.set(future);
+            work
+        }
+        None => Work::new(future),
+    }
+}
+
+/// What becomes of a message whose body is not of the handler's type.
+pub(super) fn not_taken(error: &serde_json::Error) -> Failure {
+    Failure::fatal(format_args!("the body is not what this handler takes: {error}"))
+}
+
+/// What becomes of a message whose handler panicked.
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Failure::new(format_args!("the handler panicked: {text}"))
 }
 
 /// A function over bodies of type `T`.
@@ -221,10 +248,7 @@ where
     ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         match serde_json::from_slice(&message.body) {
             Ok(body) => Either::Left((self.function)(body, context)),
-            Err(error) => {
-                let failure = Failure::fatal(format_args!("the body is not what this handler takes: {error}"));
-                Either::Right(ready(Err(failure)))
-            }
+            Err(error) => Either::Right(ready(Err(not_taken(&error)))),
         }
     }
 }

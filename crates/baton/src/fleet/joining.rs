@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use super::{
     Role,
@@ -25,13 +25,13 @@ impl Node {
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile. A source that another session
     /// offers as it was is refused once the time of a lease has passed and that one still beats.
     pub(super) async fn join(
-        &self, cancel: &Cancel, former: Option<u64>, outage: &Outage,
+        &self, home: &Handle, cancel: &Cancel, former: Option<u64>, outage: &Outage,
     ) -> Result<Option<Session>, NodeError> {
         let options = self.session_options(former);
         let mut pause = Duration::from_millis(10);
         let mut watch: Option<Watch> = None;
         let joined = loop {
-            match Session::join(self.fleet.store().clone(), options.clone()).await {
+            match Session::join_for(self.fleet.store().clone(), options.clone(), home).await {
                 Ok(session) => {
                     outage.ends();
                     break Ok(Some(session));

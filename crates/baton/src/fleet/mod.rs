@@ -5,15 +5,18 @@
 //! call joins anew.
 
 mod activity;
+mod blocking;
 mod cancel;
 mod generator;
 mod handler;
 mod joining;
 mod node;
 mod observer;
+mod office;
 mod outage;
 mod policy;
 mod queue;
+mod seats;
 mod service;
 mod source;
 mod stillness;
@@ -124,6 +127,11 @@ impl Fleet {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The same fleet, for calls from another runtime.
+    fn apart(&self) -> Self {
+        Self { store: self.store.apart(), options: Arc::clone(&self.options), session: Arc::default() }
     }
 
     /// What its sessions stand on.

@@ -3,14 +3,18 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 
 use super::{
     Fleet,
+    blocking::Blocking,
     cancel::Cancel,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     observer::{Nobody, Observer},
+    office,
     outage::Outage,
     policy::QueuePolicy,
+    seats::Seats,
     service::Service,
     source::Source,
     stillness::Stillness,
@@ -71,6 +75,15 @@ pub(super) struct Worked {
     pub(super) queue: Name,
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
+    /// Shared by all sessions of the node.
+    pub(super) seats: Arc<Seats>,
+}
+
+impl Worked {
+    pub(super) fn new(queue: Name, handler: Arc<dyn AnyHandler>, policy: QueuePolicy) -> Self {
+        let seats = Seats::new(policy.concurrency);
+        Self { queue, handler, policy, seats }
+    }
 }
 
 /// A member of a fleet, put together and then run.
@@ -161,12 +174,46 @@ impl Node {
         self.handle_with(queue, Typed::new(function))
     }
 
+    /// Runs a function over the bodies of a queue that may block its thread: it computes, or waits in ways that are not
+    /// async. Each message has a thread of the node's runtime for itself
+    /// ([`spawn_blocking`](tokio::task::spawn_blocking)), as many at once as the policy's concurrency says; beats, other
+    /// queues and the rest of the program go on meanwhile, however long it takes.
+    ///
+    /// Nobody can break a function off. Past its deadline, or when the node stops at once, its message is given up and
+    /// its thread stays taken until it returns: one that may take long should look at [`Context::is_cancelled`].
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use baton::{Context, Done, testing::TestFleet};
+    ///
+    /// let fleet = TestFleet::new();
+    /// fleet.queue::<u64>("primes").push(&1_000_003).await?;
+    /// let node = fleet.node().handler_blocking("primes", |number: u64, context: Context| {
+    ///     let mut factors = (2..number).take_while(|factor| factor * factor <= number && !context.is_cancelled());
+    ///     Ok(Done::with(&!factors.any(|factor| number % factor == 0))?)
+    /// });
+    /// assert_eq!(fleet.settle(node).await?.done, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn handler_blocking<T, F>(self, queue: &str, function: F) -> Self
+    where
+        T: DeserializeOwned + 'static,
+        F: Fn(T, Context) -> Result<Done, Failure> + Send + Sync + 'static,
+    {
+        self.work(queue, Arc::new(Blocking::new(function)))
+    }
+
     /// Runs a handler over the messages of a queue.
     #[must_use]
-    pub fn handle_with(mut self, queue: &str, handler: impl Handler) -> Self {
+    pub fn handle_with(self, queue: &str, handler: impl Handler) -> Self {
+        self.work(queue, Arc::new(handler))
+    }
+
+    fn work(mut self, queue: &str, handler: Arc<dyn AnyHandler>) -> Self {
         let policy = self.policy.clone();
         match Name::new(queue) {
-            Ok(queue) => self.worked.push(Worked { queue, handler: Arc::new(handler), policy }),
+            Ok(queue) => self.worked.push(Worked::new(queue, handler, policy)),
             Err(invalid) => self.invalid = Some(invalid),
         }
         self
@@ -190,7 +237,9 @@ impl Node {
         Ok(())
     }
 
-    /// Runs until it is asked to stop, through every outage of the store.
+    /// Runs until it is asked to stop, through every outage of the store. Its handlers and sources run in the runtime
+    /// this is called in, on all its threads; the store is called from a thread of its own, which all nodes of a process
+    /// share.
     ///
     /// # Errors
     /// [`NodeError`] if the node was put together wrongly or the store refuses it. A store that is away is waited for.
@@ -200,17 +249,25 @@ impl Node {
     /// claims handed back at once, ask it to stop by `cancel`.
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
         self.check()?;
+        let (footing, home) = (self.fleet.footing().clone(), Handle::current());
+        office::run(&footing, self.serve(cancel, home)).await?
+    }
+
+    /// Joins and serves, again and again; handlers and sources run in `home`.
+    async fn serve(mut self, cancel: Cancel, home: Handle) -> Result<(), NodeError> {
+        // Its connections live where it is called from.
+        self.fleet = self.fleet.apart();
         let tally = Arc::new(Tally::default());
         let outage = Outage::new(self.observer.clone());
         let mut former = None;
         while cancel.asked().is_none() {
-            let session = match self.join(&cancel, former, &outage).await? {
+            let session = match self.join(&home, &cancel, former, &outage).await? {
                 Some(session) => session,
                 None => return Ok(()),
             };
             self.observer.told(&format!("joined as session {}", session.id()));
             former = Some(session.join_no());
-            let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone());
+            let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone(), home.clone());
             let served = tokio::select! {
                 biased;
                 served = service.run() => served,

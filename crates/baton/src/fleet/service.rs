@@ -10,6 +10,7 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     task::{Id, JoinError, JoinSet},
     time::Instant,
 };
@@ -21,7 +22,7 @@ use super::{
     node::{Node, Offered, Role},
     source::SourceError,
     tally::Tally,
-    worker::{Desk, Worker},
+    worker::{Clerk, Desk},
 };
 use crate::{
     message::Name,
@@ -37,6 +38,8 @@ pub(super) struct Service<'a> {
     session: Session,
     cancel: Cancel,
     tally: Arc<Tally>,
+    /// Where handlers and sources run.
+    home: Handle,
     /// The queues that its workers leave to others.
     closed: Arc<Notice<BTreeSet<Name>>>,
     workers: JoinSet<Result<(), StoreError>>,
@@ -54,12 +57,13 @@ struct Baton {
 }
 
 impl<'a> Service<'a> {
-    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, tally: Arc<Tally>, home: Handle) -> Self {
         Self {
             node,
             session,
             cancel,
             tally,
+            home,
             closed: Arc::default(),
             workers: JoinSet::new(),
             generators: JoinSet::new(),
@@ -109,9 +113,10 @@ impl<'a> Service<'a> {
         }
         for worked in &self.node.worked {
             let footing = self.node.fleet.footing().clone();
-            let desk = Desk::new(worked.clone(), footing, self.tally.clone(), self.node.observer.clone());
-            let (session, closed, cancel) = (self.session.clone(), self.closed.clone(), self.cancel.clone());
-            self.workers.spawn(Worker { session, desk, closed, cancel }.run());
+            let (tally, observer) = (self.tally.clone(), self.node.observer.clone());
+            let desk = Desk::new(worked.clone(), footing, tally, observer, self.home.clone());
+            let clerk = Clerk::new(self.session.clone(), desk);
+            self.workers.spawn(clerk.run(self.closed.clone(), self.cancel.clone()));
         }
     }
 
@@ -175,6 +180,7 @@ impl<'a> Service<'a> {
             observer: self.node.observer.clone(),
             clock: self.node.fleet.options.clock.clone(),
             stillness: self.node.stillness.clone(),
+            home: self.home.clone(),
         };
         self.node.stillness.note(name, false);
         let task = self.generators.spawn(generator.run()).id();

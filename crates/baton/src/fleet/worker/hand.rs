@@ -1,37 +1,43 @@
 //! Messages claimed and not begun, in the order they came.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
-use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::message::{Parcel, Piece, Range};
 
 /// What a worker has in hand.
 #[derive(Default)]
 pub(super) struct Hand {
-    pieces: VecDeque<InHand>,
+    pieces: VecDeque<Share>,
     count: usize,
 }
 
-struct InHand {
-    claim_no: u64,
-    piece: Piece,
-    parcel: Parcel,
-    /// Messages of the piece that were begun. One that was begun to its end stays until the next is asked for.
-    begun: u32,
+/// Messages of one piece that go together.
+#[derive(Clone)]
+pub(super) struct Share {
+    pub(super) claim_no: u64,
+    pub(super) piece: Piece,
+    pub(super) parcel: Parcel,
+    /// Which of the piece: those before were begun or are others'.
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// When it was claimed.
+    pub(super) since: Instant,
 }
 
-/// A message to begin with.
-pub(super) struct Next {
-    pub(super) claim_no: u64,
-    pub(super) id: u64,
-    pub(super) born: u64,
-    pub(super) attempts: u32,
-    pub(super) losses: u32,
-    pub(super) body: Bytes,
-    /// Whether it is the first of its piece, and how many the piece has.
-    pub(super) is_first: bool,
-    pub(super) of: u32,
+impl Share {
+    pub(super) const fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
+    /// Its messages.
+    pub(super) const fn range(&self) -> Range {
+        Range { first: self.piece.range.first + self.from as u64, len: self.to - self.from }
+    }
 }
 
 impl Hand {
@@ -40,77 +46,118 @@ impl Hand {
         self.count
     }
 
-    pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>) {
+    pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>, since: Instant) {
         for (piece, parcel) in pieces {
             self.count += piece.range.len as usize;
-            self.pieces.push_back(InHand { claim_no, piece, parcel, begun: 0 });
+            self.pieces.push_back(Share { claim_no, piece, parcel, from: 0, to: piece.range.len, since });
         }
     }
 
-    /// The next message, which counts as begun.
-    pub(super) fn next(&mut self) -> Option<Next> {
-        if self.pieces.front().is_some_and(|front| front.begun == front.piece.range.len) {
-            self.pieces.pop_front();
-        }
+    /// Up to `most` of the next messages.
+    pub(super) fn take(&mut self, most: u32) -> Option<Share> {
         let front = self.pieces.front_mut()?;
-        let body = front.parcel.body(front.begun)?;
-        let Piece { range, attempts, losses, born, .. } = front.piece;
-        let next = Next {
-            claim_no: front.claim_no,
-            id: range.first + u64::from(front.begun),
-            born,
-            attempts,
-            losses,
-            body,
-            is_first: front.begun == 0,
-            of: range.len,
+        let share = if front.to - front.from <= most {
+            self.pieces.pop_front()?
+        } else {
+            let share = Share { to: front.from + most, ..front.clone() };
+            front.from = share.to;
+            share
         };
-        front.begun += 1;
-        self.count -= 1;
-        Some(next)
+        self.count -= share.len();
+        Some(share)
     }
 
-    /// The body of the message that was given last.
-    pub(super) fn last_body(&self) -> Bytes {
-        let last = self.pieces.front().and_then(|front| front.parcel.body(front.begun.checked_sub(1)?));
-        last.unwrap_or_default()
+    /// Takes messages back that were not begun after all: they are the next.
+    pub(super) fn put_back(&mut self, share: Share) {
+        if share.len() > 0 {
+            self.count += share.len();
+            self.pieces.push_front(share);
+        }
     }
 
-    /// Empties it: the messages not begun, by claim.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Range)> + '_ {
-        self.count = 0;
-        let rest = |held: InHand| {
-            let Range { first, len } = held.piece.range;
-            (held.claim_no, Range { first: first + u64::from(held.begun), len: len - held.begun })
-        };
-        self.pieces.drain(..).map(rest).filter(|(_, range)| range.len > 0)
+    /// When the next message was claimed.
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.pieces.front().map(|front| front.since)
+    }
+
+    /// Takes out what was claimed at this time or before; all without a time.
+    pub(super) fn drain(&mut self, upto: Option<Instant>) -> impl Iterator<Item = (u64, Range)> + '_ {
+        std::iter::from_fn(move || {
+            self.pieces.front().filter(|front| upto.is_none_or(|upto| front.since <= upto))?;
+            let front = self.pieces.pop_front()?;
+            self.count -= front.len();
+            Some((front.claim_no, front.range()))
+        })
+    }
+}
+
+/// How far a share that is being run has come, so that what is not begun can be taken from under a handler that blocks.
+#[derive(Default)]
+pub(super) struct Grip(AtomicU32);
+
+/// Where a grip stands that was taken away; far from any message and from the end of numbers.
+const TAKEN_AWAY: u32 = u32::MAX / 2;
+
+impl Grip {
+    /// Begins at this message of the piece. Only under the tray's lock, as [`Grip::take_away`].
+    pub(super) fn set(&self, from: u32) {
+        self.0.store(from, Ordering::Relaxed);
+    }
+
+    /// The message to begin with now: behind the end of the share if there is none, or it was taken away.
+    pub(super) fn next(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where it stands.
+    pub(super) fn at(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; the first message that is not begun and now never will be.
+    pub(super) fn take_away(&self) -> u32 {
+        self.0.swap(TAKEN_AWAY, Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::message::ParcelBuilder;
 
     #[test]
     fn messages_come_in_order_and_the_rest_can_go_back() {
         let mut builder = ParcelBuilder::default();
-        for body in ["a", "b", "c"] {
+        for body in ["a", "b", "c", "d"] {
             builder.add(body.as_bytes()).unwrap();
         }
-        let mut hand = Hand::default();
-        hand.add(4, vec![(Piece::fresh(7, 3, 99), builder.finish().unwrap())]);
-        assert_eq!(hand.len(), 3);
-        let first = hand.next().unwrap();
-        assert_eq!((first.claim_no, first.id, &first.body[..], first.is_first, first.of), (4, 7, &b"a"[..], true, 3));
-        assert!(!hand.next().unwrap().is_first);
-        assert_eq!(hand.last_body(), "b");
-        assert_eq!(hand.drain().collect::<Vec<_>>(), [(4, Range { first: 9, len: 1 })]);
-        assert_eq!(hand.len(), 0);
-        assert!(hand.next().is_none());
-        hand.add(5, vec![(Piece::fresh(10, 1, 99), Parcel::single(b"d").unwrap())]);
-        assert_eq!(hand.next().unwrap().id, 10);
-        assert_eq!(hand.last_body(), "d");
-        assert_eq!(hand.drain().count(), 0, "what was begun does not go back");
+        let (mut hand, early) = (Hand::default(), Instant::now());
+        let late = early + Duration::from_millis(1);
+        hand.add(4, vec![(Piece::fresh(7, 4, 99), builder.finish().unwrap())], early);
+        hand.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(b"e").unwrap())], late);
+        assert_eq!(hand.len(), 5);
+        let first = hand.take(1).unwrap();
+        assert_eq!((first.claim_no, first.range(), first.from), (4, Range { first: 7, len: 1 }, 0));
+        let mut more = hand.take(2).unwrap();
+        assert_eq!((more.range(), hand.len()), (Range { first: 8, len: 2 }, 2));
+        more.from += 1;
+        hand.put_back(more);
+        assert_eq!(hand.take(16).unwrap().range(), Range { first: 9, len: 1 });
+        assert_eq!(hand.since(), Some(early));
+        assert_eq!(hand.drain(Some(early)).collect::<Vec<_>>(), [(4, Range { first: 10, len: 1 })]);
+        assert_eq!((hand.len(), hand.since()), (1, Some(late)));
+        assert_eq!(hand.drain(None).collect::<Vec<_>>(), [(5, Range { first: 11, len: 1 })]);
+        assert!(hand.take(1).is_none());
+    }
+
+    #[test]
+    fn what_was_taken_from_a_grip_is_not_begun() {
+        let grip = Grip::default();
+        grip.set(3);
+        assert_eq!((grip.next(), grip.at()), (3, 4));
+        assert_eq!(grip.take_away(), 4);
+        assert!(grip.next() > 1 << 20);
     }
 }

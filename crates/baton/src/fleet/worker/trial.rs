@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
+use tokio::{runtime::Handle, time::Instant};
 
 use super::desk::Desk;
 use crate::{
@@ -13,21 +13,23 @@ use crate::{
 
 /// What a worker of the queue would report of these messages, with ids from 1 on and a claim a parcel: a handler
 /// without a fleet and without a store.
+///
+/// # Panics
+/// Outside of a tokio runtime.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
-    let worked = Worked { queue, handler: Arc::new(handler), policy };
-    let mut desk = Desk::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody));
+    let worked = Worked::new(queue, Arc::new(handler), policy);
+    let desk = Desk::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody), Handle::current());
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        desk.hand.add(claim_no, vec![(piece, parcel)]);
+        desk.tray().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
     }
-    while desk.start() || desk.hand.len() > 0 || !desk.running.is_empty() {
-        if let Some(ran) = desk.running.next().await {
-            desk.ran(ran);
-        }
+    while desk.tray().have() > 0 {
+        desk.start_slots();
+        desk.seats.called().await;
     }
-    std::mem::take(&mut desk.outcomes)
+    desk.tray().take_outbox()
 }
 
 #[cfg(test)]

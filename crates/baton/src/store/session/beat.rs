@@ -14,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
+    runtime::Handle,
     sync::watch,
     time::{Instant, MissedTickBehavior},
 };
@@ -34,6 +35,8 @@ pub struct Heart {
     asks: Mutex<Vec<Name>>,
     ticks: AtomicU64,
     still: AtomicBool,
+    /// Whether the runtime has shown no sign of life for too long.
+    asleep: AtomicBool,
 }
 
 impl Heart {
@@ -51,6 +54,13 @@ impl Heart {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the runtime of its work is alive, as far as its beats know. While it is not, the session must not be kept
+    /// by other calls.
+    #[must_use]
+    pub fn shows_life(&self) -> bool {
+        !self.asleep.load(Ordering::Relaxed)
+    }
+
     fn last_report(&self) -> Bytes {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -63,9 +73,9 @@ pub(super) fn in_runtime(
     tokio::spawn(run(caller, heart, heartbeat, beaten, false));
 }
 
-/// As [`in_runtime`], on a thread of its own.
+/// As [`in_runtime`], on a thread of its own, while the runtime of its work shows signs of life.
 pub(super) fn on_thread(
-    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
+    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>, work: &Handle,
 ) -> Result<(), StoreError> {
     let failed =
         |error: std::io::Error| StoreError::Unreachable(format!("cannot start the thread that beats: {error}"));
@@ -79,7 +89,7 @@ pub(super) fn on_thread(
             heart.still.store(true, Ordering::Relaxed);
         })
         .map_err(failed)?;
-    tokio::spawn(async move {
+    work.spawn(async move {
         while !signs.still.load(Ordering::Relaxed) {
             signs.ticks.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(heartbeat).await;
@@ -105,7 +115,9 @@ async fn run(
         if now != ticks {
             (ticks, alive) = (now, Instant::now());
         }
-        if watched && alive.elapsed() > NO_SIGN_OF_LIFE {
+        let asleep = watched && alive.elapsed() > NO_SIGN_OF_LIFE;
+        heart.asleep.store(asleep, Ordering::Relaxed);
+        if asleep {
             continue;
         }
         let beat = Beat { session: caller.id(), report: heart.last_report(), asks: heart.asks() };

@@ -24,7 +24,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+};
 
 pub use self::{
     beat::Heart,
@@ -101,7 +104,18 @@ impl Session {
     ///
     /// # Errors
     /// The store's refusal, or its failure if it cannot be reached: joining is not repeated here.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub async fn join(store: Arc<dyn Store>, options: SessionOptions) -> Result<Self, StoreError> {
+        Self::join_for(store, options, &Handle::current()).await
+    }
+
+    /// The same where the work of the session is done in another runtime: a node beats only while that one is alive.
+    ///
+    /// # Errors
+    /// As [`Session::join`].
+    pub async fn join_for(store: Arc<dyn Store>, options: SessionOptions, work: &Handle) -> Result<Self, StoreError> {
         let id = options.footing.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
@@ -125,7 +139,7 @@ impl Session {
         let heart = Arc::new(Heart::default());
         match options.kind {
             Kind::Node if options.footing.has_threads() => {
-                beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten)?;
+                beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten, work)?;
             }
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }

@@ -5,10 +5,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::caller::Caller;
 use crate::{
     message::Run,
-    store::{Refusal, Settle, Settled, StoreError},
+    store::{MAX_RUNS, Refusal, Settle, Settled, StoreError},
 };
 
-/// Runs that go into one settle unless a single report has more.
+/// Runs after which a settle takes no further report. One that has more than a settle may have is cut.
 const MERGED_RUNS: usize = 4096;
 
 /// A report, and who waits for its answer.
@@ -48,12 +48,26 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
             count += item.runs.len();
             group.push(item);
         }
-        settle_no += 1;
         let runs = group.iter_mut().flat_map(|item| std::mem::take(&mut item.runs)).collect();
-        let answer = caller.repeat(Settle { session: caller.id(), settle_no, runs }).await;
+        let answer = settle(&caller, &mut settle_no, runs).await;
         over = answer.as_ref().err().cloned();
         for item in group {
             item.reply.send(answer.clone()).ok();
         }
+    }
+}
+
+/// Settles any number of runs, one call after the other.
+async fn settle(caller: &Caller, settle_no: &mut u64, mut runs: Vec<Run>) -> Result<Settled, StoreError> {
+    let mut refused = Vec::new();
+    loop {
+        let rest = runs.split_off(runs.len().min(MAX_RUNS));
+        *settle_no += 1;
+        let settled = caller.repeat(Settle { session: caller.id(), settle_no: *settle_no, runs }).await?;
+        refused.extend(settled.refused);
+        if rest.is_empty() {
+            return Ok(Settled { refused });
+        }
+        runs = rest;
     }
 }

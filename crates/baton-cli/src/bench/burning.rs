@@ -1,0 +1,115 @@
+//! Handlers that burn the processor: how much of all cores a node gives them.
+//!
+//! One node in this process, beside bare threads that do the same work and nothing else, one a core, in turns. The work
+//! is a number of steps, found once by the clock, and not a time: what a handler loses to others it has to make up for.
+
+use std::{
+    hint::black_box,
+    num::NonZero,
+    thread,
+    time::{Duration, Instant},
+};
+
+use baton::{Cancel, Done, QueuePolicy, Role};
+
+use super::{Figures, Plan, report::Figure, samples::median, say, stand::Stand};
+use crate::exit::Failure;
+
+/// How long each side is measured in a round.
+const TIME: Duration = Duration::from_secs(2);
+/// Handlers at work at once.
+const CONCURRENCY: usize = 64;
+
+/// Messages a second with handlers of 0.2 and of 1 ms.
+pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+    let each = Duration::from_micros(200);
+    (figures.burn_200us_per_s, figures.raw_burn_200us_per_s) = compare(plan, stand, "burn-200us", each).await?;
+    let each = Duration::from_millis(1);
+    (figures.burn_1ms_per_s, figures.raw_burn_1ms_per_s) = compare(plan, stand, "burn-1ms", each).await?;
+    Ok(())
+}
+
+async fn compare(plan: &Plan, stand: &Stand, queue: &str, each: Duration) -> Result<(Figure, Figure), Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let steps = steps_in(each);
+    let count = (TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores as u64;
+    let (mut through, mut raw) = (Vec::new(), Vec::new());
+    for round in 1..=plan.rounds {
+        say(stand, &format!("{queue}, round {round} of {}", plan.rounds));
+        raw.push(bare_threads(cores, steps).await);
+        through.push(node(stand, queue, steps, count).await?);
+    }
+    Ok((Figure(median(&through)), Figure(median(&raw))))
+}
+
+/// Messages a second of a node with these handlers, from a queue that is full at the start.
+async fn node(stand: &Stand, queue: &str, steps: u64, count: u64) -> Result<f64, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string(), "run the command again");
+    let fleet = stand.connection.fleet();
+    stand.pause(queue, true).await?;
+    fleet.queue::<u64>(queue).push_all(0..count).await.map_err(|error| failed(&error))?;
+    stand.note(queue, count);
+    let goal = stand.books(queue).await?.pushed;
+    let policy = QueuePolicy { concurrency: CONCURRENCY, ..QueuePolicy::default() };
+    let node = fleet.node().role(Role::Worker).policy(policy).handler(queue, move |_: u64, _| async move {
+        burn(steps);
+        Ok(Done::default())
+    });
+    let cancel = Cancel::new();
+    let node = tokio::spawn(node.run(cancel.clone()));
+    let begun = Instant::now();
+    stand.pause(queue, false).await?;
+    while stand.books(queue).await?.done < goal && !node.is_finished() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    cancel.drain();
+    let ended = node.await.map_err(|error| failed(&error))?;
+    ended.map_err(|error| failed(&error))?;
+    Ok(rate)
+}
+
+/// The same work a second by threads that do nothing else.
+async fn bare_threads(cores: usize, steps: u64) -> f64 {
+    let spin = move || {
+        let begun = Instant::now();
+        let threads: Vec<_> = (0..cores)
+            .map(|_| {
+                thread::spawn(move || {
+                    let mut count = 0_u64;
+                    while begun.elapsed() < TIME {
+                        burn(steps);
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        let count: u64 = threads.into_iter().filter_map(|thread| thread.join().ok()).sum();
+        count as f64 / begun.elapsed().as_secs_f64()
+    };
+    tokio::task::spawn_blocking(spin).await.unwrap_or(0.0)
+}
+
+/// How many steps take this long on a core of their own: the best of several tries.
+fn steps_in(time: Duration) -> u64 {
+    const STEPS: u64 = 1_000_000;
+    let tries = (0..20).map(|_| {
+        let begun = Instant::now();
+        burn(STEPS);
+        begun.elapsed()
+    });
+    let best = tries.min().unwrap_or(time);
+    (STEPS as f64 * time.as_secs_f64() / best.as_secs_f64().max(1e-9)) as u64
+}
+
+/// Work that cannot be left out or done ahead.
+fn burn(steps: u64) {
+    let mut state = black_box(steps);
+    for _ in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    black_box(state);
+}

@@ -1,0 +1,227 @@
+//! The clerk of a queue: brings messages from the store to the desk, and outcomes from the desk to the store.
+
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll},
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use tokio::time::Instant;
+
+use super::{desk::Desk, outbox};
+use crate::{
+    fleet::{BoxFuture, Cancel},
+    message::Name,
+    store::{
+        Rest, Settled, Stop, StoreError,
+        notice::Notice,
+        session::{Catch, Session},
+    },
+};
+
+/// Claims under way at once.
+const CLAIMS_UNDER_WAY: usize = 4;
+/// The most body bytes asked for in one claim.
+const CLAIM_BYTES: u64 = 4 << 20;
+/// How often a runtime that shows no sign of life is looked at.
+const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
+
+/// See the module. Dropped, it closes the desk.
+pub(in crate::fleet) struct Clerk {
+    session: Session,
+    desk: Arc<Desk>,
+    claims: FuturesUnordered<Claiming>,
+    /// The report under way.
+    settling: Option<BoxFuture<'static, Result<Settled, StoreError>>>,
+    /// A claim that waits for messages, after one found none.
+    waiting: Option<Claiming>,
+}
+
+/// A claim under way.
+struct Claiming {
+    /// How many messages it asks for.
+    n: u32,
+    caught: BoxFuture<'static, Result<Catch, StoreError>>,
+}
+
+impl Future for Claiming {
+    type Output = (u32, Result<Catch, StoreError>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        self.caught.as_mut().poll(context).map(|caught| (self.n, caught))
+    }
+}
+
+impl Clerk {
+    pub(in crate::fleet) fn new(session: Session, desk: Arc<Desk>) -> Self {
+        Self { session, desk, claims: FuturesUnordered::new(), settling: None, waiting: None }
+    }
+
+    /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It
+    /// claims nothing while its queue is among those `closed`, which are left to others.
+    ///
+    /// # Errors
+    /// The store's failure if repeating cannot help.
+    pub(in crate::fleet) async fn run(
+        self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel,
+    ) -> Result<(), StoreError> {
+        let session = self.session.clone();
+        tokio::select! {
+            biased;
+            () = session.over() => Ok(()),
+            ended = self.work(closed, cancel) => ended,
+        }
+    }
+
+    async fn work(mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
+        let desk = Arc::clone(&self.desk);
+        loop {
+            let stop = cancel.asked();
+            let is_closed = closed.get().contains(desk.queue());
+            // A claim would keep the session, and with it what a runtime that stands still has begun.
+            let awake = self.session.heart().shows_life();
+            let open = !is_closed && awake && stop.is_none();
+            if stop == Some(Stop::Now) {
+                desk.stop();
+            }
+            if !open {
+                self.hand_back();
+            }
+            let look_again = self.look().or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
+            desk.start_slots();
+            self.report(stop.is_some());
+            if open {
+                self.claim();
+            } else if stop.is_some() && self.is_done() {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                Some((n, caught)) = self.claims.next() => self.caught(n, caught?),
+                settled = settled(&mut self.settling) => self.settled(&settled?),
+                (n, caught) = woken(&mut self.waiting) => {
+                    self.waiting = None;
+                    self.caught(n, caught?);
+                }
+                () = desk.seats.called() => {}
+                _ = closed.until(|closed| closed.contains(desk.queue()) != is_closed) => {}
+                () = cancel.any(), if stop.is_none() => {}
+                () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
+                () = tokio::time::sleep_until(look_again.unwrap_or_else(Instant::now)), if look_again.is_some() => {}
+            }
+        }
+    }
+
+    /// Whether nothing is left that has to be ended in good order.
+    fn is_done(&self) -> bool {
+        self.desk.tray().is_clear() && self.claims.is_empty() && self.settling.is_none()
+    }
+
+    /// Looks after what depends on time; when to do so again.
+    fn look(&self) -> Option<Instant> {
+        let mut tray = self.desk.tray();
+        let seats = self.desk.seats_open(&tray);
+        tray.look(Instant::now(), seats)
+    }
+
+    /// Reports what there is, unless a report is under way.
+    fn report(&mut self, all: bool) {
+        let runs = self.desk.tray().report(Instant::now(), all);
+        if !runs.is_empty() {
+            self.desk.observer.settling();
+            let (session, runs) = (self.session.clone(), outbox::in_order(runs));
+            self.settling = Some(Box::pin(async move { session.settle(runs).await }));
+        }
+    }
+
+    fn settled(&mut self, settled: &Settled) {
+        self.settling = None;
+        self.desk.tray().reported();
+        if !settled.refused.is_empty() {
+            self.desk.observer.told(&format!("{} run(s) were refused: others have them", settled.refused.len()));
+        }
+    }
+
+    /// Claims what is wanted, and has itself called when more is.
+    fn claim(&mut self) {
+        while self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none() {
+            let Some(claiming) = self.claiming(None) else { break };
+            self.claims.push(claiming);
+        }
+        let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
+        let mut tray = self.desk.tray();
+        let seats = self.desk.seats_open(&tray);
+        let least = may_claim.then(|| tray.pace.claim_at(seats, self.claims.len())).flatten();
+        tray.call_at(least);
+    }
+
+    /// A claim of as much as is wanted now, which waits for messages for a while if told so.
+    fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
+        let n = {
+            let mut tray = self.desk.tray();
+            let seats = self.desk.seats_open(&tray);
+            let n = tray.wanted(seats, self.claims.len())?;
+            tray.pace.asked(n);
+            n
+        };
+        let (session, queue) = (self.session.clone(), self.desk.queue().clone());
+        let caught = Box::pin(async move {
+            match wait {
+                Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due).await,
+                None => session.claim(queue, n, CLAIM_BYTES).await,
+            }
+        });
+        Some(Claiming { n, caught })
+    }
+
+    fn caught(&mut self, n: u32, catch: Catch) {
+        let mut tray = self.desk.tray();
+        tray.pace.answered(n);
+        if let Some(held) = catch.held {
+            let (claim_no, _, pieces) = held.into_parts();
+            let now = Instant::now();
+            tray.pace.works(now);
+            tray.hand().add(claim_no, pieces, now);
+        }
+        drop(tray);
+        if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
+            let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
+            self.waiting = self.claiming(Some(due));
+        }
+    }
+
+    /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
+    fn hand_back(&mut self) {
+        let mut tray = self.desk.tray();
+        tray.hand_back(None);
+        tray.call_at(None);
+        if let Some(waiting) = self.waiting.take() {
+            tray.pace.answered(waiting.n);
+        }
+    }
+}
+
+impl Drop for Clerk {
+    fn drop(&mut self) {
+        self.desk.close();
+    }
+}
+
+async fn settled(
+    settling: &mut Option<BoxFuture<'static, Result<Settled, StoreError>>>,
+) -> Result<Settled, StoreError> {
+    match settling {
+        Some(settling) => settling.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<Catch, StoreError>) {
+    match waiting {
+        Some(waiting) => waiting.await,
+        None => std::future::pending().await,
+    }
+}

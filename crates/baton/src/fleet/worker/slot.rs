@@ -1,0 +1,234 @@
+//! A slot: a task of the node's runtime, in a seat of its queue, that runs messages as long as there are any.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{
+    desk::Desk,
+    hand::{Grip, Share},
+    manner::{STRETCH, Stretch},
+    outbox,
+    running::{Begun, Starter},
+    tray::{Portion, Told},
+};
+use crate::{
+    fleet::{
+        handler::{Context, Done, Failure, Message, Work},
+        seats::Seat,
+    },
+    message::{Outcome, Range, Run},
+};
+
+/// Messages, or time, after which it lets others of its runtime have a turn.
+const AT_A_STRETCH: u32 = 512;
+const TURN: Duration = Duration::from_micros(200);
+
+/// See the module.
+pub(super) struct Slot {
+    desk: Arc<Desk>,
+    place: usize,
+    starter: Starter,
+    grip: Arc<Grip>,
+    told: Told,
+    /// Messages run on the spot since the clock was read.
+    untimed: u32,
+    /// When it began with those.
+    since: Option<Instant>,
+    /// Messages and time since others had a turn.
+    run: u32,
+    spent: Duration,
+}
+
+/// A message that a slot is at.
+struct Current {
+    claim_no: u64,
+    id: u64,
+    attempts: u32,
+    body: Bytes,
+    begun: Instant,
+}
+
+impl Slot {
+    pub(super) fn new(desk: Arc<Desk>, place: usize, seat: Arc<Seat>) -> Self {
+        let starter = Starter::new(Arc::clone(&desk.handler), desk.policy.deadline, seat);
+        let (grip, told) = (Arc::default(), Told::default());
+        Self { desk, place, starter, grip, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
+    }
+
+    /// Runs messages until there are no more for it.
+    pub(super) async fn work(mut self) {
+        loop {
+            let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_seat();
+            match self.desk.next(self.place, &mut self.told, &self.grip, rest) {
+                Portion::Nothing => return,
+                // A thread that it gave up holds its seat: that is now the thread's.
+                Portion::Rest if !self.starter.has_its_seat() => return self.desk.start_slots(),
+                Portion::Rest => {
+                    (self.run, self.spent, self.since) = (0, Duration::ZERO, None);
+                    tokio::task::yield_now().await;
+                }
+                Portion::One(share) => self.run_one(&share).await,
+                Portion::Handful(share) => {
+                    if let Some((current, work)) = self.run_handful(&share) {
+                        self.desk.waits(self.place, current.id, &mut self.told);
+                        self.attend(current, work).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs messages on the spot, up to the first that waits.
+    fn run_handful(&mut self, share: &Share) -> Option<(Current, Work)> {
+        let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.starts(share);
+        let (mut failed, mut waits) = (0, None);
+        let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
+        loop {
+            let index = self.grip.next();
+            if index >= to {
+                break;
+            }
+            let id = piece.range.first + u64::from(index);
+            let (message, context) = self.message(share, index);
+            match self.starter.try_on_the_spot(message, context) {
+                Begun::Ran(Ok(Done { result: None, follow_ups })) if follow_ups.is_empty() => plain.len += 1,
+                Begun::Ran(result) => {
+                    failed += u64::from(result.is_err());
+                    self.record_done(claim_no, plain);
+                    plain = Range { first: id + 1, len: 0 };
+                    self.record(claim_no, id, piece.attempts, result);
+                }
+                Begun::Works(work) => {
+                    let body = parcel.body(index).unwrap_or_default();
+                    waits = Some((Current { claim_no, id, attempts: piece.attempts, body, begun: since }, work));
+                    break;
+                }
+            }
+            last = index + 1;
+        }
+        self.record_done(claim_no, plain);
+        let ran = last - from;
+        if ran > 0 {
+            let range = Range { first: piece.range.first + u64::from(from), len: ran };
+            self.tell(range, failed, &parcel.body(from).unwrap_or_default());
+        }
+        self.told.ended += ran as usize;
+        self.untimed += ran;
+        self.run += ran;
+        self.read_clock(since, ran, waits.is_some());
+        waits
+    }
+
+    /// Times what was run on the spot, if it is much, or on trial.
+    fn read_clock(&mut self, since: Instant, ran: u32, waits: bool) {
+        if self.untimed < STRETCH && ran > 1 && !waits {
+            return;
+        }
+        let now = Instant::now();
+        let took = now.saturating_duration_since(since);
+        let pending = u32::from(waits);
+        self.told.on_the_spot = Some(Stretch { count: self.untimed + pending, pending, took });
+        self.told.now = Some(now);
+        self.spent += took;
+        (self.untimed, self.since) = (0, (!waits).then_some(now));
+    }
+
+    /// Runs a message to its end.
+    async fn run_one(&mut self, share: &Share) {
+        self.starts(share);
+        let (message, context) = self.message(share, share.from);
+        let (id, body) = (message.id, message.body.clone());
+        let begun = Instant::now();
+        let current = Current { claim_no: share.claim_no, id, attempts: share.piece.attempts, body, begun };
+        match self.starter.begin(message, context) {
+            Ok(work) => self.attend(current, work).await,
+            Err(failure) => self.ended(current, true, Err(failure)),
+        }
+    }
+
+    /// Stays with a message until its handler has ended.
+    async fn attend(&mut self, current: Current, work: Work) {
+        let mut at_once = true;
+        let ran = {
+            let mut running = pin!(self.starter.running(work));
+            std::future::poll_fn(|context| {
+                let polled = running.as_mut().poll(context);
+                at_once &= polled.is_ready();
+                polled
+            })
+            .await
+        };
+        let result = self.starter.reuse(ran);
+        self.ended(current, at_once, result);
+    }
+
+    fn ended(&mut self, current: Current, at_once: bool, result: Result<Done, Failure>) {
+        let Current { claim_no, id, attempts, body, begun } = current;
+        let now = Instant::now();
+        let took = now.saturating_duration_since(begun);
+        self.tell(Range { first: id, len: 1 }, u64::from(result.is_err()), &body);
+        self.record(claim_no, id, attempts, result);
+        self.told.ended += 1;
+        self.told.in_a_task = Some((at_once, took));
+        self.told.now = Some(now);
+        (self.run, self.spent) = if at_once { (self.run + 1, self.spent + took) } else { (0, Duration::ZERO) };
+        self.since = None;
+    }
+
+    fn message(&self, share: &Share, index: u32) -> (Message, Context) {
+        let shift = &self.desk.shift;
+        let piece = &share.piece;
+        let message = Message {
+            queue: shift.queue.clone(),
+            id: piece.range.first + u64::from(index),
+            born: piece.born,
+            attempts: piece.attempts,
+            losses: piece.losses,
+            body: share.parcel.body(index).unwrap_or_default(),
+        };
+        let context = Context::new(shift, &message);
+        (message, context)
+    }
+
+    /// Counts how long the messages of a piece waited, at the first of them.
+    fn starts(&self, share: &Share) {
+        if share.from == 0 {
+            self.desk.tally.started(u64::from(share.piece.range.len), share.piece.born);
+        }
+    }
+
+    /// Counts messages that were run, and tells of them.
+    fn tell(&self, range: Range, failed: u64, first_body: &Bytes) {
+        self.desk.tally.ran(u64::from(range.len), failed);
+        self.desk.observer.ran(self.desk.queue(), range, first_body);
+    }
+
+    /// Notes messages that are done and leave nothing behind.
+    fn record_done(&mut self, claim_no: u64, range: Range) {
+        if range.len > 0 {
+            let queue = self.desk.queue().clone();
+            outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome: Outcome::DONE });
+        }
+    }
+
+    /// Notes an outcome for the next report.
+    fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
+        let desk = &self.desk;
+        let outcome = match result {
+            Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
+            Err(failure) => desk.policy.after_failure(attempts, failure, desk.footing.chance()),
+        };
+        let (queue, range) = (desk.queue().clone(), Range { first: id, len: 1 });
+        outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome });
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.desk.left(self.place);
+    }
+}

@@ -1,0 +1,397 @@
+//! What a clerk and its slots pass to each other, under one short lock: messages one way, outcomes the other.
+//!
+//! Every message that came in is at any time in exactly one of these: in hand, held by a slot, in the outbox. What goes
+//! wrong with a slot therefore loses none: what it held goes back. After [`Tray::close`] nothing is begun and nothing is
+//! reported any more; the messages are others'.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::AbortHandle;
+use tokio::time::Instant;
+
+use super::{
+    hand::{Grip, Hand, Share},
+    manner::{Manner, Stretch},
+    outbox,
+    pace::Pace,
+};
+use crate::message::{Name, Outcome, Range, Run};
+
+/// How long a message may be in hand before it goes back.
+const OVERSTAY: Duration = Duration::from_millis(100);
+/// How long a message that is run on the spot may hold up those behind it.
+const HELD_UP: Duration = Duration::from_millis(10);
+/// How long outcomes gather between two reports while there is more to do.
+const GATHERING: Duration = Duration::from_millis(1);
+
+/// See the module.
+pub(super) struct Tray {
+    queue: Name,
+    hand: Hand,
+    outbox: Vec<Run>,
+    manner: Manner,
+    pub(super) pace: Pace,
+    /// A place for each slot.
+    places: Vec<Option<Place>>,
+    vacant: Vec<usize>,
+    /// Messages that slots hold.
+    running: usize,
+    /// Slots that have not come yet.
+    coming: usize,
+    /// The slot that runs messages on the spot.
+    runner: Option<usize>,
+    /// How often slots came for messages.
+    turns: u64,
+    /// How far the runner was when it was looked at last, and since when it is there.
+    seen: Option<((u64, u32), Instant)>,
+    /// With how many messages left the clerk wants to know, to claim more.
+    claim_at: Option<usize>,
+    /// Whether a report is under way, after which the clerk looks by itself.
+    reporting: bool,
+    /// Until when outcomes gather. The clerk looks then by itself.
+    gathering: Option<Instant>,
+    stopped: bool,
+    closed: bool,
+}
+
+struct Place {
+    abort: AbortHandle,
+    holds: Holds,
+}
+
+/// What a slot holds.
+enum Holds {
+    /// It has not come yet.
+    NotHere,
+    Nothing,
+    One {
+        claim_no: u64,
+        id: u64,
+    },
+    Handful {
+        share: Share,
+        grip: Arc<Grip>,
+    },
+}
+
+/// What a slot has to tell when it comes.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) runs: Vec<Run>,
+    /// Messages that ended.
+    pub(super) ended: usize,
+    /// Those that were run on the spot, once they were timed.
+    pub(super) on_the_spot: Option<Stretch>,
+    /// One that was run in a task: whether it was ready at once, and the time it took.
+    pub(super) in_a_task: Option<(bool, Duration)>,
+    /// When it last looked at the clock.
+    pub(super) now: Option<Instant>,
+}
+
+/// What a slot gets.
+pub(super) enum Portion {
+    /// Messages to run on the spot.
+    Handful(Share),
+    /// A message to run in the slot's task.
+    One(Share),
+    /// Nothing yet: others first.
+    Rest,
+    /// Nothing: it ends.
+    Nothing,
+}
+
+impl Tray {
+    pub(super) fn new(queue: Name) -> Self {
+        Self {
+            queue,
+            hand: Hand::default(),
+            outbox: Vec::new(),
+            manner: Manner::default(),
+            pace: Pace::default(),
+            places: Vec::new(),
+            vacant: Vec::new(),
+            running: 0,
+            coming: 0,
+            runner: None,
+            turns: 0,
+            seen: None,
+            claim_at: None,
+            reporting: false,
+            gathering: None,
+            stopped: false,
+            closed: false,
+        }
+    }
+
+    /// For the clerk.
+    pub(super) const fn hand(&mut self) -> &mut Hand {
+        &mut self.hand
+    }
+
+    /// Messages in hand or held by slots.
+    pub(super) const fn have(&self) -> usize {
+        self.running + self.hand.len()
+    }
+
+    /// Places that slots have.
+    pub(super) const fn slots(&self) -> usize {
+        self.places.len() - self.vacant.len()
+    }
+
+    /// How many messages to claim now, if any. None while slots do not come that messages have waited for in vain: the
+    /// runtime has no time for them.
+    pub(super) fn wanted(&self, seats: usize, claims_under_way: usize) -> Option<u32> {
+        let in_vain = self.pace.has_overstayed() && self.coming > 0;
+        if in_vain { None } else { self.pace.wanted(seats, self.have(), claims_under_way) }
+    }
+
+    /// How many more slots there is work for.
+    pub(super) fn slots_due(&self) -> usize {
+        if self.stopped || self.closed || self.hand.len() == 0 {
+            return 0;
+        }
+        match self.manner.handful() {
+            Some(_) => usize::from(self.runner.is_none() && self.coming == 0),
+            None => self.hand.len().saturating_sub(self.coming),
+        }
+    }
+
+    /// A place for a slot to come.
+    pub(super) fn expect(&mut self, abort: AbortHandle) -> usize {
+        self.coming += 1;
+        let place = Place { abort, holds: Holds::NotHere };
+        let vacant = self.vacant.pop().and_then(|at| Some((at, self.places.get_mut(at)?)));
+        if let Some((at, vacant)) = vacant {
+            *vacant = Some(place);
+            return at;
+        }
+        self.places.push(Some(place));
+        self.places.len() - 1
+    }
+
+    /// A slot comes, with what it has to tell of what it held: all of it has ended. Whether it is time for more slots.
+    pub(super) fn came(&mut self, at: usize, told: &mut Told) -> bool {
+        let held = self.swap(at, Holds::Nothing);
+        self.turns += 1;
+        match held {
+            Holds::NotHere => self.coming -= 1,
+            Holds::Nothing => told.runs.clear(),
+            Holds::One { .. } => self.running -= 1,
+            Holds::Handful { share, .. } => self.running -= share.len(),
+        }
+        self.note(told)
+    }
+
+    /// A slot that runs a handful has one in it that waits: the slot keeps that, others get the rest.
+    pub(super) fn waits(&mut self, at: usize, id: u64, told: &mut Told) {
+        if let Holds::Handful { mut share, grip } = self.swap(at, Holds::Nothing) {
+            self.running -= share.len();
+            share.from = grip.take_away().min(share.to);
+            let claim_no = share.claim_no;
+            self.hand.put_back(share);
+            if !self.closed && !self.stopped {
+                self.running += 1;
+                self.swap(at, Holds::One { claim_no, id });
+            }
+        }
+        self.runner = None;
+        self.note(told);
+    }
+
+    fn note(&mut self, told: &mut Told) -> bool {
+        self.pace.ended(std::mem::take(&mut told.ended));
+        if let Some((at_once, took)) = told.in_a_task.take() {
+            self.manner.ran_in_a_task(at_once, took);
+        }
+        let left = told.on_the_spot.take().is_some_and(|stretch| self.manner.ran_on_the_spot(stretch));
+        for run in told.runs.drain(..) {
+            if !self.closed {
+                outbox::add(&mut self.outbox, run);
+            }
+        }
+        left
+    }
+
+    /// What the slot is to do next.
+    pub(super) fn portion(&mut self, at: usize, grip: &Arc<Grip>) -> Portion {
+        let mine = self.runner.take_if(|runner| *runner == at).is_some();
+        if self.stopped || self.closed {
+            return Portion::Nothing;
+        }
+        let Some(handful) = self.manner.handful() else {
+            let Some(share) = self.hand.take(1) else { return Portion::Nothing };
+            self.running += 1;
+            self.swap(at, Holds::One { claim_no: share.claim_no, id: share.range().first });
+            return Portion::One(share);
+        };
+        if !mine && self.runner.is_some() {
+            return Portion::Nothing;
+        }
+        let Some(share) = self.hand.take(handful) else { return Portion::Nothing };
+        self.runner = Some(at);
+        self.running += share.len();
+        grip.set(share.from);
+        self.swap(at, Holds::Handful { share: share.clone(), grip: Arc::clone(grip) });
+        Portion::Handful(share)
+    }
+
+    /// Whether the clerk should be called; `now` is when a slot saw that nothing is left to do.
+    pub(super) fn calls(&mut self, now: impl FnOnce() -> Instant) -> bool {
+        let have = self.have();
+        let (idle, in_vain) = (have == 0, self.pace.has_overstayed() && self.coming > 0);
+        let wants_more = self.claim_at.take_if(|least| have <= *least && !in_vain).is_some();
+        if idle {
+            self.pace.rests(now());
+        }
+        let report = !self.outbox.is_empty() && (idle || (!self.reporting && self.gathering.is_none()));
+        wants_more || report
+    }
+
+    /// A slot has ended, in whatever way; what it held goes back. Whether the clerk should be called.
+    pub(super) fn left(&mut self, at: usize) -> bool {
+        let Some(Place { holds, .. }) = self.places.get_mut(at).and_then(Option::take) else { return false };
+        self.vacant.push(at);
+        self.runner.take_if(|runner| *runner == at);
+        match holds {
+            Holds::Nothing => return false,
+            Holds::NotHere => self.coming -= 1,
+            Holds::One { claim_no, id } => {
+                self.running -= 1;
+                self.back(claim_no, Range { first: id, len: 1 });
+            }
+            Holds::Handful { share, .. } => {
+                self.running -= share.len();
+                self.back(share.claim_no, share.range());
+            }
+        }
+        !self.closed
+    }
+
+    /// Looks after the time; when to look again.
+    pub(super) fn look(&mut self, now: Instant, seats: usize) -> Option<Instant> {
+        self.pace.measure(now, seats);
+        self.gathering.take_if(|until| *until <= now);
+        let held_up = self.held_up(now);
+        if let Some(since) = self.hand.since()
+            && since + OVERSTAY <= now
+        {
+            self.pace.overstayed();
+            self.hand_back(now.checked_sub(OVERSTAY));
+        }
+        let overstay = self.hand.since().map(|since| since + OVERSTAY);
+        [held_up, overstay, self.gathering].into_iter().flatten().min()
+    }
+
+    /// Takes from the runner what it has not begun if it stands still; when to look again.
+    fn held_up(&mut self, now: Instant) -> Option<Instant> {
+        let seen = self.seen.take();
+        let place = self.places.get_mut(self.runner?)?.as_mut()?;
+        let (at, behind) = match &place.holds {
+            Holds::Handful { share, grip } => (grip.at(), share.to.saturating_sub(grip.at()) as usize),
+            _ => (0, 0),
+        };
+        if behind + self.hand.len() == 0 {
+            return None;
+        }
+        let mark = (self.turns, at);
+        let since = seen.filter(|(seen, _)| *seen == mark).map_or(now, |(_, since)| since);
+        if now < since + HELD_UP {
+            self.seen = Some((mark, since));
+            return Some(since + HELD_UP);
+        }
+        self.take_rest();
+        self.runner = None;
+        self.manner.leave_the_spot();
+        None
+    }
+
+    /// Takes what it has not begun from the runner.
+    fn take_rest(&mut self) {
+        let runner = self.runner.and_then(|at| self.places.get_mut(at)?.as_mut());
+        if let Some(Place { holds: Holds::Handful { share, grip }, .. }) = runner {
+            let begun = grip.take_away().min(share.to);
+            let rest = Share { from: begun, ..share.clone() };
+            share.to = begun;
+            self.running -= rest.len();
+            self.hand.put_back(rest);
+        }
+    }
+
+    /// Hands back what was claimed at this time or before; without a time, all of it.
+    pub(super) fn hand_back(&mut self, upto: Option<Instant>) {
+        let Self { hand, outbox, queue, .. } = self;
+        let back = |(claim_no, range)| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
+        outbox.extend(hand.drain(upto).map(back));
+    }
+
+    fn back(&mut self, claim_no: u64, range: Range) {
+        if !self.closed && range.len > 0 {
+            self.outbox.push(Run { claim_no, queue: self.queue.clone(), range, outcome: Outcome::Back });
+        }
+    }
+
+    /// Breaks tasks off and hands their messages back. What is being run on the spot is waited for.
+    pub(super) fn stop(&mut self) -> Vec<AbortHandle> {
+        self.stopped = true;
+        self.take_rest();
+        let mut aborted = Vec::new();
+        for place in self.places.iter_mut().flatten() {
+            if let Holds::One { claim_no, id } = place.holds {
+                place.holds = Holds::Nothing;
+                aborted.push((place.abort.clone(), claim_no, id));
+            }
+        }
+        self.running -= aborted.len();
+        for (_, claim_no, id) in &aborted {
+            self.back(*claim_no, Range { first: *id, len: 1 });
+        }
+        self.hand_back(None);
+        aborted.into_iter().map(|(abort, ..)| abort).collect()
+    }
+
+    /// Ends everything: nothing is reported any more.
+    pub(super) fn close(&mut self) -> Vec<AbortHandle> {
+        self.closed = true;
+        self.hand = Hand::default();
+        self.outbox = Vec::new();
+        self.places.iter().flatten().map(|place| place.abort.clone()).collect()
+    }
+
+    /// The outcomes to report now. While there is more to do they gather a little, unless `all` are wanted.
+    pub(super) fn report(&mut self, now: Instant, all: bool) -> Vec<Run> {
+        let gathers = self.gathering.is_some() && self.hand.len() > 0 && !all;
+        if gathers || self.reporting || self.outbox.is_empty() {
+            return Vec::new();
+        }
+        self.reporting = true;
+        self.gathering = (self.hand.len() > 0).then(|| now + GATHERING);
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// The report was answered.
+    pub(super) const fn reported(&mut self) {
+        self.reporting = false;
+    }
+
+    /// Says with how many messages left the clerk wants to know.
+    pub(super) const fn call_at(&mut self, least: Option<usize>) {
+        self.claim_at = least;
+    }
+
+    /// Whether nothing is in hand, held or to be reported.
+    pub(super) const fn is_clear(&self) -> bool {
+        self.have() == 0 && self.outbox.is_empty() && !self.reporting
+    }
+
+    /// What is in the outbox.
+    pub(super) fn take_outbox(&mut self) -> Vec<Run> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    fn swap(&mut self, at: usize, holds: Holds) -> Holds {
+        match self.places.get_mut(at) {
+            Some(Some(place)) => std::mem::replace(&mut place.holds, holds),
+            _ => Holds::Nothing,
+        }
+    }
+}
