@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Resume(command::pause::Resume),
     Kill(command::kill::Kill),
     Purge(command::purge::Purge),
+    Backup(command::backup::Backup),
+    Restore(command::restore::Restore),
     Bench(command::bench::Bench),
     Config(command::config::Config),
 }
@@ -100,6 +102,8 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
         "resume",
         "kill",
         "purge",
+        "backup",
+        "restore",
         "bench",
         "config",
     ];

@@ -1,6 +1,7 @@
 //! The way to the store: waits for one that is not up yet, says so once, and gives up in time.
 
 use std::{
+    sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -26,11 +27,13 @@ const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
 /// Leaving is a courtesy; the lease does the rest.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 
-/// Whether a store that is missing may be made.
+/// What to do about a store that is missing. A server that is down is waited for in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
+    /// Make the file.
     Create,
-    Wait,
+    /// A file that is not there is said so at once: nothing that was stored can be in it.
+    Refuse,
 }
 
 /// A fleet's store, and the patience to wait for it.
@@ -57,6 +60,13 @@ impl Connection {
             baton::ConnectError::Store(error) => Failure::of_store(&error, &url),
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
+        if let (Missing::Refuse, StoreUrl::Sqlite(path)) = (missing, &url)
+            && !path.exists()
+        {
+            let why = format!("no store at {} yet: start a node, or give another path", path.display());
+            return Err(Failure::of_store(&StoreError::Unreachable(why), &url));
+        }
+        fleet.store().hear(Arc::new(remark));
         let wait = settings.wait.value;
         Ok(Self { fleet, url, wait, waiting_was_said: AtomicBool::default(), silence_was_said: AtomicBool::default() })
     }
@@ -124,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Leaves if it had joined.
+    /// Leaves if it had joined, and closes the store in order.
     pub(crate) async fn leave(&self) {
         tokio::time::timeout(LEAVE_LIMIT, self.fleet.leave()).await.ok();
     }

@@ -62,6 +62,8 @@ fn run() -> Result<Exit, Failure> {
             Command::Resume(command) => command.run(&settings).await,
             Command::Kill(command) => command.run(&settings).await,
             Command::Purge(command) => command.run(&settings).await,
+            Command::Backup(command) => command.run(&settings).await,
+            Command::Restore(command) => command.run(&settings).await,
             Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

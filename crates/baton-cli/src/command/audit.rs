@@ -66,7 +66,7 @@ struct Totals {
 
 impl Audit {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let survey = connection.ask(TakeSurvey).await?;
         let wanted = |books: &Books| self.queue.as_ref().is_none_or(|queue| *queue == books.queue);
         let (books, faults, held_ms) = if self.deep {

@@ -56,7 +56,7 @@ pub(crate) struct Errors {
 
 impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let wanted = Wanted { queue: self.queue, limit: self.limit, containing: self.containing };
         let mut output = Output::new();
         if self.group {

@@ -55,7 +55,7 @@ struct Killed {
 
 impl Kill {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let killed = self.stop(&connection).await;
         connection.leave().await;
         let killed = killed?;

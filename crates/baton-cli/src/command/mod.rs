@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod errors;
@@ -10,6 +11,7 @@ pub(crate) mod pause;
 pub(crate) mod performance;
 pub(crate) mod purge;
 pub(crate) mod push;
+pub(crate) mod restore;
 pub(crate) mod source;
 pub(crate) mod status;
 pub(crate) mod up;

@@ -72,6 +72,8 @@ impl Node {
         if self.leashed {
             obey_leash(&cancel);
         }
-        self.member.run(&connection, role, &log, &cancel).await
+        let ended = self.member.run(&connection, role, &log, &cancel).await;
+        connection.leave().await;
+        ended
     }
 }

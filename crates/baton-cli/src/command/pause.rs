@@ -72,7 +72,7 @@ impl Resume {
 
 impl Target {
     async fn set(self, settings: &Settings, paused: bool, create: bool) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let known: Vec<String> =
             connection.ask(TakeSurvey).await?.queues.iter().map(|it| it.queue.to_string()).collect();
         if !create && !known.iter().any(|it| it == self.queue.as_str()) {

@@ -39,7 +39,7 @@ impl Performance {
         if self.seconds < Duration::from_millis(10) {
             return Err(Failure::usage("--seconds is too short to measure anything", "take 10ms or more"));
         }
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let earlier = connection.ask(TakeSurvey).await?;
         tokio::time::sleep(self.seconds).await;
         let later = connection.ask(TakeSurvey).await?;

@@ -57,7 +57,7 @@ impl Purge {
         if !self.yes {
             confirm(settings)?;
         }
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         let survey = connection.ask(TakeSurvey).await?;
         let cleared = clear(&connection).await;
         connection.leave().await;

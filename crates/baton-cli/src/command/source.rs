@@ -68,7 +68,7 @@ struct Removed {
 
 impl Source {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Wait, None)?;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
         match self.deed {
             Deed::List(list) => list.run(&connection).await,
             Deed::Remove(removal) => removal.run(&connection).await,

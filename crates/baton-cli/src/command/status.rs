@@ -66,7 +66,7 @@ struct Queue {
 
 impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let survey = Connection::open(settings, Missing::Wait, None)?.ask(TakeSurvey).await?;
+        let survey = Connection::open(settings, Missing::Refuse, None)?.ask(TakeSurvey).await?;
         let fleet = Fleet::of(&survey);
         let mut output = Output::new();
         if self.json {

@@ -77,6 +77,7 @@ impl Up {
             () = panel.show(&connection, &queue, &log), if !self.quiet => Ok(Exit::Failed),
         };
         panel.close();
+        connection.leave().await;
         ended
     }
 

@@ -172,15 +172,18 @@ impl Fleet {
         self.when_up(|| store::ask(&*self.store, operation.clone())).await
     }
 
-    /// Leaves, if it had joined. What is under way is answered first only if its callers wait for it.
+    /// Leaves, if it had joined, and closes the store in order; a later call opens it anew. What is under way is answered
+    /// first only if its callers wait for it.
     ///
     /// # Errors
     /// The store's failure; the lease then does the rest.
     pub async fn leave(&self) -> Result<(), StoreError> {
-        match self.session.lock().await.take() {
+        let left = match self.session.lock().await.take() {
             Some(session) => session.leave().await,
             None => Ok(()),
-        }
+        };
+        self.store.close().await;
+        left
     }
 
     /// Repeats `attempt` while the store cannot be reached and time is left.

@@ -249,8 +249,12 @@ impl Node {
     /// claims handed back at once, ask it to stop by `cancel`.
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
         self.check()?;
+        let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
+        store.hear(Arc::new(move |line| observer.told(line)));
         let (footing, home) = (self.fleet.footing().clone(), Handle::current());
-        office::run(&footing, self.serve(cancel, home)).await?
+        let ended = office::run(&footing, self.serve(cancel, home)).await;
+        store.close().await;
+        ended?
     }
 
     /// Joins and serves, again and again; handlers and sources run in `home`.

@@ -82,7 +82,7 @@ pub use open::open;
 pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
 pub use request::*;
-pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
 
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -99,6 +99,9 @@ pub struct Woken {
     pub claimed: Option<Result<Claimed, StoreError>>,
 }
 
+/// Hears what a store has to tell a person, a line at a time.
+pub type Ear = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// A store; see the module for what every operation means.
 pub trait Store: Send + Sync {
     /// Carries out one request.
@@ -113,6 +116,17 @@ pub trait Store: Send + Sync {
 
     /// The same store for calls that must not queue behind others, also from another runtime: for beats.
     fn apart(&self) -> Arc<dyn Store>;
+
+    /// Has what a person may want to know told to `ear` from now on, instead of to the one before: who holds the store
+    /// up, what was done about a file. Nothing is told of calls: their errors say that.
+    fn hear(&self, ear: Ear) {
+        drop(ear);
+    }
+
+    /// Closes what is open, in order: what was handed in before is carried out first. Other calls may follow.
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Waits until a queue is put on the wake-up list of the session, for [`MAX_WAIT`] at most, and takes what is on the
     /// list. Then a claim that goes along is carried out, so that a store can do both in one round trip.

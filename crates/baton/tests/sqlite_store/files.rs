@@ -98,21 +98,6 @@ async fn a_damaged_file_is_called_damaged() {
 }
 
 #[tokio::test]
-async fn a_file_removed_under_a_running_store_is_noticed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let (store, session) = (open(&path, "baton", true), SessionId::random());
-    let first = ask(&store, join(session)).await.unwrap();
-    ask(&store, submit(session, 1, "a")).await.unwrap();
-    fs::remove_file(&path).unwrap();
-    let error = ask(&store, submit(session, 2, "a")).await.unwrap_err();
-    assert_eq!(error, StoreError::Refused(Refusal::Stale));
-    let second = ask(&store, join(session)).await.unwrap();
-    assert_ne!(first.incarnation, second.incarnation);
-    assert_eq!(ask(&store, TakeSurvey).await.unwrap().queues, Vec::new());
-}
-
-#[tokio::test]
 async fn an_empty_file_becomes_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");

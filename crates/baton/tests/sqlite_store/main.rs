@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
 
 mod agreement;
+mod backups;
 mod files;
+mod logs;
+mod rights;
+mod room;
 mod sharing;
 
 use std::path::Path;

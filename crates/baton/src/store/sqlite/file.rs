@@ -1,33 +1,47 @@
-//! The store's file: found, checked, made, opened.
+//! The store's file: found, checked, opened, and watched while it is open.
 //!
-//! A new file is built complete under another name and then renamed, under the writers' lock, so that nobody ever
-//! sees half of one. An existing file is first looked at through a read-only connection: one that is not a store is
-//! left as it was. The file itself is never opened but by SQLite, because closing such a handle would drop the locks
-//! that SQLite holds on it.
+//! An existing file is first looked at past its log and without being able to change it: one that is not a store is
+//! left as it was. What lies beside it is judged by `log` before SQLite may see it. The file itself is never opened
+//! but by SQLite, because closing such a handle would drop the locks that SQLite holds on it.
+//!
+//! Whoever only reads needs no right to write: it then opens what is there for reading, and where SQLite would have to
+//! make its shared memory for that, it reads the file alone, which is whole when there is no log.
 
 use std::{
+    cell::Cell,
     ffi::OsString,
-    fs,
+    fs::{self, OpenOptions},
     io::ErrorKind,
     path::{Path, PathBuf},
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
-use super::{lock::Turnstile, mounts};
-use crate::{
-    message::SessionId,
-    store::{Refusal, StoreError},
+use super::{
+    Site, building,
+    door::{Door, may_not},
+    lock::{Turn, Turnstile},
+    log, mark, mounts,
+    note::{FileId, Note},
 };
+use crate::store::{Refusal, StoreError};
 
 /// Says in the file's header that it is a Baton store: the letters `Batn`.
-const APPLICATION: i32 = 0x4261_746e;
+pub(super) const APPLICATION: i32 = 0x4261_746e;
 /// The newest format this release reads, and the one it writes; see `lift` for older ones.
 pub(super) const FORMAT: u32 = 2;
-const SCHEMA: &str = include_str!("schema.sql");
 /// How long SQLite itself waits for a lock before the wait begins anew.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often an open file is compared with what is at its path, in its content too.
+pub(super) const WATCH: Duration = Duration::from_millis(500);
+
+/// How long one waits at the door for those inside to agree with the file, or to leave.
+const AT_THE_DOOR: Duration = Duration::from_millis(200);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +54,51 @@ pub(super) enum Purpose {
     Reads,
 }
 
-/// A checked file, open.
+impl Purpose {
+    /// At how many pages the log is copied back. Beats do that only where nobody else does.
+    const fn log_pages(self) -> usize {
+        match self {
+            Self::Messages => 2_000,
+            Self::Beats => 6_000,
+            Self::Reads => usize::MAX,
+        }
+    }
+}
+
+/// A checked file, open. Its parts go in this order: SQLite lets go of the file before this connection is out.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) db: Connection,
-    pub(super) turnstile: Turnstile,
+    purpose: Purpose,
+    turnstile: Option<Turnstile>,
+    identity: Option<FileId>,
+    /// The span this connection writes in.
+    note: Option<Note>,
+    /// Pages in the log after the last commit here.
+    log_pages: Arc<AtomicUsize>,
+    /// When the file's content was last seen to be the one opened.
+    seen: Cell<Instant>,
+    /// Read past the log: good for one look.
+    bare: bool,
+    stay: Stay,
+}
+
+/// The time inside; at its end the last one out puts everything into the file.
+#[derive(Debug)]
+struct Stay {
     path: PathBuf,
-    identity: Option<Identity>,
+    door: Option<Door>,
+    may_write: bool,
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let last = self.may_write && self.door.as_ref().is_some_and(Door::is_alone);
+        // What fails here is done by whoever opens the file next.
+        if last && !is_missing(&self.path).unwrap_or(true) {
+            log::end(&self.path).ok();
+        }
+    }
 }
 
 /// A file beside the store's.
@@ -63,39 +115,210 @@ pub(super) fn real_path(path: &Path) -> PathBuf {
 }
 
 impl OpenFile {
-    /// Opens the store at `path`; makes it, and its folder, if it is missing and `create` is set.
+    /// Opens the store of `site`; makes it, and its folder, if it is missing and this process may still do so.
     ///
     /// # Errors
-    /// [`StoreError::Unreachable`] if there is no store yet, [`StoreError::Unfit`] for anything that is not one or
-    /// cannot be written, [`StoreError::Damaged`] for one that is broken, [`Refusal::NewerFormat`].
-    pub(super) fn open(path: &Path, create: bool, purpose: Purpose) -> Result<Self, StoreError> {
-        if create && let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| io_error(folder, &error))?;
+    /// [`StoreError::Unreachable`] if there is no store (any more) or others use another file of that name,
+    /// [`StoreError::Unfit`] for anything that is not a store or cannot be written, [`StoreError::Damaged`] for one
+    /// that is broken, [`Refusal::NewerFormat`].
+    pub(super) fn open(site: &Site, purpose: Purpose) -> Result<Self, StoreError> {
+        let create = site.may_create();
+        if create && let Some(folder) = site.path.parent() {
+            make_folder(folder).map_err(|error| io_error(folder, &error))?;
         }
-        let path = real_path(path);
+        let path = real_path(&site.path);
         if let Some(kind) = mounts::network_file_system(&path) {
             return Err(unfit(&path, &format!("is on a network file system ({kind}): put the store on a local disk")));
         }
-        if is_missing(&path)? {
-            if !create {
-                return Err(not_yet(&path));
+        if !create && is_missing(&path)? {
+            return Err(site.not_there(&path));
+        }
+        let mut stay = Stay { door: Door::of(&path).map_err(|error| io_error(&path, &error))?, may_write: false, path };
+        if purpose != Purpose::Reads && stay.door.is_none() {
+            return Err(unfit(&stay.path, "is in a folder that cannot be written: check its permissions"));
+        }
+        let past_log = stay.enter(create, purpose, site)?;
+        let path = &stay.path;
+        let (db, bare) = if purpose == Purpose::Reads {
+            connect_to_read(path, past_log)?
+        } else {
+            (connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, false)
+        };
+        let writable = !db.is_readonly(MAIN_DB)?;
+        let (mut turnstile, mut note) = (None, None);
+        let log_pages = Arc::default();
+        if purpose != Purpose::Reads {
+            if !writable {
+                return Err(unfit(path, "cannot be written: check its permissions"));
             }
-            build(&path)?;
+            let turns = Turnstile::open(path)?;
+            note = Some(log::begin(&db, path, &turns)?);
+            turnstile = Some(turns);
         }
-        probe(&path)?;
-        let db = Connection::open_with_flags(&path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
-        if db.is_readonly(rusqlite::MAIN_DB)? {
-            return Err(unfit(&path, "cannot be written: check its permissions"));
-        }
-        configure(&db, purpose)?;
-        let turnstile = Turnstile::open(&path)?;
-        let identity = Identity::of(&path);
-        Ok(Self { db, turnstile, path, identity })
+        check_format(&db)?;
+        stay.may_write = writable && !bare;
+        let identity = FileId::of(path);
+        let mut file =
+            Self { db, purpose, turnstile, identity, note, log_pages, seen: Cell::new(Instant::now()), bare, stay };
+        file.configure()?;
+        site.opened(&file.stay.path, identity);
+        Ok(file)
     }
 
-    /// Whether the file opened is still the one at its path.
+    /// Waits for the turn to write.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] where the file system has no locks.
+    pub(super) fn turn(&self) -> Result<Turn<'_>, StoreError> {
+        match &self.turnstile {
+            Some(turnstile) => turnstile.enter(),
+            None => Err(StoreError::Unfit("this connection only reads".to_owned())),
+        }
+    }
+
+    /// Where it is, links followed.
+    pub(super) fn path(&self) -> &Path {
+        &self.stay.path
+    }
+
+    /// Pages in the log after the last commit here.
+    pub(super) fn log_pages(&self) -> usize {
+        self.log_pages.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file opened is still the one at its path; its content is looked at now and then.
     pub(super) fn is_current(&self) -> bool {
-        Identity::of(&self.path) == self.identity
+        if self.bare || FileId::of(self.path()) != self.identity {
+            return false;
+        }
+        self.seen.get().elapsed() < WATCH || self.is_unchanged()
+    }
+
+    /// Whether the file at its path is in the span this connection writes in, with its own log beside it.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let unchanged = match &self.note {
+            Some(note) => log::is_of(self.path(), note),
+            None => log::comes_to_agree(self.path()),
+        };
+        if unchanged {
+            self.seen.set(Instant::now());
+        }
+        unchanged
+    }
+
+    /// Copies the log back if it has grown long; in one's turn, right after a commit.
+    pub(super) fn keep_log_short(&self) {
+        if self.log_pages() >= self.purpose.log_pages() {
+            self.copy_back();
+        }
+    }
+
+    /// Copies the log back as far as readers let it, unless the file is no longer the one it belongs to.
+    pub(super) fn copy_back(&self) {
+        if self.is_unchanged() {
+            // What is not copied now is copied later.
+            self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE).ok();
+        }
+    }
+
+    /// Saves what only a removed log still holds: it is open here, and the file is still the one it belongs to.
+    pub(super) fn rescue(&self) {
+        let Some(note) = &self.note else { return };
+        let removed = FileId::of(&sidecar(self.path(), "-wal")) != note.log;
+        if removed && FileId::of(self.path()) == self.identity && log::is_marked(self.path(), &note.span) {
+            self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE).ok();
+        }
+    }
+
+    fn configure(&mut self) -> Result<(), StoreError> {
+        let db = &mut self.db;
+        db.set_prepared_statement_cache_capacity(128);
+        // Without this a statement is compiled anew whenever a value is bound that its plan might depend on.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        db.pragma_update(None, "mmap_size", 0)?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.pragma_update(None, "cache_size", -16_384)?;
+        let synchronous = match self.purpose {
+            Purpose::Messages => "FULL",
+            Purpose::Beats => "NORMAL",
+            Purpose::Reads => return Ok(db.pragma_update(None, "query_only", true)?),
+        };
+        db.pragma_update(None, "synchronous", synchronous)?;
+        db.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))?;
+        // In place of SQLite's own copying back, which would not ask whose file it is.
+        let pages = Arc::clone(&self.log_pages);
+        db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, found| {
+            pages.store(usize::try_from(found).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(())
+    }
+}
+
+impl Stay {
+    /// Goes in: the first one makes what is missing and judges what lies beside the file. Whether the log there must
+    /// not be used and could not be put aside.
+    fn enter(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
+        let path = &self.path;
+        let Some(door) = &self.door else {
+            probe(path)?;
+            return Ok(false);
+        };
+        let deadline = Instant::now() + AT_THE_DOOR;
+        loop {
+            if door.is_alone() {
+                let past_log = self.first_in(create, purpose, site)?;
+                door.share().map_err(|error| no_locks(&error))?;
+                return Ok(past_log);
+            }
+            let missing = is_missing(path)?;
+            if missing && !create {
+                return Err(site.not_there(path));
+            }
+            if !missing {
+                probe(path)?;
+            }
+            // Nobody stays inside with a file that the others do not use: they could never be alone to see to it.
+            if !missing && log::agrees(path) {
+                door.share().map_err(|error| no_locks(&error))?;
+                if log::agrees(path) {
+                    return Ok(false);
+                }
+                door.release().map_err(|error| no_locks(&error))?;
+            }
+            if Instant::now() > deadline {
+                let path = path.display();
+                return Err(StoreError::Unreachable(if missing {
+                    format!("{path} is gone while running processes have it open: bring it back, or stop them")
+                } else {
+                    format!(
+                        "{path} is not the file that running processes have open, or has lost its log: it is left alone \
+                         until they have let go"
+                    )
+                }));
+            }
+            std::thread::sleep(AT_THE_DOOR / 10);
+        }
+    }
+
+    /// Makes what is missing and judges what lies beside the file, alone.
+    fn first_in(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
+        let path = &self.path;
+        if is_missing(path)? {
+            if !create {
+                return Err(site.not_there(path));
+            }
+            site.tell(building::build(path)?);
+        }
+        probe(path)?;
+        match log::examine(path) {
+            Ok(told) => {
+                site.tell(told);
+                Ok(false)
+            }
+            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -105,12 +328,11 @@ pub(super) fn check_format(db: &Connection) -> Result<(), StoreError> {
     if found > FORMAT { Err(Refusal::NewerFormat { found, known: FORMAT }.into()) } else { Ok(()) }
 }
 
-/// Looks at an existing file without being able to change it.
-fn probe(path: &Path) -> Result<(), StoreError> {
-    let db = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_ONLY))?;
-    db.busy_timeout(PATIENCE)?;
-    let application = db.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0));
-    let application = application.map_err(|error| match error.sqlite_error_code() {
+/// Looks at an existing file without being able to change it, and past its log.
+pub(super) fn probe(path: &Path) -> Result<(), StoreError> {
+    let application = mark::bare(path)
+        .and_then(|db| Ok((db.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))?, db)));
+    let (application, db) = application.map_err(|error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => unfit(path, "is not a Baton store: choose another path"),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
             unfit(path, &format!("cannot be used as it is ({error}): choose another path or check its permissions"))
@@ -123,72 +345,36 @@ fn probe(path: &Path) -> Result<(), StoreError> {
     check_format(&db)
 }
 
-fn configure(db: &Connection, purpose: Purpose) -> Result<(), StoreError> {
+/// A connection that copies nothing back by itself: whose file it is has to be asked first.
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let db = Connection::open_with_flags(path, flags(access))?;
     db.busy_timeout(PATIENCE)?;
-    db.set_prepared_statement_cache_capacity(128);
-    // Without this a statement is compiled anew whenever a value is bound that its plan might depend on.
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    db.pragma_update(None, "mmap_size", 0)?;
-    db.pragma_update(None, "trusted_schema", false)?;
-    db.pragma_update(None, "cache_size", -16_384)?;
-    match purpose {
-        Purpose::Messages => {
-            db.pragma_update(None, "synchronous", "FULL")?;
-            db.pragma_update_and_check(None, "wal_autocheckpoint", 2_000, |_| Ok(()))?;
-            db.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))?;
-        }
-        // Beats copy the log back only where nobody else does.
-        Purpose::Beats => {
-            db.pragma_update(None, "synchronous", "NORMAL")?;
-            db.pragma_update_and_check(None, "wal_autocheckpoint", 6_000, |_| Ok(()))?;
-            db.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))?;
-        }
-        Purpose::Reads => db.pragma_update(None, "query_only", true)?,
-    }
-    Ok(())
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    db.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    Ok(db)
 }
 
-/// Builds an empty store, if there is still none when it is this writer's turn.
-fn build(path: &Path) -> Result<(), StoreError> {
-    let turnstile = Turnstile::open(path)?;
-    let _turn = turnstile.enter()?;
-    if !is_missing(path)? {
-        return Ok(());
+/// A connection to read with, whatever the rights; and whether it reads the file alone.
+fn connect_to_read(path: &Path, past_log: bool) -> Result<(Connection, bool), StoreError> {
+    let looked = |db: Connection| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map(|()| db);
+    let bare = || Ok((mark::bare(path).and_then(looked)?, true));
+    if past_log {
+        return bare();
     }
-    // A log left behind by a file that was removed would be taken for the new one's.
-    for suffix in ["-wal", "-shm", "-journal"] {
-        remove(&sidecar(path, suffix))?;
+    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|db| Ok(looked(db)?));
+    match opened {
+        // What SQLite needs beside the file can be neither found nor made.
+        Err(StoreError::Unfit(_)) if !log::has_log(path) => bare(),
+        opened => Ok((opened?, false)),
     }
-    let site = sidecar(path, &format!("-{}", SessionId::random()));
-    let built = fill(&site).and_then(|()| fs::rename(&site, path).map_err(|error| io_error(path, &error)));
-    if built.is_err() {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            remove(&sidecar(&site, suffix))?;
-        }
-    }
-    built?;
-    sync_folder(path)
 }
 
-fn fill(site: &Path) -> Result<(), StoreError> {
-    let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let db = Connection::open_with_flags(site, flags(create))?;
-    db.pragma_update(None, "page_size", 4_096)?;
-    db.pragma_update(None, "synchronous", "FULL")?;
-    db.pragma_update(None, "application_id", APPLICATION)?;
-    db.pragma_update(None, "user_version", FORMAT)?;
-    db.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
-    db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    db.close().map_err(|(_, error)| error)?;
-    Ok(())
-}
-
-fn flags(flags: OpenFlags) -> OpenFlags {
+pub(super) fn flags(flags: OpenFlags) -> OpenFlags {
     flags | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
 /// Whether there is no file, or one in which nothing was ever written.
-fn is_missing(path: &Path) -> Result<bool, StoreError> {
+pub(super) fn is_missing(path: &Path) -> Result<bool, StoreError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => Ok(found.len() == 0),
         Ok(_) => Err(unfit(path, "is not a file: choose another path")),
@@ -197,54 +383,36 @@ fn is_missing(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error(path, &error)),
-        _ => Ok(()),
-    }
+/// Bodies are their owner's: a folder made for them is nobody else's.
+pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
-/// Makes the new name last through a power failure.
-fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    match path.parent().filter(|_| cfg!(unix)) {
-        Some(folder) => {
-            fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| io_error(folder, &error))
-        }
-        None => Ok(()),
-    }
-}
-
-fn not_yet(path: &Path) -> StoreError {
-    StoreError::Unreachable(format!("no store at {} yet: start a node, or give another path", path.display()))
+/// Makes what is created its owner's alone.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 fn unfit(path: &Path, why: &str) -> StoreError {
     StoreError::Unfit(format!("{} {why}", path.display()))
 }
 
-fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
+fn no_locks(error: &std::io::Error) -> StoreError {
+    StoreError::Unfit(format!("the store's file system has no file locks: {error}"))
+}
+
+pub(super) fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
     let text = format!("{}: {error}", path.display());
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::NoRoom(format!("{text}: free some room")),
         ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => StoreError::Unreachable(text),
+        _ if may_not(error) => StoreError::Unfit(format!("{text}: check its permissions and those of its folder")),
         _ => StoreError::Unfit(format!("{text}: choose another path or check its permissions")),
-    }
-}
-
-/// Which file it is, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity(u64, u64);
-
-impl Identity {
-    #[cfg(unix)]
-    fn of(path: &Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt as _;
-        fs::metadata(path).ok().map(|found| Self(found.dev(), found.ino()))
-    }
-
-    /// Elsewhere an open file cannot be removed.
-    #[cfg(not(unix))]
-    fn of(_: &Path) -> Option<Self> {
-        Some(Self(0, 0))
     }
 }

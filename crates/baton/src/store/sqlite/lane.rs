@@ -1,55 +1,154 @@
 //! A thread with its own connection, started at the first call and started anew if it ever died.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
+    time::{Duration, Instant},
 };
 
 use super::{
     Site,
-    file::{OpenFile, Purpose},
+    file::{OpenFile, Purpose, WATCH},
 };
 use crate::store::StoreError;
 
-type Work<J> = Arc<dyn Fn(&mpsc::Receiver<J>) + Send + Sync>;
+/// How long a store that goes away waits for each of its threads to close its connection.
+const LAST_CLOSING: Duration = Duration::from_secs(2);
+
+type Work<J> = Arc<dyn Fn(&mut Inbox<J>) + Send + Sync>;
 
 /// The way to a thread that works off jobs in order.
 pub(super) struct Lane<J> {
     name: &'static str,
-    jobs: Mutex<Option<mpsc::Sender<J>>>,
+    site: Arc<Site>,
+    purpose: Purpose,
+    running: Mutex<Option<Running<J>>>,
     work: Work<J>,
+}
+
+struct Running<J> {
+    orders: mpsc::Sender<Order<J>>,
+    /// Is cut off when the thread has ended, with its connection closed.
+    ended: mpsc::Receiver<()>,
+}
+
+enum Order<J> {
+    Job(J),
+    /// Close the connection; dropping what is inside says that it is closed.
+    Close(mpsc::Sender<()>),
 }
 
 impl<J: Send + 'static> Lane<J> {
     /// A lane whose thread runs `work` until the lane is dropped and all jobs are done.
-    pub(super) fn new(name: &'static str, work: impl Fn(&mpsc::Receiver<J>) + Send + Sync + 'static) -> Self {
-        Self { name, jobs: Mutex::new(None), work: Arc::new(work) }
+    pub(super) fn new(
+        name: &'static str, site: &Arc<Site>, purpose: Purpose, work: impl Fn(&mut Inbox<J>) + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, site: Arc::clone(site), purpose, running: Mutex::new(None), work: Arc::new(work) }
     }
 
     /// Hands in a job.
     ///
     /// # Errors
     /// [`StoreError::Unreachable`] if the system gives no thread.
-    pub(super) fn send(&self, mut job: J) -> Result<(), StoreError> {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = jobs.as_ref() {
-            match running.send(job) {
+    pub(super) fn send(&self, job: J) -> Result<(), StoreError> {
+        let mut running = self.running();
+        let mut order = Order::Job(job);
+        if let Some(running) = running.as_ref() {
+            match running.orders.send(order) {
                 Ok(()) => return Ok(()),
-                Err(mpsc::SendError(unsent)) => job = unsent,
+                Err(mpsc::SendError(unsent)) => order = unsent,
             }
         }
-        let (sender, receiver) = mpsc::channel();
+        let (orders, inbox) = mpsc::channel();
+        let (alive, ended) = mpsc::channel();
         let work = Arc::clone(&self.work);
-        let thread = thread::Builder::new().name(self.name.to_owned()).spawn(move || work(&receiver));
+        let mut inbox = Inbox { orders: inbox, next: None, desk: Desk::new(Arc::clone(&self.site), self.purpose) };
+        let thread = thread::Builder::new().name(self.name.to_owned()).spawn(move || {
+            work(&mut inbox);
+            drop(inbox);
+            drop(alive);
+        });
         let unreachable = |why| StoreError::Unreachable(format!("the store's thread did not start: {why}"));
         thread.map_err(|error| unreachable(error.to_string()))?;
-        sender.send(job).map_err(|_| unreachable("it ended at once".to_owned()))?;
-        *jobs = Some(sender);
+        orders.send(order).map_err(|_| unreachable("it ended at once".to_owned()))?;
+        *running = Some(Running { orders, ended });
         Ok(())
+    }
+
+    /// Has the connection closed, after all jobs handed in before; what is returned is cut off when that is done.
+    pub(super) fn close(&self) -> mpsc::Receiver<()> {
+        let (closed, told) = mpsc::channel();
+        if let Some(running) = self.running().as_ref() {
+            // A thread that has ended has closed its connection.
+            running.orders.send(Order::Close(closed)).ok();
+        }
+        told
     }
 }
 
-/// The thread's side: the file, opened when it is needed and again when it is another one.
+impl<J> Lane<J> {
+    fn running(&self) -> MutexGuard<'_, Option<Running<J>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J> Drop for Lane<J> {
+    fn drop(&mut self) {
+        if let Some(Running { orders, ended }) = self.running().take() {
+            drop(orders);
+            // Returns as soon as the thread has ended; one that waits for another process is not waited for.
+            ended.recv_timeout(LAST_CLOSING).ok();
+        }
+    }
+}
+
+/// The thread's side: its jobs, and the file to work on.
+pub(super) struct Inbox<J> {
+    orders: mpsc::Receiver<Order<J>>,
+    /// What came after the jobs that were taken together.
+    next: Option<Order<J>>,
+    pub(super) desk: Desk,
+}
+
+impl<J> Inbox<J> {
+    /// The next job; nothing at the end. While it waits, a file that is no longer the store's is let go.
+    pub(super) fn next(&mut self) -> Option<J> {
+        loop {
+            let order = match self.next.take() {
+                Some(order) => order,
+                None if self.desk.file.is_none() => self.orders.recv().ok()?,
+                None => match self.orders.recv_timeout(WATCH) {
+                    Ok(order) => order,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.desk.watch();
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                },
+            };
+            match order {
+                Order::Job(job) => return Some(job),
+                Order::Close(closed) => {
+                    self.desk.close();
+                    drop(closed);
+                }
+            }
+        }
+    }
+
+    /// A further job, if one waits already.
+    pub(super) fn more(&mut self) -> Option<J> {
+        match self.orders.try_recv().ok()? {
+            Order::Job(job) => Some(job),
+            close @ Order::Close(_) => {
+                self.next = Some(close);
+                None
+            }
+        }
+    }
+}
+
+/// The file, opened when it is needed and again when it is another one.
 pub(super) struct Desk {
     site: Arc<Site>,
     purpose: Purpose,
@@ -57,7 +156,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) const fn new(site: Arc<Site>, purpose: Purpose) -> Self {
+    const fn new(site: Arc<Site>, purpose: Purpose) -> Self {
         Self { site, purpose, file: None }
     }
 
@@ -69,18 +168,53 @@ impl Desk {
     /// The file, open.
     ///
     /// # Errors
-    /// As [`OpenFile::open`]; the next call tries again.
+    /// As [`OpenFile::open`]; the next call tries again. A process that has had the store open waits for it, whatever
+    /// is in its place meanwhile: it may be in the middle of being brought back.
     pub(super) fn file(&mut self) -> Result<&OpenFile, StoreError> {
-        let current = self.file.take().filter(OpenFile::is_current);
-        let file = match current {
+        self.watch();
+        let file = match self.file.take() {
             Some(file) => file,
-            None => OpenFile::open(&self.site.path, self.site.create, self.purpose)?,
+            None => OpenFile::open(&self.site, self.purpose).map_err(|error| match error {
+                StoreError::Unfit(why) | StoreError::Damaged(why) if self.site.was_open() => {
+                    StoreError::Unreachable(format!("what is now at the store's path cannot be used: {why}"))
+                }
+                error => error,
+            })?,
         };
         Ok(self.file.insert(file))
+    }
+
+    /// Lets go of a file that is no longer the store's.
+    pub(super) fn watch(&mut self) {
+        if let Some(file) = self.file.take_if(|file| !file.is_current()) {
+            file.rescue();
+        }
+    }
+
+    /// What an error means: of a file that was replaced while it was open, its pages say nothing.
+    pub(super) fn explain(&mut self, error: StoreError) -> StoreError {
+        let doubtful = matches!(error, StoreError::Damaged(_) | StoreError::Unfit(_) | StoreError::Unreachable(_));
+        match self.file.take_if(|file| doubtful && !file.is_unchanged()) {
+            Some(file) => {
+                file.rescue();
+                let path = file.path().display();
+                StoreError::Unreachable(format!("{path} was replaced while it was open: waiting for what comes"))
+            }
+            None => error,
+        }
     }
 
     /// Closes the file; the next call opens it anew.
     pub(super) fn close(&mut self) {
         self.file = None;
+    }
+}
+
+/// Waits until all of these are cut off, or until `limit` is over.
+pub(super) fn await_all(closing: Vec<mpsc::Receiver<()>>, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    for closed in closing {
+        // Both ends of the wait are what was waited for.
+        closed.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
     }
 }

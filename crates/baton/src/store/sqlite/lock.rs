@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::file::sidecar;
+use super::file::{private, sidecar};
 use crate::store::StoreError;
 
 /// How long one steps back: enough for a sleeper to wake and take its turn.
@@ -42,7 +42,7 @@ impl Turnstile {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let open = |suffix| {
             let path = sidecar(path, suffix);
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(|error| {
+            private(OpenOptions::new().create(true).truncate(false).write(true)).open(&path).map_err(|error| {
                 let path = path.display();
                 StoreError::Unfit(format!("{path} cannot be opened ({error}): check the permissions of its folder"))
             })

@@ -6,36 +6,49 @@
 //! live in one file and know nothing of each other. Writers of all processes take turns (see `lock`): none starves,
 //! and one stopped inside a transaction makes the others wait, for as long as it takes, without failing them.
 //!
-//! **Failure.** Nothing is opened before the first call, and an open that failed is tried again by the next.
-//! A missing file that may not be created is [`StoreError::Unreachable`]: a store that is not up yet. A file that is
-//! not a store, one on a network file system and one that cannot be written are [`StoreError::Unfit`], and stay as
-//! they were. A full disk is [`StoreError::NoRoom`]. A file removed or replaced under a running fleet is noticed
-//! before the next transaction: every session is then unknown and joins anew.
+//! **Failure.** Nothing is opened before the first call, and an open that failed is tried again by the next. Only the
+//! first opening of a process may make a file; one that is missing then is [`StoreError::Unreachable`]: a store that is
+//! not up yet. A file that is not a store, one on a network file system and one that cannot be written are
+//! [`StoreError::Unfit`], and stay as they were. A full disk is [`StoreError::NoRoom`], and keeps room for all that
+//! brings no new bodies (see `reserve`).
 //!
-//! **Files.** Beside `x.db` lie SQLite's `x.db-wal` and `x.db-shm`, the locks `x.db-lock` and `x.db-gate`, and the
-//! folder `x.db-wake`. All belong to the store; while no process runs, all but the first two are dispensable.
+//! A file that was open and is gone, or has been replaced, is noticed before the next transaction, by its number, and
+//! within half a second by its content. It is let go of, with its log as it is, and waited for: a store that comes back
+//! is gone on with; of another one every session is unknown and joins anew. A log that belongs to another file is
+//! never used and never deleted (see `log`).
+//!
+//! **Files.** Beside `x.db` lie SQLite's `x.db-wal` and `x.db-shm` while it is in use; the last process that closes it
+//! leaves neither. The locks `x.db-lock`, `x.db-gate` and `x.db-door`, the note `x.db-log`, the folder `x.db-wake` and
+//! `x.db-reserve` belong to the store too, and are dispensable while no process runs.
 
+mod backup;
+mod building;
+mod door;
 mod fault;
 mod file;
+mod holder;
 mod lane;
 mod lift;
 mod lock;
+mod log;
+mod mark;
 mod mounts;
+mod note;
 mod reader;
+mod reserve;
+mod site;
+mod stall;
 mod tables;
 mod wake;
 mod writer;
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use self::{file::Purpose, lane::Lane, reader::Question, wake::Bell, writer::Job};
-use super::{Answer, Claim, Clock, Kind, Reply, Request, Store, StoreError, Woken, ask};
+pub use self::backup::{Backup, RestoreError, Restored};
+use self::{file::Purpose, lane::Lane, reader::Question, site::Site, wake::Bell, writer::Job};
+use super::{Answer, Claim, Clock, Ear, Kind, Reply, Request, Store, StoreError, Woken, ask};
 use crate::message::{Name, SessionId};
 
 /// How a [`SqliteStore`] is opened.
@@ -59,14 +72,8 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
 }
 
-/// Where a store is and whose.
-#[derive(Debug)]
-struct Site {
-    path: PathBuf,
-    fleet: Name,
-    clock: Clock,
-    create: bool,
-}
+/// How long closing takes at most; a thread that waits for another process is left behind.
+const CLOSING: Duration = Duration::from_secs(2);
 
 struct Shared {
     site: Arc<Site>,
@@ -80,7 +87,7 @@ struct Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.site.fmt(f)
+        f.debug_tuple("SqliteStore").field(&self.site.path).finish()
     }
 }
 
@@ -96,16 +103,13 @@ impl SqliteStore {
         let Some(path) = absolute else {
             return Err(StoreError::Unfit(format!("{:?} names no file: give the path of the store", path.display())));
         };
-        let site = Arc::new(Site { path, fleet, clock, create });
+        let site = Arc::new(Site::new(path, fleet, clock, create));
         let bell = Arc::new(Bell::new(Arc::clone(&site)));
         let writer = |name, purpose| {
-            let (site, bell) = (Arc::clone(&site), Arc::clone(&bell));
-            Lane::new(name, move |jobs| writer::run(&site, purpose, &bell, jobs))
+            let bell = Arc::clone(&bell);
+            Lane::new(name, &site, purpose, move |inbox| writer::run(&bell, inbox))
         };
-        let reader = |name| {
-            let site = Arc::clone(&site);
-            Lane::new(name, move |questions| reader::run(&site, questions))
-        };
+        let reader = |name| Lane::new(name, &site, Purpose::Reads, reader::run);
         let shared = Shared {
             messages: writer("baton-write", Purpose::Messages),
             beats: writer("baton-beat", Purpose::Beats),
@@ -135,6 +139,22 @@ impl Shared {
         }
         Ok(answer)
     }
+
+    /// The answer to what was handed in; a long wait for another process is told.
+    async fn answer(&self, mut answer: oneshot::Receiver<Result<Answer, StoreError>>) -> Result<Answer, StoreError> {
+        loop {
+            match tokio::time::timeout(stall::ORDINARY, &mut answer).await {
+                Ok(answer) => return answer.unwrap_or_else(|_| Err(broken_off())),
+                Err(_) => self.site.look_for_stall(),
+            }
+        }
+    }
+
+    /// Closes every connection, and with the last of all processes the log; the next call opens them anew.
+    fn close(&self) {
+        let closing = vec![self.looks.close(), self.reads.close(), self.beats.close(), self.messages.close()];
+        lane::await_all(closing, CLOSING);
+    }
 }
 
 /// The thread ended before it answered: whether the call took effect is not known.
@@ -145,12 +165,24 @@ fn broken_off() -> StoreError {
 impl Store for SqliteStore {
     fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
         let handed_in = self.shared.hand_in(request);
-        Box::pin(async move { handed_in?.await.unwrap_or_else(|_| Err(broken_off())) })
+        Box::pin(async move { self.shared.answer(handed_in?).await })
     }
 
     /// Beats have a thread and a connection of their own already.
     fn apart(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    fn hear(&self, ear: Ear) {
+        self.shared.site.hear(ear);
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            // A runtime that ends meanwhile does not wait for it.
+            tokio::task::spawn_blocking(move || shared.close()).await.ok();
+        })
     }
 
     fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {

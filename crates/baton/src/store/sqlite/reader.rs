@@ -1,11 +1,15 @@
 //! The threads that read: each request sees one snapshot, and no writer waits for it.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{Site, fault::is_busy, file::Purpose, lane::Desk, tables::SqliteTables};
+use super::{
+    fault::is_busy,
+    lane::{Desk, Inbox},
+    tables::SqliteTables,
+};
 use crate::store::{Answer, Request, StoreError, engine, engine::Moved};
 
 /// A question and the one who waits for its answer.
@@ -29,12 +33,12 @@ pub(super) const fn is_read(request: &Request) -> bool {
 }
 
 /// Reads until all senders are gone.
-pub(super) fn run(site: &Arc<Site>, questions: &mpsc::Receiver<Question>) {
-    let mut desk = Desk::new(Arc::clone(site), Purpose::Reads);
-    while let Ok(Question { request, answer }) = questions.recv() {
-        let now = site.clock.now_ms();
+pub(super) fn run(inbox: &mut Inbox<Question>) {
+    while let Some(Question { request, answer }) = inbox.next() {
+        let desk = &mut inbox.desk;
+        let now = desk.site().clock.now_ms();
         // A caller that has gone away needs no answer.
-        answer.send(snapshot(&mut desk, |tables| engine::apply(tables, now, &request))).ok();
+        answer.send(snapshot(desk, |tables| engine::apply(tables, now, &request))).ok();
     }
 }
 
@@ -48,7 +52,7 @@ fn snapshot<T>(desk: &mut Desk, read: impl Fn(&mut SqliteTables<'_>) -> Moved<T>
         // Closing ends the snapshot too; one left open would keep the log from being copied back.
         desk.close();
     }
-    answer
+    answer.map_err(|error| desk.explain(error))
 }
 
 /// Begins a snapshot; it is taken here and not at the first query, so that waiting for it is done here too.

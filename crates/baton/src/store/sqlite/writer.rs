@@ -5,7 +5,7 @@
 //! for another; so it is when the disk has no room for all of them. If the commit fails otherwise, all of the group
 //! get the error, and nothing was kept.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -13,16 +13,14 @@ use tokio::sync::oneshot;
 use super::{
     Site,
     fault::is_busy,
-    file::{OpenFile, Purpose, check_format},
-    lane::Desk,
+    file::{OpenFile, check_format},
+    lane::{Desk, Inbox},
     lift::lift,
+    reserve::{Reserve, new_bodies},
     tables::SqliteTables,
     wake::{Bell, Rings},
 };
-use crate::{
-    message::Outcome,
-    store::{Answer, Request, StoreError, engine},
-};
+use crate::store::{Answer, Request, StoreError, engine};
 
 /// The most requests in one transaction.
 const MAX_GROUP: usize = 256;
@@ -44,28 +42,31 @@ enum Failure {
 }
 
 /// Writes until all senders are gone.
-pub(super) fn run(site: &Arc<Site>, purpose: Purpose, bell: &Bell, jobs: &mpsc::Receiver<Job>) {
-    let mut desk = Desk::new(Arc::clone(site), purpose);
-    while let Ok(first) = jobs.recv() {
-        let (requests, callers) = gather(first, jobs);
+pub(super) fn run(bell: &Bell, inbox: &mut Inbox<Job>) {
+    while let Some(first) = inbox.next() {
+        let (requests, callers) = gather(first, inbox);
+        let desk = &mut inbox.desk;
         let mut woken = Rings::new();
-        let answers = match carry_out(&mut desk, &requests) {
+        let answers = match carry_out(desk, &requests) {
             Ok((answers, rings)) => {
                 woken = rings;
                 answers
             }
-            Err(Failure::One(_)) if requests.len() > 1 => {
-                let mut alone = |request| match carry_out(&mut desk, std::slice::from_ref(request)) {
+            Err(Failure::One(_)) => {
+                let mut alone = |request| match alone(desk, request) {
                     Ok((answers, rings)) => {
                         woken.extend(rings);
                         answers.into_iter().next()
                     }
-                    Err(Failure::All(error) | Failure::One(error)) => Some(Err(error)),
+                    Err(error) => Some(Err(error)),
                 };
                 requests.iter().filter_map(&mut alone).collect()
             }
-            Err(Failure::All(error) | Failure::One(error)) => vec![Err(error); requests.len()],
+            Err(Failure::All(error)) => vec![Err(error); requests.len()],
         };
+        if requests.iter().any(|request| matches!(request, Request::Purge(_))) {
+            shrink(desk);
+        }
         bell.ring_here(&woken);
         for (caller, answer) in callers.into_iter().zip(answers) {
             // A caller that has gone away will repeat its call if it cares.
@@ -78,32 +79,56 @@ pub(super) fn run(site: &Arc<Site>, purpose: Purpose, bell: &Bell, jobs: &mpsc::
 type Caller = oneshot::Sender<Result<Answer, StoreError>>;
 
 /// All that waits now, within the bounds of a group.
-fn gather(first: Job, jobs: &mpsc::Receiver<Job>) -> (Vec<Request>, Vec<Caller>) {
-    let mut bytes = weight(&first.request);
+fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
+    let mut bytes = new_bodies(&first.request).unwrap_or(0);
     let (mut requests, mut callers) = (vec![first.request], vec![first.answer]);
     while requests.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES {
-        let Ok(job) = jobs.try_recv() else { break };
-        bytes += weight(&job.request);
+        let Some(job) = inbox.more() else { break };
+        bytes += new_bodies(&job.request).unwrap_or(0);
         requests.push(job.request);
         callers.push(job.answer);
     }
     (requests, callers)
 }
 
-/// The parcel bytes a request brings.
-fn weight(request: &Request) -> usize {
-    match request {
-        Request::Push(it) => it.parcels.iter().map(|parcel| parcel.bytes().len()).sum(),
-        Request::Submit(it) => it.lots.iter().map(|lot| lot.parcel.bytes().len()).sum(),
-        Request::Settle(it) => {
-            let lots = it.runs.iter().flat_map(|run| match &run.outcome {
-                Outcome::Done { follow_ups, .. } => follow_ups.as_slice(),
-                _ => &[],
-            });
-            lots.map(|lot| lot.parcel.bytes().len()).sum()
-        }
-        _ => 0,
+/// Carries out one request; on a full disk with the room kept for it, unless it brings new bodies.
+fn alone(desk: &mut Desk, request: &Request) -> Result<Answers, StoreError> {
+    let requests = std::slice::from_ref(request);
+    let error = match carry_out(desk, requests) {
+        Ok(answers) => return Ok(answers),
+        Err(Failure::All(error) | Failure::One(error)) => error,
+    };
+    if !matches!(error, StoreError::NoRoom(_)) || new_bodies(request).is_some() {
+        return Err(error);
     }
+    let file = desk.file()?;
+    let given_up = Reserve::of(file.path()).give_up();
+    let turn = file.turn()?;
+    // Lets the log begin anew in the room it has, now that the file may grow.
+    file.copy_back();
+    drop(turn);
+    if given_up {
+        desk.site().tell(Some(format!(
+            "the disk of {} is full: the room kept for stopping and settling is used now",
+            desk.site().path.display()
+        )));
+    }
+    carry_out(desk, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
+}
+
+/// Gives the disk back what a purge has freed, if nothing is left in the file: then there is nothing to move.
+fn shrink(desk: &mut Desk) {
+    let shrunk = desk.file().and_then(|file| {
+        let _turn = file.turn()?;
+        let fleets: i64 = file.db.query_row("SELECT count(*) FROM fleets", [], |row| row.get(0))?;
+        if fleets == 0 {
+            file.db.execute_batch("PRAGMA temp_store = MEMORY; VACUUM; PRAGMA temp_store = DEFAULT")?;
+            file.copy_back();
+        }
+        Ok(())
+    });
+    // The purge is done; what it freed is used again in any case.
+    shrunk.ok();
 }
 
 type Answers = (Vec<Result<Answer, StoreError>>, Rings);
@@ -111,16 +136,20 @@ type Answers = (Vec<Result<Answer, StoreError>>, Rings);
 /// Carries out requests in one transaction: their answers, and whom to wake.
 fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> {
     let site = Arc::clone(desk.site());
-    let OpenFile { db, turnstile, .. } = desk.file().map_err(Failure::All)?;
-    let turn = turnstile.enter().map_err(Failure::All)?;
+    let file = desk.file().map_err(Failure::All)?;
+    let db = &file.db;
+    let waiting = site.wait();
+    let turn = file.turn().map_err(Failure::All)?;
     begin(db).map_err(Failure::All)?;
-    let done = apply(db, &site, requests).map_err(Failure::One).and_then(|answers| {
+    drop(waiting);
+    let done = apply(file, &site, requests).map_err(Failure::One).and_then(|answers| {
         let committed = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         committed.map_err(|error| match error.into() {
             // What is too large for the disk should not keep the rest from getting through.
             full @ StoreError::NoRoom(_) => Failure::One(full),
             error => Failure::All(error),
         })?;
+        file.keep_log_short();
         Ok(answers)
     });
     let stuck = done.is_err() && !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();
@@ -129,7 +158,10 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
         // A connection that can neither commit nor roll back is closed, which does roll back.
         desk.close();
     }
-    done
+    done.map_err(|failure| match failure {
+        Failure::All(error) => Failure::All(desk.explain(error)),
+        Failure::One(error) => Failure::One(desk.explain(error)),
+    })
 }
 
 fn begin(db: &Connection) -> Result<(), StoreError> {
@@ -141,7 +173,12 @@ fn begin(db: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn apply(db: &Connection, site: &Site, requests: &[Request]) -> Result<Answers, StoreError> {
+fn apply(file: &OpenFile, site: &Site, requests: &[Request]) -> Result<Answers, StoreError> {
+    let db = &file.db;
+    let brought: Vec<usize> = requests.iter().filter_map(new_bodies).collect();
+    if !brought.is_empty() {
+        Reserve::of(file.path()).admit(file, brought.iter().sum())?;
+    }
     let mut tables = SqliteTables::new(db, &site.fleet);
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {

@@ -110,11 +110,9 @@ impl SqliteTables<'_> {
     /// Removes all rows of this fleet and forgets what was held of them.
     pub(super) fn remove_fleet(&mut self) -> Moved<()> {
         if let Some(fleet) = self.fleet()? {
-            for table in ["lines", "delayed", "parcels", "remainders", "dead"] {
-                let sql = format!("DELETE FROM {table} WHERE queue IN (SELECT queue FROM queues WHERE fleet = ?1)");
-                self.db.execute(&sql, [fleet])?;
-            }
-            for table in [
+            let alone = self.one("SELECT 1 FROM fleets WHERE fleet <> ?1", [fleet], |_| Ok(()))?.is_none();
+            let of_queues = ["lines", "delayed", "parcels", "remainders", "dead"];
+            let of_fleets = [
                 "queues",
                 "sessions",
                 "members",
@@ -129,8 +127,16 @@ impl SqliteTables<'_> {
                 "bookmarks",
                 "results",
                 "fleets",
-            ] {
-                self.db.execute(&format!("DELETE FROM {table} WHERE fleet = ?1"), [fleet])?;
+            ];
+            let in_queues = "WHERE queue IN (SELECT queue FROM queues WHERE fleet = ?1)";
+            let conditions = of_queues.map(|table| (table, in_queues)).into_iter();
+            for (table, condition) in conditions.chain(of_fleets.map(|table| (table, "WHERE fleet = ?1"))) {
+                if alone {
+                    // Without a condition SQLite drops whole pages instead of writing each: it works on a full disk.
+                    self.db.execute(&format!("DELETE FROM {table}"), [])?;
+                } else {
+                    self.db.execute(&format!("DELETE FROM {table} {condition}"), [fleet])?;
+                }
             }
         }
         *self = Self { woken: std::mem::take(&mut self.woken), ..Self::new(self.db, self.name) };

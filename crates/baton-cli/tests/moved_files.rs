@@ -1,0 +1,185 @@
+//! Files of a store that are moved, replaced and deleted while nodes have them open: said so, waited for, and nothing
+//! that was acknowledged is deleted.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+mod sandbox;
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use sandbox::{Running, Sandbox, until};
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+fn pushed(sandbox: &Sandbox) -> u64 {
+    let books = sandbox.run(&["audit", "--json", "--wait", "0"]);
+    if books.code == Some(0) { books.json()["pushed"].as_u64().unwrap() } else { 0 }
+}
+
+fn goes_on(sandbox: &Sandbox) {
+    let before = pushed(sandbox);
+    until("messages are pushed", || pushed(sandbox) > before + 20);
+    assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(0).json()["balanced"], true);
+}
+
+fn start(sandbox: &Sandbox) -> Vec<Running> {
+    let node = || sandbox.start(&["node", "--interval", "2ms", "--handler", "noop"]);
+    let nodes = vec![node(), node()];
+    until("both have joined", || sandbox.nodes(None).len() == 2);
+    goes_on(sandbox);
+    nodes
+}
+
+#[test]
+fn a_file_moved_away_is_said_and_waited_for() {
+    let sandbox = Sandbox::new();
+    let mut nodes = start(&sandbox);
+    for round in 1..=3 {
+        let before = pushed(&sandbox);
+        let away = sandbox.dir.path().join("away.db");
+        fs::rename(sandbox.path(), &away).unwrap();
+        until("both nodes say so", || sandbox.log().matches("is gone").count() >= 2 * round);
+        assert!(!sandbox.path().exists(), "a node made a store of its own");
+        fs::rename(&away, sandbox.path()).unwrap();
+        until("both nodes are back", || sandbox.log().matches("is back").count() >= 2 * round);
+        goes_on(&sandbox);
+        assert!(pushed(&sandbox) > before);
+    }
+    // The source went on where it stood: every number once, none begun anew.
+    assert!(!sandbox.log().contains("another file"), "{}", sandbox.log());
+    assert_eq!(sandbox.log().matches("from the start").count(), 1, "{}", sandbox.log());
+    sandbox.run(&["kill"]).expect(0);
+    assert!(nodes.iter_mut().all(|node| node.wait() == Some(0)));
+    assert!(!beside(&sandbox.path(), "-wal").exists());
+}
+
+#[test]
+fn a_file_replaced_by_a_backup_is_gone_on_with_and_the_former_log_is_kept() {
+    for by_rename in [true, false] {
+        let sandbox = Sandbox::new();
+        let mut nodes = start(&sandbox);
+        let backup = sandbox.dir.path().join("backup.db");
+        sandbox.run(&["backup", "backup.db"]).expect(0);
+        let at_backup = sandbox.run(&["audit", "--json", "--store", "sqlite:backup.db"]).expect(0).json();
+        goes_on(&sandbox);
+        let acknowledged = pushed(&sandbox);
+        let former = sandbox.dir.path().join("former.db");
+        if by_rename {
+            // A second name, so that the file itself can be looked at afterwards.
+            fs::hard_link(sandbox.path(), &former).unwrap();
+            fs::rename(&backup, sandbox.path()).unwrap();
+        } else {
+            fs::copy(&backup, sandbox.path()).unwrap();
+        }
+        let aside = beside(&sandbox.path(), "-wal.aside-1");
+        until("the former log is put aside", || aside.exists());
+        until("both have joined anew", || sandbox.nodes(None).len() == 2);
+        goes_on(&sandbox);
+        assert!(sandbox.log().contains("belongs to another file"), "{}", sandbox.log());
+        assert!(!sandbox.log().contains("damaged"), "{}", sandbox.log());
+        assert!(nodes.iter_mut().all(|node| !sandbox::is_gone(node.pid())));
+        sandbox.run(&["kill"]).expect(0);
+        let restored = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
+        assert!(restored["pushed"].as_u64() > at_backup["pushed"].as_u64());
+        if by_rename {
+            // With its log beside it again, the former file holds all that was acknowledged.
+            fs::rename(&aside, beside(&former, "-wal")).unwrap();
+            let books = sandbox.run(&["audit", "--deep", "--json", "--store", "sqlite:former.db"]).expect(0).json();
+            assert!(books["pushed"].as_u64().unwrap() >= acknowledged, "{books} but {acknowledged} were acknowledged");
+        }
+    }
+}
+
+#[test]
+fn a_deleted_file_is_not_made_anew_and_its_log_stays() {
+    let sandbox = Sandbox::new();
+    let nodes = start(&sandbox);
+    fs::remove_file(sandbox.path()).unwrap();
+    until("both nodes say so", || sandbox.log().matches("is gone").count() == 2);
+    assert!(fs::metadata(beside(&sandbox.path(), "-wal")).unwrap().len() > 0 && !sandbox.path().exists());
+    // They wait, and end when they are asked to, at once if that is said.
+    for (heard, mut node) in nodes.into_iter().enumerate() {
+        node.signal("-TERM");
+        until("it has heard", || sandbox.log().matches("once more to stop at once").count() > heard);
+        node.signal("-TERM");
+        assert_eq!(node.wait(), Some(0));
+    }
+    assert!(fs::metadata(beside(&sandbox.path(), "-wal")).unwrap().len() > 0 && !sandbox.path().exists());
+}
+
+#[test]
+fn a_deleted_log_is_saved_into_the_file() {
+    let sandbox = Sandbox::new();
+    let mut nodes = start(&sandbox);
+    let acknowledged = pushed(&sandbox);
+    fs::remove_file(beside(&sandbox.path(), "-wal")).unwrap();
+    goes_on(&sandbox);
+    assert!(pushed(&sandbox) >= acknowledged);
+    sandbox.run(&["kill"]).expect(0);
+    assert!(nodes.iter_mut().all(|node| node.wait() == Some(0)));
+    assert!(sandbox.run(&["audit", "--deep", "--json"]).expect(0).json()["pushed"].as_u64().unwrap() >= acknowledged);
+}
+
+#[test]
+fn a_missing_file_is_known_at_once_to_whoever_only_looks() {
+    let sandbox = Sandbox::new();
+    let begun = Instant::now();
+    for command in [&["status"][..], &["audit"], &["errors"], &["performance"], &["kill"], &["purge", "--yes"]] {
+        let ran = sandbox.run(command).expect(5);
+        assert!(ran.one_line().contains("no store at"), "{}", ran.err);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(9), "no wait of ten seconds");
+    assert!(!sandbox.path().exists());
+}
+
+#[test]
+fn whoever_only_reads_needs_no_right_to_write() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    let folder = sandbox.dir.path().to_owned();
+    let rights = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+    let look = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        // Whoever may do everything looks as somebody else.
+        if fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+            command.uid(65_534).gid(65_534);
+        }
+        command.output().unwrap()
+    };
+    for suffix in ["", "-door", "-lock", "-gate", "-reserve"] {
+        fs::set_permissions(beside(&sandbox.path(), suffix), fs::Permissions::from_mode(0o444)).unwrap();
+    }
+    rights(0o555);
+    for arguments in [&["status", "--json"][..], &["audit", "--deep", "--json"]] {
+        let output = look(arguments);
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    let audit: serde_json::Value = serde_json::from_slice(&look(&["audit", "--json"]).stdout).unwrap();
+    assert_eq!(audit.get("ready"), Some(&3.into()));
+    // What must write says so.
+    let output = look(&["push", "4", "--wait", "0"]);
+    assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
+    rights(0o755);
+}
+
+#[test]
+fn a_node_says_who_holds_the_lock() {
+    let sandbox = Sandbox::new();
+    let mut node = sandbox.start(&["node", "--interval", "50ms", "--handler", "noop"]);
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    let db = rusqlite::Connection::open(sandbox.path()).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let holder = format!("waiting for process {} (", std::process::id());
+    until("it says who", || sandbox.log().contains(&holder));
+    db.execute_batch("ROLLBACK").unwrap();
+    until("it says that it is over", || sandbox.log().contains("free again after"));
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0));
+}

@@ -1,0 +1,87 @@
+//! A new store file: built complete under another name, then renamed, so that nobody ever sees half of one.
+//!
+//! Done alone inside (see `door`). What a former file of that name has left behind is put aside, never deleted.
+
+use std::{
+    fs::{self, OpenOptions},
+    path::Path,
+};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{
+    file::{APPLICATION, FORMAT, flags, io_error, private, sidecar},
+    log,
+};
+use crate::{message::SessionId, store::StoreError};
+
+const SCHEMA: &str = include_str!("schema.sql");
+/// SQLite's own files beside one of its databases.
+const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Builds an empty store at `path`, where there is none. Tells what was put aside for it.
+///
+/// # Errors
+/// [`StoreError::NoRoom`] or [`StoreError::Unfit`]; nothing is left behind then.
+pub(super) fn build(path: &Path) -> Result<Option<String>, StoreError> {
+    let kind =
+        ["-wal", "-journal"].into_iter().find(|kind| fs::metadata(sidecar(path, kind)).is_ok_and(|it| it.len() > 0));
+    let told = kind.map(|kind| log::put_aside(path, kind)).transpose()?.map(|aside| {
+        let (path, aside) = (path.display(), aside.display());
+        format!("{path} is gone and its log was left behind: it is kept as {aside}, and an empty store is made")
+    });
+    in_place(path, fill)?;
+    Ok(told)
+}
+
+/// Has a file built under another name and gives it the name `path`, over what may be there; a failure leaves nothing.
+///
+/// # Errors
+/// Those of `build`, and [`StoreError::Unfit`] if the folder cannot be written.
+pub(super) fn in_place<T>(path: &Path, build: impl FnOnce(&Path) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let site = sidecar(path, &format!("-{}", SessionId::random()));
+    // Made here, so that it is its owner's alone from the beginning; SQLite's files beside it get the same rights.
+    let made = private(OpenOptions::new().create_new(true).write(true)).open(&site).map(drop);
+    let built = made.map_err(|error| io_error(path, &error)).and_then(|()| build(&site)).and_then(|built| {
+        fs::rename(&site, path).map_err(|error| io_error(path, &error))?;
+        Ok(built)
+    });
+    if built.is_err() {
+        for suffix in BESIDE {
+            remove(&sidecar(&site, suffix))?;
+        }
+    }
+    let built = built?;
+    sync_folder(path)?;
+    Ok(built)
+}
+
+fn fill(site: &Path) -> Result<(), StoreError> {
+    let db = Connection::open_with_flags(site, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+    db.pragma_update(None, "page_size", 4_096)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "application_id", APPLICATION)?;
+    db.pragma_update(None, "user_version", FORMAT)?;
+    db.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+    super::mark::write(&db, None)?;
+    db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    db.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io_error(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the new name last through a power failure.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    match path.parent().filter(|_| cfg!(unix)) {
+        Some(folder) => {
+            fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| io_error(folder, &error))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Room kept for what must always work: stopping, settling, purging, on a disk that is full.
+//!
+//! **Invariant.** What brings new bodies (pushes, submits, settles with follow-ups or results) is carried out only while
+//! the reserve is there and the disk has room for it beside that, in the log and in the file. Everything else may have
+//! the reserve: when the disk has no room for it, the reserve is given up and the call is made again. It is made anew
+//! by the first call with new bodies that finds room for both; until then these are refused with
+//! [`StoreError::NoRoom`], which sources and pushers wait out.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::file::{OpenFile, io_error, private, sidecar};
+use crate::{
+    message::Outcome,
+    store::{Request, StoreError},
+};
+
+/// As much as the log and the file grow by, at most, before the log is copied back.
+const SIZE: u64 = 8 << 20;
+/// What is left over beside the bodies themselves: indexes, pieces, rounding.
+const MARGIN: u64 = 1 << 20;
+const PAGE: u64 = 4_096;
+
+/// The reserve of one store: a file beside it.
+pub(super) struct Reserve(PathBuf);
+
+impl Reserve {
+    pub(super) fn of(path: &Path) -> Self {
+        Self(sidecar(path, "-reserve"))
+    }
+
+    /// Whether there is one.
+    fn is_there(&self) -> bool {
+        fs::metadata(&self.0).is_ok_and(|found| found.len() >= SIZE)
+    }
+
+    /// Gives it up; whether there was anything to give.
+    pub(super) fn give_up(&self) -> bool {
+        // One that cannot be removed is of no use.
+        fs::remove_file(&self.0).is_ok()
+    }
+
+    /// Makes it, unless it is there.
+    fn make(&self) -> io::Result<()> {
+        if self.is_there() {
+            return Ok(());
+        }
+        let file = private(OpenOptions::new().create(true).truncate(false).write(true)).open(&self.0)?;
+        let made = fill(&file);
+        if made.is_err() {
+            fs::remove_file(&self.0)?;
+        }
+        made
+    }
+
+    /// Refuses new bodies of this size if they would need the reserve, or if there is none and none can be made.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`].
+    pub(super) fn admit(&self, file: &OpenFile, bytes: usize) -> Result<(), StoreError> {
+        let free = free(file.path()).map_err(|error| io_error(file.path(), &error))?;
+        let there = self.is_there();
+        let need = need(file, bytes as u64)?.saturating_add(if there { 0 } else { SIZE });
+        if free < need {
+            let path = file.path().display();
+            return Err(StoreError::NoRoom(format!(
+                "the disk of {path} is full but for what stopping and settling need: free some room"
+            )));
+        }
+        self.make().map_err(|error| io_error(file.path(), &error))
+    }
+}
+
+/// What the disk must have for new bodies of this size: once in the log, and, when that is copied back, in the file.
+fn need(file: &OpenFile, bytes: u64) -> Result<u64, StoreError> {
+    let in_log = (file.log_pages() as u64).saturating_mul(PAGE).saturating_add(bytes);
+    let log = fs::metadata(sidecar(file.path(), "-wal")).map_or(0, |log| log.len());
+    let unused: u32 = file.db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    let in_file = in_log.saturating_sub(u64::from(unused) * PAGE);
+    Ok(in_log.saturating_sub(log).saturating_add(in_file).saturating_add(MARGIN))
+}
+
+/// Whether a request brings bodies that were not in the store before; how many bytes of them.
+pub(super) fn new_bodies(request: &Request) -> Option<usize> {
+    match request {
+        Request::Push(it) => Some(it.parcels.iter().map(|parcel| parcel.bytes().len()).sum()),
+        Request::Submit(it) => Some(it.lots.iter().map(|lot| lot.parcel.bytes().len()).sum()),
+        Request::Settle(it) => {
+            let brought = it.runs.iter().filter_map(|run| match &run.outcome {
+                Outcome::Done { follow_ups, result } => {
+                    let lots: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
+                    Some(lots + result.as_ref().map_or(0, |result| result.len()))
+                }
+                _ => None,
+            });
+            Some(brought.sum()).filter(|bytes| *bytes > 0)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(unix)]
+fn free(path: &Path) -> io::Result<u64> {
+    let folder = path.parent().unwrap_or(path);
+    let found = rustix::fs::statvfs(folder)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Not known: the disk itself says when it is full.
+#[cfg(not(unix))]
+fn free(_: &Path) -> io::Result<u64> {
+    Ok(u64::MAX)
+}
+
+/// Gives the file its room: a hole would have none.
+fn fill(file: &fs::File) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, SIZE) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+        made => return Ok(made?),
+    }
+    let zeros = [0; 64 << 10];
+    let mut file = file;
+    for _ in 0..SIZE / zeros.len() as u64 {
+        io::Write::write_all(&mut file, &zeros)?;
+    }
+    file.sync_all()
+}

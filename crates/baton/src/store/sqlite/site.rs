@@ -1,0 +1,79 @@
+//! Where a store is, whose it is, and what its threads know of it together.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{note::FileId, stall::Stall};
+use crate::{
+    message::Name,
+    store::{Clock, Ear, StoreError},
+};
+
+/// Shared by the threads of one store.
+pub(super) struct Site {
+    pub(super) path: PathBuf,
+    pub(super) fleet: Name,
+    pub(super) clock: Clock,
+    /// Who waits for the turn to write, and for how long.
+    pub(super) stall: Stall,
+    create: bool,
+    /// Set once any thread has had the file open: from then on none is made.
+    was_open: AtomicBool,
+    /// The file last opened.
+    known: Mutex<Option<FileId>>,
+    ear: Mutex<Option<Ear>>,
+}
+
+impl Site {
+    pub(super) fn new(path: PathBuf, fleet: Name, clock: Clock, create: bool) -> Self {
+        let (was_open, known, ear) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Self { path, fleet, clock, stall: Stall::default(), create, was_open, known, ear }
+    }
+
+    /// Whether a missing file may be made: never by a process that has had one.
+    pub(super) fn may_create(&self) -> bool {
+        self.create && !self.was_open.load(Ordering::Relaxed)
+    }
+
+    /// Whether a file was open before.
+    pub(super) fn was_open(&self) -> bool {
+        self.was_open.load(Ordering::Relaxed)
+    }
+
+    /// Notes which file was opened, and tells if it is another than before.
+    pub(super) fn opened(&self, path: &Path, file: Option<FileId>) {
+        self.was_open.store(true, Ordering::Relaxed);
+        let former = std::mem::replace(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner), file);
+        if former.is_some() && former != file {
+            self.tell(Some(format!("{} is another file now: going on with that one", path.display())));
+        }
+    }
+
+    /// Why there is nothing to open.
+    pub(super) fn not_there(&self, path: &Path) -> StoreError {
+        let path = path.display();
+        StoreError::Unreachable(if self.was_open() {
+            format!("the store's file {path} is gone: bring it back; none is made in its place")
+        } else {
+            format!("no store at {path} yet: start a node, or give another path")
+        })
+    }
+
+    /// Has a line told to whoever listens.
+    pub(super) fn tell(&self, line: Option<String>) {
+        let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let (Some(ear), Some(line)) = (ear, line) {
+            ear(&line);
+        }
+    }
+
+    /// Sets who listens from now on.
+    pub(super) fn hear(&self, ear: Ear) {
+        *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
+    }
+}

@@ -1,0 +1,120 @@
+//! A disk that is full. Needs a small file system of its own, which only root can make.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use baton::{
+    message::{Lot, Outcome, Run, SessionId},
+    store::{
+        Beat, Claim, Order, Purge, Recount, Settle, SqliteStore, Stop, StoreError, Submit, Submitted, TakeSurvey, ask,
+    },
+};
+
+use crate::{join, name, open, parcel};
+
+/// A file system in memory of this many MiB, until dropped.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn of(mib: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={mib}m");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
+        mount.is_ok_and(|it| it.status.success()).then_some(Self(folder))
+    }
+
+    fn grow(&self, mib: u32) {
+        let size = format!("remount,size={mib}m");
+        assert!(Command::new("mount").args(["-o", &size]).arg(self.0.path()).status().unwrap().success());
+    }
+
+    fn fill(&self) -> PathBuf {
+        let other = self.0.path().join("other");
+        fs::write(&other, vec![1; 64 << 20]).unwrap_err();
+        other
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(self.0.path()).status().ok();
+    }
+}
+
+async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
+    let body = format!("\"{}\"", "x".repeat(50_000));
+    let bodies = [body.as_bytes(); 8];
+    let lots = vec![Lot { queue: name("a"), parcel: parcel(&bodies), key: None }];
+    ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+}
+
+async fn work(store: &SqliteStore, session: SessionId, no: u64) -> Option<u32> {
+    let claimed =
+        ask(store, Claim { session, claim_no: no, n: 8, max_bytes: 1 << 20, queue: name("a") }).await.unwrap();
+    let pieces = claimed.pieces;
+    if pieces.is_empty() {
+        return None;
+    }
+    let run = |range| Run { claim_no: no, queue: name("a"), range, outcome: Outcome::DONE };
+    let runs: Vec<Run> = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
+    let count = runs.iter().map(|run| run.range.len).sum();
+    assert!(ask(store, Settle { session, settle_no: no, runs }).await.unwrap().refused.is_empty());
+    Some(count)
+}
+
+fn reserve(path: &Path) -> bool {
+    fs::metadata(format!("{}-reserve", path.display())).is_ok()
+}
+
+#[tokio::test]
+async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_when_there_is_room() {
+    let Some(disk) = Disk::of(40) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let path = disk.0.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    let mut no = 1;
+    let refused = loop {
+        match push(&store, session, no).await {
+            Ok(_) => no += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, StoreError::NoRoom(_)), "{refused:?}");
+    let stored = (no - 1) * 8;
+    assert!(stored > 100 && reserve(&path), "{stored} messages stored; pushes stop before the reserve is touched");
+    // Others take what is left.
+    let other = disk.fill();
+    assert!(matches!(push(&store, session, no).await, Err(StoreError::NoRoom(_))));
+    ask(&store, Beat { session, report: vec![7; 4_000].into(), asks: Vec::new() }).await.unwrap();
+    ask(&store, Order::Stop(Stop::Drain, None)).await.unwrap();
+    let mut done = 0;
+    for claim_no in 1..=stored / 16 {
+        done += u64::from(work(&store, session, claim_no).await.unwrap());
+    }
+    assert_eq!(done, stored / 16 * 8);
+    assert!(matches!(push(&store, session, no).await, Err(StoreError::NoRoom(_))), "not into the reserve");
+    let recounted = ask(&store, Recount { max_hold_ms: 0 }).await.unwrap();
+    assert!(recounted.queues.iter().all(|queue| queue.balance()));
+    // With a larger disk everything goes on, and there is a reserve again.
+    disk.grow(80);
+    push(&store, session, no).await.unwrap();
+    assert!(reserve(&path));
+    // Full again: all of it can be removed, and the room comes back.
+    let more = disk.0.path().join("more");
+    fs::write(&more, vec![1; 128 << 20]).unwrap_err();
+    ask(&store, Purge).await.unwrap();
+    assert!(ask(&store, TakeSurvey).await.unwrap().queues.is_empty());
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+    fs::remove_file(&other).unwrap();
+    let session = SessionId::random();
+    ask(&store, join(session)).await.unwrap();
+    push(&store, session, 1).await.unwrap();
+    assert!(reserve(&path));
+    drop(store);
+}
