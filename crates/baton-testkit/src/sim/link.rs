@@ -220,6 +220,8 @@ impl Store for Link {
     }
 
     fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
+        // It counts as a call, takes no time, and is never lost: its own node is all it may hold up.
+        self.0.scene.lock().unwrap().called(self.0.caller, &Look { session }.request());
         self.0.store.poke(session)
     }
 }

@@ -221,6 +221,10 @@ impl Scene {
                 sitting.touched_ms = now;
             }
         }
+        if matches!(answer, Err(StoreError::Refused(Refusal::Full { .. }))) {
+            // A source that finds its queue full tries again and again: that is no rest.
+            self.moved_ms = now;
+        }
         let Ok(answer) = answer else { return };
         match (request, answer) {
             (Request::Join(join), Answer::Join(_)) => self.joined(caller, join.session, join.kind, join.lease_ms),
