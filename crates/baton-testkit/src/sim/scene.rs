@@ -224,6 +224,11 @@ impl Scene {
         if matches!(answer, Err(StoreError::Refused(Refusal::Full { .. }))) {
             // A source that finds its queue full tries again and again: that is no rest.
             self.moved_ms = now;
+            if let Request::Push(push) = request
+                && let Some(source) = number(push.source.as_str())
+            {
+                self.wells[source].generated_ms = now;
+            }
         }
         let Ok(answer) = answer else { return };
         match (request, answer) {

@@ -45,13 +45,11 @@ fn half(odd: u64) -> impl Iterator<Item = u64> + Clone {
 }
 
 #[test]
-#[ignore = "what is claimed ahead does not go back yet"]
 fn random_fleets_keep_every_rule() {
     run_all(half(0));
 }
 
 #[test]
-#[ignore = "what is claimed ahead does not go back yet"]
 fn random_fleets_of_odd_seeds_keep_every_rule() {
     run_all(half(1));
 }
@@ -63,7 +61,6 @@ fn seeds_that_broke_a_rule_keep_all() {
 
 /// `BATON_NODES` and `BATON_SECONDS` make it as large and long as wanted: 1000 and 3600 are a thousand nodes for an hour.
 #[test]
-#[ignore = "what is claimed ahead does not go back yet"]
 fn a_large_fleet_keeps_every_rule() {
     sim::quiet_panics();
     let (nodes, seconds) = (number("BATON_NODES").unwrap_or(60), number("BATON_SECONDS").unwrap_or(120));

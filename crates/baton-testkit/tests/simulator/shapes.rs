@@ -95,12 +95,21 @@ fn a_late_copy_of_a_claim_reaches_no_other_queue() {
 }
 
 #[test]
-#[ignore = "what is claimed ahead does not go back yet"]
 fn what_is_claimed_ahead_goes_back_when_its_turn_does_not_come() {
     // Of a thousand messages ten take eight seconds: they fill the places of one node, and hold up what it claimed ahead.
     let nodes = vec![node(Role::Worker, &[(0, 4)], &[]), node(Role::Worker, &[(0, 4)], &[])];
     let mut topology = fleet(nodes, &[Work::Uneven { slow_ms: 8_000 }]);
     topology.pushes = vec![PushPlan { at_ms: 1_000, queue: 0, count: 1_500 }];
+    keeps_every_rule(topology);
+}
+
+#[test]
+fn a_node_that_finishes_its_work_leaves_its_sources_to_others() {
+    let nodes = vec![node(Role::Auto, &[(0, 1)], &[0]), node(Role::Auto, &[(0, 1)], &[0])];
+    let mut topology = fleet(nodes, &[Work::Sleeps { ms: 10_000 }]);
+    topology.sources = vec![source(0, 0, 3_000)];
+    let drain = |node, at_ms| FaultPlan { at_ms, fault: SimFault::Drain { node, back_after: Some(100) } };
+    topology.faults = (0..2).map(|node| drain(node, 10_000 + 20_000 * node as u64)).collect();
     keeps_every_rule(topology);
 }
 

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
     runtime::Handle,
     task::{Id, JoinError, JoinSet},
@@ -209,10 +210,14 @@ impl<'a> Service<'a> {
         self.session.resign(name, epoch).await.or_else(unless_over)
     }
 
-    /// Stops generating, lets the workers end in good order.
+    /// Stops generating, lets the workers end in good order. Batons are given back at once: handlers may take long, and
+    /// others can generate meanwhile.
     async fn drain(mut self) -> Result<(), StoreError> {
         self.generators.shutdown().await;
         let session = self.session.clone();
+        let resign = |(name, epoch): (&Name, u64)| session.resign(name.clone(), epoch);
+        let mut resigning: FuturesUnordered<_> =
+            self.running.iter().map(|(name, baton)| resign((name, baton.epoch))).collect();
         let mut beats = session.beats();
         let cancel = self.cancel.clone();
         // Asked to stop at once, it waits for its last report no longer than others would wait for a beat.
@@ -231,11 +236,15 @@ impl<'a> Service<'a> {
                     Some(Ok(Err(error))) => return Err(error),
                     Some(_) => {}
                 },
+                // One that fails is told of as held by the next beat, or leaves with the session.
+                Some(_) = resigning.next() => {}
                 changed = beats.changed() => {
-                    let now = beats.borrow_and_update().as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now));
-                    if now || changed.is_err() {
+                    let beaten = beats.borrow_and_update().clone();
+                    if changed.is_err() || beaten.as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now)) {
                         self.cancel.now();
                     }
+                    let held = beaten.iter().flat_map(|beaten| &beaten.held);
+                    resigning.extend(held.map(|(name, epoch)| resign((name, *epoch))));
                 }
             }
         }
