@@ -8,13 +8,14 @@ use std::{
 
 use baton::{
     Fleet, FleetOptions,
-    store::{Operation, StoreError, StoreUrl, session::Session},
+    message::SessionId,
+    store::{Operation, StoreError, StoreUrl, TakeSurvey, session::Session},
 };
 use tokio::time::Instant;
 
 use crate::{
     exit::Failure,
-    output::{remark, span},
+    output::{remark, span, tame},
     settings::Settings,
 };
 
@@ -132,6 +133,13 @@ impl Connection {
                 return Err(error);
             }
         }
+    }
+
+    /// A session as a person can find it: `host/pid`.
+    pub(crate) async fn name_of(&self, session: SessionId) -> Result<String, Failure> {
+        let survey = self.ask(TakeSurvey).await?;
+        let found = survey.sessions.iter().find(|it| it.session == session);
+        Ok(found.map_or_else(|| format!("session {session}"), |it| format!("{}/{}", tame(&it.host), it.pid)))
     }
 
     /// Leaves if it had joined, and closes the store in order.

@@ -23,7 +23,6 @@ pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    leftover,
     output::remark,
 };
 
@@ -86,7 +85,7 @@ impl Member {
         let journal = self.journal.as_deref().map(Journal::open).transpose()?;
         let witness = Arc::new(Witness { log: log.clone(), journal, failed: watch::Sender::new(None) });
         let queue = self.work.queue()?;
-        let mut node = self.node(connection, role, &queue, &witness)?;
+        let node = self.node(connection, role, &queue, &witness)?;
         // A worker leaves the source to others, but may wait for its end.
         let source = if role != Role::Worker || self.until_done { self.feed.name()? } else { None };
         if let Some(source) = source.as_ref() {
@@ -98,21 +97,16 @@ impl Member {
                 remark(&format!("source {source} has ended; --rewind starts it again"));
             }
         }
-        let ended = loop {
-            let failed = witness.failed.subscribe();
-            let done = ending::done(connection, &queue, source.as_ref());
-            match self.see_through(node, done, failed, log, cancel).await {
-                Ok(ended) => break ended,
-                // A node that was killed may have offered the source otherwise: its session goes with its lease.
-                Err(NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session }))) => {
-                    if let Some(other) = leftover::outlive(connection, session).await? {
-                        let cause = format!("{other} offers source {source_name} with another definition");
-                        break Err(Failure::new(cause, "stop it first, or give this source another name (--source)"));
-                    }
-                    node = self.node(connection, role, &queue, &witness)?;
-                }
-                Err(error) => break Err(refusal(&error, connection)),
+        let failed = witness.failed.subscribe();
+        let done = ending::done(connection, &queue, source.as_ref());
+        let ended = match self.see_through(node, done, failed, log, cancel).await {
+            Ok(ended) => ended,
+            Err(NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session }))) => {
+                let other = connection.name_of(session).await?;
+                let cause = format!("{other} offers source {source_name} with another definition");
+                Err(Failure::new(cause, "stop it first, or give this source another name (--source)"))
             }
+            Err(error) => Err(refusal(&error, connection)),
         };
         if let Some(journal) = &witness.journal {
             journal.flush();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use baton::{
-    message::{Name, SessionId},
-    store::{Disposal, Refusal, StoreError, TakeSurvey, session::Session},
+    message::Name,
+    store::{Disposal, Refusal, StoreError, session::Session},
 };
 use tokio::time::Instant;
 
-use crate::{connection::Connection, exit::Failure, output::tame};
+use crate::{connection::Connection, exit::Failure};
 
 /// A drainer that died is found out within its lease; until then the right is taken.
 const BUSY_AT_LEAST: Duration = Duration::from_secs(3);
@@ -54,7 +54,7 @@ async fn take(connection: &Connection, queue: &Name) -> Result<(Session, u64), F
         match connection.attend(&session, session.drain(queue.clone())).await {
             Ok(draining) => return Ok((session, draining.upto)),
             Err(StoreError::Refused(Refusal::DrainBusy { holder })) if Instant::now() >= deadline => {
-                let holder = name(connection, holder).await?;
+                let holder = connection.name_of(holder).await?;
                 return Err(Failure::new(
                     format!("{holder} is draining the errors of queue {queue}"),
                     "wait for it to end",
@@ -65,11 +65,4 @@ async fn take(connection: &Connection, queue: &Name) -> Result<(Session, u64), F
             Err(error) => return Err(connection.failure(&error)),
         }
     }
-}
-
-/// A session as a person can find it.
-async fn name(connection: &Connection, session: SessionId) -> Result<String, Failure> {
-    let survey = connection.ask(TakeSurvey).await?;
-    let found = survey.sessions.iter().find(|it| it.session == session);
-    Ok(found.map_or_else(|| format!("session {session}"), |it| format!("{}/{}", tame(&it.host), it.pid)))
 }
