@@ -365,6 +365,7 @@ impl Scene {
         let now = self.now();
         let Some(sitting) = self.sittings.get_mut(&session).filter(|sitting| !sitting.gone) else { return };
         sitting.gone = true;
+        let touched_ms = sitting.touched_ms;
         self.moved_ms = now;
         // What it held is due again at the latest when it would have been without anybody's hurry.
         let floor = if lost { (sitting.touched_ms + sitting.lease_ms).saturating_sub(500).min(now) } else { 0 };
@@ -373,6 +374,8 @@ impl Scene {
         }
         for well in self.wells.iter_mut().filter(|well| well.holder == Some(session)) {
             well.holder = None;
+            // Its lease ran from its last call on.
+            well.generated_ms = well.generated_ms.max(touched_ms);
         }
     }
 
