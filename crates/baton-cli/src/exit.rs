@@ -58,7 +58,7 @@ impl Failure {
             StoreError::Unfit(why) => {
                 (Exit::Store, format!("the store cannot be used: {why}"), "choose another with --store")
             }
-            StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "restore it from a backup"),
+            StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "see `baton restore --help`"),
             StoreError::NoRoom(why) => (Exit::Failed, format!("the store has no room: {why}"), "make room there"),
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 (Exit::Store, format!("{url}: {error}"), "nothing was changed")
