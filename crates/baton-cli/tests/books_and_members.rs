@@ -29,6 +29,29 @@ fn books_that_do_not_add_up_are_named() {
 }
 
 #[test]
+fn messages_without_a_body_are_named_buried_and_not_requeued() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "2", "--queue", "jobs"]).expect(0);
+    let file = rusqlite::Connection::open(sandbox.path()).unwrap();
+    assert_eq!(file.execute("DELETE FROM parcels", []).unwrap(), 1);
+    drop(file);
+    sandbox.run(&["audit"]).expect(0);
+    let fault = "queue jobs: the bodies of 2 messages are missing, from jobs/1 on";
+    assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(4).json()["unbalanced"], json!([fault]));
+    sandbox.run(&["push", "3", "--queue", "jobs"]).expect(0);
+    sandbox.run(&["node", "--queue", "jobs", "--handler", "noop", "--until-done"]).expect(3);
+    sandbox.run(&["audit", "--deep"]).expect(0);
+    let errors = sandbox.run(&["errors", "--json"]).expect(0).out;
+    let errors: Vec<serde_json::Value> = errors.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(errors.len(), 2);
+    assert_eq!(errors[0]["body"], json!(null));
+    assert_eq!(errors[0]["error"], json!("its body is missing from the store"));
+    let requeued = sandbox.run(&["errors", "--requeue"]).expect(0);
+    assert!(requeued.err.contains("2 errors cannot be requeued, for want of a body"), "{}", requeued.err);
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 2);
+}
+
+#[test]
 fn status_shows_the_living_and_purge_spares_them() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1", "--queue", "jobs"]).expect(0);

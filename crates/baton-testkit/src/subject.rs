@@ -1,6 +1,10 @@
 //! A store under test, with its time in the test's hands.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use baton::{
     message::Name,
@@ -19,11 +23,19 @@ enum Hands {
     Key(Box<MultiplexedConnection>, String),
 }
 
+/// Where a store's data lies, for whoever damages it.
+enum Behind {
+    Memory(MemoryStore),
+    File(PathBuf),
+    Server(Box<MultiplexedConnection>, Name),
+}
+
 /// A store and its time.
 pub struct Subject {
     /// The store.
     pub store: Arc<dyn Store>,
     hands: Hands,
+    behind: Behind,
     now: u64,
 }
 
@@ -32,8 +44,9 @@ impl Subject {
     #[must_use]
     pub fn memory() -> Self {
         let clock = Clock::manual(START_MS);
-        let store = Arc::new(MemoryStore::new(clock.clone()));
-        Self { store, hands: Hands::Clock(clock), now: START_MS }
+        let store = MemoryStore::new(clock.clone());
+        let behind = Behind::Memory(store.clone());
+        Self { store: Arc::new(store), hands: Hands::Clock(clock), behind, now: START_MS }
     }
 
     /// A fleet in a SQLite file.
@@ -42,17 +55,18 @@ impl Subject {
         let clock = Clock::manual(START_MS);
         let options = SqliteOptions { clock: clock.clone(), create: true };
         let store = Arc::new(SqliteStore::open(file, fleet, options).expect("a path"));
-        Self { store, hands: Hands::Clock(clock), now: START_MS }
+        Self { store, hands: Hands::Clock(clock), behind: Behind::File(file.to_owned()), now: START_MS }
     }
 
     /// A fleet in a Redis server.
     pub async fn redis(server: &RedisServer, fleet: Name) -> Self {
         let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
-        let store = RedisStore::open(&server.url(), fleet, options).expect("a URL");
+        let store = RedisStore::open(&server.url(), fleet.clone(), options).expect("a URL");
         let client = redis::Client::open(server.url()).expect("a URL");
         let connection = client.get_multiplexed_async_connection().await.expect("a connection");
+        let behind = Behind::Server(Box::new(connection.clone()), fleet);
         let hands = Hands::Key(Box::new(connection), store.test_clock_key());
-        let mut subject = Self { store: Arc::new(store), hands, now: START_MS };
+        let mut subject = Self { store: Arc::new(store), hands, behind, now: START_MS };
         subject.set_time(START_MS).await;
         subject
     }
@@ -69,6 +83,26 @@ impl Subject {
         match &mut self.hands {
             Hands::Clock(clock) => clock.set(ms),
             Hands::Key(connection, key) => connection.set(&*key, ms).await.expect("the clock can be set"),
+        }
+    }
+
+    /// Loses the parcel that begins at this id of a queue, as only damage could.
+    pub async fn lose_parcel(&mut self, queue: &Name, first: u64) {
+        match &mut self.behind {
+            Behind::Memory(store) => store.lose_parcel(queue, first),
+            Behind::File(file) => {
+                let file = rusqlite::Connection::open(file).expect("the file of the store");
+                file.busy_timeout(Duration::from_secs(10)).expect("a timeout");
+                let sql = "DELETE FROM parcels WHERE own = 0 AND first = ?1 \
+                           AND queue = (SELECT queue FROM queues WHERE name = ?2)";
+                let lost = file.execute(sql, rusqlite::params![first.cast_signed(), queue.as_str()]);
+                assert_eq!(lost.expect("the parcel can be lost"), 1);
+            }
+            Behind::Server(connection, fleet) => {
+                let key = format!("{{{fleet}/0}}:b:{queue}:{first}");
+                let lost: u64 = connection.del(key).await.expect("the parcel can be lost");
+                assert_eq!(lost, 1);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton::{
     message::Name,
-    store::{Books, QueueRecount, Recount, TakeSurvey},
+    store::{Books, Lacking, QueueRecount, Recount, TakeSurvey},
 };
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ use crate::{
 /// Check that every message ever pushed is in exactly one state; exit 0 only if so
 ///
 /// pushed = ready + delayed + in_flight + done + dead + drained must hold for every queue. With --deep the messages
-/// themselves are counted and compared with the books; this works on a live fleet.
+/// themselves are counted and compared with the books, and every one that may still run must have its body; this works
+/// on a live fleet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -117,7 +118,7 @@ impl Totals {
 /// All that is wrong with recounted queues: books that do not add up first, then data that differs from them.
 pub(crate) fn recount_faults(queues: &[QueueRecount]) -> Vec<String> {
     let books = queues.iter().filter_map(|it| books_fault(&it.books));
-    books.chain(queues.iter().filter_map(recount_fault)).collect()
+    books.chain(queues.iter().filter_map(recount_fault)).chain(queues.iter().filter_map(body_fault)).collect()
 }
 
 /// What is wrong with the books of a queue, if anything.
@@ -131,9 +132,19 @@ fn books_fault(it: &Books) -> Option<String> {
     })
 }
 
+/// Which messages of a queue could not be run for want of a body, if any.
+fn body_fault(it: &QueueRecount) -> Option<String> {
+    let (queue, first) = (&it.books.queue, it.lacking.first?);
+    Some(match it.lacking.count {
+        1 => format!("queue {queue}: the body of {queue}/{first} is missing"),
+        count => format!("queue {queue}: the bodies of {count} messages are missing, from {queue}/{first} on"),
+    })
+}
+
 /// What differs between the books of a queue and its data, if anything.
 fn recount_fault(it: &QueueRecount) -> Option<String> {
     // Books that do not add up are reported as such; adding them again proves nothing.
+    let it = &QueueRecount { lacking: Lacking::default(), ..it.clone() };
     if books_fault(&it.books).is_some() || it.balance() {
         return None;
     }

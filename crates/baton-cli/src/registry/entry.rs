@@ -43,15 +43,17 @@ pub(super) fn write(output: &mut Output, queue: &Name, it: &DeadMessage, json: b
     for (number, line) in it.error.lines().enumerate() {
         output.line(&format!("  {}{}", if number == 0 { "error: " } else { "       " }, tame(line)))?;
     }
-    output.line(&format!("  body:  {}", tame(&String::from_utf8_lossy(&it.body))))
+    let body = if it.body.is_empty() { "(missing)".into() } else { String::from_utf8_lossy(&it.body) };
+    output.line(&format!("  body:  {}", tame(&body)))
 }
 
 const fn losses(count: u32) -> &'static str {
     if count == 1 { "" } else { "es" }
 }
 
-/// The body as the JSON value it is, on one line; as a text if it is none.
+/// The body as the JSON value it is, on one line; as a text if it is none, and null if it is missing.
 fn value(body: &[u8]) -> Result<Box<RawValue>, Failure> {
+    let body = if body.is_empty() { b"null" } else { body };
     // Line breaks stand between tokens only: inside a JSON string they are always escaped.
     let line = || body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
     let raw = String::from_utf8(line()).ok().and_then(|line| RawValue::from_string(line).ok());
@@ -68,6 +70,7 @@ mod tests {
         let shown = |body: &[u8]| value(body).unwrap().get().to_owned();
         assert_eq!(shown(b"{\"a\":\n 1.50}"), "{\"a\":  1.50}");
         assert_eq!(shown(b"123456789012345678901234567890"), "123456789012345678901234567890");
+        assert_eq!(shown(b""), "null");
         assert_eq!(shown(b"not json \xff"), "\"not json \u{fffd}\"");
     }
 }

@@ -47,7 +47,8 @@ pub(crate) async fn print(
     connection: &Connection, wanted: &Wanted, disposal: Option<Disposal>, follow: bool, output: &mut Output, json: bool,
 ) -> Result<(), Failure> {
     let interrupt = if follow { Interrupt::listen()? } else { Interrupt::never() };
-    let mut printer = Printer { connection, wanted, output, json, left: wanted.limit.unwrap_or(u64::MAX), printed: 0 };
+    let mut printer =
+        Printer { connection, wanted, output, json, left: wanted.limit.unwrap_or(u64::MAX), printed: 0, bodiless: 0 };
     // How far each registry was seen.
     let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
     loop {
@@ -79,6 +80,10 @@ pub(crate) async fn print(
         }
     }
     conclude(disposal, printer.printed, json, follow);
+    if disposal == Some(Disposal::Requeue) && printer.bodiless > 0 {
+        let (count, s) = (printer.bodiless, plural(printer.bodiless));
+        remark(&format!("{count} error{s} cannot be requeued, for want of a body: --drain removes what it prints"));
+    }
     Ok(())
 }
 
@@ -101,6 +106,8 @@ struct Printer<'a> {
     json: bool,
     left: u64,
     printed: u64,
+    /// Errors without a body among those printed.
+    bodiless: u64,
 }
 
 impl Printer<'_> {
@@ -120,6 +127,7 @@ impl Printer<'_> {
             for error in page.iter().filter(|error| self.wanted.error(error)) {
                 entry::write(self.output, queue, error, self.json)?;
                 ids.push(error.id);
+                self.bodiless += u64::from(error.body.is_empty());
                 if ids.len() as u64 == self.left {
                     reached = error.seq;
                     break;

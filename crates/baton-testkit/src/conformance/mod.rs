@@ -4,6 +4,7 @@
 //! into one test a case and store. After each case the books must balance deeply.
 
 mod baton_cases;
+mod body_cases;
 mod claim_cases;
 mod clock_cases;
 mod membership_cases;
@@ -17,7 +18,7 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, claim_cases::*, clock_cases::*, membership_cases::*, push_cases::*, reap_cases::*,
+    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, membership_cases::*, push_cases::*, reap_cases::*,
     registry_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 
@@ -71,6 +72,9 @@ macro_rules! for_each_case {
             a_paused_queue_gives_nothing
             an_empty_claim_tells_when_to_come_back
             splitting_a_parcel_keeps_its_bodies
+            a_message_without_its_body_is_buried_and_the_next_is_given
+            a_claimed_message_whose_body_went_is_settled_or_buried
+            a_claim_buries_so_many_and_no_more
             settles_take_ranges_and_masks
             settles_are_serial_and_repeat_their_answers
             a_bad_run_is_refused_alone

@@ -89,6 +89,23 @@ impl Found {
     }
 }
 
+/// Messages that wait or are claimed, and have no body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lacking {
+    /// How many.
+    pub count: u64,
+    /// The lowest id among them.
+    pub first: Option<u64>,
+}
+
+impl Lacking {
+    /// Adds more of them.
+    pub fn add(&mut self, count: u64, first: Option<u64>) {
+        self.count += count;
+        self.first = self.first.into_iter().chain(first).min();
+    }
+}
+
 /// One queue recounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRecount {
@@ -102,16 +119,20 @@ pub struct QueueRecount {
     pub in_flight: Found,
     /// Found in the error registry.
     pub dead: Found,
+    /// Found without a body.
+    pub lacking: Lacking,
 }
 
 impl QueueRecount {
-    /// Whether the data agrees with the ledger, and both account for every id ever allotted exactly once.
+    /// Whether the data agrees with the ledger, both account for every id ever allotted exactly once, and every message
+    /// that may still run has its body.
     #[must_use]
     pub fn balance(&self) -> bool {
-        let Self { books, ready, delayed, in_flight, dead } = self;
+        let Self { books, ready, delayed, in_flight, dead, lacking } = self;
         let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(dead.sum);
         let sum = sum.plus(books.done_sum).plus(books.drained_sum);
-        books.balance()
+        lacking.count == 0
+            && books.balance()
             && ready.count == books.ready
             && delayed.count == books.delayed
             && in_flight.count == books.in_flight

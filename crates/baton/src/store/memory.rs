@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use super::{
     Answer, Claim, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Woken, ask,
     engine::{
-        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
-        SourceRecord, Tables,
+        self, BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series,
+        SessionRecord, SourceRecord, Tables,
     },
 };
 use crate::message::{Key, Name, Parcel, Piece, SessionId};
@@ -52,6 +52,15 @@ impl MemoryStore {
         let now = self.shared.clock.now_ms();
         let tables = self.shared.tables();
         tables.delayed.get(queue).and_then(BTreeMap::first_key_value).is_some_and(|((due, _), _)| *due <= now)
+    }
+}
+
+impl MemoryStore {
+    /// For tests: loses the parcel that begins at this id, as only damage could.
+    #[doc(hidden)]
+    pub fn lose_parcel(&self, queue: &Name, first: u64) {
+        let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.bodies.remove(&(queue.clone(), BodyKey::Parcel(first)));
     }
 }
 
@@ -333,12 +342,13 @@ impl Tables for MemoryTables {
         self.bodies.insert((queue.clone(), key), parcel.clone());
         Ok(())
     }
-    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
-        let Some(parcel) = self.bodies.get(&(queue.clone(), key)) else {
-            return Err(StoreError::Damaged(format!("bodies {key:?} of {queue} are missing")));
-        };
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
+        let Some(parcel) = self.bodies.get(&(queue.clone(), key)) else { return Ok(Cut::Missing) };
         let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
-        Ok(parcel.cut(start, fitting))
+        Ok(Cut::of(parcel.cut(start, fitting)))
+    }
+    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
+        Ok(self.bodies.contains_key(&(queue.clone(), key)))
     }
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
         let gone = self.bodies.remove(&(queue.clone(), key));

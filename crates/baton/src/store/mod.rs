@@ -41,9 +41,10 @@
 //!   most 16 after the first, singly and one to a session after the second, to the error registry after the fourth.
 //!   An attempt that ended, whatever its outcome, forgives earlier losses.
 //! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
-//!   drainer at a time; the next one takes over when its session is gone.
+//!   drainer at a time; the next one takes over when its session is gone. A message whose body is missing becomes an
+//!   error when it is claimed, and is never requeued.
 //! * **Books** ([`TakeSurvey`], [`Recount`]). Counters kept by every operation, and a recount of the data itself that
-//!   must agree with them on every id ever allotted.
+//!   must agree with them on every id ever allotted, and find a body for each message that may still run.
 //!
 //! # Parcels
 //!
@@ -74,7 +75,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use crate::message::{Name, SessionId};
 
-pub use books::{Books, Found, QueueRecount, Recounted};
+pub use books::{Books, Found, Lacking, QueueRecount, Recounted};
 pub use clock::Clock;
 pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;

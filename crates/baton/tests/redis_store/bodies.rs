@@ -1,8 +1,8 @@
-//! Bodies: long ones past the scripts, missing ones reported.
+//! Bodies: long ones past the scripts, missing ones found.
 
-use baton::store::*;
+use baton::{message::Outcome, store::*};
 
-use crate::{behind, claim, join, redis_server::RedisServer, store, submit};
+use crate::{behind, claim, join, name, redis_server::RedisServer, settle, store, submit};
 
 /// A parcel of this many bodies, far too long to pass through a script.
 fn long_bodies(count: usize) -> Vec<Vec<u8>> {
@@ -55,19 +55,29 @@ async fn bodies_that_went_while_they_were_read_mean_a_lost_claim() {
     ask(&store, claim(session, 1, 5)).await.unwrap();
     // As if another had been given the messages after this session was reaped, and had settled them.
     let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
-    let gone = ask(&store, claim(session, 1, 5)).await.unwrap_err();
-    assert!(matches!(&gone, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{gone:?}");
     ask(&store, Leave { session }).await.unwrap();
     assert_eq!(ask(&store, claim(session, 1, 5)).await, Err(StoreError::Refused(Refusal::Stale)));
 }
 
 #[tokio::test]
-async fn missing_bodies_are_reported_as_damage() {
+async fn missing_bodies_are_found_in_one_step_and_in_pages() {
     let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    ask(&store, submit(session, 1, &[b"1", b"2"])).await.unwrap();
+    let whole = store(&server);
+    let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
+    let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
+    let session = join(&whole, Kind::Node).await;
+    for submit_no in 1..=4 {
+        ask(&whole, submit(session, submit_no, &[b"1", b"2"])).await.unwrap();
+    }
+    // One parcel in flight, one half of one delayed, the rest ready.
+    ask(&whole, claim(session, 1, 3)).await.unwrap();
+    ask(&whole, settle(session, 1, 3, 1, Outcome::Retry { after_ms: 60_000 })).await.unwrap();
     let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
-    let damaged = ask(&store, claim(session, 1, 1)).await.unwrap_err();
-    assert!(matches!(&damaged, StoreError::Damaged(text) if text.contains("q/1 are missing")), "{damaged:?}");
+    let _: u64 = behind(&server, "DEL {fleet/0}:c:q:3");
+    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:7");
+    for store in [&whole, &paging] {
+        let recounted = ask(store, Recount { max_hold_ms: 10_000 }).await.unwrap();
+        assert_eq!(recounted.queues[0].lacking, Lacking { count: 5, first: Some(1) });
+        assert!(!recounted.queues[0].balance());
+    }
 }

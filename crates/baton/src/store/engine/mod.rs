@@ -18,8 +18,8 @@ mod tables;
 mod waits;
 
 pub(crate) use tables::{
-    BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord, SourceRecord,
-    Tables,
+    BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
+    SourceRecord, Tables,
 };
 
 use super::{Answer, Request};

@@ -4,13 +4,11 @@
 //! where they were; the next drainer gets them again.
 
 use super::{
-    BodyKey, Line, Moved, QueueRecord, Series, SessionRecord, Tables,
-    claim::{cut, missing},
-    clock::touch,
-    membership::alive,
-    settle::release,
-    waits,
+    BodyKey, Cut, Line, Moved, QueueRecord, Series, SessionRecord, Tables, claim::cut, clock::touch, membership::alive,
+    settle::release, waits,
 };
+use bytes::Bytes;
+
 use crate::{
     message::{Home, IdSum, Parcel, Piece, Range},
     store::{DeadMessage, Disposal, Dispose, Disposed, DrainBegin, Draining, Page, Peek, Refusal, StoreError},
@@ -21,14 +19,20 @@ pub(super) fn node_name(session: &SessionRecord) -> String {
     format!("{}/{}", session.host, session.pid)
 }
 
-/// Moves the messages of a piece from in flight to the registry.
+/// Why a message that cannot be run any more is an error.
+pub(super) const MISSING_BODY: &str = "its body is missing from the store";
+
+/// Moves the messages of a piece from in flight to the registry; one whose body is missing has an empty one there.
 pub(super) fn bury<T: Tables>(
     tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, node: &str, error: &str,
 ) -> Moved<()> {
     let name = queue.books.queue.clone();
     for first in piece.range.first..piece.range.end() {
         let one = piece.over(Range { first, len: 1 });
-        let parcel = cut(tables, &name, &one, u64::MAX)?.ok_or_else(|| missing(&name, &one))?;
+        let body = match cut(tables, &name, &one, u64::MAX)? {
+            Cut::Some(parcel) => parcel.body(0).unwrap_or_default(),
+            Cut::NoneFits | Cut::Missing => Bytes::new(),
+        };
         queue.books.dead_seq += 1;
         let message = DeadMessage {
             seq: queue.books.dead_seq,
@@ -39,7 +43,7 @@ pub(super) fn bury<T: Tables>(
             at: now,
             node: node.to_owned(),
             error: error.to_owned(),
-            body: parcel.body(0).unwrap_or_default(),
+            body,
         };
         tables.put_dead(&name, &message)?;
     }
@@ -78,6 +82,10 @@ pub(super) fn dispose<T: Tables>(tables: &mut T, now: u64, it: &Dispose) -> Move
     let mut count = 0;
     for id in &it.ids {
         let Some(message) = tables.take_dead(&it.queue, *id)? else { continue };
+        if it.disposal == Disposal::Requeue && message.body.is_empty() {
+            tables.put_dead(&it.queue, &message)?;
+            continue;
+        }
         count += 1;
         let books = &mut queue.books;
         let range = Range { first: *id, len: 1 };

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::{
-    BodyKey, ClaimRecord, Moved, QueueRecord, Series, SessionRecord, Tables,
-    claim::{cut, missing, suspects},
+    BodyKey, ClaimRecord, Cut, Moved, QueueRecord, Series, SessionRecord, Tables,
+    claim::{cut, suspects},
     clock::touch,
     intake,
     membership::open_queue,
@@ -129,10 +129,15 @@ impl<T: Tables> Settling<'_, T> {
                 release(self.tables, queue, piece)
             }
             Outcome::Retry { after_ms } => {
-                queue.books.in_flight -= count;
-                queue.books.delayed += count;
-                self.given.insert(name.clone());
-                retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))
+                if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))? {
+                    queue.books.in_flight -= count;
+                    queue.books.delayed += count;
+                    self.given.insert(name.clone());
+                    return Ok(());
+                }
+                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let node = registry::node_name(&self.session);
+                registry::bury(self.tables, self.now, queue, &tried, &node, registry::MISSING_BODY)
             }
             Outcome::Dead { error } => {
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
@@ -199,20 +204,25 @@ impl<T: Tables> Settling<'_, T> {
     }
 }
 
-/// Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten.
-fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64) -> Moved<()> {
+/// Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten. False, with
+/// nothing done, if there is nothing to copy.
+fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64) -> Moved<bool> {
     let name = queue.books.queue.clone();
     for first in piece.range.first..piece.range.end() {
         let one = piece.over(Range { first, len: 1 });
         if one.home != Home::Own {
-            let body = cut(tables, &name, &one, u64::MAX)?.ok_or_else(|| missing(&name, &one))?;
+            // The messages of a piece have one home: either all of them are there, or none.
+            let Cut::Some(body) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
             queue.books.bytes += body.bytes().len() as u64;
             tables.put_bodies(&name, BodyKey::Own(first), &body)?;
         }
         let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;
     }
-    if piece.home == Home::Own { Ok(()) } else { release(tables, queue, piece) }
+    if piece.home != Home::Own {
+        release(tables, queue, piece)?;
+    }
+    Ok(true)
 }
 
 /// Messages of a piece have left their home; with the last one the home goes too.
@@ -229,5 +239,10 @@ pub(super) fn release<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece:
         }
     }
     queue.books.bytes -= tables.drop_bodies(&name, BodyKey::of(piece))?;
+    let books = &mut queue.books;
+    if books.ready + books.delayed + books.in_flight == 0 {
+        // Bodies that were missing are counted still: how many bytes they had is not known.
+        books.bytes = 0;
+    }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Looking at the fleet without moving anything, recounting it, and removing it.
 
-use super::{Line, Moved, Tables, membership::alive};
+use super::{BodyKey, Line, Moved, Tables, membership::alive};
 use crate::{
     message::{IdSum, Name, Piece, Range},
-    store::{Found, Kind, QueueRecount, Recounted, Refusal, SessionView, SourceView, Survey},
+    store::{Found, Kind, Lacking, QueueRecount, Recounted, Refusal, SessionView, SourceView, Survey},
 };
 
 pub(super) fn survey<T: Tables>(tables: &mut T, now: u64) -> Moved<Survey> {
@@ -44,30 +44,40 @@ pub(super) fn recount<T: Tables>(tables: &mut T) -> Moved<Recounted> {
     let mut queues = Vec::new();
     for queue in tables.queues()? {
         let name: &Name = &queue.books.queue;
-        let mut ready = found(&tables.line(name, Line::Ready)?);
-        let suspects = found(&tables.line(name, Line::Suspects)?);
+        let mut lacking = Lacking::default();
+        let mut found = |tables: &mut T, pieces: &[Piece]| found(tables, name, pieces, &mut lacking);
+        let line = tables.line(name, Line::Ready)?;
+        let mut ready = found(tables, &line)?;
+        let line = tables.line(name, Line::Suspects)?;
+        let suspects = found(tables, &line)?;
         ready.add(suspects.count, suspects.sum);
-        let delayed = found(&tables.delayed(name)?);
+        let line = tables.delayed(name)?;
+        let delayed = found(tables, &line)?;
         let mut in_flight = Found::default();
         for claim in claims.iter().filter(|claim| claim.queue == *name) {
-            let of_claim = found(&claim.pieces);
+            let of_claim = found(tables, &claim.pieces)?;
             in_flight.add(of_claim.count, of_claim.sum);
         }
         let mut dead = Found::default();
         for first in tables.dead_ids(name)? {
             dead.add(1, IdSum::of(Range { first, len: 1 }));
         }
-        queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, dead });
+        queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, dead, lacking });
     }
     Ok(Recounted { queues, held_ms: 0 })
 }
 
-fn found(pieces: &[Piece]) -> Found {
+/// Counts pieces, and among them those without their bodies.
+fn found<T: Tables>(tables: &mut T, queue: &Name, pieces: &[Piece], lacking: &mut Lacking) -> Moved<Found> {
     let mut found = Found::default();
     for piece in pieces {
-        found.add(u64::from(piece.range.len), IdSum::of(piece.range));
+        let count = u64::from(piece.range.len);
+        found.add(count, IdSum::of(piece.range));
+        if !tables.has_bodies(queue, BodyKey::of(piece))? {
+            lacking.add(count, Some(piece.range.first));
+        }
     }
-    found
+    Ok(found)
 }
 
 pub(super) fn purge<T: Tables>(tables: &mut T) -> Moved<()> {

@@ -141,6 +141,24 @@ impl BodyKey {
     }
 }
 
+/// What was found of stored bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// These.
+    Some(Parcel),
+    /// They are there, but not even one fits.
+    NoneFits,
+    /// They are not there.
+    Missing,
+}
+
+impl Cut {
+    /// What fits of a parcel, if anything.
+    pub(crate) fn of(parcel: Option<Parcel>) -> Self {
+        parcel.map_or(Self::NoneFits, Self::Some)
+    }
+}
+
 /// Numbered calls whose answers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Series {
@@ -225,9 +243,11 @@ pub(crate) trait Tables {
     fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>>;
 
     fn put_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()>;
-    /// As many of the messages `start .. start + len` as fit into `budget` body bytes, if one does; costs what it
-    /// returns, not what is stored.
-    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>>;
+    /// As many of the messages `start .. start + len` as fit into `budget` body bytes; costs what it returns, not what is
+    /// stored.
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut>;
+    /// Whether there are bodies of that key.
+    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool>;
     /// Removes stored bodies; how many bytes they took.
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64>;
     /// How many messages of a parcel are left, if some have gone.

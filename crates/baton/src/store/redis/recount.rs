@@ -15,7 +15,7 @@ use std::{
 use super::{Shared, decode, reply::Reply};
 use crate::{
     message::{IdSum, Name, SessionId},
-    store::{Books, Found, QueueRecount, Recount, Recounted, StoreError},
+    store::{Books, Found, Lacking, QueueRecount, Recount, Recounted, StoreError},
 };
 
 /// How long a hold lasts after its last page.
@@ -42,8 +42,18 @@ pub(super) async fn recount(shared: &Shared, it: &Recount) -> Result<Recounted, 
 
 fn queue_recount(mut it: Reply) -> Result<QueueRecount, StoreError> {
     let books = decode::books(it.list()?)?;
-    let mut found = || Ok::<_, StoreError>(Found { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?) });
-    Ok(QueueRecount { books, ready: found()?, delayed: found()?, in_flight: found()?, dead: found()? })
+    let mut lacking = Lacking::default();
+    let mut found = || found(&mut it, &mut lacking);
+    let (ready, delayed, in_flight, dead) = (found()?, found()?, found()?, found()?);
+    Ok(QueueRecount { books, ready, delayed, in_flight, dead, lacking })
+}
+
+/// The four numbers of one kind: messages, their sum, how many lack their bodies, the lowest of these or 0.
+fn found(it: &mut Reply, lacking: &mut Lacking) -> Result<Found, StoreError> {
+    let found = Found { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?) };
+    let (count, lowest) = (it.parsed()?, it.parsed::<u64>()?);
+    lacking.add(count, Some(lowest).filter(|_| count > 0));
+    Ok(found)
 }
 
 async fn in_pages(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
@@ -102,36 +112,38 @@ impl Hold<'_> {
         let mut in_flight = self.claims(&sessions).await?;
         let mut queues = Vec::with_capacity(books.len());
         for books in books {
-            let mut ready = self.pages("ready", &books.queue).await?;
-            let suspects = self.pages("suspects", &books.queue).await?;
+            let (in_flight, mut lacking) = in_flight.remove(&books.queue).unwrap_or_default();
+            let mut ready = self.pages("ready", &books.queue, &mut lacking).await?;
+            let suspects = self.pages("suspects", &books.queue, &mut lacking).await?;
             ready.add(suspects.count, suspects.sum);
-            let delayed = self.pages("delayed", &books.queue).await?;
-            let dead = self.pages("dead", &books.queue).await?;
-            let in_flight = in_flight.remove(&books.queue).unwrap_or_default();
-            queues.push(QueueRecount { books, ready, delayed, in_flight, dead });
+            let delayed = self.pages("delayed", &books.queue, &mut lacking).await?;
+            let dead = self.pages("dead", &books.queue, &mut lacking).await?;
+            queues.push(QueueRecount { books, ready, delayed, in_flight, dead, lacking });
         }
         // The last page counts only if nothing could move before it was read.
         self.go_on().await?;
         Ok(queues)
     }
 
-    async fn claims(&self, sessions: &[String]) -> Result<BTreeMap<Name, Found>, StoreError> {
-        let mut by_queue: BTreeMap<Name, Found> = BTreeMap::new();
+    async fn claims(&self, sessions: &[String]) -> Result<BTreeMap<Name, (Found, Lacking)>, StoreError> {
+        let mut by_queue: BTreeMap<Name, (Found, Lacking)> = BTreeMap::new();
         for some in sessions.chunks(SESSIONS) {
             self.go_on().await?;
             let script = &self.shared.scripts.recount_page;
             let mut page = self.shared.run(script, |to| to.arg("claims").arg(some)).await?;
             page.text()?;
-            let found = page.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?, IdSum::from_u64(it.parsed()?))))?;
-            for (queue, count, sum) in found {
-                by_queue.entry(queue).or_default().add(count, sum);
-            }
+            page.list()?.rest(|it| {
+                let (all, lacking) = by_queue.entry(it.parsed()?).or_default();
+                let some = found(it, lacking)?;
+                all.add(some.count, some.sum);
+                Ok(())
+            })?;
         }
         Ok(by_queue)
     }
 
-    async fn pages(&self, kind: &str, queue: &Name) -> Result<Found, StoreError> {
-        let mut found = Found::default();
+    async fn pages(&self, kind: &str, queue: &Name, lacking: &mut Lacking) -> Result<Found, StoreError> {
+        let mut all = Found::default();
         let mut from = 0;
         loop {
             self.go_on().await?;
@@ -141,10 +153,11 @@ impl Hold<'_> {
                 self.shared.run(script, |to| to.arg(kind).arg(queue.as_str()).arg(from).arg(page_size)).await?;
             page.text()?;
             let seen: u64 = page.parsed()?;
-            found.add(page.parsed()?, IdSum::from_u64(page.parsed()?));
+            let some = found(&mut page, lacking)?;
+            all.add(some.count, some.sum);
             from += seen;
             if seen < page_size {
-                return Ok(found);
+                return Ok(all);
             }
         }
     }

@@ -155,7 +155,7 @@ scripts! {
     order: "order.lua" [CLOCK, FLEET, QUEUE];
     push: "push.lua" [CLOCK, QUEUE, INTAKE];
     submit: "submit.lua" [CLOCK, QUEUE, INTAKE];
-    claim: "claim.lua" [CLOCK, QUEUE, PIECE, BODY];
+    claim: "claim.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY];
     pass: "pass.lua" [CLOCK, QUEUE];
     look: "look.lua" [];
     settle: "settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];

@@ -56,7 +56,7 @@ pub struct DeadMessage {
     pub node: String,
     /// Why it failed.
     pub error: String,
-    /// Its body.
+    /// Its body; empty if that was missing, which no JSON is.
     pub body: Bytes,
 }
 
@@ -87,7 +87,8 @@ pub struct Page {
 pub enum Disposal {
     /// They were handed over: remove them.
     Drain,
-    /// Back to the end of their queue under the same ids, attempts and losses forgotten.
+    /// Back to the end of their queue under the same ids, attempts and losses forgotten. Those whose body is missing stay
+    /// where they are.
     Requeue,
 }
 
@@ -109,6 +110,6 @@ pub struct Dispose {
 /// The answer to [`Dispose`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disposed {
-    /// How many were in the registry.
+    /// How many left the registry.
     pub count: u64,
 }

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Purpose: hands messages of a queue to a session: a suspect, then what is due, then ready. A claim that could have taken
---          more enters the session among those who wait for the queue; one that leaves something wakes another.
+--          more enters the session among those who wait for the queue; one that leaves something wakes another. What has
+--          no body is buried, and the claim goes on with the next.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 queue, 3 claim number, 4 most messages, 5 most body bytes
 -- Returns: OK queue rest {three for each piece} | STALE | TURN last | SPENT claim_no | HELD ms
@@ -11,6 +12,7 @@
 local WINDOW = 64
 local CHUNK = 128
 local MAX_PIECES = 1024
+local MOST_BURIED = 1024
 local SOON_MS = 1000
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local n, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -32,6 +34,14 @@ local function give(written, found)
   end
 end
 
+-- Moves messages without a body, counted as in flight, to the error registry.
+local buried = 0
+local function bury_missing(queue, piece)
+  buried = buried + piece.len
+  local at = call('HMGET', key.session(id), 'host', 'pid')
+  bury(queue, piece, at[1] .. '/' .. at[2], MISSING_BODY)
+end
+
 local high, holes, waits = 0, {}, ''
 if session[3] then
   local used, unused, flag = string.match(session[3], '^(%d+)|([%d,]*)|(w?)$')
@@ -43,7 +53,26 @@ local place = ARGV[3] .. ' ' .. name
 local known = claim_no <= high and call('HGET', key.claims(id), place)
 if known then
   local _, pieces = read_claim(known)
-  for _, piece in ipairs(pieces) do give(write_piece(piece), find(name, piece, math.huge)) end
+  local left, suspects = {}, tonumber(session[2] or 0)
+  for _, piece in ipairs(pieces) do
+    local found = find(name, piece, math.huge)
+    if found then
+      left[#left + 1] = piece
+      give(write_piece(piece), found)
+    else
+      if piece.losses >= 2 then suspects = suspects - piece.len end
+      bury_missing(known_queue(name), piece)
+    end
+  end
+  if buried > 0 then
+    close_queues()
+    call('HSET', key.session(id), 'suspects', text(suspects))
+    if #left > 0 then
+      call('HSET', key.claims(id), place, write_claim(name, left))
+    else
+      call('HDEL', key.claims(id), place)
+    end
+  end
   return { 'OK', name, 'more', given }
 end
 
@@ -59,7 +88,7 @@ if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[3] } end
 local pieces, stopped = {}, false
 
 local function has_room()
-  return n > 0 and #pieces < MAX_PIECES
+  return n > 0 and #pieces < MAX_PIECES and buried < MOST_BURIED
 end
 
 -- How many pieces are worth a look at once.
@@ -67,17 +96,18 @@ local function most_pieces()
   return math.min(n, CHUNK, MAX_PIECES - #pieces)
 end
 
--- Takes as much of a piece as fits, at least one message if the hand is empty; how many. `written` is the piece as
--- text, so that one taken whole is not written anew.
+-- Takes as much of a piece as fits, at least one message if the hand is empty; how many, or nothing if its bodies are
+-- missing. `written` is the piece as text, so that one taken whole is not written anew.
 local function take(piece, written)
   local found = find(name, piece, budget)
-  if not found then
+  if found == nil then
     if #pieces > 0 then
       stopped = true
       return 0
     end
     found = find(name, over(piece, piece.first, 1), math.huge)
   end
+  if not found then return nil end
   local len = found.count
   n = n - len
   budget = math.max(budget - found.bytes, 0)
@@ -91,14 +121,18 @@ end
 
 -- A suspect leaves its line only as a whole, and is one message.
 local function take_suspect(queue)
-  if queue.ready == 0 then return 0 end
-  local front = call('LINDEX', key.suspects(queue.name), 0)
-  if not front then return 0 end
-  local taken = take(read_piece(front), front)
-  call('LPOP', key.suspects(queue.name))
-  add(queue, 'ready', -taken)
-  add(queue, 'in_flight', taken)
-  return taken
+  while has_room() and queue.ready > 0 do
+    local front = call('LINDEX', key.suspects(queue.name), 0)
+    if not front then return 0 end
+    local piece = read_piece(front)
+    local taken = take(piece, front)
+    call('LPOP', key.suspects(queue.name))
+    add(queue, 'ready', -piece.len)
+    add(queue, 'in_flight', piece.len)
+    if taken then return taken end
+    bury_missing(queue, piece)
+  end
+  return 0
 end
 
 -- What is due, by (due, id); false if the hand is full.
@@ -109,11 +143,15 @@ local function take_due(queue)
     local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces())
     if #due == 0 then return true end
     for _, member in ipairs(due) do
+      if not has_room() then return false end
       local written = string.sub(member, 18)
-      if take(read_piece(written), written) == 0 then return false end
+      local piece = read_piece(written)
+      local taken = take(piece, written)
+      if taken == 0 then return false end
       call('ZREM', line, member)
       add(queue, 'delayed', -1)
       add(queue, 'in_flight', 1)
+      if not taken then bury_missing(queue, piece) end
     end
   end
   return false
@@ -126,7 +164,7 @@ local function take_ready(queue)
     local front = call('LRANGE', line, 0, most_pieces() - 1)
     local used, rest, ends = 0, nil, #front == 0
     for _, written in ipairs(front) do
-      if n == 0 then break end
+      if not has_room() then break end
       local piece = read_piece(written)
       local wanted = math.min(piece.len, n)
       local taken
@@ -136,12 +174,17 @@ local function take_ready(queue)
         local part = over(piece, piece.first, wanted)
         taken = take(part, write_piece(part))
       end
-      add(queue, 'ready', -taken)
-      add(queue, 'in_flight', taken)
-      ends = taken < wanted
-      stopped = stopped or ends
-      if taken < piece.len then
-        rest = taken > 0 and write_piece(over(piece, piece.first + taken, piece.len - taken)) or nil
+      local gone = taken or math.min(wanted, MOST_BURIED - buried)
+      add(queue, 'ready', -gone)
+      add(queue, 'in_flight', gone)
+      if taken then
+        ends = taken < wanted
+        stopped = stopped or ends
+      else
+        bury_missing(queue, over(piece, piece.first, gone))
+      end
+      if gone < piece.len then
+        rest = gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil
         break
       end
       used = used + 1
@@ -184,7 +227,7 @@ if #pieces > 0 or now_waits ~= waits then
     call('HSET', key.session(id), numbers, written)
   end
 end
-if #pieces > 0 then close_queues() end
+if #pieces > 0 or buried > 0 then close_queues() end
 if not more then
   call('ZADD', key.waiters(name), 'NX', text(now), id)
 elseif waits == 'w' then

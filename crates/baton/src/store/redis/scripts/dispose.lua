@@ -18,7 +18,11 @@ if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } e
 local queue, count = known_queue(name), 0
 for message in string.gmatch(ARGV[5], '%d+') do
   local record = call('HGET', key.dead(name), message)
-  if record then
+  local born, node, reason, past
+  if record then born, node, reason, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+)|()') end
+  -- One without a body cannot run, and stays.
+  local has_body = record and past + tonumber(node) + tonumber(reason) <= #record
+  if record and (ARGV[4] == 'd' or has_body) then
     count = count + 1
     call('HDEL', key.dead(name), message)
     call('ZREM', key.dead_order(name), message)
@@ -27,7 +31,6 @@ for message in string.gmatch(ARGV[5], '%d+') do
       add(queue, 'drained', 1)
       add_sum(queue, 'drained_sum', tonumber(message), 1)
     else
-      local born, node, reason, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+)|()')
       local body = string.sub(record, past + tonumber(node) + tonumber(reason))
       local parcel = struct.pack('<BI4I4I4', 1, 1, 0, #body) .. body
       add(queue, 'requeued', 1)

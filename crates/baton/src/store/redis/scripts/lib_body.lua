@@ -9,10 +9,6 @@ local function body_key(name, piece)
   return key.parcel(name, text(piece.parcel))
 end
 
-local function missing(name, piece)
-  error({ err = 'DAMAGED the bodies of ' .. name .. '/' .. text(piece.first) .. ' are missing' })
-end
-
 -- The `index`-th number of four bytes.
 local function number(bytes, index)
   return (struct.unpack('<I4', bytes, index * 4 - 3))
@@ -20,7 +16,7 @@ end
 
 -- Finds as many messages of a piece as fit into `budget` body bytes: a record of how many, their body bytes, and what
 -- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
--- Nothing if not even one fits.
+-- Nothing if not even one fits, false if the bodies are missing.
 local function find(name, piece, budget)
   local at = body_key(name, piece)
   local count = math.max(piece.size, 1)
@@ -29,7 +25,7 @@ local function find(name, piece, budget)
     local is_all = #head > 0 and #head < INLINE
     local bytes = is_all and #head or call('STRLEN', at)
     local bodies = bytes - HEADER - 4 * count
-    if bodies < 0 then missing(name, piece) end
+    if bodies < 0 then return false end
     if bodies <= budget then
       if not is_all then head = '' end
       return { count = count, bytes = bodies, head = head, at = at, from = #head, to = bytes - 1 }
@@ -41,7 +37,7 @@ local function find(name, piece, budget)
   -- The number before the first end of the cut: the base, or the end of the message before.
   local from = start == 0 and HEADER - 4 or HEADER + 4 * (start - 1)
   local ends = call('GETRANGE', at, from, HEADER + 4 * (start + piece.len) - 1)
-  if #ends ~= 4 + 4 * piece.len then missing(name, piece) end
+  if #ends ~= 4 + 4 * piece.len then return false end
   local before = number(ends, 1)
   local base = start == 0 and before or number(call('GETRANGE', at, HEADER - 4, HEADER - 1), 1)
   local taken = piece.len
@@ -67,9 +63,11 @@ local function fetch(found)
   return found.head .. call('GETRANGE', found.at, found.from, found.to)
 end
 
--- Every message of a piece by itself: calls each(id, parcel of one, body) in the order of ids.
+-- Every message of a piece by itself: calls each(id, parcel of one, body) in the order of ids. False, and no call, if
+-- the bodies are missing.
 local function each_message(name, piece, each)
   local found = find(name, piece, math.huge)
+  if not found then return false end
   local parcel, count = fetch(found), found.count
   local ends, data = string.sub(parcel, 6, HEADER + 4 * count), HEADER + 4 * count
   local base = number(ends, 1)
@@ -78,6 +76,7 @@ local function each_message(name, piece, each)
     local body = string.sub(parcel, data + before - base + 1, data + past - base)
     each(piece.first + i - 1, struct.pack('<BI4I4I4', 1, 1, before, past) .. body, body)
   end
+  return true
 end
 
 -- Messages of a piece have left their home; with the last one the home goes too. A piece that is its whole parcel
@@ -96,4 +95,6 @@ local function release(queue, piece)
   local at = body_key(queue.name, piece)
   add(queue, 'bytes', -call('STRLEN', at))
   call('UNLINK', at)
+  -- Bodies that were missing are counted still: how many bytes they had is not known.
+  if queue.ready + queue.delayed + queue.in_flight == 0 then queue.bytes = 0 end
 end

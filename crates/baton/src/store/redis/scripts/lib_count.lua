@@ -2,9 +2,15 @@
 local PAGE = 4000
 local MODULUS = 1000003
 
--- What was found of one kind: messages, and (sum of ids) modulo 1,000,003.
+-- What was found of one kind: messages, (sum of ids) modulo 1,000,003, how many of them have no body, and the lowest of
+-- these.
 local function nothing_found()
-  return { count = 0, sum = 0 }
+  return { count = 0, sum = 0, lacking = 0 }
+end
+
+-- As part of an answer.
+local function add_found(answer, it)
+  for _, number in ipairs({ it.count, it.sum, it.lacking, it.lowest or 0 }) do answer[#answer + 1] = text(number) end
 end
 
 local function found(into, first, len)
@@ -12,23 +18,45 @@ local function found(into, first, len)
   into.sum = math.fmod(into.sum + math.fmod(len * math.fmod(first, MODULUS) + len * (len - 1) / 2, MODULUS), MODULUS)
 end
 
--- Counts the messages of a piece as text, read no further than needed.
-local function found_piece(into, written)
+-- Counts the messages of a piece as text, read no further than needed. The key of its bodies goes to `homes`.
+local function found_piece(into, name, written, homes)
   local a, b, c, d = string.match(written, '^(%d+),(%d+),(%d+),?(%d*)')
-  if d == '' then found(into, tonumber(a), tonumber(b)) else found(into, tonumber(c), tonumber(d)) end
+  local first, len = c, d
+  if d == '' then first, len = a, b end
+  found(into, tonumber(first), tonumber(len))
+  local home = b == '0' and key.own(name, c) or key.parcel(name, a)
+  homes[#homes + 1] = { key = home, first = tonumber(first), len = tonumber(len) }
+end
+
+-- Looks for the bodies of what was found: all together, and one by one only where some are missing.
+local function found_bodies(into, homes)
+  for from = 1, #homes, 1000 do
+    local keys, past = {}, math.min(from + 999, #homes)
+    for i = from, past do keys[#keys + 1] = homes[i].key end
+    if call('EXISTS', unpack(keys)) < #keys then
+      for i = from, past do
+        if call('EXISTS', homes[i].key) == 0 then
+          into.lacking = into.lacking + homes[i].len
+          into.lowest = math.min(into.lowest or homes[i].first, homes[i].first)
+        end
+      end
+    end
+  end
 end
 
 -- Counts places `from` .. `from + limit - 1` of what a queue keeps of one kind; how many descriptors were there.
 local function count_page(kind, name, from, limit, into)
-  local past = from + limit - 1
+  local past, homes = from + limit - 1, {}
   if kind == 'ready' or kind == 'suspects' then
     local pieces = call('LRANGE', key[kind](name), from, past)
-    for _, piece in ipairs(pieces) do found_piece(into, piece) end
+    for _, piece in ipairs(pieces) do found_piece(into, name, piece, homes) end
+    found_bodies(into, homes)
     return #pieces
   end
   if kind == 'delayed' then
     local pieces = call('ZRANGE', key.delayed(name), from, past)
-    for _, piece in ipairs(pieces) do found_piece(into, string.sub(piece, 18)) end
+    for _, piece in ipairs(pieces) do found_piece(into, name, string.sub(piece, 18), homes) end
+    found_bodies(into, homes)
     return #pieces
   end
   local ids = call('ZRANGE', key.dead_order(name), from, past)
@@ -51,6 +79,10 @@ local function count_claims(id, by_queue)
     local bar = string.find(written, '|', 1, true)
     local name = string.sub(written, 1, bar - 1)
     by_queue[name] = by_queue[name] or nothing_found()
-    for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do found_piece(by_queue[name], piece) end
+    local homes = {}
+    for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
+      found_piece(by_queue[name], name, piece, homes)
+    end
+    found_bodies(by_queue[name], homes)
   end
 end

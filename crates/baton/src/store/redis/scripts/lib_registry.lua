@@ -1,13 +1,19 @@
--- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`.
+-- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`; the
+-- body of one that was missing is empty.
+local MISSING_BODY = 'its body is missing from the store'
+
 local function bury(queue, piece, node, reason)
   local dead, order = key.dead(queue.name), key.dead_order(queue.name)
-  each_message(queue.name, piece, function(id, _, body)
+  local function keep(id, _, body)
     add(queue, 'dead_seq', 1)
     local head = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d|',
       queue.dead_seq, piece.attempts, piece.losses, piece.born, now, #node, #reason)
     call('HSET', dead, text(id), head .. node .. reason .. body)
     call('ZADD', order, text(queue.dead_seq), text(id))
-  end)
+  end
+  if not each_message(queue.name, piece, keep) then
+    for id = piece.first, piece.first + piece.len - 1 do keep(id, nil, '') end
+  end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'dead', piece.len)
   release(queue, piece)

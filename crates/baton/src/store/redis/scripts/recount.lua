@@ -2,7 +2,8 @@
 -- Purpose: counts the data itself in one step, if there is not too much of it.
 -- KEYS: 1 root
 -- ARGV: 1 most descriptors to count
--- Returns: OK {{{queue, counter …}, ready, sum, delayed, sum, in flight, sum, dead, sum} …} | LARGE
+-- Returns: OK {{{queue, counter …}, four for each of ready, delayed, in flight, dead} …} | LARGE
+--          The four are messages, their sum, how many of them lack their bodies, the lowest of these or 0.
 -- Idempotency: reads only.
 -- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
 local PIECE_BYTES = 18
@@ -29,10 +30,7 @@ for i, name in ipairs(names) do
   count_all('dead', name, dead)
   local claimed = in_flight[name] or nothing_found()
   local queue = { read_books(name) }
-  for _, kind in ipairs({ ready, delayed, claimed, dead }) do
-    queue[#queue + 1] = text(kind.count)
-    queue[#queue + 1] = text(kind.sum)
-  end
+  for _, kind in ipairs({ ready, delayed, claimed, dead }) do add_found(queue, kind) end
   queues[i] = queue
 end
 return { 'OK', queues }

@@ -57,23 +57,31 @@ local function take_out(first, len)
   return taken
 end
 
--- Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten.
+-- Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten. Without a body
+-- there is nothing to copy, and it is buried.
 local function retry(queue, piece, due)
   local function delay(message)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
       born = piece.born }
     call('ZADD', key.delayed(queue.name), text(due), padded(text(message)) .. '|' .. write_piece(one))
   end
+  if piece.size == 0 then
+    delay(piece.first)
+  else
+    local copied = each_message(queue.name, piece, function(message, parcel)
+      add(queue, 'bytes', #parcel)
+      call('SET', key.own(queue.name, text(message)), parcel)
+      delay(message)
+    end)
+    if not copied then
+      piece.attempts = piece.attempts + 1
+      return bury(queue, piece, node, MISSING_BODY)
+    end
+    release(queue, piece)
+  end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'delayed', piece.len)
   queue.wakes = true
-  if piece.size == 0 then return delay(piece.first) end
-  each_message(queue.name, piece, function(message, parcel)
-    add(queue, 'bytes', #parcel)
-    call('SET', key.own(queue.name, text(message)), parcel)
-    delay(message)
-  end)
-  release(queue, piece)
 end
 
 local returning = {}

@@ -10,7 +10,7 @@ use crate::{
     message::{FORMAT, Name, Parcel},
     store::{
         StoreError,
-        engine::{BodyKey, Moved},
+        engine::{BodyKey, Cut, Moved},
     },
 };
 
@@ -39,9 +39,7 @@ impl SqliteTables<'_> {
         self.run(sql, params![queue, own, first, parcel.len(), parcel.bytes().as_ref()]).map(drop)
     }
 
-    pub(super) fn read_cut(
-        &mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64,
-    ) -> Moved<Option<Parcel>> {
+    pub(super) fn read_cut(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
         let number = self.own_queue(queue)?;
         let (first, own) = place(key);
         let sql = "SELECT parcel, count, CASE WHEN length(data) <= ?4 \
@@ -52,17 +50,22 @@ impl SqliteTables<'_> {
             let whole = if row.get_ref(2)?.data_type() == Type::Null { None } else { Some(blob(row, 2)?) };
             Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?, whole))
         })?;
-        let Some((parcel, count, whole)) = found else {
-            return Err(StoreError::Damaged(format!("bodies {key:?} of {queue} are missing")));
-        };
+        let Some((parcel, count, whole)) = found else { return Ok(Cut::Missing) };
         match whole {
             Some(bytes) => {
                 let parcel = Parcel::parse(bytes)?;
                 let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
-                Ok(parcel.cut(start, fitting))
+                Ok(Cut::of(parcel.cut(start, fitting)))
             }
-            None => self.read_part(parcel, count, start, len, budget),
+            None => Ok(Cut::of(self.read_part(parcel, count, start, len, budget)?)),
         }
+    }
+
+    pub(super) fn knows_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(false) };
+        let (first, own) = place(key);
+        let sql = "SELECT 1 FROM parcels WHERE queue = ?1 AND first = ?2 AND own = ?3";
+        Ok(self.one(sql, params![queue, first, own], |_| Ok(()))?.is_some())
     }
 
     /// Reads the ends of the messages asked for, as far as they fit, and then just their bodies.

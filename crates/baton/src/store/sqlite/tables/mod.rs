@@ -26,7 +26,7 @@ use crate::{
     store::{
         DeadMessage, Place, StoreError,
         engine::{
-            BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
+            BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
             SourceRecord, Tables,
         },
     },
@@ -284,8 +284,11 @@ impl Tables for SqliteTables<'_> {
     fn put_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
         self.write_bodies(queue, key, parcel)
     }
-    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
         self.read_cut(queue, key, start, len, budget)
+    }
+    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
+        self.knows_bodies(queue, key)
     }
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
         self.remove_bodies(queue, key)
