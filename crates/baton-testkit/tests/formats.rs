@@ -2,7 +2,7 @@
 //!
 //! A fixture holds forty ticks run by a node, some of them dead and two of those drained, three messages waiting, and
 //! ten under a bookmark in a paused queue.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -51,6 +51,55 @@ async fn opens(store: Arc<dyn Store>) {
         assert_eq!(given, bodies);
     }
     session.leave().await.unwrap();
+}
+
+/// A node of an older release was killed with eight of thirty messages: they come back with a loss.
+async fn goes_on_after_a_kill(store: Arc<dyn Store>) {
+    let survey = ask(&*store, TakeSurvey).await.unwrap();
+    assert_eq!((survey.sessions.len(), survey.queues[0].in_flight), (1, 8), "looking changes nothing");
+    let options = SessionOptions { kind: Kind::Node, ..SessionOptions::client() };
+    let session = Session::join(store.clone(), options).await.unwrap();
+    let reaped = async {
+        while ask(&*store, TakeSurvey).await.unwrap().sessions.len() > 1 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), reaped).await.unwrap();
+    let held = session.claim(name("messages"), 99, 1 << 20).await.unwrap().held.unwrap();
+    let (_, _, pieces) = held.into_parts();
+    let lost: u32 = pieces.iter().filter(|(piece, _)| piece.losses == 1).map(|(piece, _)| piece.range.len).sum();
+    assert_eq!((lost, pieces.iter().map(|(piece, _)| piece.range.len).sum::<u32>()), (8, 30));
+    session.leave().await.unwrap();
+    let recounted = ask(&*store, Recount { max_hold_ms: 1_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
+}
+
+#[tokio::test]
+async fn sqlite_format_1_of_a_node_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    std::fs::copy(fixture("format-1-killed.sqlite"), &file).unwrap();
+    let options = SqliteOptions { create: false, ..SqliteOptions::default() };
+    goes_on_after_a_kill(Arc::new(SqliteStore::open(&file, name(DEFAULT_FLEET), options).unwrap())).await;
+}
+
+#[tokio::test]
+async fn redis_format_1_of_a_node_that_was_killed() {
+    let server = RedisServer::start_from(&fixture("format-1-killed.rdb"));
+    let store = RedisStore::open(&server.url(), name(DEFAULT_FLEET), RedisOptions::default()).unwrap();
+    // While it beats, it is waited for.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let session = ask(&store, TakeSurvey).await.unwrap().sessions[0].session;
+    let beat = |at: u128| {
+        redis::cmd("HSET").arg(format!("{{baton/0}}:s:{session}")).arg("beat").arg(at.to_string()).to_owned()
+    };
+    beat(now + 60_000).query_async::<u64>(&mut connection).await.unwrap();
+    let refused = Session::join(Arc::new(store.clone()), SessionOptions::client()).await.err().unwrap();
+    assert!(refused.is_retryable() && refused.to_string().contains("older release"), "{refused}");
+    beat(now - 60_000).query_async::<u64>(&mut connection).await.unwrap();
+    goes_on_after_a_kill(Arc::new(store)).await;
 }
 
 #[tokio::test]
