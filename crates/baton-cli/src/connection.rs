@@ -1,8 +1,12 @@
 //! The way to the store: waits for one that is not up yet, says so once, and gives up in time.
 
 use std::{
-    sync::Arc,
-    sync::atomic::{AtomicBool, Ordering},
+    io::ErrorKind,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,6 +41,14 @@ pub(crate) enum Missing {
     Refuse,
 }
 
+/// Whether there is no file, or one in which nothing was ever written; what cannot be told, the store finds out.
+fn is_missing(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(found) => found.is_file() && found.len() == 0,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
 /// A fleet's store, and the patience to wait for it.
 pub(crate) struct Connection {
     fleet: Fleet,
@@ -62,7 +74,7 @@ impl Connection {
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
         if let (Missing::Refuse, StoreUrl::Sqlite(path)) = (missing, &url)
-            && !path.exists()
+            && is_missing(path)
         {
             let why = format!("no store at {} yet: start a node, or give another path", path.display());
             return Err(Failure::of_store(&StoreError::Unreachable(why), &url));
