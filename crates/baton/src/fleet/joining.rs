@@ -76,9 +76,11 @@ impl Node {
             definition: Digest::of(offered.source.definition().as_bytes()),
             adopts: offered.source.adopts(),
         });
+        // One that only generates works for no queue, and is nobody's helper.
+        let worked = self.worked.iter().filter(|_| self.role != Role::Generator);
         SessionOptions {
             kind: Kind::Node,
-            queues: self.worked.iter().map(|worked| worked.queue.clone()).collect(),
+            queues: worked.map(|worked| worked.queue.clone()).collect(),
             offers: offers.collect(),
             former,
             lease: self.lease,

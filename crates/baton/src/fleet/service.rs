@@ -147,6 +147,7 @@ impl<'a> Service<'a> {
     /// that others see to the queue.
     fn set_gates(&self, helped: &[Name]) {
         let no_room = matches!(self.session.trouble(), Some(StoreError::NoRoom(_)));
+        // All are asked, since each looks back on when it was asked before.
         let busy = self.running.values().filter(|baton| baton.activity.is_busy()).count() > 0;
         let generates = busy && !no_room && !self.running.values().any(|baton| baton.activity.is_full());
         let worked = |name: &&Name| self.node.worked.iter().any(|worked| worked.queue == **name);
