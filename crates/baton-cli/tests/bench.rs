@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const RATES: [&str; 4] = ["push_per_s", "process_per_s", "whole_per_s", "singles_per_s"];
 const LATENCIES: [&str; 5] = ["idle_p50_us", "idle_p99_us", "load_per_s", "load_p50_us", "load_p99_us"];
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 13] = [
     "push_cpu_us",
     "process_cpu_us",
     "cpu_us",
@@ -18,6 +18,12 @@ const OTHERS: [&str; 7] = [
     "failover_max_ms",
     "memory_bulk_bytes",
     "memory_singles_bytes",
+    "burn_200us_per_s",
+    "raw_burn_200us_per_s",
+    "burn_200us_ratio",
+    "burn_1ms_per_s",
+    "raw_burn_1ms_per_s",
+    "burn_1ms_ratio",
 ];
 const BESIDE_RAW: [&str; 12] = [
     "raw_push_per_s",

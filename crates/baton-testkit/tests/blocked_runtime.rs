@@ -1,4 +1,5 @@
 //! Handlers that block every thread of their runtime: for a while it costs nothing, for ever it costs the session.
+//! Functions that may block have threads of their own, and cost it however long never.
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
@@ -106,4 +107,33 @@ fn for_ever_costs_the_lease_and_the_message_runs_elsewhere() {
     cancels.iter().for_each(Cancel::drain);
     let books = &survey(&store).queues[0];
     assert_eq!((books.done, books.queue.clone()), (1, Name::new("messages").unwrap()), "once, whoever reports last");
+}
+
+#[test]
+fn a_function_that_may_block_keeps_the_lease_for_longer_than_a_runtime_may_stand_still() {
+    let (store, fleet) = setting();
+    let (released, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (flag, count, cancel) = (released.clone(), begun.clone(), Cancel::new());
+    let node = move || {
+        fleet.node().handler_blocking("messages", move |_: String, _: Context| {
+            count.fetch_add(1, SeqCst);
+            until("it is released", || flag.load(SeqCst));
+            Ok(Done::default())
+        })
+    };
+    let node = on_its_own(node, cancel.clone());
+    until("the function runs", || begun.load(SeqCst) == 1);
+    let session = survey(&store).sessions[0].session;
+    // The time itself is what is tested here: more than the five seconds after which beats would stop.
+    let end = Instant::now() + Duration::from_secs(7);
+    until("seven seconds have passed", || {
+        let sessions = survey(&store).sessions;
+        assert_eq!(sessions.iter().map(|view| view.session).collect::<Vec<_>>(), [session], "the lease was lost");
+        Instant::now() > end
+    });
+    released.store(true, SeqCst);
+    until("it is done", || survey(&store).queues[0].done == 1);
+    assert_eq!(begun.load(SeqCst), 1, "it ran once");
+    cancel.drain();
+    node.join().unwrap();
 }

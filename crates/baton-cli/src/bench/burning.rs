@@ -15,7 +15,7 @@ use baton::{Cancel, Done, QueuePolicy, Role};
 use super::{Figures, Plan, report::Figure, samples::median, say, stand::Stand};
 use crate::exit::Failure;
 
-/// How long each side is measured in a round.
+/// How long each side is measured in a round, with as many messages as that takes or less.
 const TIME: Duration = Duration::from_secs(2);
 /// Handlers at work at once.
 const CONCURRENCY: usize = 64;
@@ -32,11 +32,11 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
 async fn compare(plan: &Plan, stand: &Stand, queue: &str, each: Duration) -> Result<(Figure, Figure), Failure> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let steps = steps_in(each);
-    let count = (TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores as u64;
+    let count = ((TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores as u64).min(plan.messages);
     let (mut through, mut raw) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
         say(stand, &format!("{queue}, round {round} of {}", plan.rounds));
-        raw.push(bare_threads(cores, steps).await);
+        raw.push(bare_threads(cores, steps, count).await);
         through.push(node(stand, queue, steps, count).await?);
     }
     Ok((Figure(median(&through)), Figure(median(&raw))))
@@ -70,23 +70,14 @@ async fn node(stand: &Stand, queue: &str, steps: u64, count: u64) -> Result<f64,
 }
 
 /// The same work a second by threads that do nothing else.
-async fn bare_threads(cores: usize, steps: u64) -> f64 {
+async fn bare_threads(cores: usize, steps: u64, count: u64) -> f64 {
     let spin = move || {
         let begun = Instant::now();
-        let threads: Vec<_> = (0..cores)
-            .map(|_| {
-                thread::spawn(move || {
-                    let mut count = 0_u64;
-                    while begun.elapsed() < TIME {
-                        burn(steps);
-                        count += 1;
-                    }
-                    count
-                })
-            })
-            .collect();
-        let count: u64 = threads.into_iter().filter_map(|thread| thread.join().ok()).sum();
-        count as f64 / begun.elapsed().as_secs_f64()
+        let share = count.div_ceil(cores as u64);
+        let bare = || thread::spawn(move || (0..share).for_each(|_| burn(steps)));
+        let threads: Vec<_> = (0..cores).map(|_| bare()).collect();
+        let ended = threads.into_iter().filter_map(|thread| thread.join().ok()).count();
+        (share * ended as u64) as f64 / begun.elapsed().as_secs_f64()
     };
     tokio::task::spawn_blocking(spin).await.unwrap_or(0.0)
 }

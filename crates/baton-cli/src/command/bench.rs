@@ -21,10 +21,12 @@ Examples:
   baton bench --messages 100000 --rounds 5 --only push,process,whole,raw
   baton bench --store redis://127.0.0.1:6379/1 --json
   baton bench --only push,process --backlog 10000000    cost does not grow with what waits
+  baton bench --only cpu                                how much of all cores handlers get
 
 push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once;
 raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to
-raw; a figure that was not measured is null.
+raw; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside
+a thread a core that does the same and nothing else.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"store\",\"messages\",\"rounds\",\"parcel\",\"bytes\",\"backlog\",\"shared\" (others use the server too),
@@ -33,6 +35,7 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"singles_per_s\",\"raw_singles_per_s\",\"singles_ratio\",\"redis_benchmark_lpush\",\"singles_benchmark_ratio\",
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
+  \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
   \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),\"done\" (messages in all)")]
 pub(crate) struct Bench {
     /// Messages a round

@@ -94,16 +94,17 @@ impl Desk {
         portion
     }
 
-    /// A slot that runs messages on the spot keeps the one that waits; others go on with the rest.
-    pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, told: &mut Told) {
+    /// A slot that runs messages on the spot has one that waits; others go on with the rest. Whether it is to stay with it.
+    pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, told: &mut Told) -> bool {
         let mut tray = self.tray();
-        tray.waits(at, id, told);
+        let stays = tray.waits(at, id, told);
         let calls = tray.calls(|| told.now.unwrap_or_else(Instant::now));
         drop(tray);
         if calls {
             self.seats.ring();
         }
         self.start_slots();
+        stays
     }
 
     /// A slot has ended, or goes because its seat is still held by what it has begun.

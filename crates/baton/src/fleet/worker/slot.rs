@@ -66,13 +66,16 @@ impl Slot {
                 // A thread that it gave up holds its seat: that is now the thread's.
                 Portion::Rest if !self.starter.has_its_seat() => return self.desk.start_slots(),
                 Portion::Rest => {
-                    (self.run, self.spent, self.since) = (0, Duration::ZERO, None);
+                    (self.run, self.spent, self.untimed, self.since) = (0, Duration::ZERO, 0, None);
                     tokio::task::yield_now().await;
                 }
                 Portion::One(share) => self.run_one(&share).await,
-                Portion::Handful(share) => {
-                    if let Some((current, work)) = self.run_handful(&share) {
-                        self.desk.waits(self.place, current.id, &mut self.told);
+                Portion::Handful { share, on_trial } => {
+                    if let Some((current, work)) = self.run_handful(&share, on_trial)
+                        && self.desk.waits(self.place, current.id, &mut self.told)
+                    {
+                        // Who goes on with the rest may wait in this very thread.
+                        tokio::task::yield_now().await;
                         self.attend(current, work).await;
                     }
                 }
@@ -81,7 +84,7 @@ impl Slot {
     }
 
     /// Runs messages on the spot, up to the first that waits.
-    fn run_handful(&mut self, share: &Share) -> Option<(Current, Work)> {
+    fn run_handful(&mut self, share: &Share, on_trial: bool) -> Option<(Current, Work)> {
         let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
         let since = *self.since.get_or_insert_with(Instant::now);
         self.starts(share);
@@ -119,15 +122,14 @@ impl Slot {
         self.told.ended += ran as usize;
         self.untimed += ran;
         self.run += ran;
-        self.read_clock(since, ran, waits.is_some());
+        if on_trial || waits.is_some() || self.untimed >= STRETCH {
+            self.read_clock(since, waits.is_some());
+        }
         waits
     }
 
-    /// Times what was run on the spot, if it is much, or on trial.
-    fn read_clock(&mut self, since: Instant, ran: u32, waits: bool) {
-        if self.untimed < STRETCH && ran > 1 && !waits {
-            return;
-        }
+    /// Times what was run on the spot.
+    fn read_clock(&mut self, since: Instant, waits: bool) {
         let now = Instant::now();
         let took = now.saturating_duration_since(since);
         let pending = u32::from(waits);

@@ -90,8 +90,8 @@ pub(super) struct Told {
 
 /// What a slot gets.
 pub(super) enum Portion {
-    /// Messages to run on the spot.
-    Handful(Share),
+    /// Messages to run on the spot; timed, if it is on trial.
+    Handful { share: Share, on_trial: bool },
     /// A message to run in the slot's task.
     One(Share),
     /// Nothing yet: others first.
@@ -182,20 +182,22 @@ impl Tray {
         self.note(told)
     }
 
-    /// A slot that runs a handful has one in it that waits: the slot keeps that, others get the rest.
-    pub(super) fn waits(&mut self, at: usize, id: u64, told: &mut Told) {
-        if let Holds::Handful { mut share, grip } = self.swap(at, Holds::Nothing) {
-            self.running -= share.len();
-            share.from = grip.take_away().min(share.to);
-            let claim_no = share.claim_no;
-            self.hand.put_back(share);
-            if !self.closed && !self.stopped {
-                self.running += 1;
-                self.swap(at, Holds::One { claim_no, id });
-            }
-        }
+    /// A slot that runs a handful has one in it that waits: others get the rest. Whether the slot is to stay with it.
+    pub(super) fn waits(&mut self, at: usize, id: u64, told: &mut Told) -> bool {
+        let Holds::Handful { mut share, grip } = self.swap(at, Holds::Nothing) else { return false };
         self.runner = None;
         self.note(told);
+        self.running -= share.len();
+        share.from = grip.take_away().min(share.to);
+        let (claim_no, stays) = (share.claim_no, !self.closed && !self.stopped);
+        if stays {
+            self.running += 1;
+            self.swap(at, Holds::One { claim_no, id });
+            self.hand.put_back(share);
+        } else {
+            self.back(claim_no, Range { first: id, len: 1 });
+        }
+        stays
     }
 
     fn note(&mut self, told: &mut Told) -> bool {
@@ -232,7 +234,7 @@ impl Tray {
         self.running += share.len();
         grip.set(share.from);
         self.swap(at, Holds::Handful { share: share.clone(), grip: Arc::clone(grip) });
-        Portion::Handful(share)
+        Portion::Handful { share, on_trial: handful == 1 }
     }
 
     /// Whether the clerk should be called; `now` is when a slot saw that nothing is left to do.
@@ -269,6 +271,9 @@ impl Tray {
 
     /// Looks after the time; when to look again.
     pub(super) fn look(&mut self, now: Instant, seats: usize) -> Option<Instant> {
+        if self.have() == 0 {
+            self.pace.rests(now);
+        }
         self.pace.measure(now, seats);
         self.gathering.take_if(|until| *until <= now);
         let held_up = self.held_up(now);
@@ -285,7 +290,12 @@ impl Tray {
     /// Takes from the runner what it has not begun if it stands still; when to look again.
     fn held_up(&mut self, now: Instant) -> Option<Instant> {
         let seen = self.seen.take();
-        let place = self.places.get_mut(self.runner?)?.as_mut()?;
+        let Some(runner) = self.runner else {
+            // It is yet to come.
+            let comes = self.manner.handful().is_some() && self.hand.len() > 0;
+            return comes.then(|| now + HELD_UP);
+        };
+        let place = self.places.get_mut(runner)?.as_mut()?;
         let (at, behind) = match &place.holds {
             Holds::Handful { share, grip } => (grip.at(), share.to.saturating_sub(grip.at()) as usize),
             _ => (0, 0),
