@@ -73,6 +73,13 @@ impl Journal {
         self.events.push_back(event);
     }
 
+    /// Prints something that is not worth keeping, if everything is printed.
+    pub(super) fn say(&self, at_ms: u64, member: Option<usize>, what: impl FnOnce() -> String) {
+        if self.aloud {
+            println!("{} ({})", Event { at_ms, member, kind: "calls", ..Event::default() }, what());
+        }
+    }
+
     /// Differs between two runs that differ anywhere.
     pub(super) const fn sum(&self) -> u64 {
         self.sum

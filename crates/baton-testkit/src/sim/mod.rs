@@ -19,12 +19,14 @@ pub mod report;
 mod rules;
 mod scene;
 mod springs;
+mod standstill;
 pub mod topology;
 pub mod work;
 mod world;
 
 use self::{
     report::{Failed, Summary},
+    standstill::Standstill,
     topology::Topology,
     work::SIMULATED,
     world::World,
@@ -49,7 +51,8 @@ pub fn run(seed: u64) -> Result<Summary, Failed> {
 /// The first rule it broke.
 pub fn run_fleet(topology: Topology) -> Result<Summary, Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async { World::new(topology).run().await })
+    let standstill = Standstill::watch(topology.seed);
+    runtime.block_on(async { World::new(topology, standstill.time.clone()).run().await })
 }
 
 /// Keeps panics that are thrown on purpose out of the output; all others are told as ever.

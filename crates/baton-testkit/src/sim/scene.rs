@@ -177,6 +177,7 @@ impl Scene {
         let now = self.now();
         self.calls_at_once = if now == self.last_call_ms { self.calls_at_once + 1 } else { 0 };
         self.last_call_ms = now;
+        self.journal.say(now, caller.map(|(member, _)| member), || label(request));
         if self.calls_at_once > SPINNING {
             self.violated(format!("nobody spins: {SPINNING} calls at one instant, the last {}", label(request)), None);
         }

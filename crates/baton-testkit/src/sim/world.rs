@@ -1,7 +1,10 @@
 //! A simulated fleet at work: real nodes over the memory store, in time that jumps to the next thing that happens.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,6 +43,8 @@ pub(super) struct World {
     pub(super) scene: Shared,
     pub(super) store: MemoryStore,
     pub(super) began: Instant,
+    /// Shows the watchman how far the fleet is.
+    time: Arc<AtomicU64>,
     stall: Arc<Switch>,
     nodes: Mutex<Vec<Option<Running>>>,
 }
@@ -52,7 +57,7 @@ struct Running {
 }
 
 impl World {
-    pub(super) fn new(topology: Topology) -> Arc<Self> {
+    pub(super) fn new(topology: Topology, time: Arc<AtomicU64>) -> Arc<Self> {
         let began = Instant::now();
         let clock = Clock::read_by(move || START_MS + u64::try_from(began.elapsed().as_millis()).unwrap_or(0));
         let mut scene = Scene::new(&topology);
@@ -63,6 +68,7 @@ impl World {
             scene: Arc::new(Mutex::new(scene)),
             store: MemoryStore::new(clock),
             began,
+            time,
             stall: Arc::default(),
             nodes,
         })
@@ -99,6 +105,7 @@ impl World {
                 }
                 scene.now()
             };
+            self.time.store(now + 1, Ordering::Relaxed);
             if done(now) {
                 return Ok(());
             }

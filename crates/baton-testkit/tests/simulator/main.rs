@@ -7,8 +7,9 @@ mod shapes;
 
 use baton_testkit::sim::{self, report::distribution, topology::Topology};
 
-/// Seeds that once broke a rule.
-const PINNED: [u64; 0] = [];
+/// Seeds that once broke a rule, and what was wrong: a wake-up lost over a pause; batons kept by a node that finishes its
+/// work; a source that panics when opened, twice.
+const PINNED: [u64; 4] = [143, 304, 10, 19];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
