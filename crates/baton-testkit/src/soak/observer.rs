@@ -284,6 +284,6 @@ mod tests {
         }
         let mut lonely = sight(5, 1, 10, 10);
         Arc::get_mut(&mut lonely.survey).unwrap().sessions.clear();
-        assert!(look(&[lonely])[0].contains("a session that is over holds the baton"));
+        assert!(look(&[lonely])[0].contains("a session that is over holds a baton"));
     }
 }

@@ -114,6 +114,11 @@ pub(super) fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
+/// Whether another connection has the store at `path` open.
+pub(super) fn is_open_elsewhere(path: &Path) -> bool {
+    Door::of(&real_path(path)).is_ok_and(|door| door.is_some_and(|door| !door.is_alone()))
+}
+
 impl OpenFile {
     /// Opens the store of `site`; makes it, and its folder, if it is missing and this process may still do so.
     ///

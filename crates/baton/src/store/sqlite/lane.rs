@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Site,
-    file::{OpenFile, Purpose, WATCH},
+    file::{self, OpenFile, Purpose, WATCH},
 };
 use crate::store::StoreError;
 
@@ -169,14 +169,16 @@ impl Desk {
     ///
     /// # Errors
     /// As [`OpenFile::open`]; the next call tries again. A process that has had the store open waits for it, whatever
-    /// is in its place meanwhile: it may be in the middle of being brought back.
+    /// is in its place meanwhile: it may be in the middle of being brought back. So does one that comes while others have
+    /// it open: what looks broken may be half of what they are writing, or of a copy.
     pub(super) fn file(&mut self) -> Result<&OpenFile, StoreError> {
         self.watch();
         let file = match self.file.take() {
             Some(file) => file,
             None => OpenFile::open(&self.site, self.purpose).map_err(|error| match error {
-                StoreError::Unfit(why) | StoreError::Damaged(why) if self.site.was_open() => {
-                    StoreError::Unreachable(format!("what is now at the store's path cannot be used: {why}"))
+                StoreError::Unfit(why) if self.site.was_open() => not_now(&why),
+                StoreError::Damaged(why) if self.site.was_open() || file::is_open_elsewhere(&self.site.path) => {
+                    not_now(&why)
                 }
                 error => error,
             })?,
@@ -208,6 +210,11 @@ impl Desk {
     pub(super) fn close(&mut self) {
         self.file = None;
     }
+}
+
+/// What is in the store's place may not stay there.
+fn not_now(why: &str) -> StoreError {
+    StoreError::Unreachable(format!("what is now at the store's path cannot be used: {why}"))
 }
 
 /// Waits until all of these are cut off, or until `limit` is over.
