@@ -157,7 +157,11 @@ impl Topology {
         let nodes: Vec<NodePlan> =
             (0..node_count).map(|nth| node(nth, queue_count, source_count, leases, &mut random)).collect();
         let pushes = pushes(queue_count, length_ms, &mut random);
-        let faults = faults(node_count, queue_count, length_ms, &mut random);
+        let mut faults = faults(node_count, queue_count, length_ms, &mut random);
+        if seed.is_multiple_of(5) {
+            faults.extend(late_starts(&nodes, length_ms, &mut Random::part(seed, 3)));
+            faults.sort_by_key(|fault| fault.at_ms);
+        }
         Self { seed, length_ms, nodes, queues, sources, pushes, faults }
     }
 }
@@ -294,6 +298,23 @@ fn faults(node_count: u64, queue_count: u64, length_ms: u64, random: &mut Random
     }
     faults.retain(|fault| fault.at_ms < length_ms);
     faults.sort_by_key(|fault| fault.at_ms);
+    faults
+}
+
+/// Nodes that are held up as soon as they have started again, while copies of their first calls are still on their way.
+fn late_starts(nodes: &[NodePlan], length_ms: u64, random: &mut Random) -> Vec<FaultPlan> {
+    let mut faults = Vec::new();
+    for _ in 0..1 + random.below(6) {
+        let at_ms = 21_000 + random.below(length_ms - 30_000);
+        let (node, back_after) = (random.below(nodes.len() as u64) as usize, 200 + random.below(1_500));
+        let (starts_ms, ms) = (at_ms + back_after + 1, 500 + random.below(450));
+        let fault = |at_ms, fault| FaultPlan { at_ms, fault };
+        faults.extend([
+            fault(at_ms, SimFault::Kill { node, back_after: Some(back_after) }),
+            fault(starts_ms, SimFault::Late { node, ms, per_mille: 900, delay: ms }),
+            fault(starts_ms + 10 + random.below(40), SimFault::Pause { node, ms }),
+        ]);
+    }
     faults
 }
 

@@ -83,14 +83,20 @@ fn a_source_that_rests_keeps_nobody_from_working() {
 
 #[test]
 fn a_late_copy_of_a_claim_reaches_no_other_queue() {
-    // While the node is held up, messages wait in the store, and late copies of its claims find them.
-    let works: Vec<(usize, usize)> = (0..4).map(|queue| (queue, 8)).collect();
-    let mut topology = fleet(vec![node(Role::Auto, &works, &[])], &[Work::Instant; 4]);
-    topology.pushes = (0..4).flat_map(|queue| singles(queue, 100 + 13 * queue as u64)).collect();
-    topology.faults =
-        (1..25).map(|nth| FaultPlan { at_ms: nth * 2_000, fault: SimFault::Pause { node: 0, ms: 800 } }).collect();
-    let late = SimFault::Late { node: 0, ms: 50_000, per_mille: 300, delay: 1_000 };
-    topology.faults.insert(0, FaultPlan { at_ms: 500, fault: late });
+    // Claims of a node that has just started find nothing. While it is held up, messages arrive, and late copies of those
+    // claims find them.
+    let works: Vec<(usize, usize)> = (0..6).map(|queue| (queue, 8)).collect();
+    let mut topology = fleet(vec![node(Role::Auto, &works, &[])], &[Work::Instant; 6]);
+    for start in (0..50_000).step_by(3_000) {
+        let fault = |after, fault| FaultPlan { at_ms: start + after, fault };
+        topology.faults.extend([
+            fault(500, SimFault::Kill { node: 0, back_after: Some(1_500) }),
+            fault(2_001, SimFault::Late { node: 0, ms: 900, per_mille: 900, delay: 900 }),
+            fault(2_030, SimFault::Pause { node: 0, ms: 850 }),
+        ]);
+        let arrivals = (0..6).flat_map(|queue| (0..8).map(move |nth| (queue, 2_100 + 90 * nth)));
+        topology.pushes.extend(arrivals.map(|(queue, after)| PushPlan { at_ms: start + after, queue, count: 1 }));
+    }
     keeps_every_rule(topology);
 }
 

@@ -3,8 +3,8 @@
 //! * A queue that is rung for wakes the claim that waits for it. One that nobody waits for is passed on to another
 //!   session, and remembered: whoever comes to wait for it claims first.
 //! * If one claim waits alone, it goes along with the read of the list, which saves a round trip.
-//! * A wait in vain is followed by a look at all queues of the session, and so is every second of others that were not:
-//!   a lost wake-up costs a second at most. After a read that failed, everybody claims anew: what was on the list may be
+//! * A wait in vain is followed by a look at all queues of the session, and one that lasts is not waited for: a lost
+//!   wake-up costs a second at most. After a read that failed, everybody claims anew: what was on the list may be
 //!   lost, and with it their places.
 
 use std::{
@@ -30,6 +30,8 @@ use crate::{
 
 /// How long nobody may wait before the list is read all the same, for names that have to be passed on.
 const NOBODY_WAITS: Duration = Duration::from_millis(100);
+/// How long nobody looks at all queues, at most: longer than a wait in vain, which is followed by a look in any case.
+const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// How long a read that failed is not repeated.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
@@ -199,12 +201,25 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
         }
         let along = lines.take_along().map(|waiting| (claimer.numbers.next(&waiting.wish.queue), waiting));
         let request = along.as_ref().map(|(claim_no, waiting)| claimer.request(&waiting.wish, *claim_no));
-        let woken = claimer.caller.store().wait(claimer.caller.id(), request).await;
+        let waiting = claimer.caller.store().wait(claimer.caller.id(), request);
+        tokio::pin!(waiting);
+        let woken = loop {
+            tokio::select! {
+                biased;
+                woken = &mut waiting => break woken,
+                // Others kept waking it, and this wait may last: those who wait for a lost wake-up do not.
+                () = tokio::time::sleep_until(looked + LOOK_EVERY) => {
+                    looked = Instant::now();
+                    if !lines.state().waiting.is_empty() {
+                        look(claimer, lines).await;
+                    }
+                }
+            }
+        };
         lines.state().along = None;
         match woken {
             Ok(Woken { queues, claimed }) => {
                 let in_vain = queues.is_empty() && along.is_none();
-                let overdue = looked.elapsed() >= MAX_WAIT && !lines.state().waiting.is_empty();
                 let of_claim = along.as_ref().map(|(_, waiting)| waiting.wish.queue.clone());
                 if let Some((claim_no, waiting)) = along {
                     answer(claimer, claim_no, waiting, claimed).await;
@@ -212,10 +227,10 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
                 for queue in queues.into_iter().filter(|queue| Some(queue) != of_claim.as_ref()) {
                     if !lines.ring(&queue) {
                         lines.state().rung.insert(queue.clone());
-                        pass(claimer, queue);
+                        pass(claimer, lines, queue);
                     }
                 }
-                if in_vain || overdue {
+                if in_vain {
                     looked = Instant::now();
                     look(claimer, lines).await;
                 }
@@ -248,12 +263,16 @@ async fn answer(claimer: &Claimer, claim_no: u64, waiting: Waiting, claimed: Opt
     }
 }
 
-/// Hands a wake-up that nobody here has use for to another session.
-fn pass(claimer: &Claimer, queue: Name) {
-    let caller = claimer.caller.clone();
+/// Hands a wake-up that nobody here has use for to another session. With it the session gives up its place among those
+/// who wait for the queue, also one that a claim has taken since: whoever waits, or comes to wait, claims anew.
+fn pass(claimer: &Claimer, lines: &Arc<Lines>, queue: Name) {
+    let (caller, lines) = (claimer.caller.clone(), lines.clone());
     tokio::spawn(async move {
         // If it is lost, others look within a second.
-        ask(caller.store(), Pass { session: caller.id(), queue }).await.ok();
+        ask(caller.store(), Pass { session: caller.id(), queue: queue.clone() }).await.ok();
+        if !lines.ring(&queue) {
+            lines.state().rung.insert(queue);
+        }
     });
 }
 
