@@ -15,6 +15,8 @@ use super::{
 };
 use crate::exit::Failure;
 
+/// How long after its start the worker is at rest.
+const SETTLING: Duration = Duration::from_secs(3);
 /// How long the worker is watched at rest.
 const REST: Duration = Duration::from_secs(5);
 /// What a worker at rest sends.
@@ -34,6 +36,8 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
         // This command does not beat meanwhile; its connections are the one that asks and that of the store.
         stand.connection.leave().await;
         figures.queues_connections = Figure(Some(bare.info("clients", &["connected_clients"]).await? - 2.0));
+        // It has claimed from each queue once, and found them empty.
+        tokio::time::sleep(SETTLING).await;
         let before = bare.calls(REQUESTS).await?;
         tokio::time::sleep(REST).await;
         let requests = bare.calls(REQUESTS).await? - before;
