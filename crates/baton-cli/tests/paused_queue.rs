@@ -53,3 +53,15 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     );
     sandbox.run(&["resume", "nightly"]).expect(0);
 }
+
+#[test]
+fn who_waits_for_the_end_of_a_paused_queue_is_told_of_the_pause() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "--queue", "work"]).expect(0);
+    sandbox.run(&["pause", "work"]).expect(0);
+    let mut node = sandbox.start(&["node", "-q", "--handler", "noop", "--queue", "work", "--until-done"]);
+    until("it is told", || sandbox.log() == "baton: queue work is paused; `baton resume work` lets it go on\n");
+    sandbox.run(&["resume", "work"]).expect(0);
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!((sandbox.count("work", "done"), sandbox.log().lines().count()), (1, 1));
+}

@@ -38,7 +38,10 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     assert!(count("dead") > 0, "{books}");
 
     let again = sandbox.run(&[&up[..], &["-q"]].concat()).expect(3);
-    assert_eq!(again.one_line(), "baton: source ticks has ended; --rewind starts it again");
+    let (ended, failed) = again.err.split_once('\n').unwrap_or_default();
+    assert_eq!(ended, "baton: source ticks has ended; --rewind starts it again");
+    let told = format!("baton: done, but {} messages failed; see `baton errors --queue ticking`\n", count("dead"));
+    assert_eq!(failed, told);
     assert_eq!(sandbox.pushed(), 200);
 
     sandbox.run(&["errors", "--drain", "--json"]).expect(0);
@@ -55,9 +58,13 @@ fn every_line_of_a_file_is_a_message() {
     let ran = sandbox.run(&lines).expect(0);
     assert!(ran.err.contains("done: nothing is left"), "{}", ran.err);
     assert_eq!(sandbox.count("messages", "done"), 3);
-    // The same lines as JSON values are another source; one of them is none.
+    let again = sandbox.run(&lines).expect(0).err;
+    let place = |line: &str| again.find(line).unwrap_or_else(|| panic!("no {line:?}: {again}"));
+    let (joined, ended, done) = (place(" joined "), place(" has ended; --rewind "), place(" done: nothing is left "));
+    assert!(joined < ended && ended < done, "{again}");
+    // The same lines as JSON values are another source, of whose end there is nothing to tell.
     let clash = sandbox.run(&[&lines[..], &["--json-lines"]].concat()).expect(1);
-    assert!(clash.err.contains("is known with another definition"), "{}", clash.err);
+    assert!(clash.one_line().contains("is known with another definition"), "{}", clash.err);
 }
 
 #[test]
@@ -115,7 +122,9 @@ fn errors_of_an_earlier_run_end_with_3() {
     let sandbox = Sandbox::new();
     sandbox.failed("q", &[("1", "x")]);
     let node = ["node", "--handler", "noop", "--until-done", "--queue"];
-    sandbox.run(&[&node[..], &["q"]].concat()).expect(3);
+    let ran = sandbox.run(&[&node[..], &["q"]].concat()).expect(3);
+    let told = ran.err.contains(" done, but 1 message failed; see `baton errors --queue q` fleet=");
+    assert!(told && !ran.err.contains("nothing is left"), "{}", ran.err);
     // Another queue has nothing to do with it.
     sandbox.run(&[&node[..], &["other"]].concat()).expect(0);
     sandbox.run(&["errors", "--drain"]).expect(0);

@@ -2,43 +2,57 @@
 
 use std::{
     io::{self, Write as _},
-    sync::{Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use baton::message::Name;
 use indicatif::ProgressBar;
+use tokio::sync::watch;
 
-use crate::output::{moment, tame};
+use crate::output::{moment, remark, tame};
 
 /// Where events are told.
 pub(crate) struct Log {
     fleet: Name,
     quiet: bool,
     panel: Option<ProgressBar>,
-    session: Mutex<Option<String>>,
+    session: watch::Sender<Option<String>>,
 }
 
 impl Log {
     pub(crate) fn new(fleet: Name, quiet: bool, panel: Option<ProgressBar>) -> Self {
-        Self { fleet, quiet, panel, session: Mutex::default() }
+        Self { fleet, quiet, panel, session: watch::Sender::default() }
     }
 
     /// What a node says of itself.
     pub(super) fn told(&self, line: &str) {
         match line.strip_prefix("joined as session ") {
             Some(session) => {
-                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.to_owned());
-                self.line("joined");
+                // First told, then known: whoever waits for it speaks after it.
+                self.tell("joined", Some(session));
+                self.session.send_replace(Some(session.to_owned()));
             }
             None => self.line(line),
         }
     }
 
+    /// Waits until the node has joined for the first time, and has said so.
+    pub(super) async fn joined(&self) {
+        self.session.subscribe().wait_for(Option::is_some).await.ok();
+    }
+
     /// An event of this process.
     pub(crate) fn line(&self, event: &str) {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = session.as_ref().map(|id| format!(" session={id}")).unwrap_or_default();
+        self.tell(event, self.session.borrow().as_deref());
+    }
+
+    /// An event that is to be heard also where nobody wants a log.
+    pub(super) fn say(&self, event: &str) {
+        if self.quiet { remark(event) } else { self.line(event) }
+    }
+
+    fn tell(&self, event: &str, session: Option<&str>) {
+        let session = session.map(|id| format!(" session={id}")).unwrap_or_default();
         self.raw(&format!("{} {} fleet={}{session}", moment(now_ms()), tame(event), self.fleet));
     }
 

@@ -23,7 +23,6 @@ pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    output::remark,
 };
 
 pub(crate) use signals::{obey_leash, obey_signals};
@@ -88,17 +87,28 @@ impl Member {
         let node = self.node(connection, role, &queue, &witness)?;
         // A worker leaves the source to others, but may wait for its end.
         let source = if role != Role::Worker || self.until_done { self.feed.name()? } else { None };
+        let mut had_ended = None;
         if let Some(source) = source.as_ref() {
             if self.feed.rewind && role != Role::Worker {
                 rewinding::rewind(connection, &node).await?;
             }
             let survey = connection.ask(TakeSurvey).await?;
-            if survey.sources.iter().any(|it| it.name == *source && it.ended) {
-                remark(&format!("source {source} has ended; --rewind starts it again"));
-            }
+            had_ended = survey.sources.iter().find(|it| it.name == *source && it.ended).map(|it| &it.name).cloned();
         }
         let failed = witness.failed.subscribe();
-        let done = ending::done(connection, &queue, source.as_ref());
+        let done = async {
+            // Until it has joined, the store may still refuse it.
+            log.joined().await;
+            if let Some(source) = had_ended {
+                log.say(&format!("source {source} has ended; --rewind starts it again"));
+            }
+            if !self.until_done {
+                std::future::pending::<()>().await;
+            }
+            let dead = ending::done(connection, &queue, source.as_ref(), log).await;
+            ending::tell(&queue, dead, log);
+            dead
+        };
         let ended = match self.see_through(node, done, failed, log, cancel).await {
             Ok(ended) => ended,
             Err(NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session }))) => {
@@ -135,13 +145,13 @@ impl Member {
         };
         tokio::pin!(running, done, stuck);
         let mut ended = Ok(Exit::Ok);
-        let mut waits = self.until_done;
+        let mut waits = true;
         loop {
             tokio::select! {
                 ran = &mut running => {
                     return ran.map(|()| ended);
                 }
-                Ok(failure) = failed.wait_for(Option::is_some), if waits => {
+                Ok(failure) = failed.wait_for(Option::is_some), if waits && self.until_done => {
                     waits = false;
                     let cause = failure.clone().unwrap_or_default();
                     ended = Err(Failure::new(cause, "correct that and run this again"));
@@ -149,7 +159,6 @@ impl Member {
                 }
                 dead = &mut done, if waits => {
                     waits = false;
-                    log.line("done: nothing is left");
                     ended = Ok(if dead > 0 { Exit::Dead } else { Exit::Ok });
                     cancel.drain();
                 }
