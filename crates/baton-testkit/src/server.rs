@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How a server keeps what it is told.
@@ -116,6 +117,12 @@ impl RedisServer {
     pub fn kill(&mut self) {
         self.child.kill().expect("the server can be killed");
         self.child.wait().expect("the server ends");
+    }
+
+    /// Stops it with SIGSTOP, or lets it go on.
+    pub fn stand_still(&self, still: bool) {
+        let signal = if still { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(&self.child), signal).expect("the server can be signalled");
     }
 
     /// Starts it again on the same port and files after [`RedisServer::kill`].

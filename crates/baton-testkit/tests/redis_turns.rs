@@ -226,3 +226,17 @@ async fn an_outage_is_told_once_when_it_begins_and_once_when_it_is_over() {
     }
     running.stop().await;
 }
+
+/// A server that stands still refuses nothing: only its silence tells.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_is_told_of() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    server.stand_still(true);
+    running.until("it is told", async || running.told.count("has not answered") == 1).await;
+    server.stand_still(false);
+    running.until("its end is told", async || running.told.count("the store is back after") == 1).await;
+    running.until_done(running.done().await + 100).await;
+    running.stop().await;
+}

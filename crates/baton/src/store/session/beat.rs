@@ -28,6 +28,9 @@ use crate::{
 /// How long the runtime may do nothing before its node stops beating.
 const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
+/// How long a beat goes unanswered before that is trouble.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// What a session tells with its beats, and its runtime's sign of life.
 #[derive(Debug, Default)]
 pub struct Heart {
@@ -121,7 +124,18 @@ async fn run(
             continue;
         }
         let beat = Beat { session: caller.id(), report: heart.last_report(), asks: heart.asks() };
-        match ask(caller.store(), beat).await {
+        let answer = ask(caller.store(), beat);
+        tokio::pin!(answer);
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            () = tokio::time::sleep(SILENCE) => {
+                // It is waited for as long as it takes; those who look after the node should know.
+                caller.reached(Some(StoreError::Unreachable(format!("the store has not answered for {SILENCE:?}"))));
+                answer.await
+            }
+        };
+        match answer {
             Ok(answer) => {
                 for target in &answer.expired {
                     // Whoever comes second finds it gone; a store that is away is asked again at the next beat.
