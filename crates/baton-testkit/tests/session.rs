@@ -11,13 +11,15 @@ use baton::{
     Fleet, FleetOptions,
     message::{Key, Lot, Name, Outcome, Parcel, Range, Run},
     store::{
-        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, Store, TakeSurvey, ask,
+        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, RedisOptions, RedisStore, Store,
+        TakeSurvey, ask,
         session::{Session, SessionOptions},
     },
 };
 use baton_testkit::{
     faults::{Fault, FaultyStore},
     machine,
+    server::{Persistence, RedisServer},
     subject::test_fleet,
 };
 
@@ -220,4 +222,21 @@ async fn a_report_of_more_runs_than_a_settle_takes_is_made_in_several() {
     assert_eq!(settled.refused, [(queue(), again.claim_no, again.range)], "refusals of all calls are told");
     assert_eq!(books(&store).await.done, MESSAGES);
     session.leave().await.unwrap();
+}
+
+/// A program that makes a runtime a call, and tests that share a fleet, do not hang: the next call joins anew.
+#[test]
+fn a_fleet_outlives_the_runtime_of_its_first_call() {
+    let server = RedisServer::start(Persistence::None);
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    let redis = RedisStore::open(&server.url(), test_fleet(), RedisOptions::default()).unwrap();
+    for store in [memory, Arc::new(redis)] {
+        let fleet = Fleet::over(store, FleetOptions::new(test_fleet()));
+        for number in 1..=3_u64 {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let pushed = async { fleet.queue::<u64>("q").push(&number).await.unwrap().0 };
+            let pushed = async { tokio::time::timeout(Duration::from_secs(60), pushed).await.unwrap() };
+            assert_eq!(runtime.block_on(pushed), number);
+        }
+    }
 }

@@ -90,7 +90,9 @@ impl Clerk {
             if !open {
                 self.hand_back();
             }
-            let look_again = self.look().or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
+            let look_again = self.look();
+            self.reconsider();
+            let look_again = look_again.or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
             desk.start_slots();
             self.report(stop.is_some());
             if open {
@@ -125,6 +127,19 @@ impl Clerk {
         let mut tray = self.desk.tray();
         let seats = self.desk.seats_open(&tray);
         tray.look(Instant::now(), seats)
+    }
+
+    /// Gives up a claim that waits for more than there are free seats, once messages have waited for one in vain: it was
+    /// made when things went faster.
+    fn reconsider(&mut self) {
+        let mut tray = self.desk.tray();
+        let seats = self.desk.seats_open(&tray);
+        let too_much = |waiting: &mut Claiming| {
+            tray.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(tray.have())
+        };
+        if let Some(waiting) = self.waiting.take_if(too_much) {
+            tray.pace.answered(waiting.n);
+        }
     }
 
     /// Reports what there is, unless a report is under way.

@@ -203,7 +203,12 @@ impl Session {
     /// # Cancel safety
     /// The lots are handed in whether or not the future is kept.
     pub async fn submit(&self, lots: Vec<Lot>, bookmark: Option<MoveBookmark>) -> Result<Vec<LotVerdict>, SubmitError> {
-        submits::hand_in(&self.submits, lots, bookmark).await
+        let verdicts = submits::hand_in(&self.submits, lots, bookmark).await;
+        if let Err(SubmitError { error: error @ StoreError::Refused(Refusal::Stale), .. }) = &verdicts {
+            // Also if its tasks have gone with the runtime they were in: the next call joins anew.
+            self.caller.end(error.clone());
+        }
+        verdicts
     }
 
     /// Claims messages of a queue.
