@@ -14,6 +14,7 @@ mod member;
 mod output;
 mod push;
 mod quantity;
+mod queues;
 mod registry;
 mod settings;
 

@@ -52,6 +52,27 @@ fn errors_are_listed_and_only_drain_removes_them() {
 }
 
 #[test]
+fn what_is_left_out_is_told_and_so_is_a_queue_nobody_has() {
+    let sandbox = prepared();
+    let told = |arguments: &[&str]| sandbox.run(arguments).expect(0).err;
+    assert!(told(&["errors", "--limit", "3"]).contains("baton: 3 of 4 errors; --drain"));
+    assert!(told(&["errors", "--match", "timed out", "--queue", "a"]).contains("baton: 2 of 3 errors; --drain"));
+    for how in [&[][..], &["--group"], &["--drain"]] {
+        let none = [&["errors", "--match", "no such text"][..], how].concat();
+        assert_eq!(told(&none), "baton: none of 4 errors matches\n");
+    }
+    let lacking = "baton: there is no queue wrk in this fleet (there are: a, b)\n";
+    for command in [&["errors"][..], &["errors", "--json"], &["errors", "--group"], &["audit"]] {
+        assert_eq!(told(&[command, &["--queue", "wrk"]].concat()), lacking, "{command:?}");
+    }
+    assert_eq!(told(&["performance", "--seconds", "10ms", "--queue", "wrk"]), lacking);
+    assert_eq!(told(&["errors", "--drain", "--limit", "1"]), "baton: removed 1 of 4 errors\n");
+    // A queue that is there and has none is no mistake.
+    sandbox.run(&["push", "1", "--queue", "wrk"]).expect(0);
+    assert_eq!(told(&["errors", "--queue", "wrk"]), "baton: no errors\n");
+}
+
+#[test]
 fn make_errors_prints_and_removes_them() {
     let sandbox = prepared();
     let (root, program) = (concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), env!("CARGO_BIN_EXE_baton"));

@@ -12,7 +12,7 @@ use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::{Ink, Output, table},
-    quantity,
+    quantity, queues,
     settings::Settings,
 };
 
@@ -69,6 +69,7 @@ impl Audit {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let survey = connection.ask(TakeSurvey).await?;
+        queues::remark_lack(self.queue.as_ref(), &survey);
         let wanted = |books: &Books| self.queue.as_ref().is_none_or(|queue| *queue == books.queue);
         let (books, faults, held_ms) = if self.deep {
             let max_hold_ms = u64::try_from(self.max_hold.as_millis()).unwrap_or(u64::MAX);

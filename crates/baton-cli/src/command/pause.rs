@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::{Output, one_of},
+    output::Output,
+    queues,
     settings::Settings,
 };
 
@@ -73,11 +74,9 @@ impl Resume {
 impl Target {
     async fn set(self, settings: &Settings, paused: bool, create: bool) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let known: Vec<String> =
-            connection.ask(TakeSurvey).await?.queues.iter().map(|it| it.queue.to_string()).collect();
-        if !create && !known.iter().any(|it| it == self.queue.as_str()) {
+        let survey = connection.ask(TakeSurvey).await?;
+        if let Some(cause) = queues::lack_of(&self.queue, &survey).filter(|_| !create) {
             let next = if paused { ", or add --create" } else { "" };
-            let cause = format!("there is no queue {} in this fleet{}", self.queue, one_of(&known));
             return Err(Failure::new(cause, format!("name one that is there{next}")));
         }
         let order = if paused { Order::Pause(self.queue.clone()) } else { Order::Resume(self.queue.clone()) };

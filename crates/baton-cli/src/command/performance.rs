@@ -9,7 +9,7 @@ use crate::{
     exit::{Exit, Failure},
     figures::Figures,
     output::{Output, table},
-    quantity,
+    quantity, queues,
     settings::Settings,
 };
 
@@ -41,6 +41,7 @@ impl Performance {
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let earlier = connection.ask(TakeSurvey).await?;
+        queues::remark_lack(self.queue.as_ref(), &earlier);
         tokio::time::sleep(self.seconds).await;
         let later = connection.ask(TakeSurvey).await?;
         let figures = Figures::between(&earlier, &later, self.queue.as_ref());

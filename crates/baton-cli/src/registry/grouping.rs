@@ -9,7 +9,7 @@ use super::{Wanted, page};
 use crate::{
     connection::Connection,
     exit::Failure,
-    output::{Output, remark, table, tame},
+    output::{Output, table, tame},
 };
 
 const LONGEST_CAUSE: usize = 200;
@@ -33,6 +33,7 @@ pub(crate) async fn group(
     connection: &Connection, wanted: &Wanted, output: &mut Output, json: bool,
 ) -> Result<(), Failure> {
     let survey = connection.ask(TakeSurvey).await?;
+    let total = wanted.total(&survey);
     let mut counts: BTreeMap<(Name, String), (u64, u64)> = BTreeMap::new();
     let mut left = wanted.limit.unwrap_or(u64::MAX);
     for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
@@ -62,7 +63,7 @@ pub(crate) async fn group(
     if json {
         output.json(&found)?;
     } else if found.groups.is_empty() {
-        remark("no errors");
+        total.tell_none();
     } else {
         let row = |it: &Group| vec![it.count.to_string(), it.queue.clone(), it.example_id.to_string(), tame(&it.cause)];
         let rows: Vec<_> = found.groups.iter().map(row).collect();

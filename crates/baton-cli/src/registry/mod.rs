@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use baton::{
     message::Name,
-    store::{Books, DeadMessage, Disposal, Peek, TakeSurvey},
+    store::{Books, DeadMessage, Disposal, Peek, Survey, TakeSurvey},
 };
 
 use self::drain::Drain;
@@ -18,6 +18,7 @@ use crate::{
     exit::Failure,
     interrupt::Interrupt,
     output::{Output, plural, remark},
+    queues,
 };
 
 /// How often a follower looks for new errors.
@@ -33,12 +34,47 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// The errors of the queues wanted, whatever their text; remarks a queue that the fleet does not have.
+    fn total(&self, survey: &Survey) -> Total {
+        let lacking = queues::remark_lack(self.queue.as_ref(), survey);
+        let errors = survey.queues.iter().filter(|books| self.queue(books)).map(|books| books.dead);
+        Total { lacking, errors: errors.fold(0, u64::saturating_add) }
+    }
+
     fn queue(&self, books: &Books) -> bool {
         books.dead > 0 && self.queue.as_ref().is_none_or(|queue| *queue == books.queue)
     }
 
     fn error(&self, error: &DeadMessage) -> bool {
         self.containing.as_ref().is_none_or(|text| error.error.contains(text.as_str()))
+    }
+}
+
+/// How many errors there are to choose from.
+#[derive(Debug, Clone, Copy)]
+struct Total {
+    /// Whether the queue itself is missing, which has been said.
+    lacking: bool,
+    errors: u64,
+}
+
+impl Total {
+    /// Tells that nothing was found.
+    fn tell_none(self) {
+        match self {
+            Self { lacking: true, .. } => {}
+            Self { errors: 0, .. } => remark("no errors"),
+            Self { errors: 1, .. } => remark("the only error does not match"),
+            Self { errors, .. } => remark(&format!("none of {errors} errors matches")),
+        }
+    }
+
+    /// So many errors, and of how many if that is not all.
+    fn share(self, count: u64) -> String {
+        match self.errors > count {
+            true => format!("{count} of {} errors", self.errors),
+            false => format!("{count} error{}", plural(count)),
+        }
     }
 }
 
@@ -51,8 +87,9 @@ pub(crate) async fn print(
         Printer { connection, wanted, output, json, left: wanted.limit.unwrap_or(u64::MAX), printed: 0, bodiless: 0 };
     // How far each registry was seen.
     let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
+    let mut survey = connection.ask(TakeSurvey).await?;
+    let total = wanted.total(&survey);
     loop {
-        let survey = connection.ask(TakeSurvey).await?;
         for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
             let after = seen.get(&books.queue).copied().filter(|after| *after <= books.dead_seq).unwrap_or(0);
             if after == books.dead_seq {
@@ -78,8 +115,11 @@ pub(crate) async fn print(
             () = interrupt.wait() => break,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
+        survey = connection.ask(TakeSurvey).await?;
     }
-    conclude(disposal, printer.printed, json, follow);
+    // A reader who has gone has seen enough.
+    let told = !json && !follow && !printer.output.is_closed();
+    conclude(disposal, printer.printed, total, told);
     if disposal == Some(Disposal::Requeue) && printer.bodiless > 0 {
         let (count, s) = (printer.bodiless, plural(printer.bodiless));
         remark(&format!("{count} error{s} cannot be requeued, for want of a body: --drain removes what it prints"));
@@ -88,14 +128,13 @@ pub(crate) async fn print(
 }
 
 /// Tells what became of them, beside what was printed.
-fn conclude(disposal: Option<Disposal>, count: u64, json: bool, follow: bool) {
-    let s = plural(count);
+fn conclude(disposal: Option<Disposal>, count: u64, total: Total, told: bool) {
     match disposal {
-        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{s}")),
-        _ if json || follow => {}
-        _ if count == 0 => remark("no errors"),
-        Some(Disposal::Drain) => remark(&format!("removed {count} error{s}")),
-        None => remark(&format!("{count} error{s}; --drain removes what it prints, --requeue tries it again")),
+        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}", plural(count))),
+        _ if !told => {}
+        _ if count == 0 => total.tell_none(),
+        Some(Disposal::Drain) => remark(&format!("removed {}", total.share(count))),
+        None => remark(&format!("{}; --drain removes what it prints, --requeue tries it again", total.share(count))),
     }
 }
 
