@@ -18,7 +18,7 @@ use baton::{
 use tokio::time::Instant;
 
 use crate::{
-    exit::Failure,
+    exit::{Exit, Failure},
     output::{remark, span, tame},
     settings::Settings,
 };
@@ -76,8 +76,8 @@ impl Connection {
         if let (Missing::Refuse, StoreUrl::Sqlite(path)) = (missing, &url)
             && is_missing(path)
         {
-            let why = format!("no store at {} yet: start a node, or give another path", path.display());
-            return Err(Failure::of_store(&StoreError::Unreachable(why), &url));
+            let why = format!("no store at {} yet: start a node, or name another with --store", path.display());
+            return Err(Failure::advised(Exit::Store, &why));
         }
         fleet.store().hear(Arc::new(remark));
         let wait = settings.wait.value;

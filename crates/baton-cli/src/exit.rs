@@ -44,6 +44,14 @@ impl Failure {
         Self { exit: Exit::Usage, ..Self::new(cause, next) }
     }
 
+    /// A text of the library that ends with its own next step, behind its last colon or semicolon.
+    pub(crate) fn advised(exit: Exit, text: &str) -> Self {
+        let mark = [": ", "; "].into_iter().filter_map(|mark| text.rfind(mark)).max();
+        let parts = mark.and_then(|at| Some((text.get(..at)?, text.get(at + 2..)?)));
+        let (cause, next) = parts.unwrap_or((text, "see `baton --help`"));
+        Self { exit, ..Self::new(cause, next) }
+    }
+
     /// The same failure, with what had been done before it.
     pub(crate) fn after(self, done: &str, next: &str) -> Self {
         Self { cause: format!("{}; {done}", self.cause), next: format!("{}, then {next}", self.next), ..self }
@@ -56,26 +64,42 @@ impl Failure {
                 (Exit::Store, format!("the store is not up: {why}"), "see `baton config` for the store in use")
             }
             StoreError::Unfit(why) => {
-                (Exit::Store, format!("the store cannot be used: {why}"), "choose another with --store")
+                return Self::advised(Exit::Store, &format!("the store cannot be used: {why}"));
             }
             StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "see `baton restore --help`"),
-            StoreError::NoRoom(why) => (Exit::Failed, format!("the store has no room: {why}"), "make room there"),
+            StoreError::NoRoom(why) => return Self::advised(Exit::Failed, &format!("the store has no room: {why}")),
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
-                (Exit::Store, format!("{url}: {error}"), "nothing was changed")
+                return Self::advised(Exit::Store, &format!("{url}: {error}"));
             }
             StoreError::Refused(
-                Refusal::Definition { .. } | Refusal::DefinitionInUse { .. } | Refusal::Offered { .. },
-            ) => (Exit::Failed, error.to_string(), "nothing was changed"),
-            StoreError::Refused(Refusal::Purging) => (Exit::Failed, error.to_string(), "nothing was changed"),
+                Refusal::Definition { .. }
+                | Refusal::DefinitionInUse { .. }
+                | Refusal::Offered { .. }
+                | Refusal::Purging,
+            ) => return Self::advised(Exit::Failed, &error.to_string()),
             _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };
         Self { exit, ..Self::new(cause, next) }
+    }
+
+    /// A store's address that is none, and where it stands.
+    pub(crate) fn of_url(place: &str, error: &InvalidUrl) -> Self {
+        Self::advised(Exit::Usage, &format!("{place}: {error}"))
+    }
+
+    /// A failure of a copy from or to a store: what cannot be used may be the copy, and the text names the file.
+    pub(crate) fn of_copy(error: &StoreError, url: &StoreUrl) -> Self {
+        match error {
+            StoreError::Unfit(why) => Self::advised(Exit::Store, why),
+            StoreError::NoRoom(why) => Self::advised(Exit::Failed, why),
+            other => Self::of_store(other, url),
+        }
     }
 }
 
 impl From<InvalidUrl> for Failure {
     fn from(error: InvalidUrl) -> Self {
-        Self::usage(error.to_string(), "see `baton --help`")
+        Self::advised(Exit::Usage, &error.to_string())
     }
 }
 
@@ -85,5 +109,25 @@ impl fmt::Display for Failure {
         let flat: String = self.cause.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let words: Vec<&str> = flat.split_whitespace().collect();
         write!(f, "{}; {}", words.join(" "), self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_one_next_step() {
+        let url: StoreUrl = "sqlite:x.db".parse().unwrap();
+        let line = |error: StoreError| Failure::of_store(&error, &url).to_string();
+        assert_eq!(
+            line(StoreError::Unfit("/x.db: is a directory: choose another path".to_owned())),
+            "the store cannot be used: /x.db: is a directory; choose another path"
+        );
+        assert_eq!(
+            line(StoreError::NoRoom("its disk is full: nothing was stored; free some room".to_owned())),
+            "the store has no room: its disk is full: nothing was stored; free some room"
+        );
+        assert_eq!(Failure::advised(Exit::Failed, "so it is").to_string(), "so it is; see `baton --help`");
     }
 }

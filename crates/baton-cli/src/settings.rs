@@ -4,7 +4,11 @@ mod file;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use baton::{DEFAULT_FLEET, message::Name, store::StoreUrl};
+use baton::{
+    DEFAULT_FLEET,
+    message::Name,
+    store::{InvalidUrl, StoreUrl},
+};
 
 use self::file::File;
 use crate::{exit::Failure, quantity};
@@ -104,25 +108,25 @@ impl Globals {
         let file = path.as_deref().map(|path| File::read(path, required)).transpose()?.flatten();
         let file_read = file.is_some();
         let file = file.unwrap_or_default();
-        let in_file = |problem: String| {
-            let path = path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
-            Failure::usage(format!("{path}: {problem}"), "correct the file")
+        let path_shown = || path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+        let in_file = |problem: String| Failure::usage(format!("{}: {problem}", path_shown()), "correct the file");
+        let in_variable = |variable: &str, problem: String| {
+            Failure::usage(format!("{variable}: {problem}"), "correct the variable, or unset it")
         };
-
         let store = match (redis, self.store, variable(STORE)?, file.store) {
             (Some(url), ..) => Setting { value: url, from: Origin::Flag },
             (_, Some(url), ..) => Setting { value: url.parse()?, from: Origin::Flag },
-            (_, _, Some(url), _) => Setting { value: url.parse()?, from: Origin::Environment },
+            (_, _, Some(url), _) => {
+                let value = url.parse().map_err(|error: InvalidUrl| Failure::of_url(STORE, &error))?;
+                Setting { value, from: Origin::Environment }
+            }
             (.., Some(url)) => {
-                let value = url.parse().map_err(|error: baton::store::InvalidUrl| in_file(error.to_string()))?;
+                let value = url.parse().map_err(|error: InvalidUrl| Failure::of_url(&path_shown(), &error))?;
                 Setting { value, from: Origin::File }
             }
             _ => Setting { value: default_store()?, from: Origin::Default },
         };
         let name = |text: &str| Name::new(text).map_err(|error| error.to_string());
-        let in_variable = |variable: &str, problem: String| {
-            Failure::usage(format!("{variable}: {problem}"), "correct the variable, or unset it")
-        };
         let fleet = match (self.fleet, variable(FLEET)?, file.fleet) {
             (Some(value), ..) => Setting { value, from: Origin::Flag },
             (_, Some(text), _) => {

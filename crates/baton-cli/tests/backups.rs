@@ -158,3 +158,23 @@ fn other_stores_are_backed_up_by_their_own_means() {
         assert!(!sandbox.dir.path().join("b.db").exists());
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_backup_is_said_of_the_backup() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.write("junk.db", "x".repeat(5000));
+    sandbox.write("file", "");
+    for (arguments, named) in [
+        (&["backup", "file/x.db"][..], "file"),
+        (&["backup", "--force", "baton.db"], "baton.db is the store itself; name another file"),
+        (&["restore", "nothere.db"], "no backup at "),
+        (&["restore", "junk.db"], "junk.db is not a Baton store; "),
+    ] {
+        let ran = sandbox.run(arguments).expect(5);
+        let line = ran.one_line();
+        assert!(line.contains(named), "{line}");
+        assert!(!line.contains("the store cannot be used") && !line.contains("--store"), "{line}");
+    }
+    assert_eq!(sandbox.pushed(), 1);
+}

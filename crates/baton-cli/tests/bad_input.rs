@@ -75,7 +75,7 @@ fn bad_lines() {
     for (input, hint) in cases {
         let ran = sandbox.run_with(&["push", "-"], input).expect(1);
         assert!(ran.one_line().contains(hint), "{}", ran.err);
-        assert!(ran.err.contains("nothing was stored"), "{}", ran.err);
+        assert!(ran.one_line().ends_with("; nothing was stored; correct it and push again"), "{}", ran.err);
         assert!(!sandbox.path().exists());
     }
 }
@@ -90,6 +90,7 @@ fn lines_before_a_bad_one_are_told() {
     let stored = sandbox.pushed();
     assert!(stored > 0 && stored < 5000);
     assert!(ran.one_line().contains(&format!("{stored} lines are stored")), "{}", ran.err);
+    assert!(ran.err.ends_with("correct it and push the rest\n"), "{}", ran.err);
 }
 
 #[test]
@@ -125,4 +126,30 @@ fn settings_files_are_checked_and_flags_go_first() {
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let store = format!("sqlite:{}", sandbox.dir.path().join(".local/state/baton/baton.db").display());
     assert_eq!(shown["store"], serde_json::json!({"value": store, "from": "default"}));
+}
+
+#[test]
+fn a_bad_store_is_one_cause_and_one_next_step() {
+    let sandbox = Sandbox::new();
+    sandbox.write("junk.db", "x".repeat(5000));
+    let (junk, place) = (sandbox.dir.path().join("junk.db"), sandbox.dir.path().display());
+    let junk = junk.display();
+    let (flag, pushed) = (["--store", "sqlite:junk.db"], "; nothing was stored; choose another path, then push again");
+    for (arguments, next) in [(["push", "1"], pushed), (["audit", "--deep"], "; choose another path")] {
+        let ran = sandbox.run(&[&arguments[..], &flag].concat()).expect(5);
+        assert_eq!(ran.one_line(), format!("baton: the store cannot be used: {junk} is not a Baton store{next}"));
+    }
+    let ran = sandbox.run(&["status"]).expect(5);
+    let missing = format!("baton: no store at {place}/baton.db yet; start a node, or name another with --store");
+    assert_eq!(ran.one_line(), missing);
+    let output = sandbox.command(&["status"]).env("BATON_STORE", "nonsense").output();
+    let told = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
+    assert!(told.starts_with("baton: BATON_STORE: \"nonsense\" is not a store"), "{told}");
+    let ran = sandbox.run(&["status", "--store", "nonsense"]).expect(2);
+    assert!(
+        ran.one_line()
+            .ends_with("it names no scheme; use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or memory:"),
+        "{}",
+        ran.err
+    );
 }

@@ -52,7 +52,7 @@ impl Backup {
         let to = self.path.clone();
         let copied = tokio::task::spawn_blocking(move || SqliteStore::back_up(&store, &to, Arc::new(remark))).await;
         let copied = copied.map_err(|error| Failure::new(format!("the copy broke off: {error}"), "run this again"))?;
-        let copied = copied.map_err(|error| Failure::of_store(&error, url))?;
+        let copied = copied.map_err(|error| Failure::of_copy(&error, url))?;
         let backed_up =
             BackedUp { store: url.to_string(), backup: self.path, bytes: copied.bytes, fleets: copied.fleets };
         let mut output = Output::new();

@@ -47,7 +47,7 @@ impl Restore {
         let restored =
             restored.map_err(|error| Failure::new(format!("the copy broke off: {error}"), "run this again"))?;
         let restored = restored.map_err(|error| match error {
-            RestoreError::Store(error) => Failure::of_store(&error, url),
+            RestoreError::Store(error) => Failure::of_copy(&error, url),
             in_use => Failure::new(in_use.to_string(), "stop them first, with `baton kill`; nothing was changed"),
         })?;
         let restored = Restored {

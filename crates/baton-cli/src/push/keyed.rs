@@ -62,7 +62,10 @@ pub(super) async fn push(
         next = next_chunk(chunks, interrupt).await;
     }
     match stop {
-        Some(stop) => Err(stop.failure(labels, &pusher.tally.told(labels, &[], &[]), Some(bookmark))),
+        Some(stop) => {
+            let told = pusher.tally.told(labels, &[], &[]);
+            Err(stop.failure(labels, &told, "run the command again", Some(bookmark)))
+        }
         None if interrupt.came() => {
             let told = pusher.tally.told(labels, &[], &[]);
             Err(Failure::new(format!("interrupted; {told}"), ON))

@@ -78,14 +78,14 @@ pub(super) async fn push(
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
     let told = || pusher.tally.told(labels, &refused, &pusher.unknown);
     match (failure, stop) {
-        (Some(failure), _) if pusher.unknown.is_empty() => Err(failure.after(&told(), "push the rest")),
+        (Some(failure), _) if pusher.unknown.is_empty() => Err(failure.after(&told(), pusher.tally.again())),
         (Some(failure), _) => {
             let next = "push with --key to have every line exactly once, whatever happens";
             let mut failure = failure.after(&told(), next);
             failure.exit = Exit::Failed;
             Err(failure)
         }
-        (None, Some(stop)) => Err(stop.failure(labels, &told(), None)),
+        (None, Some(stop)) => Err(stop.failure(labels, &told(), pusher.tally.again(), None)),
         (None, None) => Ok(pusher.tally.finish()),
     }
 }

@@ -68,9 +68,8 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// What is told of it, with what is stored and what had been taken under the key before.
-    pub(super) fn failure(self, labels: &Labels, told: &str, bookmark: Option<&Bookmark>) -> Failure {
-        let again = if bookmark.is_some() { "run the command again" } else { "push the rest" };
+    /// What is told of it, with what is stored, how to go on, and what had been taken under the key before.
+    pub(super) fn failure(self, labels: &Labels, told: &str, again: &str, bookmark: Option<&Bookmark>) -> Failure {
         let (key, lines) = bookmark.map_or(("", 0), |it| (it.key.as_str(), it.taken.lines));
         let queue = bookmark.map_or("", |it| it.queue.as_str());
         match self {

@@ -60,6 +60,11 @@ impl Tally {
         self.receipt
     }
 
+    /// How to go on without a key after a push that ends early.
+    pub(super) const fn again(&self) -> &'static str {
+        if self.receipt.pushed == 0 { "push again" } else { "push the rest" }
+    }
+
     /// What is stored, what is not, and what is not known, of a push that ends early.
     pub(super) fn told(&self, labels: &Labels, refused: &[Chunk], unknown: &[Chunk]) -> String {
         self.progress.end();

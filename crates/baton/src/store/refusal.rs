@@ -161,10 +161,10 @@ pub enum StoreError {
     /// The store cannot be reached, or the reply was lost: whether the call took effect is not known. Repeat it.
     #[error("{0}")]
     Unreachable(String),
-    /// What answered is not a store this program can use; repeating does not help.
+    /// What answered is not a store this program can use; repeating does not help. The text ends with what to do.
     #[error("{0}")]
     Unfit(String),
-    /// The store has no room (memory or disk); nothing of the call was kept.
+    /// The store has no room (memory or disk); nothing of the call was kept. The text ends with what to do.
     #[error("{0}")]
     NoRoom(String),
     /// The store's data does not follow its format.

@@ -53,7 +53,7 @@ pub(super) struct Link {
 impl Connector {
     /// Reads an address; connects to nothing.
     pub(super) fn new(address: &str) -> Result<Self, StoreError> {
-        let unfit = |why: &str| StoreError::Unfit(format!("this is not the URL of a Redis server: {why}"));
+        let unfit = |why: &str| StoreError::Unfit(format!("this is not the URL of a Redis server ({why}): correct it"));
         let mut url = Url::parse(address).map_err(|error| unfit(&error.to_string()))?;
         if !matches!(url.scheme(), "redis" | "rediss") {
             return Err(unfit("it begins with neither redis:// nor rediss://"));
@@ -163,7 +163,7 @@ fn check(server: &str, info: &str) -> Result<Checked, StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
     let unfit = |why: String| Err(StoreError::Unfit(format!("Redis at {server} {why}")));
     let Some(version) = field("redis_version") else {
-        return Err(StoreError::Unfit(format!("what answers at {server} does not speak Redis")));
+        return Err(StoreError::Unfit(format!("what answers at {server} does not speak Redis: name another address")));
     };
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST {

@@ -11,16 +11,19 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("OOM") => StoreError::NoRoom(format!(
             "Redis at {server} is at its maxmemory: nothing was stored; raise it or let workers catch up"
         )),
-        Some("MISCONF") => {
-            StoreError::NoRoom(format!("Redis at {server} cannot write to its disk and takes nothing: {detail}"))
-        }
+        Some("MISCONF") => StoreError::NoRoom(format!(
+            "Redis at {server} cannot write to its disk and takes nothing ({detail}): make room there"
+        )),
         Some("READONLY") => demoted(server),
         Some("NOAUTH") => StoreError::Unfit(format!(
             "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
              redis://USER:PASSWORD@host:port"
         )),
         Some("WRONGPASS") => refused_password(server),
-        Some("NOPERM") => StoreError::Unfit(format!("Redis at {server} does not let this user do that: {detail}")),
+        Some("NOPERM") => StoreError::Unfit(format!(
+            "Redis at {server} does not let this user do that ({detail}): give it the right, or name another user in \
+             the URL"
+        )),
         Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
         Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
@@ -28,10 +31,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("ERR") if detail.contains("max number of clients") => {
             StoreError::Unreachable(format!("Redis at {server} takes no more connections: {detail}"))
         }
-        Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}")),
+        Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}: name another store")),
         None => match error.kind() {
             ErrorKind::Io if error.to_string().contains("certificate") => StoreError::Unfit(format!(
-                "{server} cannot be trusted: {error}; SSL_CERT_FILE may name the certificate of its authority"
+                "{server} cannot be trusted: {error}; let SSL_CERT_FILE name the certificate of its authority"
             )),
             ErrorKind::Io => StoreError::Unreachable(format!("cannot reach {server}: {}", cause(error))),
             ErrorKind::AuthenticationFailed => refused_password(server),
@@ -39,8 +42,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             ErrorKind::Parse if error.to_string().contains("end of input") => {
                 StoreError::Unreachable(format!("cannot reach {server}: the connection was lost"))
             }
-            ErrorKind::Parse => StoreError::Unfit(format!("what answers at {server} does not speak Redis")),
-            _ => StoreError::Unfit(format!("{server} cannot be used: {error}")),
+            ErrorKind::Parse => {
+                StoreError::Unfit(format!("what answers at {server} does not speak Redis: name another address"))
+            }
+            _ => StoreError::Unfit(format!("{server} cannot be used ({error}): name another store")),
         },
     }
 }
@@ -53,7 +58,7 @@ pub(super) fn demoted(server: &str) -> StoreError {
 }
 
 fn refused_password(server: &str) -> StoreError {
-    StoreError::Unfit(format!("Redis at {server} does not take the user or password in the URL"))
+    StoreError::Unfit(format!("Redis at {server} does not take the user or password in the URL: correct them"))
 }
 
 fn cause(error: &RedisError) -> String {
