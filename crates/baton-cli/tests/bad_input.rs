@@ -153,3 +153,38 @@ fn a_bad_store_is_one_cause_and_one_next_step() {
         ran.err
     );
 }
+
+#[test]
+fn help_is_laid_out_for_the_terminal() {
+    let sandbox = Sandbox::new();
+    let commands = [
+        "up",
+        "node",
+        "push",
+        "errors",
+        "audit",
+        "status",
+        "performance",
+        "source",
+        "pause",
+        "resume",
+        "kill",
+        "purge",
+        "backup",
+        "restore",
+        "bench",
+        "config",
+    ];
+    for command in commands {
+        let help = sandbox.run(&[command, "--help"]).expect(0).out;
+        assert!(!help.contains('\\'), "{help}");
+        // A line that was wrapped by hand and again by the terminal leaves a word or two on a line of their own.
+        let paragraph = |line: &&str| !line.starts_with(' ') && !line.is_empty() && !line.ends_with([':', '.']);
+        let lines: Vec<&str> = help.lines().collect();
+        for two in lines.windows(2) {
+            let [one, next] = two else { continue };
+            let torn = paragraph(one) && paragraph(next) && one.len() < 60 && !one.ends_with('}');
+            assert!(!torn, "{command}: {one:?} {next:?}");
+        }
+    }
+}

@@ -94,7 +94,8 @@ fn a_pipe_is_read_once(sandbox: &Sandbox) {
     drop(writer);
     let refused = sandbox.run(&[&node[..], &["-q", "--until-done"]].concat()).expect(1);
     let line = refused.one_line();
-    assert!(line.contains("2 were pushed") && line.contains("rewind the source"), "{line}");
+    assert!(line.contains("2 were pushed") && line.contains("; rewind the source"), "{line}");
+    assert!(line.ends_with(" (--rewind)"), "{line}");
     let mut rewound = sandbox.start(&[&node[..], &["--rewind", "--until-done"]].concat());
     sandbox.write("pipe", "three\n");
     assert_eq!(rewound.wait(), Some(0), "{}", sandbox.log());
@@ -124,4 +125,13 @@ fn two_signals_end_a_member_that_waits_for_a_pipe() {
         sandbox.log().contains("stopping at once")
     });
     assert!(matches!(running.wait(), Some(0 | 130)), "{}", sandbox.log());
+}
+
+#[test]
+fn lines_that_are_piped_in_are_for_push() {
+    let sandbox = Sandbox::new();
+    for name in ["-", "/dev/stdin"] {
+        let ran = sandbox.run_with(&["node", "--handler", "noop", "--lines", name], b"1\n").expect(1);
+        assert!(ran.one_line().contains("; pipe the lines into `baton push -`"), "{}", ran.err);
+    }
 }

@@ -58,7 +58,8 @@ fn a_key_is_bound_to_its_queue(sandbox: &Sandbox) {
     let push = |queue: &str| sandbox.run_with(&["push", "-", "--key", "k1", "--json", "--queue", queue], b"1\n2\n");
     assert_eq!(push("a").expect(0).json()["pushed"], 2);
     let refused = push("b").expect(1);
-    assert!(refused.one_line().contains("another queue than b"), "{}", refused.err);
+    let whose = "the key \"k1\" belongs to queue a, not to b: ";
+    assert!(refused.one_line().contains(whose) && refused.err.contains("nothing was stored"), "{}", refused.err);
     assert_eq!(push("a").expect(0).json()["duplicates"], 2);
     assert_eq!(sandbox.pushed(), 2);
 }

@@ -76,6 +76,8 @@ fn a_cron_is_redefined_by_its_next_start_also_after_a_kill() {
     };
     let mut old = sandbox.start(&node("0 3 * * *", "night"));
     until("it generates", || sandbox.nodes(Some("generator")) == [old.pid()]);
+    until("it says when it is due", || sandbox.log().contains(" '0 3 * * *' is next due at "));
+    assert!(sandbox.log().contains("T03:00:00.000Z fleet="), "{}", sandbox.log());
     let refused = sandbox.run(&[&node("* * * * * *", "day")[..], &["-q"]].concat()).expect(1);
     let why = format!("/{} offers source cron with another definition", old.pid());
     assert!(refused.one_line().contains(&why), "{}", refused.err);

@@ -23,20 +23,22 @@ Examples:
   baton bench --only push,process --backlog 10000000    cost does not grow with what waits
   baton bench --only cpu                                how much of all cores handlers get
 
-push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once;
-raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to
-raw; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside
+push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once; \
+raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to \
+raw; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
 a thread a core that does the same and nothing else.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"store\",\"messages\",\"rounds\",\"parcel\",\"bytes\",\"backlog\",\"shared\" (others use the server too),
-  \"push_per_s\",\"process_per_s\",\"whole_per_s\", with \"raw_\" before each, and \"push_ratio\",\"process_ratio\",\"whole_ratio\",
-  \"push_cpu_us\",\"process_cpu_us\",\"cpu_us\" (a message; of the server, or of the process that embeds SQLite),
+  \"push_per_s\",\"process_per_s\",\"whole_per_s\", with \"raw_\" before each,
+  \"push_ratio\",\"process_ratio\",\"whole_ratio\",
+  \"push_cpu_us\",\"process_cpu_us\",\"cpu_us\" (a message; of the server, or of SQLite's process),
   \"singles_per_s\",\"raw_singles_per_s\",\"singles_ratio\",\"redis_benchmark_lpush\",\"singles_benchmark_ratio\",
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
   \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
-  \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),\"done\" (messages in all)")]
+  \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),
+  \"done\" (messages in all)")]
 pub(crate) struct Bench {
     /// Messages a round
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]

@@ -22,7 +22,8 @@ Examples:
 
 The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10}")]
 pub(crate) struct Config {
-    /// Print one JSON object: {\"store\",\"fleet\",\"wait\"} each {\"value\",\"from\"}, and {\"file\"}
+    /// Print one JSON object: {"store","fleet","wait","file"}, the first three each {"value","from"}, the last
+    /// {"path","read"}
     #[arg(long)]
     json: bool,
 }

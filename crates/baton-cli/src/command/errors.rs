@@ -22,8 +22,9 @@ Examples:
   baton errors --match 'timed out' --requeue
   baton errors --drain --json >> errors.ndjson
 
-JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"attempts\",\"losses\",\"node\",\"at\"}; `at` is in milliseconds
-since 1970. With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
+JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"attempts\",\"losses\",\"node\",\"at\"}; \
+`at` is in milliseconds since 1970.
+With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
     /// Only this queue
     #[arg(long, value_name = "NAME")]

@@ -20,7 +20,7 @@ Examples:
   baton performance
   baton performance --seconds 10 --queue resize --json
 
-A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the
+A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the \
 sample; null if no message was started.")]
 pub(crate) struct Performance {
     /// How long to measure; plain numbers are seconds

@@ -3,17 +3,17 @@
 use std::{
     os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use baton::{
     Node,
-    jobs::{CatchUp, Cron, Lines, Tick},
+    jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
     message::{Digest, Name},
 };
 use clap::ValueEnum;
 
-use crate::{exit::Failure, quantity};
+use crate::{exit::Failure, output::moment, quantity};
 
 /// Characters of a file's name that the name of its source takes over.
 const FILE_NAME: usize = 49;
@@ -47,10 +47,11 @@ pub(super) struct Feed {
     /// Lines are JSON values, not text
     #[arg(long, conflicts_with_all = ["cron", "interval"])]
     json_lines: bool,
-    /// A message at each due time of this expression, in UTC: `minute hour day month weekday`
+    /// A message at each due time of this expression, in UTC: `minute hour day month weekday`, with an optional field
+    /// for seconds before them and one for years behind those; or @hourly, @daily, @weekly, @monthly, @yearly
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
-    /// What to send for due times that were missed
+    /// What to send for due times that were missed [default: skip]
     #[arg(long, value_enum, value_name = "HOW", requires = "cron")]
     catch_up: Option<HowToCatchUp>,
     /// End the source behind so many messages, counted over the whole fleet
@@ -63,7 +64,7 @@ pub(super) struct Feed {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum HowToCatchUp {
-    /// Nothing
+    /// Nothing, but for the last one if it is at most 5 s late
     Skip,
     /// One message for all of them
     Once,
@@ -137,9 +138,7 @@ impl Feed {
     pub(super) fn offer(&self, node: Node, queue: &Name) -> Result<Node, Failure> {
         let Some(name) = self.name()? else { return Ok(node) };
         let (name, queue) = (name.as_str(), queue.as_str());
-        if let Some(expression) = &self.cron {
-            let cron = Cron::new(expression, self.catch_up.map_or_else(CatchUp::default, CatchUp::from))
-                .map_err(|error| Failure::usage(format!("--cron: {error}"), "write it as '*/5 * * * *'"))?;
+        if let Some(cron) = self.calendar()? {
             return Ok(node.source_into(queue, name, counted(cron, self.count, Cron::count)));
         }
         let lines = match (&self.lines, &self.lines_from) {
@@ -152,6 +151,30 @@ impl Feed {
         }
         let tick = self.interval.map_or_else(Tick::default, Tick::every);
         Ok(node.source_into(queue, name, counted(tick, self.count, Tick::count)))
+    }
+
+    /// The calendar, if one is named.
+    fn calendar(&self) -> Result<Option<Cron>, Failure> {
+        let how = self.catch_up.map_or_else(CatchUp::default, CatchUp::from);
+        let cron = self.cron.as_ref().map(|expression| Cron::new(expression, how)).transpose();
+        cron.map_err(|error| {
+            let cause = match error {
+                InvalidCron::Expression { expression, cause } => {
+                    format!("{expression:?} is no cron expression: {cause}")
+                }
+                other => other.to_string(),
+            };
+            Failure::usage(format!("--cron: {cause}"), "write minute hour day month weekday, as '*/5 * * * *'")
+        })
+    }
+
+    /// When the calendar, if one is named, is next due from now on.
+    pub(super) fn next_due(&self) -> Result<Option<String>, Failure> {
+        let Some(cron) = self.calendar()? else { return Ok(None) };
+        let due = cron.next_due(SystemTime::now()).and_then(|due| due.duration_since(UNIX_EPOCH).ok());
+        let due = due.and_then(|due| u64::try_from(due.as_millis()).ok());
+        let when = due.map_or_else(|| "never due again".to_owned(), |ms| format!("next due at {}", moment(ms)));
+        Ok(Some(format!("'{}' is {when}", self.cron.as_deref().unwrap_or_default())))
     }
 
     /// The whole path. A source that cannot be read must not be offered: its node would take the baton for nothing.
@@ -183,7 +206,14 @@ fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
 
 /// The path by which the file is known wherever this is run from.
 fn canonical(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(|error| unreadable(path, &error))
+    path.canonicalize().map_err(|error| match path.to_str() {
+        // Only if it is no file after all: a shell may have put one there.
+        Some(name) if name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/") => Failure::new(
+            format!("--lines {name} is neither a file nor a named pipe, which can be found again"),
+            "pipe the lines into `baton push -`, or let --lines-from run the command that prints them",
+        ),
+        _ => unreadable(path, &error),
+    })
 }
 
 fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {

@@ -95,12 +95,16 @@ impl Member {
             let survey = connection.ask(TakeSurvey).await?;
             had_ended = survey.sources.iter().find(|it| it.name == *source && it.ended).map(|it| &it.name).cloned();
         }
+        let next_due = if role == Role::Worker { None } else { self.feed.next_due()? };
         let failed = witness.failed.subscribe();
         let done = async {
             // Until it has joined, the store may still refuse it.
             log.joined().await;
             if let Some(source) = had_ended {
                 log.say(&format!("source {source} has ended; --rewind starts it again"));
+            }
+            if let Some(next) = &next_due {
+                log.line(next);
             }
             if !self.until_done {
                 std::future::pending::<()>().await;
@@ -154,7 +158,7 @@ impl Member {
                 Ok(failure) = failed.wait_for(Option::is_some), if waits && self.until_done => {
                     waits = false;
                     let cause = failure.clone().unwrap_or_default();
-                    ended = Err(Failure::new(cause, "correct that and run this again"));
+                    ended = Err(for_good(&cause));
                     cancel.drain();
                 }
                 dead = &mut done, if waits => {
@@ -168,6 +172,14 @@ impl Member {
                 }
             }
         }
+    }
+}
+
+/// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.
+fn for_good(cause: &str) -> Failure {
+    match cause.contains("rewind") {
+        true => Failure::advised(Exit::Failed, &format!("{cause} (--rewind)")),
+        false => Failure::new(cause, "correct that and run this again"),
     }
 }
 

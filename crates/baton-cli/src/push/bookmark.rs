@@ -3,10 +3,13 @@
 //! The chained digest of a bookmark begins with the name of the queue, so the same lines into another queue are other
 //! input. Bookmarks of the first programs began with nothing. One of those is taken for this queue only if it can be of
 //! no other, and goes on as a bookmark of this one with the next lines.
+//!
+//! A queue that was given fewer messages than the bookmark has lines cannot be the bookmark's: the key is refused for it
+//! before anything is read.
 
 use baton::{
     message::{Digest, Key, Name},
-    store::{Place, ReadBookmark, TakeSurvey},
+    store::{Books, Place, ReadBookmark, TakeSurvey},
 };
 
 use crate::{connection::Connection, exit::Failure};
@@ -34,11 +37,18 @@ pub(super) struct Chain {
 impl Bookmark {
     pub(super) async fn read(connection: &Connection, key: &Key, queue: &Name) -> Result<Self, Failure> {
         let taken = connection.ask(ReadBookmark { key: key.clone() }).await?;
-        let only_here = taken.lines > 0 && {
-            // Its queue was given at least so many messages.
+        let mut only_here = false;
+        if taken.lines > 0 {
             let survey = connection.ask(TakeSurvey).await?;
-            survey.queues.iter().filter(|it| it.pushed >= taken.lines).map(|it| &it.queue).eq([queue])
-        };
+            let could_be = |it: &&Books| it.pushed >= taken.lines;
+            let possible: Vec<&Name> = survey.queues.iter().filter(could_be).map(|it| &it.queue).collect();
+            match possible[..] {
+                [one] if one == queue => only_here = true,
+                [one] => return Err(of_another(key, &format!("queue {one}, not to {queue}"))),
+                _ if !possible.contains(&queue) => return Err(of_another(key, &format!("another queue than {queue}"))),
+                _ => {}
+            }
+        }
         Ok(Self { key: key.clone(), queue: queue.clone(), taken, only_here })
     }
 
@@ -53,6 +63,12 @@ impl Bookmark {
         let unbound = self.only_here && chain.without_queue == self.taken.digest;
         self.taken.digest == chain.digest || unbound
     }
+}
+
+fn of_another(key: &Key, whose: &str) -> Failure {
+    let cause =
+        format!("the key {:?} belongs to {whose}: it is bound to the queue it was first used for", key.as_str());
+    Failure::new(format!("{cause}; nothing was stored"), "take another key, or push to that queue")
 }
 
 impl Chain {

@@ -78,7 +78,7 @@ impl Stop {
             }
             Self::OtherInput => Failure::new(
                 format!(
-                    "the key {key:?} stands for other input, or for another queue than {queue}: its first {lines} lines are not these; nothing was stored"
+                    "the key {key:?} stands for other lines, or for another queue than {queue}: the first {lines} lines pushed under it are not these; nothing was stored"
                 ),
                 "take another key",
             ),

@@ -13,7 +13,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
@@ -74,6 +74,13 @@ impl Cron {
     pub const fn count(mut self, count: u64) -> Self {
         self.count = Some(count);
         self
+    }
+
+    /// The first due time behind `moment`; nothing if there is none any more.
+    #[must_use]
+    pub fn next_due(&self, moment: SystemTime) -> Option<SystemTime> {
+        let due = self.schedule.after(Timestamp::try_from(moment).ok()?).ok()?;
+        due.map(SystemTime::from)
     }
 
     fn stream(&self, cursor: &str, clock: &Clock) -> Option<CronStream> {
