@@ -200,3 +200,18 @@ fn lines_of_a_slow_producer_are_not_kept_back() {
     assert!(child.wait().unwrap().success());
     assert_eq!(sandbox.pushed(), 2);
 }
+
+/// The flag raises the limit of a body, up to its own.
+#[test]
+fn a_larger_body_is_taken_if_it_is_allowed() {
+    let sandbox = Sandbox::new();
+    let body = format!("\"{}\"\n", "x".repeat(2_000_000));
+    std::fs::write(sandbox.dir.path().join("two.nd"), &body).unwrap();
+    for key in [&[][..], &["--key", "k"]] {
+        let push = [&["push", "--file", "two.nd"], key].concat();
+        let refused = sandbox.run(&push).expect(1).err;
+        assert!(refused.contains("1048576"), "{refused}");
+        sandbox.run(&[&push[..], &["--max-body", "4MiB"]].concat()).expect(0);
+    }
+    assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(0).json()["ready"], 2);
+}

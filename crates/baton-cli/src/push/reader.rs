@@ -141,7 +141,7 @@ pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>)
         max_body,
         keyed: bookmark.map(|bookmark| (bookmark.start(), bookmark)),
         lines: 0,
-        builder: ParcelBuilder::default(),
+        builder: ParcelBuilder::with_limit(max_body),
         span: None,
         bytes: 0,
         number: 0,

@@ -165,13 +165,27 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Collects bodies into one parcel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ParcelBuilder {
     ends: Vec<u8>,
     data: Vec<u8>,
+    /// The longest body it takes.
+    limit: usize,
+}
+
+impl Default for ParcelBuilder {
+    fn default() -> Self {
+        Self::with_limit(MAX_BODY_BYTES)
+    }
 }
 
 impl ParcelBuilder {
+    /// One that takes bodies of up to `limit` bytes instead of [`MAX_BODY_BYTES`].
+    #[must_use]
+    pub const fn with_limit(limit: usize) -> Self {
+        Self { ends: Vec::new(), data: Vec::new(), limit }
+    }
+
     /// Whether a body of `len` bytes still fits beside those collected.
     #[must_use]
     pub const fn has_room(&self, len: usize) -> bool {
@@ -181,11 +195,11 @@ impl ParcelBuilder {
     /// Adds a body.
     ///
     /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`], [`InvalidMessage::Parcel`] if the parcel is full: ask
+    /// [`InvalidMessage::BodyTooLarge`] over its limit, [`InvalidMessage::Parcel`] if the parcel is full: ask
     /// [`ParcelBuilder::has_room`] first.
     pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        if body.len() > MAX_BODY_BYTES {
-            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: MAX_BODY_BYTES });
+        if body.len() > self.limit {
+            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: self.limit });
         }
         self.append(body)
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    message::{InvalidMessage, Lot, Name, ParcelBuilder},
+    message::{InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
     store::LotVerdict,
 };
 
@@ -31,7 +31,8 @@ impl Packing {
         let member = self.places.len();
         self.places.push((0, 0));
         let single = (lot.parcel.len() == 1 && lot.key.is_none()).then(|| lot.parcel.body(0)).flatten();
-        if let Some(body) = single {
+        // One for which a larger limit was set travels alone.
+        if let Some(body) = single.filter(|body| body.len() <= MAX_BODY_BYTES) {
             let fits = self.open.get(&lot.queue).is_none_or(|open| open.builder.has_room(body.len()));
             if !fits {
                 self.close(&lot.queue);

@@ -2,7 +2,7 @@
 //!
 //! Every store that has ever waited binds a socket in the folder `<store>-wake`; whoever commits something that wakes a
 //! session sends one datagram to each, and the store whose session it is puts the queue on that session's list. Sending
-//! never blocks: a socket whose buffer is full has wake-ups enough. Sockets of processes that died are removed by the
+//! never blocks: what does not fit a socket's buffer is lost. Sockets of processes that died are removed by the
 //! next sender. A lost wake-up costs one wait, at most a second. Where no socket can be bound, a wait ends after 5 ms.
 
 use std::{
@@ -195,8 +195,9 @@ mod post {
     use super::{Bell, Ear, Rings};
     use crate::message::{Name, SessionId};
 
-    /// The longest datagram; what is longer goes in several.
-    const MAX_DATAGRAM: usize = 1_024;
+    /// The longest datagram; what is longer goes in several. Long, because a socket keeps only a handful unread: a burst
+    /// over a thousand queues must not lose most of its wake-ups.
+    const MAX_DATAGRAM: usize = 32 << 10;
 
     /// What a store of this process sends and hears with.
     #[derive(Default)]
@@ -303,7 +304,7 @@ mod post {
 
     /// Passes on what comes in, as long as somebody waits: while all are busy the socket's buffer may run full.
     fn listen(ear: &Ear, fleet: &Name, socket: &UnixDatagram) {
-        let mut buffer = [0; MAX_DATAGRAM];
+        let mut buffer = vec![0; MAX_DATAGRAM];
         loop {
             let mut heard = ear.heard();
             while heard.waiting == 0 && !heard.over {
