@@ -36,8 +36,9 @@ pub(super) struct Feed {
     /// successor does not go on: the source fails for good and says what was pushed; --rewind reads what comes next.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
-    /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and a file that
-    /// takes its name (log rotation) is read from its start
+    /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and every file that
+    /// takes its name (log rotation) is read from its start, a second after it did. Not seen: one that has the name for
+    /// under 25 ms, and what was rotated away while no node read
     #[arg(long, requires = "lines")]
     follow: bool,
     /// A message for each line this command prints; a successor runs it again and skips what was sent. If the command

@@ -18,6 +18,7 @@ mod cutter;
 mod file;
 mod followed;
 mod pipe;
+mod rotated;
 #[cfg(test)]
 mod tests;
 

@@ -35,6 +35,14 @@ async fn next(stream: &mut dyn Stream) -> Pulled {
     timeout(Duration::from_secs(60), pull(stream)).await.unwrap().unwrap()
 }
 
+/// Whether this process has the file at this path open.
+fn is_open_here(path: &Path) -> bool {
+    std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .flatten()
+        .any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path))
+}
+
 fn fifo() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
@@ -214,6 +222,37 @@ async fn a_followed_file_gives_finished_lines_as_they_come_also_of_the_file_that
     // Cut short and written anew.
     std::fs::write(&path, "six\n").unwrap();
     assert_eq!(next(&mut *stream).await.bodies, ["\"six\""]);
+}
+
+#[tokio::test]
+async fn files_that_have_the_name_for_a_moment_are_all_read_in_order_also_while_nobody_pulls() {
+    const ROTATIONS: u32 = 5;
+    let (folder, path) = file("0\n");
+    let mut stream = Lines::file(&path).follow(true).open("").await.unwrap();
+    let mut got = next(&mut *stream).await.bodies;
+    // Each has the name for far less than a moved file is read on, and is written to after it lost the name. Nothing
+    // is pulled meanwhile, as when the queue is full.
+    for nth in 1..=ROTATIONS {
+        let moved = folder.path().join(format!("moved-{nth}"));
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::write(&path, format!("{nth}\n")).unwrap();
+        let mut late = std::fs::OpenOptions::new().append(true).open(&moved).unwrap();
+        std::io::Write::write_all(&mut late, format!("late {nth}\n").as_bytes()).unwrap();
+        timeout(Duration::from_secs(60), async {
+            while !is_open_here(&path) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .expect("the file that has the name now is opened");
+    }
+    let want: Vec<String> = std::iter::once("\"0\"".to_owned())
+        .chain((1..=ROTATIONS).flat_map(|nth| [format!("\"late {nth}\""), format!("\"{nth}\"")]))
+        .collect();
+    while got.len() < want.len() {
+        got.extend(next(&mut *stream).await.bodies);
+    }
+    assert_eq!(got, want);
 }
 
 #[tokio::test]
