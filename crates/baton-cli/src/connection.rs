@@ -1,8 +1,6 @@
 //! The way to the store: waits for one that is not up yet, says so once, and gives up in time.
 
 use std::{
-    io::ErrorKind,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +11,7 @@ use std::{
 use baton::{
     Fleet, FleetOptions,
     message::SessionId,
-    store::{Operation, StoreError, StoreUrl, TakeSurvey, session::Session},
+    store::{Operation, SqliteStore, StoreError, StoreUrl, TakeSurvey, session::Session},
 };
 use tokio::time::Instant;
 
@@ -41,14 +39,6 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-/// Whether there is no file, or one in which nothing was ever written; what cannot be told, the store finds out.
-fn is_missing(path: &Path) -> bool {
-    match std::fs::metadata(path) {
-        Ok(found) => found.is_file() && found.len() == 0,
-        Err(error) => error.kind() == ErrorKind::NotFound,
-    }
-}
-
 /// A fleet's store, and the patience to wait for it.
 pub(crate) struct Connection {
     fleet: Fleet,
@@ -74,10 +64,13 @@ impl Connection {
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
         if let (Missing::Refuse, StoreUrl::Sqlite(path)) = (missing, &url)
-            && is_missing(path)
+            && let Some(why) = SqliteStore::absence(path)
         {
-            let why = format!("no store at {} yet: start a node, or name another with --store", path.display());
-            return Err(Failure::advised(Exit::Store, &why));
+            let never = || format!("no store at {} yet: start a node, or name another with --store", path.display());
+            return Err(match why {
+                StoreError::Unreachable(_) => Failure::advised(Exit::Store, &never()),
+                gone => Failure::of_store(&gone, &url),
+            });
         }
         fleet.store().hear(Arc::new(remark));
         let wait = settings.wait.value;

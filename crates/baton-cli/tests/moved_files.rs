@@ -46,6 +46,13 @@ fn a_file_moved_away_is_said_and_waited_for() {
         fs::rename(sandbox.path(), &away).unwrap();
         until("both nodes say so", || sandbox.log().matches("is gone").count() >= 2 * round);
         assert!(!sandbox.path().exists(), "a node made a store of its own");
+        // Nor does any command, whoever comes: the accident can still be undone.
+        for command in [&["push", "1"][..], &["node", "--handler", "noop"], &["status"], &["audit"]] {
+            let said = sandbox.run(command).expect(5).err;
+            let told = ["-wal is still here; ", "; bring the file back"].into_iter().all(|part| said.contains(part));
+            assert!(told && said.lines().count() == 1, "{command:?}: {said}");
+        }
+        assert!(!sandbox.path().exists() && !beside(&sandbox.path(), "-wal.aside-1").exists());
         fs::rename(&away, sandbox.path()).unwrap();
         until("both nodes are back", || sandbox.log().matches("is back").count() >= 2 * round);
         goes_on(&sandbox);
@@ -171,6 +178,24 @@ fn whoever_only_reads_needs_no_right_to_write() {
     let output = look(&["push", "4", "--wait", "0"]);
     assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
     rights(0o755);
+}
+
+#[test]
+fn a_file_of_somebody_else_is_said_to_be_that() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1"]).expect(0);
+    if !fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+        return;
+    }
+    // The files are their owner's alone, the folder is everybody's.
+    fs::set_permissions(sandbox.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    for arguments in [&["push", "2"][..], &["status"], &["node", "--handler", "noop"]] {
+        let output = sandbox.command(arguments).uid(65_534).gid(65_534).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(said.contains(&format!("{} may not be read: permission denied", sandbox.path().display())), "{said}");
+        assert!(!said.contains("immutable") && !said.contains("folder that cannot"), "{said}");
+    }
 }
 
 #[test]

@@ -185,12 +185,69 @@ async fn a_file_that_is_gone_is_waited_for_and_none_is_made() {
     assert!(has_log(&path) && !path.exists());
     drop(store);
     assert!(has_log(&path));
-    // A new process may make a store, and keeps what it finds.
+    // Neither does a new process make one in its place, nor is it told that there never was one.
+    let log = fs::read(beside(&path, "-wal")).unwrap();
+    for create in [true, false] {
+        let error = ask(&open(&path, "baton", create), TakeSurvey).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Unfit(why) if why.contains("x.db-wal is still here")), "{error:?}");
+        let error = ask(&open(&path, "baton", create), join(SessionId::random())).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Unfit(why) if why.contains("x.db-wal is still here")), "{error:?}");
+    }
+    assert!(fs::read(beside(&path, "-wal")).unwrap() == log && !path.exists());
+    // Whoever wants to begin anew does what was said.
+    fs::remove_file(beside(&path, "-wal")).unwrap();
     let fresh = open(&path, "baton", true);
-    let heard = listen(&fresh);
     ask(&fresh, join(SessionId::random())).await.unwrap();
     assert_eq!(count(&fresh).await, 0);
-    assert!(beside(&path, "-wal.aside-1").exists() && heard.lock().unwrap()[0].contains("left behind"));
+}
+
+#[tokio::test]
+async fn no_store_is_made_where_a_log_is_still_empty_or_somebody_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    // The log as it is right after it was copied back.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    assert!(beside(&path, "-wal").exists() && !has_log(&path));
+    fs::rename(&path, folder.path().join("away.db")).unwrap();
+    let refused = |part: &'static str| {
+        let other = open(&path, "baton", true);
+        async move {
+            let error = answered(|| ask(&other, join(SessionId::random()))).await.unwrap_err();
+            assert!(matches!(&error, StoreError::Unfit(why) if why.contains(part)), "{error:?}");
+        }
+    };
+    ask(&store, TakeSurvey).await.unwrap_err();
+    refused("is still here").await;
+    // Without any log it is still missed by whoever waits for messages.
+    store.wait(session, None).await.unwrap();
+    fs::remove_file(beside(&path, "-wal")).unwrap();
+    refused("running processes wait for it").await;
+    assert!(!path.exists());
+    drop(store);
+    ask(&open(&path, "baton", true), join(SessionId::random())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_log_put_aside_is_named_where_one_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, _) = filled(&path, 10).await;
+    let copy = killed(&path, &folder.path().join("copy"));
+    drop(store);
+    fs::rename(beside(&copy, "-wal"), beside(&copy, "-wal.aside-1")).unwrap();
+    let looked = open(&copy, "baton", false);
+    let heard = listen(&looked);
+    ask(&looked, TakeSurvey).await.unwrap();
+    let lines = heard.lock().unwrap().clone();
+    assert!(lines.len() == 1 && lines[0].contains("x.db-wal.aside-1 may be that log"), "{lines:?}");
+    drop(looked);
+    // What it says helps.
+    fs::rename(beside(&copy, "-wal.aside-1"), beside(&copy, "-wal")).unwrap();
+    assert_eq!(count(&open(&copy, "baton", false)).await, 20);
 }
 
 #[tokio::test]
@@ -258,4 +315,26 @@ async fn what_only_a_removed_log_holds_is_saved() {
     assert_eq!(count(&store).await, 202);
     drop(store);
     assert_eq!(count(&open(&path, "baton", false)).await, 202);
+}
+
+#[tokio::test]
+async fn a_file_that_is_just_being_overwritten_is_not_called_damaged_by_those_who_have_it_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, session) = filled(&path, 10).await;
+    ask(&store, TakeSurvey).await.unwrap();
+    // Nothing is left in the log, and what the store has read is no longer valid: the next transaction reads the file.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("UPDATE fleets SET fleet = fleet").unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, vec![0xa5; whole.len()]).unwrap();
+    let error = ask(&store, submit(session, 11, "a")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unreachable(_)), "{error:?}");
+    let error = ask(&store, TakeSurvey).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unreachable(_)), "{error:?}");
+    fs::write(&path, whole).unwrap();
+    drop(db);
+    answered(|| ask(&store, submit(session, 11, "a"))).await.unwrap();
+    assert_eq!(count(&store).await, 22);
 }

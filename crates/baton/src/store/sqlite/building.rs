@@ -1,6 +1,6 @@
 //! A new store file: built complete under another name, then renamed, so that nobody ever sees half of one.
 //!
-//! Done alone inside (see `door`). What a former file of that name has left behind is put aside, never deleted.
+//! Done alone inside (see `door`), and only where a former file of that name has left no log (see `absence`).
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,8 +10,8 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
+    absence,
     file::{APPLICATION, FORMAT, flags, io_error, private, sidecar},
-    log,
 };
 use crate::{message::SessionId, store::StoreError};
 
@@ -19,19 +19,15 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// SQLite's own files beside one of its databases.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Builds an empty store at `path`, where there is none. Tells what was put aside for it.
+/// Builds an empty store at `path`, where there is none.
 ///
 /// # Errors
-/// [`StoreError::NoRoom`] or [`StoreError::Unfit`]; nothing is left behind then.
-pub(super) fn build(path: &Path) -> Result<Option<String>, StoreError> {
-    let kind =
-        ["-wal", "-journal"].into_iter().find(|kind| fs::metadata(sidecar(path, kind)).is_ok_and(|it| it.len() > 0));
-    let told = kind.map(|kind| log::put_aside(path, kind)).transpose()?.map(|aside| {
-        let (path, aside) = (path.display(), aside.display());
-        format!("{path} is gone and its log was left behind: it is kept as {aside}, and an empty store is made")
-    });
-    in_place(path, fill)?;
-    Ok(told)
+/// [`StoreError::NoRoom`] or [`StoreError::Unfit`], also where a former store is only gone; nothing is left behind then.
+pub(super) fn build(path: &Path) -> Result<(), StoreError> {
+    match absence::remains(path) {
+        Some(why) => Err(StoreError::Unfit(why)),
+        None => in_place(path, fill),
+    }
 }
 
 /// Has a file built under another name and gives it the name `path`, over what may be there; a failure leaves nothing.

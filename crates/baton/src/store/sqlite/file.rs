@@ -140,7 +140,7 @@ impl OpenFile {
         }
         let mut stay = Stay { door: Door::of(&path).map_err(|error| io_error(&path, &error))?, may_write: false, path };
         if purpose != Purpose::Reads && stay.door.is_none() {
-            return Err(unfit(&stay.path, "is in a folder that cannot be written: check its permissions"));
+            return Err(no_door(&stay.path));
         }
         let past_log = stay.enter(create, purpose, site)?;
         let path = &stay.path;
@@ -266,6 +266,9 @@ impl Stay {
     fn enter(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
         let path = &self.path;
         let Some(door) = &self.door else {
+            if is_missing(path)? {
+                return Err(if create { no_door(path) } else { site.not_there(path) });
+            }
             probe(path)?;
             return Ok(false);
         };
@@ -313,7 +316,7 @@ impl Stay {
             if !create {
                 return Err(site.not_there(path));
             }
-            site.tell(building::build(path)?);
+            building::build(path)?;
         }
         probe(path)?;
         match log::examine(path) {
@@ -339,8 +342,10 @@ pub(super) fn probe(path: &Path) -> Result<(), StoreError> {
         .and_then(|db| Ok((db.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))?, db)));
     let (application, db) = application.map_err(|error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => unfit(path, "is not a Baton store: choose another path"),
+        Some(ErrorCode::CannotOpen) if !may_read(path) => denied(path),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
-            unfit(path, &format!("cannot be used as it is ({error}): choose another path or check its permissions"))
+            // SQLite's own words name the file by the address that is used here.
+            unfit(path, "cannot be opened: choose another path, or check its permissions and those of its folder")
         }
         _ => error.into(),
     })?;
@@ -406,6 +411,25 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 fn unfit(path: &Path, why: &str) -> StoreError {
     StoreError::Unfit(format!("{} {why}", path.display()))
+}
+
+/// What a person can do who may not read a file of the store.
+fn denied(path: &Path) -> StoreError {
+    unfit(path, "may not be read: permission denied; become its owner, or have its permissions changed")
+}
+
+/// Whether this process may read the file, asked without opening it.
+fn may_read(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::READ_OK) != Err(rustix::io::Errno::ACCESS)
+}
+
+/// Why there is no door to go in by: it is there and somebody else's, or the folder takes no new file.
+fn no_door(path: &Path) -> StoreError {
+    let door = sidecar(path, "-door");
+    match [path, &door].into_iter().find(|file| !may_read(file)) {
+        Some(file) => denied(file),
+        None => unfit(path, "is in a folder that cannot be written: check its permissions"),
+    }
 }
 
 fn no_locks(error: &std::io::Error) -> StoreError {

@@ -63,13 +63,25 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StoreError> {
     // A note without a log is of a span that somebody else has ended.
     Note::remove(path).map_err(|error| io_error(path, &error))?;
     let lost = matches!(mark, Mark::Open(_));
+    let aside =
+        (1..).map(|nth| aside(path, "-wal", nth)).take_while(|aside| fs::symlink_metadata(aside).is_ok()).last();
     Ok(lost.then(|| {
         let path = path.display();
+        let aside = aside.map(|aside| {
+            let aside = aside.display();
+            format!("; {aside} may be that log: stop all, and before anything is stored rename it to {path}-wal")
+        });
         format!(
             "{path} was not closed in order and its log is not beside it: if it was copied or moved without \
-             {path}-wal, what was stored last is missing"
+             {path}-wal, what was stored last is missing{}",
+            aside.unwrap_or_default()
         )
     }))
+}
+
+/// The name of a log put aside.
+fn aside(path: &Path, kind: &str, nth: u32) -> PathBuf {
+    sidecar(path, &format!("{kind}.aside-{nth}"))
 }
 
 /// Renames a log that a former file has left behind; where it is now.
@@ -78,7 +90,7 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StoreError> {
 /// [`StoreError::Unfit`] if the folder cannot be written.
 pub(super) fn put_aside(path: &Path, kind: &str) -> Result<PathBuf, StoreError> {
     let failed = |error: &io::Error| io_error(path, error);
-    let place = |nth: u32| sidecar(path, &format!("{kind}.aside-{nth}"));
+    let place = |nth: u32| aside(path, kind, nth);
     let nth = (1..).find(|nth| fs::symlink_metadata(place(*nth)).is_err()).unwrap_or(u32::MAX);
     fs::rename(sidecar(path, kind), place(nth)).map_err(|error| failed(&error))?;
     // The shared memory is an index of the log, made anew from it, and holds nothing else.
@@ -147,7 +159,10 @@ pub(super) fn begin(db: &Connection, path: &Path, turnstile: &Turnstile) -> Resu
 /// Ends the span, alone: everything goes into the file, and the log away. What is not in order is left to the next.
 pub(super) fn end(path: &Path) -> Result<(), StoreError> {
     let mark = mark::read(path)?;
-    let foreign = Note::read(path).is_some_and(|note| mark != Mark::Open(note.span));
+    let note = Note::read(path);
+    // A span whose log is missing was only looked at: with the log, whoever finds it, it can still be ended.
+    let lost = note.is_none() && !has_log(path);
+    let foreign = note.is_some_and(|note| mark != Mark::Open(note.span));
     if foreign || (has_log(path) && !belongs(path, &mark)) {
         return Ok(());
     }
@@ -158,7 +173,7 @@ pub(super) fn end(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let mut over = copied_back(&db)?;
-    if over && matches!(mark, Mark::Open(_)) {
+    if over && !lost && matches!(mark, Mark::Open(_)) {
         mark::write(&db, None)?;
         over = copied_back(&db)?;
     }

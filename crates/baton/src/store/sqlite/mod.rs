@@ -7,8 +7,9 @@
 //! and one stopped inside a transaction makes the others wait, for as long as it takes, without failing them.
 //!
 //! **Failure.** Nothing is opened before the first call, and an open that failed is tried again by the next. Only the
-//! first opening of a process may make a file; one that is missing then is [`StoreError::Unreachable`]: a store that is
-//! not up yet. A file that is not a store, one on a network file system and one that cannot be written are
+//! first opening of a process may make a file, and only where nothing is left of a former one (see `absence`); one that
+//! is missing is [`StoreError::Unreachable`]: a store that is not up yet. A place where the file is gone but its log is
+//! not, a file that is not a store, one on a network file system and one that cannot be written are
 //! [`StoreError::Unfit`], and stay as they were. A full disk is [`StoreError::NoRoom`], and keeps room for all that
 //! brings no new bodies (see `reserve`).
 //!
@@ -21,6 +22,7 @@
 //! leaves neither. The locks `x.db-lock`, `x.db-gate` and `x.db-door`, the note `x.db-log`, the folder `x.db-wake` and
 //! `x.db-reserve` belong to the store too, and are dispensable while no process runs.
 
+mod absence;
 mod backup;
 mod building;
 mod door;

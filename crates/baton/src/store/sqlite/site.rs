@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{note::FileId, stall::Stall};
+use super::{absence, note::FileId, stall::Stall};
 use crate::{
     message::Name,
     store::{Clock, Ear, StoreError},
@@ -56,12 +56,11 @@ impl Site {
 
     /// Why there is nothing to open.
     pub(super) fn not_there(&self, path: &Path) -> StoreError {
+        if !self.was_open() {
+            return absence::of(path);
+        }
         let path = path.display();
-        StoreError::Unreachable(if self.was_open() {
-            format!("the store's file {path} is gone: bring it back; none is made in its place")
-        } else {
-            format!("no store at {path} yet: start a node, or give another path")
-        })
+        StoreError::Unreachable(format!("the store's file {path} is gone: bring it back; none is made in its place"))
     }
 
     /// Has a line told to whoever listens.

@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -157,16 +157,31 @@ impl Bell {
     /// Where the sockets of this store are: beside the file, or in the folder for temporary files if their paths
     /// would be too long.
     fn folder(&self) -> &PathBuf {
-        self.folder.get_or_init(|| {
-            let path = file::real_path(&self.site.path);
-            let beside = file::sidecar(&path, "-wake");
-            if beside.as_os_str().len() <= 80 {
-                return beside;
-            }
-            let digest = crate::message::Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
-            std::env::temp_dir().join(format!("baton-{}", digest.get(..20).unwrap_or_default()))
-        })
+        self.folder.get_or_init(|| folder_of(&file::real_path(&self.site.path)))
     }
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    let beside = file::sidecar(path, "-wake");
+    if beside.as_os_str().len() <= 80 {
+        return beside;
+    }
+    let digest = crate::message::Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    std::env::temp_dir().join(format!("baton-{}", digest.get(..20).unwrap_or_default()))
+}
+
+/// Whether a store that has waited for messages at `path` is still there: then its process lives.
+#[cfg(unix)]
+pub(super) fn is_listened_to(path: &Path) -> bool {
+    let Ok(sockets) = std::fs::read_dir(folder_of(path)) else { return false };
+    let asks = std::os::unix::net::UnixDatagram::unbound();
+    asks.is_ok_and(|asks| sockets.flatten().any(|socket| asks.connect(socket.path()).is_ok()))
+}
+
+/// Nobody can be told, so nobody listens.
+#[cfg(not(unix))]
+pub(super) fn is_listened_to(_: &Path) -> bool {
+    false
 }
 
 #[cfg(not(unix))]
