@@ -46,13 +46,14 @@ pub(super) fn run(inbox: &mut Inbox<Question>) {
 fn snapshot<T>(desk: &mut Desk, read: impl Fn(&mut SqliteTables<'_>) -> Moved<T>) -> Result<T, StoreError> {
     let site = Arc::clone(desk.site());
     let db = &desk.file()?.db;
-    begin(db)?;
-    let answer = read(&mut SqliteTables::new(db, &site.fleet));
-    if !db.is_autocommit() && db.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).is_err() {
+    let answer = begin(db).and_then(|()| read(&mut SqliteTables::new(db, &site.fleet)));
+    let stuck = !db.is_autocommit() && db.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).is_err();
+    let answer = answer.map_err(|error| desk.explain(error));
+    if stuck {
         // Closing ends the snapshot too; one left open would keep the log from being copied back.
         desk.close();
     }
-    answer.map_err(|error| desk.explain(error))
+    answer
 }
 
 /// Begins a snapshot; it is taken here and not at the first query, so that waiting for it is done here too.

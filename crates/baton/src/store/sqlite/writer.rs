@@ -140,9 +140,9 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
     let db = &file.db;
     let waiting = site.wait();
     let turn = file.turn().map_err(Failure::All)?;
-    begin(db).map_err(Failure::All)?;
+    let begun = begin(db).map_err(Failure::All);
     drop(waiting);
-    let done = apply(file, &site, requests).map_err(Failure::One).and_then(|answers| {
+    let done = begun.and_then(|()| apply(file, &site, requests).map_err(Failure::One)).and_then(|answers| {
         let committed = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         committed.map_err(|error| match error.into() {
             // What is too large for the disk should not keep the rest from getting through.
@@ -154,14 +154,15 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
     });
     let stuck = done.is_err() && !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();
     drop(turn);
+    let done = done.map_err(|failure| match failure {
+        Failure::All(error) => Failure::All(desk.explain(error)),
+        Failure::One(error) => Failure::One(desk.explain(error)),
+    });
     if stuck {
         // A connection that can neither commit nor roll back is closed, which does roll back.
         desk.close();
     }
-    done.map_err(|failure| match failure {
-        Failure::All(error) => Failure::All(desk.explain(error)),
-        Failure::One(error) => Failure::One(desk.explain(error)),
-    })
+    done
 }
 
 fn begin(db: &Connection) -> Result<(), StoreError> {
