@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     fleet: Fleet,
     url: StoreUrl,
     wait: Duration,
+    /// Whether there was no file yet.
+    is_new: bool,
     waiting_was_said: AtomicBool,
     silence_was_said: AtomicBool,
 }
@@ -63,9 +65,12 @@ impl Connection {
             baton::ConnectError::Store(error) => Failure::of_store(&error, &url),
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
-        if let (Missing::Refuse, StoreUrl::Sqlite(path)) = (missing, &url)
-            && let Some(why) = SqliteStore::absence(path)
-        {
+        let absence = match &url {
+            StoreUrl::Sqlite(path) => SqliteStore::absence(path),
+            _ => None,
+        };
+        let is_new = matches!(absence, Some(StoreError::Unreachable(_)));
+        if let (Missing::Refuse, StoreUrl::Sqlite(path), Some(why)) = (missing, &url, absence) {
             let never = || format!("no store at {} yet: start a node, or name another with --store", path.display());
             return Err(match why {
                 StoreError::Unreachable(_) => Failure::advised(Exit::Store, &never()),
@@ -74,12 +79,19 @@ impl Connection {
         }
         fleet.store().hear(Arc::new(remark));
         let wait = settings.wait.value;
-        Ok(Self { fleet, url, wait, waiting_was_said: AtomicBool::default(), silence_was_said: AtomicBool::default() })
+        let (waiting_was_said, silence_was_said) = (AtomicBool::default(), AtomicBool::default());
+        Ok(Self { fleet, url, wait, is_new, waiting_was_said, silence_was_said })
     }
 
     /// The fleet itself, for whoever does its own waiting.
     pub(crate) const fn fleet(&self) -> &Fleet {
         &self.fleet
+    }
+
+    /// That the store was made by this command, once something is in it; nothing if it was there. A path with a slip in
+    /// it would go unnoticed.
+    pub(crate) fn novelty(&self) -> Option<String> {
+        self.is_new.then(|| format!("a new store was made: {}", self.url))
     }
 
     pub(crate) const fn wait(&self) -> Duration {

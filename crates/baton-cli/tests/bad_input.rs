@@ -155,6 +155,18 @@ fn a_bad_store_is_one_cause_and_one_next_step() {
 }
 
 #[test]
+fn a_store_that_a_slip_in_its_path_made_is_told() {
+    let sandbox = Sandbox::new();
+    let push = ["push", "1", "--store", "sqlite:typo/baton.db"];
+    assert_eq!(sandbox.run(&push).expect(0).err, "baton: a new store was made: sqlite:typo/baton.db\n");
+    assert_eq!(sandbox.run(&push).expect(0).err, "");
+    let node = ["node", "--handler", "noop", "--until-done", "--store", "sqlite:other/baton.db"];
+    let told = " a new store was made: sqlite:other/baton.db fleet=";
+    assert!(sandbox.run(&node).expect(0).err.contains(told));
+    assert!(!sandbox.run(&node).expect(0).err.contains(told));
+}
+
+#[test]
 fn help_is_laid_out_for_the_terminal() {
     let sandbox = Sandbox::new();
     let commands = [

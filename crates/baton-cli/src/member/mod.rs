@@ -100,6 +100,9 @@ impl Member {
         let done = async {
             // Until it has joined, the store may still refuse it.
             log.joined().await;
+            if let Some(novelty) = connection.novelty() {
+                log.line(&novelty);
+            }
             if let Some(source) = had_ended {
                 log.say(&format!("source {source} has ended; --rewind starts it again"));
             }

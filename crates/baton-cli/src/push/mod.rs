@@ -71,6 +71,9 @@ pub(crate) async fn push(settings: &Settings, inputs: Inputs, job: Job) -> Resul
         }
     };
     connection.leave().await;
+    if let Some(novelty) = connection.novelty().filter(|_| pushed.as_ref().is_ok_and(|receipt| receipt.pushed > 0)) {
+        remark(&novelty);
+    }
     pushed
 }
 
