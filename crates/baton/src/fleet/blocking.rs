@@ -1,13 +1,23 @@
 //! Handlers that are plain functions: each message on a thread of its own, within the seats of its queue.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::de::DeserializeOwned;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     handler::{AnyHandler, Context, Done, Failure, Message, Work, not_taken, panicked, placed},
     seats::Seat,
+    threads::{Job, Threads},
 };
+
+/// How long one waits for a thread that the system does not give.
+const NO_THREAD_PAUSE: Duration = Duration::from_millis(100);
 
 /// A function over bodies of type `T` that may block.
 ///
@@ -16,12 +26,13 @@ use super::{
 /// seats.
 pub(super) struct Blocking<T, F> {
     function: Arc<F>,
+    threads: Arc<Threads>,
     body: PhantomData<fn(T)>,
 }
 
 impl<T, F> Blocking<T, F> {
     pub(super) fn new(function: F) -> Self {
-        Self { function: Arc::new(function), body: PhantomData }
+        Self { function: Arc::new(function), threads: Arc::default(), body: PhantomData }
     }
 }
 
@@ -31,20 +42,29 @@ where
     F: Fn(T, Context) -> Result<Done, Failure> + Send + Sync + 'static,
 {
     fn begin(&self, spare: Option<Work>, message: Message, context: Context, seat: &Arc<Seat>) -> Work {
-        let (function, seat) = (Arc::clone(&self.function), Arc::clone(seat));
+        let (function, threads, seat) = (Arc::clone(&self.function), Arc::clone(&self.threads), Arc::clone(seat));
         placed(spare, async move {
-            let on_thread = move || {
-                // Dropped when the function has returned, and before anybody hears of it.
-                let _seat = seat;
-                match serde_json::from_slice(&message.body) {
+            let (reply, answer) = oneshot::channel();
+            let runtime = Handle::current();
+            let mut job: Job = Box::new(move || {
+                let _entered = runtime.enter();
+                let run = || match serde_json::from_slice(&message.body) {
                     Ok(body) => function(body, context),
                     Err(error) => Err(not_taken(&error)),
-                }
-            };
-            match tokio::task::spawn_blocking(on_thread).await {
+                };
+                let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+                // Given up before anybody hears of the end.
+                drop(seat);
+                reply.send(result).ok();
+            });
+            while let Err((unrun, _)) = threads.run(job) {
+                job = unrun;
+                tokio::time::sleep(NO_THREAD_PAUSE).await;
+            }
+            match answer.await {
                 Ok(result) => result,
-                Err(error) if error.is_panic() => Err(panicked(&*error.into_panic())),
-                Err(_) => Err(Failure::new("the runtime of its node was shut down")),
+                // A job is run or handed back, never dropped.
+                Err(_) => std::future::pending().await,
             }
         })
     }

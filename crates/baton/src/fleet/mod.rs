@@ -21,6 +21,7 @@ mod service;
 mod source;
 mod stillness;
 mod tally;
+mod threads;
 mod worker;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

@@ -147,6 +147,7 @@ impl Clerk {
         let runs = self.desk.tray().report(Instant::now(), all);
         if !runs.is_empty() {
             self.desk.observer.settling();
+            let runs = if outbox::has_failures(&runs) && self.desk.is_going() { outbox::unfailed(runs) } else { runs };
             let (session, runs) = (self.session.clone(), outbox::in_order(runs));
             self.settling = Some(Box::pin(async move { session.settle(runs).await }));
         }

@@ -1,6 +1,9 @@
 //! The desk of a queue, between the clerk who brings messages and the slots that run them. It knows no store.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::{runtime::Handle, sync::watch, time::Instant};
@@ -112,6 +115,18 @@ impl Desk {
         if self.tray().left(at) {
             self.seats.ring();
         }
+    }
+
+    /// Whether the runtime of the handlers is shutting down: what they fail with then is not theirs.
+    pub(super) fn is_going(&self) -> bool {
+        if !self.footing.has_threads() {
+            return false;
+        }
+        let ran = Arc::new(AtomicBool::new(false));
+        let alive = Arc::clone(&ran);
+        let probe = self.runtime.spawn_blocking(move || alive.store(true, Ordering::SeqCst));
+        // A runtime that goes breaks it off at once.
+        probe.is_finished() && !ran.load(Ordering::SeqCst)
     }
 
     /// Breaks off what runs and hands all messages back.

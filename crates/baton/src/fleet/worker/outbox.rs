@@ -28,6 +28,23 @@ pub(super) fn in_order(mut runs: Vec<Run>) -> Vec<Run> {
     merged
 }
 
+/// Whether messages failed among these.
+pub(super) fn has_failures(runs: &[Run]) -> bool {
+    runs.iter().any(|run| is_failure(&run.outcome))
+}
+
+/// The same without failures: those messages go back.
+pub(super) fn unfailed(mut runs: Vec<Run>) -> Vec<Run> {
+    for run in runs.iter_mut().filter(|run| is_failure(&run.outcome)) {
+        run.outcome = Outcome::Back;
+    }
+    runs
+}
+
+const fn is_failure(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Retry { .. } | Outcome::Dead { .. })
+}
+
 /// Whether it says no more than that messages are done.
 fn is_plain(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Done { result: None, follow_ups } if follow_ups.is_empty())
