@@ -8,11 +8,11 @@ use std::{
 };
 
 use baton::{
-    message::SessionId,
-    store::{Recount, Refusal, SqliteStore, Store as _, StoreError, TakeSurvey, ask},
+    message::{Lot, SessionId},
+    store::{Recount, Refusal, SqliteStore, Store as _, StoreError, Submit, TakeSurvey, ask},
 };
 
-use crate::{join, open, submit};
+use crate::{join, name, open, parcel, submit};
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
@@ -337,4 +337,32 @@ async fn a_file_that_is_just_being_overwritten_is_not_called_damaged_by_those_wh
     drop(db);
     answered(|| ask(&store, submit(session, 11, "a"))).await.unwrap();
     assert_eq!(count(&store).await, 22);
+}
+
+/// Killed while it copied the log back: the head of the file is there, the pages it speaks of are not all.
+#[tokio::test]
+async fn a_file_into_which_its_log_was_half_copied_back_is_opened() {
+    use std::os::unix::fs::FileExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (running, session) = filled(&path, 40).await;
+    // It grows, so the log has a head that speaks of more pages too.
+    let large = Lot { queue: name("a"), parcel: parcel(&[&vec![b'1'; 900_000]]), key: None };
+    ask(&running, Submit { lots: vec![large], ..submit(session, 41, "a") }).await.unwrap();
+    assert!(has_log(&path));
+    // The copy is what a process that was killed leaves behind.
+    let killed = folder.path().join("killed.db");
+    for suffix in ["", "-wal"] {
+        fs::copy(beside(&path, suffix), beside(&killed, suffix)).unwrap();
+    }
+    let pages = fs::metadata(&killed).unwrap().len() as u32 / 4_096;
+    let file = fs::OpenOptions::new().write(true).open(&killed).unwrap();
+    file.write_all_at(&(pages + 100).to_be_bytes(), 28).unwrap();
+    drop(file);
+    for create in [false, true] {
+        let store = open(&killed, "baton", create);
+        let recounted = ask(&store, Recount { max_hold_ms: 0 }).await.unwrap();
+        assert!(recounted.queues.iter().all(|queue| queue.balance() && queue.ready.count == 81), "{recounted:?}");
+        ask(&store, join(SessionId::random())).await.unwrap();
+    }
 }
