@@ -1,34 +1,18 @@
-//! The way to the store: waits for one that is not up yet, says so once, and gives up in time.
+//! The way to the store in force, for whoever operates the fleet in it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Fleet, FleetOptions,
-    message::SessionId,
-    store::{Operation, SqliteStore, StoreError, StoreUrl, TakeSurvey, session::Session},
+    ConnectError, Fleet, FleetOptions,
+    operate::{OperateError, Operator},
+    store::{SqliteStore, StoreError, StoreUrl},
 };
-use tokio::time::Instant;
 
 use crate::{
     exit::{Exit, Failure},
-    output::{remark, span, tame},
+    output::remark,
     settings::Settings,
 };
-
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// How often it is looked what a call runs into.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// An answer is waited for at least this long, however impatient the caller is.
-const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
-/// Leaving is a courtesy; the lease does the rest.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 
 /// What to do about a store that is missing. A server that is down is waited for in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +23,19 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-/// A fleet's store, and the patience to wait for it.
+/// A fleet's store, and who operates it.
 pub(crate) struct Connection {
-    fleet: Fleet,
+    pub(crate) operator: Operator,
     url: StoreUrl,
-    wait: Duration,
     /// Whether there was no file yet.
     is_new: bool,
-    waiting_was_said: AtomicBool,
-    silence_was_said: AtomicBool,
 }
 
 impl Connection {
     /// Opens the store in force.
     pub(crate) fn open(settings: &Settings, missing: Missing, max_backlog: Option<u64>) -> Result<Self, Failure> {
         let mut options = FleetOptions::new(settings.fleet.value.clone());
-        // The waiting is done here, where it can be told to the person who waits.
+        // The waiting is the operator's, who tells the person who waits.
         options.wait = Duration::ZERO;
         options.create = missing == Missing::Create;
         if let Some(max_backlog) = max_backlog {
@@ -62,7 +43,7 @@ impl Connection {
         }
         let url = settings.store.value.clone();
         let fleet = Fleet::connect_with(&url, options).map_err(|error| match error {
-            baton::ConnectError::Store(error) => Failure::of_store(&error, &url),
+            ConnectError::Store(error) => Failure::of_store(&error, &url),
             other => Failure::usage(other.to_string(), "see `baton --help`"),
         })?;
         let absence = match &url {
@@ -78,14 +59,9 @@ impl Connection {
             });
         }
         fleet.store().hear(Arc::new(remark));
-        let wait = settings.wait.value;
-        let (waiting_was_said, silence_was_said) = (AtomicBool::default(), AtomicBool::default());
-        Ok(Self { fleet, url, wait, is_new, waiting_was_said, silence_was_said })
-    }
-
-    /// The fleet itself, for whoever does its own waiting.
-    pub(crate) const fn fleet(&self) -> &Fleet {
-        &self.fleet
+        let operator = Operator::new(&fleet).wait(settings.wait.value);
+        let operator = operator.told_to(Arc::new(|note| remark(&note.to_string())));
+        Ok(Self { operator, url, is_new })
     }
 
     /// That the store was made by this command, once something is in it; nothing if it was there. A path with a slip in
@@ -94,116 +70,13 @@ impl Connection {
         self.is_new.then(|| format!("a new store was made: {}", self.url))
     }
 
-    pub(crate) const fn wait(&self) -> Duration {
-        self.wait
-    }
-
     /// A failure of this store.
     pub(crate) fn failure(&self, error: &StoreError) -> Failure {
         Failure::of_store(error, &self.url)
     }
 
-    /// A quick question that needs no session.
-    pub(crate) async fn ask<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, Failure> {
-        let asked = self.when_up(Some(self.answer_limit()), || self.fleet.ask(operation.clone())).await;
-        asked.map_err(|error| self.failure(&error))
-    }
-
-    /// A question whose answer may take as long as there is data; the store's own words if it refuses.
-    pub(crate) async fn ask_at_length<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, StoreError> {
-        let asked = self.when_up(None, || self.fleet.ask(operation.clone()));
-        tokio::pin!(asked);
-        tokio::select! {
-            answer = &mut asked => return answer,
-            () = tokio::time::sleep(self.answer_limit()) => self.say_silent(),
-        }
-        asked.await
-    }
-
-    /// The visitor's session, joined now if there is none or the last one is over.
-    pub(crate) async fn session(&self) -> Result<Session, Failure> {
-        let joined = self.when_up(Some(self.answer_limit()), || self.fleet.session()).await;
-        joined.map_err(|error| self.failure(&error))
-    }
-
-    /// Waits for a call of the session, which repeats it, until whatever is in its way has been there for too long.
-    pub(crate) async fn attend<T>(
-        &self, session: &Session, call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        tokio::pin!(call);
-        let mut since: Option<Instant> = None;
-        let began = Instant::now();
-        loop {
-            tokio::select! {
-                answer = &mut call => return answer,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            let Some(error) = session.trouble() else {
-                since = None;
-                if began.elapsed() >= self.answer_limit() {
-                    self.say_silent();
-                }
-                continue;
-            };
-            self.say_waiting(&error);
-            if since.get_or_insert_with(Instant::now).elapsed() >= self.wait {
-                return Err(error);
-            }
-        }
-    }
-
-    /// A session as a person can find it: `host/pid`.
-    pub(crate) async fn name_of(&self, session: SessionId) -> Result<String, Failure> {
-        let survey = self.ask(TakeSurvey).await?;
-        let found = survey.sessions.iter().find(|it| it.session == session);
-        Ok(found.map_or_else(|| format!("session {session}"), |it| format!("{}/{}", tame(&it.host), it.pid)))
-    }
-
-    /// Leaves if it had joined, and closes the store in order.
-    pub(crate) async fn leave(&self) {
-        tokio::time::timeout(LEAVE_LIMIT, self.fleet.leave()).await.ok();
-    }
-
-    /// Tells, once in a run, that and why there is a wait.
-    pub(crate) fn say_waiting(&self, why: &dyn std::fmt::Display) {
-        if !self.wait.is_zero() && !self.waiting_was_said.swap(true, Ordering::Relaxed) {
-            remark(&format!("waiting up to {}: {why}", span(self.wait)));
-        }
-    }
-
-    /// Tells, once in a run, that the store neither answers nor fails: it may be busy, or held by a process that stands
-    /// still.
-    pub(crate) fn say_silent(&self) {
-        if !self.silence_was_said.swap(true, Ordering::Relaxed) {
-            remark("the store has not answered yet; still waiting");
-        }
-    }
-
-    pub(crate) fn answer_limit(&self) -> Duration {
-        self.wait.max(SHORTEST_ANSWER)
-    }
-
-    /// Repeats `attempt` while the store is not up and time is left.
-    async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
-        &self, answer_limit: Option<Duration>, attempt: impl Fn() -> F,
-    ) -> Result<T, StoreError> {
-        let deadline = Instant::now() + self.wait;
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let result = match answer_limit {
-                Some(limit) => tokio::time::timeout(limit, attempt())
-                    .await
-                    .unwrap_or_else(|_| Err(StoreError::Unreachable(format!("no answer within {}", span(limit))))),
-                None => attempt().await,
-            };
-            match result {
-                Err(error) if error.is_retryable() && Instant::now() < deadline => {
-                    self.say_waiting(&error);
-                    tokio::time::sleep(pause.min(deadline - Instant::now())).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                result => return result,
-            }
-        }
+    /// What an operation gave, or what is told of its failure.
+    pub(crate) fn given<T>(&self, result: Result<T, impl Into<OperateError>>) -> Result<T, Failure> {
+        result.map_err(|error| Failure::of_operation(&error.into(), &self.url))
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{fmt, process::ExitCode};
 
-use baton::store::{InvalidUrl, Refusal, StoreError, StoreUrl};
+use baton::{
+    operate::OperateError,
+    store::{InvalidUrl, Refusal, StoreError, StoreUrl},
+};
 
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,21 @@ impl Failure {
             _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };
         Self { exit, ..Self::new(cause, next) }
+    }
+
+    /// Why an operation was not carried out, and what to do about it.
+    pub(crate) fn of_operation(error: &OperateError, url: &StoreUrl) -> Self {
+        let next = match error {
+            OperateError::Store(error) => return Self::of_store(error, url),
+            OperateError::Node(_) => return Self::usage(error.to_string(), "see `baton node --help`"),
+            OperateError::Unknown(_) => "name one that is there",
+            OperateError::Offered { .. } => "stop it first",
+            OperateError::Running { .. } => "stop it, then rewind",
+            OperateError::Draining { .. } => "wait for it to end",
+            OperateError::NodesAlive { .. } => "stop them first",
+            _ => "run this again",
+        };
+        Self::new(error.to_string(), next)
     }
 
     /// A store's address that is none, and where it stands.

@@ -1,5 +1,5 @@
-//! The `baton` command. Each subcommand is a thin file under `command`; what they do lies in the library and in the
-//! modules named by it.
+//! The `baton` command. Each subcommand is a thin file under `command`: it reads its flags and prints; what it does lies in
+//! `baton::operate`.
 
 mod arguments;
 mod bench;
@@ -7,15 +7,12 @@ mod command;
 mod connection;
 mod crew;
 mod exit;
-mod figures;
 mod interrupt;
-mod leftover;
 mod member;
 mod output;
-mod push;
+mod panel;
+mod progress;
 mod quantity;
-mod queues;
-mod registry;
 mod settings;
 
 use std::process::ExitCode;

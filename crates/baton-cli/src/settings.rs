@@ -2,7 +2,7 @@
 
 mod file;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
 
 use baton::{
     DEFAULT_FLEET,
@@ -16,7 +16,7 @@ use crate::{exit::Failure, quantity};
 const STORE: &str = "BATON_STORE";
 const FLEET: &str = "BATON_FLEET";
 const WAIT: &str = "BATON_WAIT";
-const CONFIG: &str = "BATON_CONFIG";
+pub(crate) const CONFIG: &str = "BATON_CONFIG";
 
 /// The flags every command takes.
 #[derive(Debug, clap::Args)]
@@ -85,6 +85,27 @@ pub(crate) struct Settings {
     /// Where the file is or would be; none without a home.
     pub(crate) file: Option<PathBuf>,
     pub(crate) file_read: bool,
+}
+
+impl Settings {
+    /// What is in force as variables say it to another process, password and all: that has no place in a list of
+    /// processes.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let address = match &self.store.value {
+            StoreUrl::Sqlite(path) => {
+                let mut address = OsString::from("sqlite://");
+                address.push(path);
+                address
+            }
+            StoreUrl::Redis(url) => url.as_str().into(),
+            other => other.to_string().into(),
+        };
+        let file = self.file.as_ref().filter(|_| self.file_read);
+        let file = file.map(|path| (CONFIG, path.clone().into_os_string()));
+        let wait = self.wait.value.as_secs_f64().to_string();
+        let variables = [(STORE, address), (FLEET, self.fleet.value.to_string().into()), (WAIT, wait.into())];
+        variables.into_iter().chain(file).collect()
+    }
 }
 
 impl Globals {

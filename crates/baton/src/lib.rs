@@ -42,11 +42,13 @@
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
+//! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;
 pub mod jobs;
 pub mod message;
+pub mod operate;
 pub mod store;
 pub mod testing;
 

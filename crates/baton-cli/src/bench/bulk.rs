@@ -45,7 +45,7 @@ impl Run {
 
 /// Pushes so many messages.
 pub(super) async fn push(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
-    stand.connection.session().await?;
+    stand.session().await?;
     let meter = Meter::start(stand, std::process::id()).await?;
     let began = Instant::now();
     submit(stand, name, parcels.of(count)).await?;
@@ -71,7 +71,7 @@ pub(super) async fn process(stand: &Stand, name: &str, count: u64) -> Result<Run
 
 /// Pushes so many messages while one worker processes them.
 pub(super) async fn whole(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
-    stand.connection.session().await?;
+    stand.session().await?;
     let before = stand.books(name).await?.done;
     let mut worker = Leashed::worker(stand, name).await?;
     tokio::time::sleep(SETTLE).await;
@@ -85,7 +85,7 @@ pub(super) async fn whole(stand: &Stand, name: &str, parcels: &Parcels, count: u
 
 /// Hands parcels in, [`DEPTH`] at a time.
 pub(super) async fn submit(stand: &Stand, name: &str, parcels: impl Iterator<Item = Parcel>) -> Result<(), Failure> {
-    let (session, to) = (stand.connection.session().await?, queue(name)?);
+    let (session, to) = (stand.session().await?, queue(name)?);
     let mut under_way = JoinSet::new();
     for parcel in parcels {
         if under_way.len() >= DEPTH

@@ -45,7 +45,7 @@ async fn compare(plan: &Plan, stand: &Stand, queue: &str, each: Duration) -> Res
 /// Messages a second of a node with these handlers, from a queue that is full at the start.
 async fn node(stand: &Stand, queue: &str, steps: u64, count: u64) -> Result<f64, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string(), "run the command again");
-    let fleet = stand.connection.fleet();
+    let fleet = stand.fleet();
     stand.pause(queue, true).await?;
     fleet.queue::<u64>(queue).push_all(0..count).await.map_err(|error| failed(&error))?;
     stand.note(queue, count);

@@ -95,7 +95,7 @@ async fn work(
     connection: &Connection, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let took = Arc::new(took);
-    let node = (0..queues).fold(connection.fleet().node(), |node, number| {
+    let node = (0..queues).fold(connection.operator.fleet().node(), |node, number| {
         let took = took.clone();
         node.handler(&queue_name(number), move |sent_ns: u64, _: Context| {
             took(now_ns().saturating_sub(sent_ns));

@@ -103,7 +103,7 @@ impl<'a> Through<'a> {
         let mut samples = Vec::new();
         for _ in 0..pushes {
             let queue = queue(self.pushed);
-            self.stand.connection.fleet().queue(&queue).push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
+            self.stand.fleet().queue(&queue).push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
             self.pushed += 1;
             self.stand.note(&queue, 1);
             samples.push(self.echo.next().await?);
@@ -186,7 +186,7 @@ impl Echoes {
 async fn under_load(stand: &Stand, rate: f64) -> Result<Vec<f64>, Failure> {
     let mut echo = Echoes::start(stand, "load")?;
     stand.joined(&mut echo.child).await?;
-    let queue = Arc::new(stand.connection.fleet().queue::<u64>(LATENCY));
+    let queue = Arc::new(stand.fleet().queue::<u64>(LATENCY));
     let runtime = tokio::runtime::Handle::current();
     // A thread of its own: timers of the runtime are too coarse for an even flow.
     let pushing = tokio::task::spawn_blocking(move || {

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::stand::Stand;
-use crate::{crew::address, exit::Failure};
+use crate::{exit::Failure, settings::CONFIG};
 
 /// How long a child may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -28,10 +28,7 @@ impl Leashed {
     pub(super) fn start(stand: &Stand, arguments: &[&str], stdout: Stdio) -> Result<Self, Failure> {
         let cannot = |error| Failure::new(format!("cannot start another process: {error}"), "free some processes");
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-        // A URL may hold a password, which has no place in a list of processes.
-        command.env_remove("BATON_CONFIG").env("BATON_STORE", address(&stand.settings.store.value));
-        command.env("BATON_FLEET", stand.settings.fleet.value.as_str());
-        command.env("BATON_WAIT", stand.settings.wait.value.as_secs_f64().to_string());
+        command.env_remove(CONFIG).envs(stand.settings.variables());
         command.args(arguments).stdin(Stdio::piped()).stdout(stdout);
         let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(cannot)?;
         let (leash, pid) = (child.stdin.take(), child.id().unwrap_or(0));

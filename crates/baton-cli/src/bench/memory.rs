@@ -63,7 +63,7 @@ async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure
     let folder = Folder::make()?;
     let path = folder.path().join("memory.db");
     let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait).await?;
-    stand.connection.session().await?;
+    stand.session().await?;
     let before = file_bytes(&stand, &path).await?;
     let count = push(plan, &stand, way).await?;
     let after = file_bytes(&stand, &path).await?;
@@ -72,7 +72,7 @@ async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure
 
 /// Leaves the store, so that nothing is written, and counts the bytes in use.
 async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
-    stand.connection.leave().await;
+    stand.connection.operator.leave().await;
     in_use(path).map_err(|error| {
         Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
     })
@@ -95,7 +95,7 @@ async fn push(plan: &Plan, stand: &Stand, way: Way) -> Result<u64, Failure> {
             Ok(count)
         }
         Way::Singles => {
-            let queue = stand.connection.fleet().queue::<str>(way.queue());
+            let queue = stand.fleet().queue::<str>(way.queue());
             let (began, mut count) = (Instant::now(), 0);
             while count < plan.messages.min(MOST.1) && began.elapsed() < LIMIT {
                 let pushed = queue.push(&bodies::text(plan.bytes)).await;

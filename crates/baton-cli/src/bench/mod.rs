@@ -37,7 +37,6 @@ pub(crate) use self::{
 };
 use self::{folder::Folder, server::Server, stand::Stand};
 use crate::{
-    command::purge::clear,
     exit::Failure,
     output::remark,
     settings::{Origin, Settings},
@@ -93,12 +92,12 @@ async fn measure_and_clear(
         () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
         measured = measure(plan, &stand, private) => measured,
     };
-    stand.connection.leave().await;
+    stand.connection.operator.leave().await;
     if private {
         return measured;
     }
     // The first failure is the one to tell.
-    let cleared = clear(&stand.connection).await;
+    let cleared = stand.connection.given(stand.connection.operator.purge().await.map(drop));
     let cleared = match &stand.bare {
         Some(bare) => bare.clear().await.and(cleared),
         None => cleared,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::plan::Plan;
 use crate::{
     exit::Failure,
-    output::{Ink, Output, plural, table},
+    output::{Ink, Output, plural},
 };
 
 /// All figures of one store; what was not measured is left out.
@@ -182,9 +182,7 @@ impl Figures {
                 vec![what.to_owned(), baton.shown(), raw.shown(), ratio.shown(), unit.to_owned()]
             })
             .collect();
-        for line in table(&["", "baton", "raw", "ratio", ""], &rows) {
-            output.line(&line)?;
-        }
+        output.table(&["", "baton", "raw", "ratio", ""], &rows)?;
         if self.shared {
             output.line("others use this server too: they are in its CPU and memory figures")?;
         }

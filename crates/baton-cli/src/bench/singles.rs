@@ -58,8 +58,8 @@ pub(super) fn calls(plan: &Plan) -> u64 {
 
 /// Calls a second through one session.
 pub(super) async fn push(stand: &Stand, bytes: usize, count: u64) -> Result<f64, Failure> {
-    let fleet = stand.connection.fleet();
-    stand.connection.session().await?;
+    let fleet = stand.fleet();
+    stand.session().await?;
     let clock = Clock::start(count);
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {

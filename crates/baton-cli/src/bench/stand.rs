@@ -7,14 +7,14 @@ use std::{
 };
 
 use baton::{
+    Fleet,
     message::Name,
-    store::{Books, Kind, Order, Recount, StoreUrl, Survey, TakeSurvey},
+    store::{Books, Kind, Order, StoreUrl, Survey, session::Session},
 };
 use tokio::time::Instant;
 
 use super::{bare::Bare, leashed::Leashed};
 use crate::{
-    command::audit::recount_faults,
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     settings::{Origin, Setting, Settings},
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// No bound that a measurement should run into.
 const MAX_BACKLOG: u64 = 1 << 50;
 /// The longest a deep recount may hold the store.
-const MAX_HOLD_MS: u64 = 60_000;
+const MAX_HOLD: Duration = Duration::from_secs(60);
 
 /// A store under test.
 pub(super) struct Stand {
@@ -51,12 +51,22 @@ impl Stand {
             file_read: false,
         };
         let connection = Connection::open(&settings, Missing::Create, Some(MAX_BACKLOG))?;
-        connection.ask(TakeSurvey).await?;
+        connection.given(connection.operator.survey().await)?;
         let bare = match redis_url(&settings) {
             Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
             None => None,
         };
         Ok(Self { settings, connection, bare, pushed: Mutex::default() })
+    }
+
+    /// The session by which it pushes.
+    pub(super) async fn session(&self) -> Result<Session, Failure> {
+        self.connection.given(self.connection.operator.session().await)
+    }
+
+    /// The fleet, for whoever does its own waiting.
+    pub(super) const fn fleet(&self) -> &Fleet {
+        self.connection.operator.fleet()
     }
 
     /// Notes that messages were pushed.
@@ -65,7 +75,7 @@ impl Stand {
     }
 
     pub(super) async fn survey(&self) -> Result<Survey, Failure> {
-        self.connection.ask(TakeSurvey).await
+        self.connection.given(self.connection.operator.survey().await)
     }
 
     pub(super) async fn books(&self, name: &str) -> Result<Books, Failure> {
@@ -76,7 +86,8 @@ impl Stand {
     /// Holds a queue back, or lets it go on.
     pub(super) async fn pause(&self, name: &str, paused: bool) -> Result<(), Failure> {
         let name = queue(name)?;
-        self.connection.ask(if paused { Order::Pause(name) } else { Order::Resume(name) }).await
+        let order = if paused { Order::Pause(name) } else { Order::Resume(name) };
+        self.connection.given(self.connection.operator.fleet().ask(order).await)
     }
 
     /// Waits until a child is a member of the fleet.
@@ -129,19 +140,18 @@ impl Stand {
         for books in self.survey().await?.queues {
             self.drain(books.queue.as_str()).await?;
         }
-        let recounted = self.connection.ask_at_length(Recount { max_hold_ms: MAX_HOLD_MS }).await;
-        let recounted = recounted.map_err(|error| self.connection.failure(&error))?;
-        let mut faults = recount_faults(&recounted.queues);
+        let audit = self.connection.given(self.connection.operator.audit(None, Some(MAX_HOLD)).await)?;
+        let mut faults: Vec<String> = audit.unbalanced.iter().map(ToString::to_string).collect();
         let pushed = self.pushed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (queue, pushed) in pushed {
-            let books = recounted.queues.iter().find(|it| it.books.queue.as_str() == queue);
-            let done = books.map_or(0, |it| it.books.done);
+            let books = audit.books.iter().find(|it| it.queue.as_str() == queue);
+            let done = books.map_or(0, |it| it.done);
             if done != pushed {
                 faults.push(format!("queue {queue}: {pushed} were pushed and {done} are done"));
             }
         }
         if faults.is_empty() {
-            return Ok(recounted.queues.iter().map(|it| it.books.done).sum());
+            return Ok(audit.books.iter().map(|it| it.done).sum());
         }
         let mut failure = Failure::new(format!("NOT balanced: {}", faults.join(", ")), "report this");
         failure.exit = Exit::Unbalanced;

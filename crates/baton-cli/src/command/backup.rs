@@ -2,8 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use baton::store::{SqliteStore, StoreUrl};
-use serde::Serialize;
+use baton::{
+    operate::{BackedUp, CopyError, back_up},
+    store::StoreUrl,
+};
 
 use crate::{
     exit::{Exit, Failure},
@@ -31,50 +33,30 @@ pub(crate) struct Backup {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct BackedUp {
-    store: String,
-    backup: PathBuf,
-    bytes: u64,
-    fleets: u64,
-}
-
 impl Backup {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let url = &settings.store.value;
-        let store = file_of(url)?;
-        if self.path.symlink_metadata().is_ok() && !self.force {
-            return Err(Failure::new(
-                format!("{} exists already", self.path.display()),
-                "name another, or add --force",
-            ));
-        }
-        let to = self.path.clone();
-        let copied = tokio::task::spawn_blocking(move || SqliteStore::back_up(&store, &to, Arc::new(remark))).await;
-        let copied = copied.map_err(|error| Failure::new(format!("the copy broke off: {error}"), "run this again"))?;
-        let copied = copied.map_err(|error| Failure::of_copy(&error, url))?;
-        let backed_up =
-            BackedUp { store: url.to_string(), backup: self.path, bytes: copied.bytes, fleets: copied.fleets };
-        let mut output = Output::new();
-        if self.json {
-            output.json(&backed_up)?;
-        } else {
-            let BackedUp { store, backup, bytes, .. } = &backed_up;
-            output.line(&format!("{store} is backed up in {} ({bytes} bytes)", backup.display()))?;
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
+        let copied = back_up(url, &self.path, self.force, Arc::new(remark)).await;
+        let copied = copied.map_err(|error| failure(&error, url))?;
+        Output::print(self.json, &copied, |output| {
+            let BackedUp { store, backup, bytes, .. } = &copied;
+            output.line(&format!("{store} is backed up in {} ({bytes} bytes)", backup.display()))
+        })
     }
 }
 
-/// The file of the store, if it is in one.
-pub(super) fn file_of(url: &StoreUrl) -> Result<PathBuf, Failure> {
-    match url {
-        StoreUrl::Sqlite(path) => Ok(path.clone()),
-        StoreUrl::Memory => Err(Failure::usage("a store in memory cannot be backed up", "use sqlite:PATH or Redis")),
-        _ => Err(Failure::usage(
-            format!("{url} is backed up by Redis itself, not by baton"),
-            "run BGSAVE and copy the dump file, or copy the append-only folder; to restore, stop Redis and put it back",
-        )),
+/// Why a store was not copied, and what to do about it.
+pub(super) fn failure(error: &CopyError, url: &StoreUrl) -> Failure {
+    const REDIS: &str =
+        "run BGSAVE and copy the dump file, or copy the append-only folder; to restore, stop Redis and put it back";
+    match error {
+        CopyError::Store(error) => Failure::of_copy(error, url),
+        CopyError::InMemory => Failure::usage(error.to_string(), "use sqlite:PATH or Redis"),
+        CopyError::OnServer(_) => Failure::usage(error.to_string(), REDIS),
+        CopyError::Exists(_) => Failure::new(error.to_string(), "name another, or add --force"),
+        CopyError::InUse { .. } => {
+            Failure::new(error.to_string(), "stop them first, with `baton kill`; nothing was changed")
+        }
+        _ => Failure::new(error.to_string(), "run this again"),
     }
 }

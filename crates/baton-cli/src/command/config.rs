@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     exit::{Exit, Failure},
-    output::{Output, table},
+    output::Output,
     settings::{Origin, Setting, Settings},
 };
 
@@ -57,31 +57,24 @@ struct ShownFile {
 
 impl Config {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let mut output = Output::new();
         let shown = InForce {
             store: Shown::of(&settings.store, ToString::to_string),
             fleet: Shown::of(&settings.fleet, ToString::to_string),
             wait: Shown::of(&settings.wait, std::time::Duration::as_secs_f64),
             file: ShownFile { path: settings.file.clone(), read: settings.file_read },
         };
-        if self.json {
-            output.json(&shown)?;
-        } else {
+        Output::print(self.json, &shown, |output| {
             let row = |name: &str, value: &dyn Display, from: &dyn Display| {
                 vec![name.to_owned(), value.to_string(), from.to_string()]
             };
-            let path = shown.file.path.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+            let path = shown.file.path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
             let rows = [
                 row("store", &shown.store.value, &shown.store.from),
                 row("fleet", &shown.fleet.value, &shown.fleet.from),
                 row("wait", &format!("{} s", shown.wait.value), &shown.wait.from),
                 row("file", &path, &if shown.file.read { "read" } else { "not there" }),
             ];
-            for line in table(&["setting", "value", "from"], &rows) {
-                output.line(&line)?;
-            }
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
+            output.table(&["setting", "value", "from"], &rows)
+        })
     }
 }

@@ -1,12 +1,16 @@
 //! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
-use baton::{message::Name, store::Disposal};
+use baton::{
+    message::Name,
+    operate::{Causes, FailedMessage, HandedOver, Taken, Total, Wanted},
+    store::Disposal,
+};
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::Output,
-    registry::{self, Wanted},
+    interrupt,
+    output::{Ink, Output, moment, plural, remark, tame},
     settings::Settings,
 };
 
@@ -58,18 +62,93 @@ pub(crate) struct Errors {
 impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let operator = &connection.operator;
         let wanted = Wanted { queue: self.queue, limit: self.limit, containing: self.containing };
-        let mut output = Output::new();
         if self.group {
-            registry::group(&connection, &wanted, &mut output, self.json).await?;
-        } else {
-            let disposal = match (self.drain, self.requeue) {
-                (true, _) => Some(Disposal::Drain),
-                (_, true) => Some(Disposal::Requeue),
-                _ => None,
-            };
-            registry::print(&connection, &wanted, disposal, self.follow, &mut output, self.json).await?;
+            let causes = connection.given(operator.causes(&wanted).await)?;
+            return Output::print(self.json, &causes, |output| show_causes(output, &causes));
+        }
+        let disposal = match (self.drain, self.requeue) {
+            (true, _) => Some(Disposal::Drain),
+            (_, true) => Some(Disposal::Requeue),
+            _ => None,
+        };
+        let follow = if self.follow { Some(interrupt::listen()?) } else { None };
+        let (mut output, mut failure) = (Output::new(), None);
+        let print = |page: &[FailedMessage]| {
+            // Only what a reader has taken may be removed.
+            let written = page.iter().try_for_each(|error| write(&mut output, error, self.json));
+            failure = written.and_then(|()| output.flush()).err();
+            if failure.is_some() || output.is_closed() { Taken::Gone } else { Taken::Yes }
+        };
+        let handed_over = operator.hand_over(&wanted, disposal, follow.as_ref(), print).await;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let HandedOver { count, bodiless, total, gone } = connection.given(handed_over)?;
+        // A reader who has gone has seen enough.
+        conclude(disposal, count, total, !self.json && !self.follow && !gone);
+        if disposal == Some(Disposal::Requeue) && bodiless > 0 {
+            let s = plural(bodiless);
+            remark(&format!(
+                "{bodiless} error{s} cannot be requeued, for want of a body: --drain removes what it prints"
+            ));
         }
         Ok(Exit::Ok)
     }
+}
+
+/// Tells what became of them, beside what was printed.
+fn conclude(disposal: Option<Disposal>, count: u64, total: Total, told: bool) {
+    // So many errors, and of how many if that is not all.
+    let share = match total.errors > count {
+        true => format!("{count} of {} errors", total.errors),
+        false => format!("{count} error{}", plural(count)),
+    };
+    match disposal {
+        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}", plural(count))),
+        _ if !told => {}
+        _ if count == 0 => tell_none(total),
+        Some(Disposal::Drain) => remark(&format!("removed {share}")),
+        None => remark(&format!("{share}; --drain removes what it prints, --requeue tries it again")),
+    }
+}
+
+/// Tells that nothing was found; that the queue itself is missing has been said.
+fn tell_none(total: Total) {
+    match total.errors {
+        _ if total.unknown_queue => {}
+        0 => remark("no errors"),
+        1 => remark("the only error does not match"),
+        errors => remark(&format!("none of {errors} errors matches")),
+    }
+}
+
+fn show_causes(output: &mut Output, causes: &Causes) -> Result<(), Failure> {
+    if causes.groups.is_empty() {
+        tell_none(causes.total);
+        return Ok(());
+    }
+    let rows = causes.groups.iter().map(|it| {
+        let (count, queue) = (it.count.to_string(), it.queue.to_string());
+        vec![count, queue, it.example_id.to_string(), tame(&it.cause)]
+    });
+    output.table(&["count", "queue", "example", "cause"], &rows.collect::<Vec<_>>())
+}
+
+/// One error, for a person or for a program.
+fn write(output: &mut Output, it: &FailedMessage, json: bool) -> Result<(), Failure> {
+    if json {
+        return output.json(it);
+    }
+    let head = format!("{}/{}", it.queue, it.id);
+    let losses = if it.losses == 1 { "" } else { "es" };
+    let tries = format!("{} attempt{}, {} loss{losses}", it.attempts, plural(it.attempts.into()), it.losses);
+    let about = format!("{}  {}  {tries}", moment(it.at), tame(&it.node));
+    output.line(&format!("{}  {}", output.paint(Ink::Red, &head), output.paint(Ink::Faint, &about)))?;
+    for (number, line) in it.error.lines().enumerate() {
+        output.line(&format!("  {}{}", if number == 0 { "error: " } else { "       " }, tame(line)))?;
+    }
+    let body = if it.body.is_empty() { "(missing)".into() } else { String::from_utf8_lossy(&it.body) };
+    output.line(&format!("  body:  {}", tame(&body)))
 }

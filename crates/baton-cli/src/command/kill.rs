@@ -1,26 +1,14 @@
 //! `baton kill`: stops the nodes of the fleet, and waits until they have gone.
 
-use std::{collections::BTreeSet, time::Duration};
-
-use baton::{
-    message::SessionId,
-    store::{Order, SessionView, Stop, Survey, TakeSurvey},
-};
-use serde::Serialize;
-use tokio::time::Instant;
+use std::time::Duration;
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    figures::nodes,
-    output::{Output, plural, tame},
+    output::{Output, plural},
     quantity,
     settings::Settings,
 };
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long, over the longest lease, nodes that must stop at once may take.
-const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Stop all nodes that are running now, and wait until they are gone
 ///
@@ -44,79 +32,21 @@ pub(crate) struct Kill {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Killed {
-    stopped: usize,
-    /// Whether some had to leave at once.
-    at_once: bool,
-    /// As `host/pid`.
-    survivors: Vec<String>,
-}
-
 impl Kill {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let killed = self.stop(&connection).await;
-        connection.leave().await;
-        let killed = killed?;
-        let mut output = Output::new();
-        if self.json {
-            output.json(&killed)?;
-        } else if killed.survivors.is_empty() {
-            let count = killed.stopped as u64;
-            output.line(&match count {
-                0 => "no node is running".to_owned(),
-                _ => format!("stopped {count} node{}", plural(count)),
-            })?;
+        let grace = (!self.now).then_some(self.grace);
+        let stopped = connection.given(connection.operator.stop(grace).await)?;
+        let left = stopped.survivors.len() as u64;
+        let exit = Output::print(self.json, &stopped, |output| match stopped.stopped as u64 {
+            _ if left > 0 => Ok(()),
+            0 => output.line("no node is running"),
+            count => output.line(&format!("stopped {count} node{}", plural(count))),
+        })?;
+        if left == 0 {
+            return Ok(exit);
         }
-        output.flush()?;
-        if killed.survivors.is_empty() {
-            return Ok(Exit::Ok);
-        }
-        let (count, names) = (killed.survivors.len() as u64, killed.survivors.join(", "));
-        Err(Failure::new(format!("{count} node{} did not stop: {names}", plural(count)), "end them by hand"))
+        let names = stopped.survivors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(Failure::new(format!("{left} node{} did not stop: {names}", plural(left)), "end them by hand"))
     }
-
-    async fn stop(&self, connection: &Connection) -> Result<Killed, Failure> {
-        let survey = connection.ask(TakeSurvey).await?;
-        let targets: BTreeSet<SessionId> = nodes(&survey).map(|node| node.session).collect();
-        // Nodes started from here on live.
-        let upto = nodes(&survey).map(|node| node.join_no).max();
-        let killed =
-            |at_once, survivors: Vec<String>| Killed { stopped: targets.len() - survivors.len(), at_once, survivors };
-        if targets.is_empty() {
-            return Ok(killed(false, Vec::new()));
-        }
-        let longest = Duration::from_millis(nodes(&survey).map(|node| node.lease_ms).max().unwrap_or(0));
-        if !self.now {
-            connection.ask(Order::Stop(Stop::Drain, upto)).await?;
-            if wait(connection, &targets, self.grace).await?.is_empty() {
-                return Ok(killed(false, Vec::new()));
-            }
-        }
-        connection.ask(Order::Stop(Stop::Now, upto)).await?;
-        let left = wait(connection, &targets, longest + LAST_WORDS).await?;
-        Ok(killed(true, names(&left)))
-    }
-}
-
-/// Waits until the sessions are gone; those that are not, in time.
-async fn wait(
-    connection: &Connection, targets: &BTreeSet<SessionId>, limit: Duration,
-) -> Result<Vec<SessionView>, Failure> {
-    let deadline = Instant::now() + limit;
-    loop {
-        // The beats of a session move the fleet's clock on and reap those whose lease is over.
-        connection.session().await?;
-        let survey: Survey = connection.ask(TakeSurvey).await?;
-        let left: Vec<SessionView> = nodes(&survey).filter(|node| targets.contains(&node.session)).cloned().collect();
-        if left.is_empty() || Instant::now() >= deadline {
-            return Ok(left);
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-fn names(left: &[SessionView]) -> Vec<String> {
-    left.iter().map(|node| format!("{}/{}", tame(&node.host), node.pid)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton::{Cancel, Role, store::TakeSurvey};
+use baton::{Cancel, Role};
 use clap::ValueEnum;
 
 use crate::{
@@ -66,14 +66,14 @@ impl Node {
         self.member.check(role)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
-        connection.ask(TakeSurvey).await?;
+        connection.given(connection.operator.survey().await)?;
         let (cancel, log) = (Cancel::new(), Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, None)));
         obey_signals(&cancel, &log, self.member.work.lease)?;
         if self.leashed {
             obey_leash(&cancel);
         }
         let ended = self.member.run(&connection, role, &log, &cancel).await;
-        connection.leave().await;
+        connection.operator.leave().await;
         ended
     }
 }

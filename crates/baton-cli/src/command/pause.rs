@@ -1,16 +1,11 @@
 //! `baton pause` and `baton resume`: claims of a queue stop, or go on.
 
-use baton::{
-    message::Name,
-    store::{Order, TakeSurvey},
-};
-use serde::Serialize;
+use baton::{message::Name, operate::OperateError};
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::Output,
-    queues,
     settings::Settings,
 };
 
@@ -53,42 +48,26 @@ struct Target {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct State {
-    queue: String,
-    paused: bool,
-}
-
 impl Pause {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.target.set(settings, true, self.create).await
+        let Target { queue, json } = self.target;
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let paused = match self.create {
+            true => connection.operator.pause_unseen(&queue).await,
+            false => connection.operator.pause(&queue).await,
+        };
+        if let Err(OperateError::Unknown(unknown)) = &paused {
+            return Err(Failure::new(unknown.to_string(), "name one that is there, or add --create"));
+        }
+        Output::print(json, &connection.given(paused)?, |output| output.line(&format!("queue {queue} is paused")))
     }
 }
 
 impl Resume {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        self.target.set(settings, false, false).await
-    }
-}
-
-impl Target {
-    async fn set(self, settings: &Settings, paused: bool, create: bool) -> Result<Exit, Failure> {
+        let Target { queue, json } = self.target;
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let survey = connection.ask(TakeSurvey).await?;
-        if let Some(cause) = queues::lack_of(&self.queue, &survey).filter(|_| !create) {
-            let next = if paused { ", or add --create" } else { "" };
-            return Err(Failure::new(cause, format!("name one that is there{next}")));
-        }
-        let order = if paused { Order::Pause(self.queue.clone()) } else { Order::Resume(self.queue.clone()) };
-        connection.ask(order).await?;
-        let mut output = Output::new();
-        if self.json {
-            output.json(&State { queue: self.queue.to_string(), paused })?;
-        } else {
-            let state = if paused { "is paused" } else { "goes on" };
-            output.line(&format!("queue {} {state}", self.queue))?;
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
+        let resumed = connection.given(connection.operator.resume(&queue).await)?;
+        Output::print(json, &resumed, |output| output.line(&format!("queue {queue} goes on")))
     }
 }

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use baton::{message::Name, store::TakeSurvey};
+use baton::{message::Name, operate::Rates};
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    figures::Figures,
-    output::{Output, table},
-    quantity, queues,
+    output::Output,
+    quantity,
     settings::Settings,
 };
 
@@ -40,26 +39,14 @@ impl Performance {
             return Err(Failure::usage("--seconds is too short to measure anything", "take 10ms or more"));
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let earlier = connection.ask(TakeSurvey).await?;
-        queues::remark_lack(self.queue.as_ref(), &earlier);
-        tokio::time::sleep(self.seconds).await;
-        let later = connection.ask(TakeSurvey).await?;
-        let figures = Figures::between(&earlier, &later, self.queue.as_ref());
-        let mut output = Output::new();
-        if self.json {
-            output.json(&figures)?;
-        } else {
+        let rates = connection.given(connection.operator.rates(self.queue.as_ref(), self.seconds).await)?;
+        Output::print(self.json, &rates, |output| {
             let rate = |rate: f64| format!("{rate:.1}");
             let wait = |wait: Option<f64>| wait.map_or_else(|| "none ran".to_owned(), |ms| format!("{ms:.1} ms"));
-            let Figures { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &figures;
+            let Rates { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &rates;
             let row = [rate(*pushed_per_s), rate(*done_per_s), rate(*dead_per_s), ready.to_string()];
             let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
-            let head = ["pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"];
-            for line in table(&head, &[row]) {
-                output.line(&line)?;
-            }
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
+            output.table(&["pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"], &[row])
+        })
     }
 }

@@ -1,13 +1,19 @@
 //! `baton push`: messages from the command line, from files and from standard input.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, io, path::PathBuf};
 
-use baton::message::{Key, Name};
+use baton::{
+    message::{Key, Name},
+    operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Receipt},
+    store::StoreUrl,
+};
 
 use crate::{
+    connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::{Output, plural},
-    push::{self, Inputs, Job},
+    interrupt,
+    output::{Output, plural, remark},
+    progress::Progress,
     quantity,
     settings::Settings,
 };
@@ -53,26 +59,118 @@ pub(crate) struct Push {
 
 impl Push {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let inputs = Inputs::open(self.bodies, self.file, self.max_body)?;
-        let job = Job { queue: self.queue, key: self.key, max_body: self.max_body, max_backlog: self.max_backlog };
-        let receipt = push::push(settings, inputs, job).await?;
-        let mut output = Output::new();
-        if self.json {
-            output.json(&receipt)?;
-        } else {
-            let ids = match (receipt.first_id, receipt.last_id) {
-                (Some(first), Some(last)) if first == last => format!(" (id {first})"),
-                (Some(first), Some(last)) => format!(" (ids {first} to {last})"),
-                _ => String::new(),
-            };
-            let skipped = match receipt.duplicates {
-                0 => String::new(),
-                count => format!(", {count} line{} had been pushed before", plural(count)),
-            };
-            let count = receipt.pushed;
-            output.line(&format!("pushed {count} message{} to {}{ids}{skipped}", plural(count), receipt.queue))?;
+        let (inputs, url) = (open(self.bodies, &self.file, self.max_body)?, &settings.store.value);
+        let connection = Connection::open(settings, Missing::Create, self.max_backlog)?;
+        if *url == StoreUrl::Memory {
+            remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
-        output.flush()?;
-        Ok(Exit::Ok)
+        let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
+        let (progress, interrupt) = (Progress::new(inputs.total_bytes()), interrupt::listen()?);
+        let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
+        let receipt = connection.operator.import(inputs, &import, &interrupt, show).await;
+        progress.end();
+        if let Some(novelty) = connection.novelty().filter(|_| receipt.as_ref().is_ok_and(|it| it.pushed > 0)) {
+            remark(&novelty);
+        }
+        let receipt = receipt.map_err(|error| failure(&error, import.key.is_some(), url))?;
+        Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
     }
+}
+
+/// Opens everything and checks the arguments, before anything is sent.
+fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inputs, Failure> {
+    const NOTHING: &str = "nothing was pushed";
+    let unreadable = |name: &str, error: &io::Error| Failure::new(format!("cannot read {name}: {error}"), NOTHING);
+    if bodies.is_empty() && files.is_empty() {
+        let next = "give JSON bodies, - for standard input, or --file PATH";
+        return Err(Failure::usage("there is nothing to push", next));
+    }
+    if bodies.iter().filter(|body| *body == "-").count() > 1 {
+        return Err(Failure::usage("standard input is named twice", "give - once"));
+    }
+    let mut inputs = Inputs::new();
+    for (number, body) in (1..).zip(bodies) {
+        if body == "-" {
+            inputs.standard_input().map_err(|error| unreadable("standard input", &error))?;
+            continue;
+        }
+        let body = body.into_encoded_bytes();
+        if let Err(why) = BadBody::check(body.trim_ascii(), max_body) {
+            return Err(Failure::new(format!("argument {number} {why}{}", flag(&why)), NOTHING));
+        }
+        inputs.body(body);
+    }
+    for path in files {
+        inputs.file(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
+    }
+    Ok(inputs)
+}
+
+/// The flag that decides whether such a body is taken.
+const fn flag(why: &BadBody) -> &'static str {
+    if matches!(why, BadBody::TooLarge { .. }) { " (--max-body)" } else { "" }
+}
+
+/// Why a push ended early, what is stored, and how to go on.
+fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
+    const ON: &str = "run the same command again to go on from there";
+    let (cause, told) = (&error.cause, error.account.as_ref().map(Account::to_string).unwrap_or_default());
+    let again = match &error.account {
+        _ if keyed => "run the command again",
+        Some(account) if account.stored > 0 => "push the rest",
+        _ => "push again",
+    };
+    let failure = match cause {
+        ImportCause::Bad { why, .. } => {
+            return Failure::new(format!("{cause}{}; {told}", flag(why)), format!("correct it and {again}"));
+        }
+        ImportCause::Unreadable { .. } => {
+            return Failure::new(format!("{cause}; {told}"), format!("make it readable and {again}"));
+        }
+        ImportCause::OtherInput { .. } => return nothing_stored(cause, "take another key"),
+        ImportCause::OtherQueue { .. } => return nothing_stored(cause, "take another key, or push to that queue"),
+        ImportCause::TooShort { .. } => {
+            return nothing_stored(cause, "push the whole input again, or take another key for other input");
+        }
+        ImportCause::BrokenOff => return Failure::new(format!("{cause}; {told}"), again),
+        ImportCause::Interrupted { unanswered: false } if keyed => {
+            return Failure::new(format!("{cause}; {told}"), ON);
+        }
+        ImportCause::Interrupted { .. } if keyed => Failure::new(cause.to_string(), "wait for the store to answer"),
+        ImportCause::Interrupted { .. } => Failure::new(cause.to_string(), "leave out what is stored"),
+        ImportCause::Full { .. } => Failure::new(cause.to_string(), "start a node, or raise --max-backlog"),
+        ImportCause::KeyInUse { .. } => Failure::new(cause.to_string(), "wait for it to end"),
+        ImportCause::Thread(_) => Failure::new(cause.to_string(), "free some memory or threads"),
+        ImportCause::Store(error) => Failure::of_store(error, url),
+        _ => Failure::new(cause.to_string(), "run the command again"),
+    };
+    match &error.account {
+        None => failure,
+        Some(_) if keyed => failure.after(&told, ON),
+        Some(account) if account.unknown.is_empty() => failure.after(&told, again),
+        Some(_) => {
+            let next = "push with --key to have every line exactly once, whatever happens";
+            let mut failure = failure.after(&told, next);
+            failure.exit = Exit::Failed;
+            failure
+        }
+    }
+}
+
+fn nothing_stored(cause: &ImportCause, next: &str) -> Failure {
+    Failure::new(format!("{cause}; nothing was stored"), next)
+}
+
+fn show_receipt(output: &mut Output, receipt: &Receipt) -> Result<(), Failure> {
+    let ids = match (receipt.first_id, receipt.last_id) {
+        (Some(first), Some(last)) if first == last => format!(" (id {first})"),
+        (Some(first), Some(last)) => format!(" (ids {first} to {last})"),
+        _ => String::new(),
+    };
+    let skipped = match receipt.duplicates {
+        0 => String::new(),
+        count => format!(", {count} line{} had been pushed before", plural(count)),
+    };
+    let count = receipt.pushed;
+    output.line(&format!("pushed {count} message{} to {}{ids}{skipped}", plural(count), receipt.queue))
 }

@@ -2,10 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use baton::store::{RestoreError, SqliteStore};
-use serde::Serialize;
+use baton::operate::restore;
 
-use super::backup::file_of;
+use super::backup::failure;
 use crate::{
     exit::{Exit, Failure},
     output::{Output, remark},
@@ -29,47 +28,14 @@ pub(crate) struct Restore {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Restored {
-    store: String,
-    backup: PathBuf,
-    bytes: u64,
-    fleets: u64,
-    kept: Option<PathBuf>,
-}
-
 impl Restore {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let url = &settings.store.value;
-        let store = file_of(url)?;
-        let from = self.path.clone();
-        let restored = tokio::task::spawn_blocking(move || SqliteStore::restore(&store, &from, Arc::new(remark))).await;
-        let restored =
-            restored.map_err(|error| Failure::new(format!("the copy broke off: {error}"), "run this again"))?;
-        let restored = restored.map_err(|error| match error {
-            RestoreError::Store(error) => Failure::of_copy(&error, url),
-            in_use => Failure::new(in_use.to_string(), "stop them first, with `baton kill`; nothing was changed"),
-        })?;
-        let restored = Restored {
-            store: url.to_string(),
-            backup: self.path,
-            bytes: restored.backup.bytes,
-            fleets: restored.backup.fleets,
-            kept: restored.kept,
-        };
-        let mut output = Output::new();
-        if self.json {
-            output.json(&restored)?;
-        } else {
+        let restored = restore(url, &self.path, Arc::new(remark)).await.map_err(|error| failure(&error, url))?;
+        Output::print(self.json, &restored, |output| {
             let kept = restored.kept.as_ref().map(|kept| format!("; the former store is kept as {}", kept.display()));
-            output.line(&format!(
-                "{} is restored from {}{}",
-                restored.store,
-                restored.backup.display(),
-                kept.unwrap_or_default()
-            ))?;
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
+            let (store, backup) = (&restored.copy.store, restored.copy.backup.display());
+            output.line(&format!("{store} is restored from {backup}{}", kept.unwrap_or_default()))
+        })
     }
 }

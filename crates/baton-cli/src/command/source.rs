@@ -1,17 +1,13 @@
 //! `baton source`: the sources a fleet knows, and how one is forgotten.
 
-use baton::{
-    message::Name,
-    store::{Refusal, Remove, StoreError, TakeSurvey},
-};
+use baton::{message::Name, operate::SourceState};
 use serde::Serialize;
 
-use super::status;
+use super::status::show_sources;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    leftover,
-    output::{Output, one_of},
+    output::Output,
     settings::Settings,
 };
 
@@ -57,68 +53,28 @@ struct Removal {
 }
 
 #[derive(Serialize)]
-struct Sources {
-    sources: Vec<status::Source>,
+struct Sources<'a> {
+    sources: &'a [SourceState],
 }
 
 #[derive(Serialize)]
 struct Removed {
-    removed: String,
+    removed: Name,
 }
 
 impl Source {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         match self.deed {
-            Deed::List(list) => list.run(&connection).await,
-            Deed::Remove(removal) => removal.run(&connection).await,
-        }
-    }
-}
-
-impl List {
-    async fn run(self, connection: &Connection) -> Result<Exit, Failure> {
-        let fleet = status::Fleet::of(&connection.ask(TakeSurvey).await?);
-        let mut output = Output::new();
-        if self.json {
-            output.json(&Sources { sources: fleet.sources })?;
-        } else {
-            fleet.show_sources(&mut output)?;
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
-    }
-}
-
-impl Removal {
-    async fn run(self, connection: &Connection) -> Result<Exit, Failure> {
-        let known: Vec<String> =
-            connection.ask(TakeSurvey).await?.sources.iter().map(|it| it.name.to_string()).collect();
-        if !known.iter().any(|it| it == self.name.as_str()) {
-            let cause = format!("there is no source {} in this fleet{}", self.name, one_of(&known));
-            return Err(Failure::new(cause, "name one that is there"));
-        }
-        self.remove(connection).await?;
-        let mut output = Output::new();
-        if self.json {
-            output.json(&Removed { removed: self.name.to_string() })?;
-        } else {
-            output.line(&format!("removed source {}; what it made stays in its queue", self.name))?;
-        }
-        output.flush()?;
-        Ok(Exit::Ok)
-    }
-
-    /// Removes it; a node that died without leaving is waited for until its lease is over.
-    async fn remove(&self, connection: &Connection) -> Result<(), Failure> {
-        loop {
-            match connection.ask_at_length(Remove { source: self.name.clone() }).await {
-                Err(StoreError::Refused(Refusal::Offered { session, .. })) => {
-                    if let Some(node) = leftover::outlive(connection, session).await? {
-                        return Err(Failure::new(format!("{node} offers source {}", self.name), "stop it first"));
-                    }
-                }
-                removed => return removed.map_err(|error| connection.failure(&error)),
+            Deed::List(list) => {
+                let overview = connection.given(connection.operator.overview().await)?;
+                let sources = Sources { sources: &overview.sources };
+                Output::print(list.json, &sources, |output| show_sources(&overview, output))
+            }
+            Deed::Remove(Removal { name, json }) => {
+                connection.given(connection.operator.remove_source(&name).await)?;
+                let line = format!("removed source {name}; what it made stays in its queue");
+                Output::print(json, &Removed { removed: name }, |output| output.line(&line))
             }
         }
     }

@@ -2,16 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use baton::{
-    Cancel, Role,
-    store::{StoreUrl, TakeSurvey},
-};
+use baton::{Cancel, Role, store::StoreUrl};
 
 use crate::{
     connection::{Connection, Missing},
-    crew::{Crew, Panel},
+    crew::crew,
     exit::{Exit, Failure},
     member::{Log, Member, obey_signals},
+    panel::Panel,
     quantity,
     settings::Settings,
 };
@@ -52,12 +50,12 @@ impl Up {
         let workers = self.workers(settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
-        connection.ask(TakeSurvey).await?;
+        connection.given(connection.operator.survey().await)?;
         let panel = Panel::new(self.quiet);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
         obey_signals(&cancel, &log, self.member.work.lease)?;
-        let crew = tokio::spawn(Crew::new(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
+        let crew = tokio::spawn(crew(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
@@ -74,10 +72,10 @@ impl Up {
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection, &queue, &log), if !self.quiet => Ok(Exit::Failed),
+            () = panel.show(&connection.operator, &queue, &log), if !self.quiet => Ok(Exit::Failed),
         };
         panel.close();
-        connection.leave().await;
+        connection.operator.leave().await;
         ended
     }
 

@@ -1,10 +1,8 @@
 //! A member of the fleet as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
-mod ending;
 mod feed;
 mod journal;
 mod log;
-mod rewinding;
 mod signals;
 mod work;
 
@@ -13,7 +11,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use baton::{
     Cancel, Node, NodeError, Observer, Role, SourceError,
     message::Name,
-    store::{Refusal, StoreError, TakeSurvey},
+    store::{Refusal, StoreError},
 };
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -23,6 +21,7 @@ pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
+    output::plural,
 };
 
 pub(crate) use signals::{obey_leash, obey_signals};
@@ -90,9 +89,9 @@ impl Member {
         let mut had_ended = None;
         if let Some(source) = source.as_ref() {
             if self.feed.rewind && role != Role::Worker {
-                rewinding::rewind(connection, &node).await?;
+                connection.given(connection.operator.rewind(&node).await)?;
             }
-            let survey = connection.ask(TakeSurvey).await?;
+            let survey = connection.given(connection.operator.survey().await)?;
             had_ended = survey.sources.iter().find(|it| it.name == *source && it.ended).map(|it| &it.name).cloned();
         }
         let next_due = if role == Role::Worker { None } else { self.feed.next_due()? };
@@ -112,18 +111,25 @@ impl Member {
             if !self.until_done {
                 std::future::pending::<()>().await;
             }
-            let dead = ending::done(connection, &queue, source.as_ref(), log).await;
-            ending::tell(&queue, dead, log);
+            let paused = || log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on"));
+            let dead = connection.operator.until_done(&queue, source.as_ref(), paused).await;
+            match dead {
+                0 => log.line("done: nothing is left"),
+                _ => log.say(&format!(
+                    "done, but {dead} message{} failed; see `baton errors --queue {queue}`",
+                    plural(dead)
+                )),
+            }
             dead
         };
         let ended = match self.see_through(node, done, failed, log, cancel).await {
             Ok(ended) => ended,
             Err(NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session }))) => {
-                let other = connection.name_of(session).await?;
+                let other = connection.given(connection.operator.whereabouts(session).await)?;
                 let cause = format!("{other} offers source {source_name} with another definition");
                 Err(Failure::new(cause, "stop it first, or give this source another name (--source)"))
             }
-            Err(error) => Err(refusal(&error, connection)),
+            Err(error) => connection.given(Err(error)),
         };
         if let Some(journal) = &witness.journal {
             journal.flush();
@@ -133,7 +139,7 @@ impl Member {
 
     /// The node as the command describes it.
     fn node(&self, connection: &Connection, role: Role, queue: &Name, witness: &Arc<Witness>) -> Result<Node, Failure> {
-        let mut node = self.work.place(connection.fleet().node().role(role).observed_by(witness.clone()));
+        let mut node = self.work.place(connection.operator.fleet().node().role(role).observed_by(witness.clone()));
         if role != Role::Generator {
             node = self.work.give(node, queue);
         }
@@ -183,13 +189,6 @@ fn for_good(cause: &str) -> Failure {
     match cause.contains("rewind") {
         true => Failure::advised(Exit::Failed, &format!("{cause} (--rewind)")),
         false => Failure::new(cause, "correct that and run this again"),
-    }
-}
-
-fn refusal(error: &NodeError, connection: &Connection) -> Failure {
-    match error {
-        NodeError::Store(error) => connection.failure(error),
-        other => Failure::usage(other.to_string(), "see `baton node --help`"),
     }
 }
 

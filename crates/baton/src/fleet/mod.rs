@@ -135,6 +135,18 @@ impl Fleet {
         Self { store: self.store.apart(), options: Arc::clone(&self.options), session: Arc::default() }
     }
 
+    /// The same fleet for a visitor of its own, whose calls are tried once and do not wait; and how long they would have.
+    pub(crate) fn visited(&self) -> (Self, Duration) {
+        let options = FleetOptions { wait: Duration::ZERO, ..FleetOptions::clone(&self.options) };
+        (Self::over(self.store.clone(), options), self.options.wait)
+    }
+
+    /// The fleet's name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.options.fleet
+    }
+
     /// What its sessions stand on.
     fn footing(&self) -> &Footing {
         &self.options.session.footing

@@ -28,6 +28,12 @@ impl Name {
     }
 }
 
+impl serde::Serialize for Name {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
 impl FromStr for Name {
     type Err = InvalidMessage;
     fn from_str(text: &str) -> Result<Self, Self::Err> {

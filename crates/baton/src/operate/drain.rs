@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use baton::{
+use tokio::time::Instant;
+
+use super::{OperateError, Operator};
+use crate::{
     message::Name,
     store::{Disposal, Refusal, StoreError, session::Session},
 };
-use tokio::time::Instant;
-
-use crate::{connection::Connection, exit::Failure};
 
 /// A drainer that died is found out within its lease; until then the right is taken.
 const BUSY_AT_LEAST: Duration = Duration::from_secs(3);
@@ -16,7 +16,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A drain of one queue.
 pub(super) struct Drain<'a> {
-    connection: &'a Connection,
+    operator: &'a Operator,
     session: Session,
     queue: Name,
     disposal: Disposal,
@@ -27,42 +27,39 @@ pub(super) struct Drain<'a> {
 
 impl<'a> Drain<'a> {
     /// Takes the right, waiting for a drainer that may be gone.
-    pub(super) async fn begin(connection: &'a Connection, queue: &Name, disposal: Disposal) -> Result<Self, Failure> {
-        let (session, upto) = take(connection, queue).await?;
-        Ok(Self { connection, session, queue: queue.clone(), disposal, upto })
+    pub(super) async fn begin(operator: &'a Operator, queue: &Name, disposal: Disposal) -> Result<Self, OperateError> {
+        let (session, upto) = take(operator, queue).await?;
+        Ok(Self { operator, session, queue: queue.clone(), disposal, upto })
     }
 
-    /// Disposes of errors that were printed, and says how many; nothing if the session was over and they are to be
+    /// Disposes of errors that were handed over, and says how many; nothing if the session was over and they are to be
     /// looked at again.
-    pub(super) async fn dispose(&mut self, ids: Vec<u64>) -> Result<Option<u64>, Failure> {
+    pub(super) async fn dispose(&mut self, ids: Vec<u64>) -> Result<Option<u64>, OperateError> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
-        match self.connection.attend(&self.session, disposing).await {
+        match self.operator.attend(&self.session, disposing).await {
             Ok(disposed) => Ok(Some(disposed.count)),
             Err(StoreError::Refused(Refusal::Stale | Refusal::NotDrainer)) => {
-                (self.session, _) = take(self.connection, &self.queue).await?;
+                (self.session, _) = take(self.operator, &self.queue).await?;
                 Ok(None)
             }
-            Err(error) => Err(self.connection.failure(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
-async fn take(connection: &Connection, queue: &Name) -> Result<(Session, u64), Failure> {
-    let deadline = Instant::now() + connection.wait().max(BUSY_AT_LEAST);
+async fn take(operator: &Operator, queue: &Name) -> Result<(Session, u64), OperateError> {
+    let deadline = Instant::now() + operator.wait.max(BUSY_AT_LEAST);
     loop {
-        let session = connection.session().await?;
-        match connection.attend(&session, session.drain(queue.clone())).await {
+        let session = operator.session().await?;
+        match operator.attend(&session, session.drain(queue.clone())).await {
             Ok(draining) => return Ok((session, draining.upto)),
             Err(StoreError::Refused(Refusal::DrainBusy { holder })) if Instant::now() >= deadline => {
-                let holder = connection.name_of(holder).await?;
-                return Err(Failure::new(
-                    format!("{holder} is draining the errors of queue {queue}"),
-                    "wait for it to end",
-                ));
+                let by = operator.whereabouts(holder).await?;
+                return Err(OperateError::Draining { queue: queue.clone(), by });
             }
             Err(StoreError::Refused(Refusal::DrainBusy { .. })) => tokio::time::sleep(BUSY_PAUSE).await,
             Err(StoreError::Refused(Refusal::Stale)) => {}
-            Err(error) => return Err(connection.failure(&error)),
+            Err(error) => return Err(error.into()),
         }
     }
 }

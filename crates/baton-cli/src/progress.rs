@@ -9,30 +9,28 @@ use tokio::time::Instant;
 const SHORT: Duration = Duration::from_millis(500);
 
 /// Draws on stderr if that is a terminal and the push takes a while.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     total: Option<u64>,
-    done: u64,
     began: Instant,
     wanted: bool,
     bar: OnceCell<ProgressBar>,
 }
 
 impl Progress {
-    pub(super) fn new(total: Option<u64>) -> Self {
+    pub(crate) fn new(total: Option<u64>) -> Self {
         let wanted = std::io::stderr().is_terminal();
-        Self { total, done: 0, began: Instant::now(), wanted, bar: OnceCell::new() }
+        Self { total, began: Instant::now(), wanted, bar: OnceCell::new() }
     }
 
-    pub(super) fn advance(&mut self, bytes: u64, messages: u64) {
-        self.done += bytes;
+    pub(crate) fn show(&self, bytes: u64, messages: u64) {
         if self.wanted && self.began.elapsed() > SHORT {
             let bar = self.bar.get_or_init(|| draw(self.total));
-            bar.set_position(self.done);
+            bar.set_position(bytes);
             bar.set_message(format!("{messages} messages"));
         }
     }
 
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }

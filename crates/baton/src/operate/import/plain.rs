@@ -2,38 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use baton::store::{
-    LotVerdict, Refusal, StoreError,
-    session::{Session, SubmitError},
-};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, interrupted, lot, reader::Chunk,
-    trouble,
+    Chunks, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt, SharedLabels, Tally,
+    full, lot, no_verdict, reader::Chunk, trouble,
 };
 use crate::{
-    connection::Connection,
-    exit::{Exit, Failure},
-    interrupt::Interrupt,
+    Cancel,
+    operate::Operator,
+    store::{
+        LotVerdict, Refusal, StoreError,
+        session::{Session, SubmitError},
+    },
 };
 
 /// Chunks under way; the session sends those that wait together.
 const UNDER_WAY: usize = 64;
 
-/// What to do after a push that a person ended; then comes what is said of every push that ends early.
-const BROKEN_OFF: &str = "leave out what is stored";
+/// What is told when a person ends the import.
+const INTERRUPTED: ImportCause = ImportCause::Interrupted { unanswered: false };
 
 type Answer = (Chunk, Result<Vec<LotVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
-pub(super) async fn push(
-    connection: &Connection, job: &Job, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally, interrupt: &Interrupt,
-) -> Result<Receipt, Failure> {
+pub(super) async fn push<P: FnMut(Progress)>(
+    operator: &Operator, import: &Import, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally<P>, until: &Cancel,
+) -> Result<Receipt, ImportError> {
     let mut pusher = Pusher {
-        connection,
-        job,
-        interrupt,
+        operator,
+        import,
+        until,
         tally,
         session: None,
         under_way: JoinSet::new(),
@@ -41,16 +40,16 @@ pub(super) async fn push(
         unknown: Vec::new(),
         not_before: Instant::now(),
         heard: Instant::now(),
-        patience: Patience::new(connection.wait()),
+        patience: Patience::new(operator.wait),
     };
     let (mut ended, mut stop) = (false, None);
-    let failure = loop {
+    let cause = loop {
         if ended && pusher.is_idle() {
             break None;
         }
         let step = tokio::select! {
             biased;
-            () = interrupt.wait() => Err(interrupted(BROKEN_OFF)),
+            () = until.any() => Err(INTERRUPTED),
             chunk = chunks.recv(), if !ended && pusher.takes_more() => match chunk {
                 Some(Ok(chunk)) => pusher.send(chunk).await,
                 Some(Err(why)) => {
@@ -64,37 +63,29 @@ pub(super) async fn push(
             },
             Some(answer) = pusher.under_way.join_next(), if !pusher.under_way.is_empty() => match answer {
                 Ok(answer) => pusher.judge(answer),
-                Err(_) => Err(Failure::new("a fault in baton itself", "run the command again")),
+                Err(_) => Err(ImportCause::Fault),
             },
             () = tokio::time::sleep(LOOK_EVERY), if !pusher.is_idle() => pusher.look().await,
         };
-        if let Err(failure) = step {
-            break Some(failure);
+        if let Err(cause) = step {
+            break Some(cause);
         }
     };
-    if failure.is_some() || !pusher.unknown.is_empty() {
+    if cause.is_some() || !pusher.unknown.is_empty() {
         pusher.hear_last_words().await;
     }
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
-    let told = || pusher.tally.told(labels, &refused, &pusher.unknown);
-    match (failure, stop) {
-        (Some(failure), _) if pusher.unknown.is_empty() => Err(failure.after(&told(), pusher.tally.again())),
-        (Some(failure), _) => {
-            let next = "push with --key to have every line exactly once, whatever happens";
-            let mut failure = failure.after(&told(), next);
-            failure.exit = Exit::Failed;
-            Err(failure)
-        }
-        (None, Some(stop)) => Err(stop.failure(labels, &told(), pusher.tally.again(), None)),
-        (None, None) => Ok(pusher.tally.finish()),
+    match cause.or_else(|| stop.map(|stop| stop.cause(labels, None))) {
+        Some(cause) => Err(pusher.tally.broken_off(cause, labels, &refused, &pusher.unknown)),
+        None => Ok(pusher.tally.finish()),
     }
 }
 
-struct Pusher<'a> {
-    connection: &'a Connection,
-    job: &'a Job,
-    interrupt: &'a Interrupt,
-    tally: Tally,
+struct Pusher<'a, P> {
+    operator: &'a Operator,
+    import: &'a Import,
+    until: &'a Cancel,
+    tally: Tally<P>,
     session: Option<Session>,
     under_way: JoinSet<Answer>,
     /// Surely not stored, by number: to be sent again in order.
@@ -107,7 +98,7 @@ struct Pusher<'a> {
     patience: Patience,
 }
 
-impl Pusher<'_> {
+impl<P: FnMut(Progress)> Pusher<'_, P> {
     fn is_idle(&self) -> bool {
         self.under_way.is_empty() && self.refused.is_empty()
     }
@@ -116,19 +107,19 @@ impl Pusher<'_> {
         self.refused.is_empty() && self.under_way.len() < UNDER_WAY
     }
 
-    async fn send(&mut self, chunk: Chunk) -> Result<(), Failure> {
+    async fn send(&mut self, chunk: Chunk) -> Result<(), ImportCause> {
         let session = match self.session.take().filter(|session| !session.is_over()) {
             Some(session) => session,
             None => {
                 let joined = tokio::select! {
-                    joined = self.connection.session() => joined,
-                    () = self.interrupt.wait() => Err(interrupted(BROKEN_OFF)),
+                    joined = self.operator.session() => joined.map_err(ImportCause::from),
+                    () = self.until.any() => Err(INTERRUPTED),
                 };
                 match joined {
                     Ok(session) => session,
-                    Err(failure) => {
+                    Err(cause) => {
                         self.refused.insert(chunk.number, chunk);
-                        return Err(failure);
+                        return Err(cause);
                     }
                 }
             }
@@ -137,7 +128,7 @@ impl Pusher<'_> {
         if self.under_way.is_empty() {
             self.heard = Instant::now();
         }
-        let lots = vec![lot(&self.job.queue, &chunk)];
+        let lots = vec![lot(&self.import.queue, &chunk)];
         let mut submit = Box::pin(async move { session.submit(lots, None).await });
         // Begun here and not in the task, so that chunks are handed in in the order they were read.
         let begun = std::future::poll_fn(|context| std::task::Poll::Ready(submit.as_mut().poll(context))).await;
@@ -151,7 +142,7 @@ impl Pusher<'_> {
     }
 
     /// Takes the store's word on a chunk.
-    fn judge(&mut self, (chunk, answer): Answer) -> Result<(), Failure> {
+    fn judge(&mut self, (chunk, answer): Answer) -> Result<(), ImportCause> {
         self.heard = Instant::now();
         match answer {
             Ok(verdicts) => match verdicts.first() {
@@ -163,11 +154,11 @@ impl Pusher<'_> {
                 Some(LotVerdict::Full) => {
                     self.refused.insert(chunk.number, chunk);
                     self.not_before = Instant::now() + LOOK_EVERY;
-                    self.wait_for(&full(&self.job.queue))
+                    self.wait_for(full(self.import))
                 }
                 _ => {
                     self.unknown.push(chunk);
-                    Err(self.connection.failure(&StoreError::Damaged("it gave no verdict on a parcel".to_owned())))
+                    Err(no_verdict())
                 }
             },
             Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored: false }) => {
@@ -180,21 +171,21 @@ impl Pusher<'_> {
                 } else {
                     self.refused.insert(chunk.number, chunk);
                 }
-                Err(self.connection.failure(&error))
+                Err(error.into())
             }
         }
     }
 
     /// Sends refused chunks again, one at a time and in order, once nothing else is under way.
-    async fn look(&mut self) -> Result<(), Failure> {
+    async fn look(&mut self) -> Result<(), ImportCause> {
         if let Some(error) = trouble(self.session.as_ref()) {
-            if self.patience.worn_out(self.connection, &error) {
-                return Err(self.connection.failure(&error));
+            if self.patience.worn_out(self.operator, &error) {
+                return Err(error.into());
             }
         } else if self.refused.is_empty() {
             self.patience.calm();
-            if self.heard.elapsed() >= self.connection.answer_limit() {
-                self.connection.say_silent();
+            if self.heard.elapsed() >= self.operator.answer_limit() {
+                self.operator.say_silent();
             }
         }
         if !self.under_way.is_empty() || Instant::now() < self.not_before {
@@ -206,16 +197,13 @@ impl Pusher<'_> {
         }
     }
 
-    fn wait_for(&mut self, cause: &str) -> Result<(), Failure> {
-        match self.patience.worn_out(self.connection, &cause) {
-            true => Err(Failure::new(cause, "start a node, or raise --max-backlog")),
-            false => Ok(()),
-        }
+    fn wait_for(&mut self, cause: ImportCause) -> Result<(), ImportCause> {
+        if self.patience.worn_out(self.operator, &cause) { Err(cause) } else { Ok(()) }
     }
 
     /// Ends the session, so that whatever is not stored by now never will be, and hears what became of the rest.
     async fn hear_last_words(&mut self) {
-        self.connection.leave().await;
+        self.operator.leave().await;
         let deadline = Instant::now() + LAST_WORDS;
         while let Ok(Some(answer)) = tokio::time::timeout_at(deadline, self.under_way.join_next()).await {
             if let Ok(answer) = answer {

@@ -5,28 +5,24 @@
 //! bound of bytes.
 
 use std::{
-    fmt,
-    fs::File,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader, Read},
     sync::Arc,
 };
 
-use baton::{
-    message::{Parcel, ParcelBuilder},
-    store::Place,
-};
-use serde::de::IgnoredAny;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
 use super::{
-    Chunks,
+    BadBody, Chunks, ImportCause,
     bookmark::{Bookmark, Chain},
     input::{Input, Inputs, Labels, Spot},
 };
-use crate::exit::Failure;
+use crate::{
+    message::{Parcel, ParcelBuilder},
+    store::Place,
+};
 
 const PARCEL_MESSAGES: usize = 1024;
 const PARCEL_BYTES: usize = 256 << 10;
@@ -56,7 +52,7 @@ pub(super) struct Chunk {
 #[derive(Debug)]
 pub(super) enum Stop {
     /// A body that cannot be taken.
-    Bad { at: Spot, why: String },
+    Bad { at: Spot, why: BadBody },
     /// The lines already taken under the key are not these.
     OtherInput,
     /// There are fewer lines than were already taken under the key.
@@ -68,74 +64,25 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// What is told of it, with what is stored, how to go on, and what had been taken under the key before.
-    pub(super) fn failure(self, labels: &Labels, told: &str, again: &str, bookmark: Option<&Bookmark>) -> Failure {
-        let (key, lines) = bookmark.map_or(("", 0), |it| (it.key.as_str(), it.taken.lines));
-        let queue = bookmark.map_or("", |it| it.queue.as_str());
-        match self {
-            Self::Bad { at, why } => {
-                Failure::new(format!("{} {why}; {told}", labels.at(at)), format!("correct it and {again}"))
+    /// What is told of it, with what had been taken under the key before.
+    pub(super) fn cause(self, labels: &Labels, bookmark: Option<&Bookmark>) -> ImportCause {
+        match (self, bookmark) {
+            (Self::Bad { at, why }, _) => ImportCause::Bad { at: labels.at(at), why },
+            (Self::OtherInput, Some(it)) => {
+                ImportCause::OtherInput { key: it.key.clone(), queue: it.queue.clone(), lines: it.taken.lines }
             }
-            Self::OtherInput => Failure::new(
-                format!(
-                    "the key {key:?} stands for other lines, or for another queue than {queue}: the first {lines} lines pushed under it are not these; nothing was stored"
-                ),
-                "take another key",
-            ),
-            Self::TooShort { lines: found } => Failure::new(
-                format!(
-                    "the input has {found} lines, but {lines} were pushed under the key {key:?} before; nothing was stored"
-                ),
-                "push the whole input again, or take another key for other input",
-            ),
-            Self::Unreadable { input, why } => Failure::new(
-                format!("cannot read {}: {why}; {told}", labels.name(input)),
-                format!("make it readable and {again}"),
-            ),
-            Self::Unwanted => Failure::new(format!("the push was broken off; {told}"), again),
+            (Self::TooShort { lines }, Some(it)) => {
+                ImportCause::TooShort { key: it.key.clone(), found: lines, lines: it.taken.lines }
+            }
+            (Self::Unreadable { input, why }, _) => ImportCause::Unreadable { name: labels.name(input), why },
+            (Self::Unwanted, _) => ImportCause::BrokenOff,
+            (Self::OtherInput | Self::TooShort { .. }, None) => ImportCause::Fault,
         }
     }
-}
-
-/// Why a body is not taken.
-#[derive(Debug)]
-pub(super) enum BadBody {
-    Empty,
-    TooLarge { limit: usize },
-    NotUtf8 { at: usize },
-    NotJson(serde_json::Error),
-}
-
-impl fmt::Display for BadBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "is empty, which is not JSON"),
-            Self::TooLarge { limit } => write!(f, "is over the limit of {limit} bytes (--max-body)"),
-            Self::NotUtf8 { at } => write!(f, "is not UTF-8 text (byte {at})"),
-            Self::NotJson(error) => {
-                let text = error.to_string();
-                let what = text.split(" at line ").next().unwrap_or_default();
-                write!(f, "is not JSON: {what} (column {})", error.column())
-            }
-        }
-    }
-}
-
-/// Checks a body without building anything from it.
-pub(super) fn check(body: &[u8], max_body: usize) -> Result<(), BadBody> {
-    if body.is_empty() {
-        return Err(BadBody::Empty);
-    }
-    if body.len() > max_body {
-        return Err(BadBody::TooLarge { limit: max_body });
-    }
-    let text = std::str::from_utf8(body).map_err(|error| BadBody::NotUtf8 { at: error.valid_up_to() + 1 })?;
-    serde_json::from_str::<IgnoredAny>(text).map_err(BadBody::NotJson)?;
-    Ok(())
 }
 
 /// Starts to read; under a key, what was already taken is compared and passed over.
-pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>) -> Result<Chunks, Failure> {
+pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>) -> Result<Chunks, ImportCause> {
     let (out, chunks) = mpsc::channel(1024);
     let reader = Reader {
         max_body,
@@ -150,7 +97,7 @@ pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>)
         out,
     };
     let thread = std::thread::Builder::new().name("input".to_owned()).spawn(move || reader.run(inputs));
-    thread.map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
+    thread.map_err(|error| ImportCause::Thread(error.to_string()))?;
     Ok(chunks)
 }
 
@@ -196,7 +143,7 @@ impl Reader {
         self.keyed.as_ref().is_some_and(|(_, bookmark)| self.lines < bookmark.taken.lines)
     }
 
-    fn read_lines(&mut self, input: usize, from: File, regular: bool) -> Result<(), Stop> {
+    fn read_lines(&mut self, input: usize, from: Box<dyn Read + Send>, regular: bool) -> Result<(), Stop> {
         let mut from = BufReader::with_capacity(READ_BUFFER, from);
         let mut line = Vec::new();
         let longest = (self.max_body + SLACK) as u64;
@@ -212,7 +159,7 @@ impl Reader {
             }
             let at = Spot { input, line: number };
             if read as u64 == longest && line.last() != Some(&b'\n') {
-                return Err(Stop::Bad { at, why: BadBody::TooLarge { limit: self.max_body }.to_string() });
+                return Err(Stop::Bad { at, why: BadBody::TooLarge { limit: self.max_body } });
             }
             self.bytes += read as u64;
             self.take(&line, at)?;
@@ -227,12 +174,12 @@ impl Reader {
         }
         let passed_over = self.is_passing_over();
         if !passed_over {
-            check(body, self.max_body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
+            BadBody::check(body, self.max_body).map_err(|why| Stop::Bad { at, why })?;
             let full = self.builder.len() >= PARCEL_MESSAGES || self.builder.body_bytes() + body.len() > PARCEL_BYTES;
             if full && !self.builder.is_empty() {
                 self.send()?;
             }
-            self.builder.add(body).map_err(|why| Stop::Bad { at, why: why.to_string() })?;
+            self.builder.add(body).map_err(|why| Stop::Bad { at, why: why.into() })?;
             self.span = Some((self.span.map_or(at, |(first, _)| first), at));
         }
         self.lines += 1;

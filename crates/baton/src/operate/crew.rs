@@ -1,66 +1,82 @@
-//! The crew of `up`: worker processes, kept running while it runs and ended when it ends.
+//! Worker processes, kept running while this one runs and ended when it ends.
 //!
 //! Each has a leash: a pipe on its standard input that says `drain` or `now`, and whose end tells it that this process
 //! is gone, however it went. Each is a process group of its own, so that Ctrl-C at the terminal reaches only the one
 //! that holds the leashes, and whoever it concerns hears it once.
 
-mod panel;
+use std::{ffi::OsString, fmt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
-use std::{ffi::OsString, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
-
-use baton::{Cancel, store::StoreUrl};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader},
-    process::{Child, Command},
+    process::{Child, ChildStdin, Command},
     task::JoinSet,
     time::Instant,
 };
 
-pub(crate) use self::panel::Panel;
-use crate::{
-    exit::Failure,
-    member::{Log, Work},
-    output::{plural, span, tame},
-    settings::Settings,
-};
+use super::wording::{plural, span, tame};
+use crate::Cancel;
 
 /// The pause before a crashed worker is replaced, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long, over its lease, a worker that must stop at once may take.
-const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// How workers are started.
-pub(crate) struct Crew {
-    program: PathBuf,
-    flags: Vec<OsString>,
-    variables: Vec<(&'static str, OsString)>,
-    last_words: Duration,
-    log: Arc<Log>,
+/// How workers are started. The program obeys its leash: `drain` and `now` on standard input, and the end of that.
+pub struct Crew {
+    /// The program.
+    pub program: PathBuf,
+    /// What it is given.
+    pub arguments: Vec<OsString>,
+    /// Variables it gets beside those of this process.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// Variables of this process that it does not get, unless they are among the former.
+    pub without: Vec<&'static str>,
+    /// How long a worker that must stop at once may take before it is killed.
+    pub last_words: Duration,
+    /// Hears what happens.
+    pub hear: Arc<dyn Fn(&CrewEvent) + Send + Sync>,
+}
+
+/// What happens to a crew; shown as one line, safe to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CrewEvent {
+    /// So many workers are being started.
+    Starting(usize),
+    /// A worker ended by itself, or could not be started; another one takes its place after a pause.
+    Lost {
+        /// What became of it.
+        why: String,
+        /// The pause.
+        pause: Duration,
+    },
+    /// A worker did not end in time and was killed.
+    Killed {
+        /// Its process id.
+        pid: u32,
+    },
+    /// A line that a worker wrote to its standard error.
+    Line(String),
+}
+
+impl fmt::Display for CrewEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting(count) => write!(f, "starting {count} worker{}", plural(*count as u64)),
+            Self::Lost { why, pause } => write!(f, "{why}; another one is started in {}", span(*pause)),
+            Self::Killed { pid } => write!(f, "worker {pid} does not end: killed"),
+            Self::Line(line) => f.write_str(&tame(line)),
+        }
+    }
 }
 
 impl Crew {
-    /// A crew for this work, on the store in force.
-    pub(crate) fn new(settings: &Settings, work: &Work, log: &Arc<Log>) -> Result<Self, Failure> {
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "add --workers 0"))?;
-        let flags = ["node", "--role", "worker", "--leashed"].map(OsString::from);
-        let flags = flags.into_iter().chain(work.flags()).collect();
-        // A URL may hold a password, which has no place in a list of processes.
-        let mut variables = vec![
-            ("BATON_STORE", address(&settings.store.value)),
-            ("BATON_FLEET", settings.fleet.value.to_string().into()),
-            ("BATON_WAIT", settings.wait.value.as_secs_f64().to_string().into()),
-        ];
-        let file = settings.file.as_ref().filter(|_| settings.file_read);
-        variables.extend(file.map(|path| ("BATON_CONFIG", path.clone().into_os_string())));
-        Ok(Self { program, flags, variables, last_words: work.lease + LAST_WORDS, log: log.clone() })
-    }
-
     /// Keeps so many workers running until asked to stop, and returns when all have ended.
-    pub(crate) async fn run(self, count: usize, cancel: Cancel) {
+    ///
+    /// # Cancel safety
+    /// Workers are killed if this is dropped.
+    pub async fn run(self, count: usize, cancel: Cancel) {
         let crew = Arc::new(self);
         if count > 0 {
-            crew.log.line(&format!("starting {count} worker{}", plural(count as u64)));
+            (crew.hear)(&CrewEvent::Starting(count));
         }
         let mut places = JoinSet::new();
         for _ in 0..count {
@@ -88,7 +104,7 @@ impl Crew {
             if begun.elapsed() > PAUSE.1 {
                 pause = PAUSE.0;
             }
-            self.log.line(&format!("{why}; another one is started in {}", span(pause)));
+            (self.hear)(&CrewEvent::Lost { why, pause });
             tokio::select! {
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE.1),
                 () = cancel.any() => return,
@@ -98,11 +114,15 @@ impl Crew {
 
     fn start(&self) -> std::io::Result<Child> {
         let mut command = Command::new(&self.program);
-        command.args(&self.flags).env_remove("BATON_CONFIG").envs(self.variables.iter().map(|(name, it)| (name, it)));
+        command.args(&self.arguments);
+        for variable in &self.without {
+            command.env_remove(variable);
+        }
+        command.envs(self.variables.iter().map(|(name, it)| (name, it)));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(pass_on(stderr, self.log.clone()));
+            tokio::spawn(pass_on(stderr, self.hear.clone()));
         }
         Ok(child)
     }
@@ -125,7 +145,7 @@ impl Crew {
                 tokio::select! {
                     ended = child.wait() => ended,
                     () = self.stop_at_once(&mut leash, cancel) => {
-                        self.log.line(&format!("worker {pid} does not end: killed"));
+                        (self.hear)(&CrewEvent::Killed { pid });
                         child.kill().await.ok();
                         return None;
                     }
@@ -140,7 +160,7 @@ impl Crew {
     }
 
     /// When all have to stop at once, says so to the worker; returns when it has had its time.
-    async fn stop_at_once(&self, leash: &mut Option<tokio::process::ChildStdin>, cancel: &Cancel) {
+    async fn stop_at_once(&self, leash: &mut Option<ChildStdin>, cancel: &Cancel) {
         cancel.at_once().await;
         if let Some(leash) = leash {
             leash.write_all(b"now\n").await.ok();
@@ -149,23 +169,10 @@ impl Crew {
     }
 }
 
-/// Passes a worker's log on.
-async fn pass_on(stderr: impl AsyncRead + Unpin, log: Arc<Log>) {
+/// Passes on what a worker writes.
+async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&CrewEvent) + Send + Sync>) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        log.raw(&tame(&line));
-    }
-}
-
-/// The store as a variable says it, password and all.
-pub(crate) fn address(url: &StoreUrl) -> OsString {
-    match url {
-        StoreUrl::Sqlite(path) => {
-            let mut address = OsString::from("sqlite://");
-            address.push(path);
-            address
-        }
-        StoreUrl::Redis(url) => url.as_str().into(),
-        other => other.to_string().into(),
+        hear(&CrewEvent::Line(line));
     }
 }

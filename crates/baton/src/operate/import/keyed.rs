@@ -3,34 +3,33 @@
 //! One call is under way at a time; everything read meanwhile goes with the next. After a call whose fate is not
 //! known, the bookmark tells: it stands where the call would have put it, or where it was.
 
-use baton::{
-    message::Lot,
-    store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
-};
-
 use tokio::time::Instant;
 
 use super::{
-    Bookmark, Chunks, Job, LAST_WORDS, LOOK_EVERY, Patience, Receipt, SharedLabels, Tally, full, interrupted, lot,
+    Bookmark, Chunks, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt,
+    SharedLabels, Tally, full, lot, no_verdict,
     reader::{Chunk, Stop},
     trouble,
 };
-use crate::{connection::Connection, exit::Failure, interrupt::Interrupt};
+use crate::{
+    Cancel,
+    message::Lot,
+    operate::Operator,
+    store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
+};
 
 /// Bytes after which a call is sent although more waits.
 const CALL_BYTES: usize = 8 << 20;
 
-const ON: &str = "run the same command again to go on from there";
-
 /// Pushes what the bookmark has not taken yet.
-pub(super) async fn push(
-    connection: &Connection, job: &Job, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
-    mut tally: Tally, interrupt: &Interrupt,
-) -> Result<Receipt, Failure> {
+pub(super) async fn push<P: FnMut(Progress)>(
+    operator: &Operator, import: &Import, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
+    mut tally: Tally<P>, until: &Cancel,
+) -> Result<Receipt, ImportError> {
     tally.passed_over(bookmark.taken.lines);
-    let patience = Patience::new(connection.wait());
-    let mut pusher = Pusher { connection, job, bookmark, at: bookmark.taken, tally, patience };
-    let mut next = next_chunk(chunks, interrupt).await;
+    let patience = Patience::new(operator.wait);
+    let mut pusher = Pusher { operator, import, bookmark, at: bookmark.taken, tally, patience };
+    let mut next = next_chunk(chunks, until).await;
     let mut stop: Option<Stop> = None;
     while let Some(chunk) = next.take() {
         let mut batch = match chunk {
@@ -51,64 +50,58 @@ pub(super) async fn push(
                 Err(_) => break,
             }
         }
-        if let Err(failure) = pusher.store_unless(&batch, interrupt).await {
-            let told = pusher.tally.told(labels, &[], &[]);
-            return Err(failure.after(&told, ON));
+        if let Err(cause) = pusher.store_unless(&batch, until).await {
+            return Err(pusher.tally.broken_off(cause, labels, &[], &[]));
         }
         drop(batch);
         if stop.is_some() {
             break;
         }
-        next = next_chunk(chunks, interrupt).await;
+        next = next_chunk(chunks, until).await;
     }
-    match stop {
-        Some(stop) => {
-            let told = pusher.tally.told(labels, &[], &[]);
-            Err(stop.failure(labels, &told, "run the command again", Some(bookmark)))
-        }
-        None if interrupt.came() => {
-            let told = pusher.tally.told(labels, &[], &[]);
-            Err(Failure::new(format!("interrupted; {told}"), ON))
-        }
-        None => Ok(pusher.tally.finish()),
-    }
+    let cause = match stop {
+        Some(stop) => stop.cause(labels, Some(bookmark)),
+        None if until.asked().is_some() => ImportCause::Interrupted { unanswered: false },
+        None => return Ok(pusher.tally.finish()),
+    };
+    Err(pusher.tally.broken_off(cause, labels, &[], &[]))
 }
 
 /// The next chunk; none at the end, or if a person ends the push.
-async fn next_chunk(chunks: &mut Chunks, interrupt: &Interrupt) -> Option<Result<Chunk, Stop>> {
+async fn next_chunk(chunks: &mut Chunks, until: &Cancel) -> Option<Result<Chunk, Stop>> {
     tokio::select! {
         biased;
-        () = interrupt.wait() => None,
+        () = until.any() => None,
         chunk = chunks.recv() => chunk,
     }
 }
 
-struct Pusher<'a> {
-    connection: &'a Connection,
-    job: &'a Job,
+struct Pusher<'a, P> {
+    operator: &'a Operator,
+    import: &'a Import,
     bookmark: &'a Bookmark,
     /// Where the bookmark stands.
     at: Place,
-    tally: Tally,
+    tally: Tally<P>,
     patience: Patience,
 }
 
-impl Pusher<'_> {
+impl<P: FnMut(Progress)> Pusher<'_, P> {
     /// As [`Pusher::store`]; when a person ends the push, what is under way has a moment to be answered.
-    async fn store_unless(&mut self, batch: &[Chunk], interrupt: &Interrupt) -> Result<(), Failure> {
+    async fn store_unless(&mut self, batch: &[Chunk], until: &Cancel) -> Result<(), ImportCause> {
         let store = self.store(batch);
         tokio::pin!(store);
         tokio::select! {
             biased;
             stored = &mut store => return stored,
-            () = interrupt.wait() => {}
+            () = until.any() => {}
         }
         let ended = tokio::time::timeout(LAST_WORDS, store).await;
-        ended.unwrap_or_else(|_| Err(interrupted("wait for the store to answer")))
+        ended.unwrap_or(Err(ImportCause::Interrupted { unanswered: true }))
     }
 
     /// Stores chunks and moves the bookmark behind them, exactly once however often it is tried.
-    async fn store(&mut self, batch: &[Chunk]) -> Result<(), Failure> {
+    async fn store(&mut self, batch: &[Chunk]) -> Result<(), ImportCause> {
         let Some(to) = batch.last().and_then(|chunk| chunk.place) else { return Ok(()) };
         let mut sent_before = false;
         loop {
@@ -118,16 +111,16 @@ impl Pusher<'_> {
                     for chunk in batch {
                         match verdicts.next() {
                             Some(LotVerdict::Stored { first }) => self.tally.stored(chunk, Some(first)),
-                            _ => return Err(self.odd("it gave no verdict on a parcel")),
+                            _ => return Err(no_verdict()),
                         }
                     }
                     self.moved(to);
                     return Ok(());
                 }
                 Err(SubmitError { error: StoreError::Refused(Refusal::Full { .. }), .. }) => {
-                    let cause = full(&self.job.queue);
-                    if self.patience.worn_out(self.connection, &cause) {
-                        return Err(Failure::new(cause, "start a node, or raise --max-backlog"));
+                    let cause = full(self.import);
+                    if self.patience.worn_out(self.operator, &cause) {
+                        return Err(cause);
                     }
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
@@ -136,7 +129,7 @@ impl Pusher<'_> {
                     maybe_stored,
                 }) => {
                     sent_before |= maybe_stored;
-                    let stands: Place = self.connection.ask(ReadBookmark { key: self.bookmark.key.clone() }).await?;
+                    let stands: Place = self.operator.ask(ReadBookmark { key: self.bookmark.key.clone() }).await?;
                     if stands == to {
                         match sent_before {
                             true => batch.iter().for_each(|chunk| self.tally.stored(chunk, None)),
@@ -147,19 +140,20 @@ impl Pusher<'_> {
                         return Ok(());
                     }
                     if stands != self.at {
-                        let cause = format!("another push under the key {:?} is under way", self.bookmark.key.as_str());
-                        return Err(Failure::new(cause, "wait for it to end"));
+                        return Err(ImportCause::KeyInUse { key: self.bookmark.key.clone() });
                     }
                 }
-                Err(SubmitError { error, .. }) => return Err(self.connection.failure(&error)),
+                Err(SubmitError { error, .. }) => return Err(error.into()),
             }
         }
     }
 
     /// Sends the chunks and waits for the verdicts while there is hope.
-    async fn submit(&mut self, batch: &[Chunk], to: Place) -> Result<Result<Vec<LotVerdict>, SubmitError>, Failure> {
-        let session = self.connection.session().await?;
-        let lots: Vec<Lot> = batch.iter().map(|chunk| lot(&self.job.queue, chunk)).collect();
+    async fn submit(
+        &mut self, batch: &[Chunk], to: Place,
+    ) -> Result<Result<Vec<LotVerdict>, SubmitError>, ImportCause> {
+        let session = self.operator.session().await?;
+        let lots: Vec<Lot> = batch.iter().map(|chunk| lot(&self.import.queue, chunk)).collect();
         let bookmark = MoveBookmark { key: self.bookmark.key.clone(), from: self.at, to };
         let submit = session.submit(lots, Some(bookmark));
         tokio::pin!(submit);
@@ -170,17 +164,17 @@ impl Pusher<'_> {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             let Some(error) = trouble(Some(&session)) else {
-                if began.elapsed() >= self.connection.answer_limit() {
-                    self.connection.say_silent();
+                if began.elapsed() >= self.operator.answer_limit() {
+                    self.operator.say_silent();
                 }
                 continue;
             };
-            if self.patience.worn_out(self.connection, &error) {
+            if self.patience.worn_out(self.operator, &error) {
                 // Leaving ends the call: it is answered with what became of it.
-                self.connection.leave().await;
+                self.operator.leave().await;
                 return match tokio::time::timeout(LAST_WORDS, &mut submit).await {
                     Ok(Ok(verdicts)) => Ok(Ok(verdicts)),
-                    _ => Err(self.connection.failure(&error)),
+                    _ => Err(error.into()),
                 };
             }
         }
@@ -189,9 +183,5 @@ impl Pusher<'_> {
     fn moved(&mut self, to: Place) {
         self.at = to;
         self.patience.calm();
-    }
-
-    fn odd(&self, why: &str) -> Failure {
-        self.connection.failure(&StoreError::Damaged(why.to_owned()))
     }
 }

@@ -7,12 +7,12 @@
 //! A queue that was given fewer messages than the bookmark has lines cannot be the bookmark's: the key is refused for it
 //! before anything is read.
 
-use baton::{
+use super::ImportCause;
+use crate::{
     message::{Digest, Key, Name},
-    store::{Books, Place, ReadBookmark, TakeSurvey},
+    operate::Operator,
+    store::{Books, Place, ReadBookmark},
 };
-
-use crate::{connection::Connection, exit::Failure};
 
 /// A key's bookmark as it was read.
 #[derive(Debug, Clone)]
@@ -35,17 +35,21 @@ pub(super) struct Chain {
 }
 
 impl Bookmark {
-    pub(super) async fn read(connection: &Connection, key: &Key, queue: &Name) -> Result<Self, Failure> {
-        let taken = connection.ask(ReadBookmark { key: key.clone() }).await?;
+    pub(super) async fn read(operator: &Operator, key: &Key, queue: &Name) -> Result<Self, ImportCause> {
+        let taken = operator.ask(ReadBookmark { key: key.clone() }).await?;
         let mut only_here = false;
         if taken.lines > 0 {
-            let survey = connection.ask(TakeSurvey).await?;
+            let survey = operator.survey().await?;
             let could_be = |it: &&Books| it.pushed >= taken.lines;
             let possible: Vec<&Name> = survey.queues.iter().filter(could_be).map(|it| &it.queue).collect();
+            let of_another = |of: Option<&Name>| {
+                let (key, queue, of) = (key.clone(), queue.clone(), of.cloned());
+                ImportCause::OtherQueue { key, queue, of }
+            };
             match possible[..] {
                 [one] if one == queue => only_here = true,
-                [one] => return Err(of_another(key, &format!("queue {one}, not to {queue}"))),
-                _ if !possible.contains(&queue) => return Err(of_another(key, &format!("another queue than {queue}"))),
+                [one] => return Err(of_another(Some(one))),
+                _ if !possible.contains(&queue) => return Err(of_another(None)),
                 _ => {}
             }
         }
@@ -63,12 +67,6 @@ impl Bookmark {
         let unbound = self.only_here && chain.without_queue == self.taken.digest;
         self.taken.digest == chain.digest || unbound
     }
-}
-
-fn of_another(key: &Key, whose: &str) -> Failure {
-    let cause =
-        format!("the key {:?} belongs to {whose}: it is bound to the queue it was first used for", key.as_str());
-    Failure::new(format!("{cause}; nothing was stored"), "take another key, or push to that queue")
 }
 
 impl Chain {

@@ -1,0 +1,92 @@
+//! Errors counted by cause: the first line of their text with its numbers folded.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use serde::Serialize;
+
+use super::{Operator, Wanted, errors::Total};
+use crate::{message::Name, store::StoreError};
+
+const LONGEST_CAUSE: usize = 200;
+
+/// Errors by cause, the most frequent first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Causes {
+    /// How many were counted.
+    pub errors: u64,
+    /// A cause and a queue each.
+    pub groups: Vec<Cause>,
+    /// How many there were to choose from.
+    #[serde(skip)]
+    pub total: Total,
+}
+
+/// Errors of one queue with one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The first line of the error with every run of digits as one `#`.
+    pub cause: String,
+    /// How many.
+    pub count: u64,
+    /// The queue.
+    pub queue: Name,
+    /// The first of them.
+    pub example_id: u64,
+}
+
+impl Operator {
+    /// Counts errors by cause; removes nothing.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, StoreError> {
+        let survey = self.survey().await?;
+        let total = self.total(wanted, &survey);
+        let mut counts: BTreeMap<(Name, String), (u64, u64)> = BTreeMap::new();
+        let mut left = wanted.limit.unwrap_or(u64::MAX);
+        for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
+            let mut after = 0;
+            while left > 0 {
+                let errors = self.page(&books.queue, after, books.dead_seq).await?;
+                let Some(last) = errors.last() else { break };
+                after = last.seq;
+                for error in
+                    errors.iter().filter(|error| wanted.error(error)).take(usize::try_from(left).unwrap_or(usize::MAX))
+                {
+                    let key = (books.queue.clone(), cause(&error.error));
+                    counts.entry(key).or_insert((0, error.id)).0 += 1;
+                    left -= 1;
+                }
+            }
+        }
+        let groups = counts.into_iter();
+        let groups = groups.map(|((queue, cause), (count, example_id))| Cause { cause, count, queue, example_id });
+        let mut groups: Vec<Cause> = groups.collect();
+        groups.sort_by_key(|group| Reverse(group.count));
+        Ok(Causes { errors: groups.iter().map(|group| group.count).sum(), groups, total })
+    }
+}
+
+/// The first line of an error with every run of digits as one `#`.
+fn cause(error: &str) -> String {
+    let mut folded = String::new();
+    for c in error.lines().next().unwrap_or_default().chars().take(LONGEST_CAUSE) {
+        match c.is_ascii_digit() {
+            true if folded.ends_with('#') => {}
+            true => folded.push('#'),
+            false => folded.push(c),
+        }
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fold() {
+        assert_eq!(cause("timed out after 1500 ms at 10.0.0.7\nmore"), "timed out after # ms at #.#.#.#");
+        assert_eq!(cause(""), "");
+    }
+}

@@ -1,0 +1,226 @@
+//! The error registry: pages that are handed over, and only then disposed of.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+
+use super::{FailedMessage, OperateError, Operator, drain::Drain};
+use crate::{
+    Cancel,
+    message::Name,
+    store::{Books, DeadMessage, Disposal, Peek, StoreError, Survey},
+};
+
+/// How often a follower looks for new errors.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const PAGE_ERRORS: u32 = 1000;
+const PAGE_BYTES: u64 = 4 << 20;
+
+/// Which errors are wanted; all of them by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only those of this queue.
+    pub queue: Option<Name>,
+    /// Only those whose text contains this.
+    pub containing: Option<String>,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+impl Wanted {
+    pub(super) fn queue(&self, books: &Books) -> bool {
+        books.dead > 0 && self.queue.as_ref().is_none_or(|queue| *queue == books.queue)
+    }
+
+    pub(super) fn error(&self, error: &DeadMessage) -> bool {
+        self.containing.as_ref().is_none_or(|text| error.error.contains(text.as_str()))
+    }
+}
+
+/// How many errors there are to choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Whether the fleet has no such queue, which has been told by a [`Note`](super::Note).
+    pub unknown_queue: bool,
+    /// Errors of the queues wanted, whatever their text.
+    pub errors: u64,
+}
+
+/// What whoever errors are handed to says of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It has them: they may be disposed of.
+    Yes,
+    /// It is gone and takes no more; this page stays where it is.
+    Gone,
+}
+
+/// What came of handing errors over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HandedOver {
+    /// Errors handed over; where they were to be disposed of, those that were.
+    pub count: u64,
+    /// Those among them without a body, which are not requeued.
+    pub bodiless: u64,
+    /// How many there were to choose from.
+    pub total: Total,
+    /// Whether the one they were handed to has gone.
+    pub gone: bool,
+}
+
+impl Operator {
+    /// The errors wanted, in the order of their queues and of their failing. All of them are in memory at once: see
+    /// [`Operator::hand_over`] for more than that.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn errors(&self, wanted: &Wanted) -> Result<Vec<FailedMessage>, OperateError> {
+        let mut errors = Vec::new();
+        let list = |page: &[FailedMessage]| {
+            errors.extend_from_slice(page);
+            Taken::Yes
+        };
+        self.hand_over(wanted, None, None, list).await?;
+        Ok(errors)
+    }
+
+    /// Puts failed messages back into their queue under the same ids, attempts and losses forgotten; how many were.
+    /// Those that are not in the registry are passed over, and those without a body stay.
+    ///
+    /// # Errors
+    /// [`OperateError::Draining`] while somebody else drains the errors of the queue.
+    pub async fn requeue(&self, queue: &Name, ids: Vec<u64>) -> Result<u64, OperateError> {
+        self.dispose(queue, ids, Disposal::Requeue).await
+    }
+
+    /// Removes failed messages from the registry; how many were there.
+    ///
+    /// # Errors
+    /// As [`Operator::requeue`].
+    pub async fn drain(&self, queue: &Name, ids: Vec<u64>) -> Result<u64, OperateError> {
+        self.dispose(queue, ids, Disposal::Drain).await
+    }
+
+    async fn dispose(&self, queue: &Name, ids: Vec<u64>, disposal: Disposal) -> Result<u64, OperateError> {
+        let mut drain = Drain::begin(self, queue, disposal).await?;
+        let disposed = loop {
+            match drain.dispose(ids.clone()).await {
+                Ok(None) => {}
+                Ok(Some(count)) => break Ok(count),
+                Err(error) => break Err(error),
+            }
+        };
+        self.leave().await;
+        disposed
+    }
+
+    /// Hands errors over a page at a time, and disposes of those that were taken if so asked: a run that is cut off may
+    /// hand some over again the next time, and loses none. With `follow` it goes on with new errors until that is
+    /// cancelled. One that is requeued and fails again does not come round in the same look.
+    ///
+    /// # Errors
+    /// [`OperateError::Draining`] while somebody else drains the errors of a queue; the store's failure.
+    pub async fn hand_over(
+        &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Cancel>,
+        take: impl FnMut(&[FailedMessage]) -> Taken,
+    ) -> Result<HandedOver, OperateError> {
+        let mut survey = self.survey().await?;
+        let handed_over = HandedOver { count: 0, bodiless: 0, total: self.total(wanted, &survey), gone: false };
+        let left = wanted.limit.unwrap_or(u64::MAX);
+        let mut hand = Hand { operator: self, wanted, follow, take, left, handed_over };
+        // How far each registry was seen.
+        let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
+        loop {
+            for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
+                let after = seen.get(&books.queue).copied().filter(|after| *after <= books.dead_seq).unwrap_or(0);
+                if after == books.dead_seq {
+                    continue;
+                }
+                let mut drain = match disposal {
+                    Some(disposal) => Some(Drain::begin(self, &books.queue, disposal).await?),
+                    None => None,
+                };
+                let upto = drain.as_ref().map_or(books.dead_seq, |drain| drain.upto);
+                let reached = hand.queue(&books.queue, after, upto, drain.as_mut()).await?;
+                seen.insert(books.queue.clone(), reached);
+                if hand.has_ended() {
+                    break;
+                }
+            }
+            // A drain lasts as long as its session: others are let in while this one waits.
+            self.leave().await;
+            let Some(cancel) = follow.filter(|_| !hand.has_ended()) else { return Ok(hand.handed_over) };
+            tokio::select! {
+                () = cancel.any() => return Ok(hand.handed_over),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            survey = self.survey().await?;
+        }
+    }
+
+    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey) -> Total {
+        let unknown_queue = self.note_unknown(wanted.queue.as_ref(), survey).is_some();
+        let errors = survey.queues.iter().filter(|books| wanted.queue(books)).map(|books| books.dead);
+        Total { unknown_queue, errors: errors.fold(0, u64::saturating_add) }
+    }
+
+    pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<DeadMessage>, StoreError> {
+        let peek = Peek { queue: queue.clone(), after, upto, limit: PAGE_ERRORS, max_bytes: PAGE_BYTES };
+        Ok(self.ask(peek).await?.errors)
+    }
+}
+
+struct Hand<'a, T> {
+    operator: &'a Operator,
+    wanted: &'a Wanted,
+    follow: Option<&'a Cancel>,
+    take: T,
+    left: u64,
+    handed_over: HandedOver,
+}
+
+impl<T: FnMut(&[FailedMessage]) -> Taken> Hand<'_, T> {
+    fn has_ended(&self) -> bool {
+        self.left == 0 || self.handed_over.gone || self.follow.is_some_and(|cancel| cancel.asked().is_some())
+    }
+
+    /// Hands the errors of one queue after `after`, up to and with `upto`, over; how far it came.
+    async fn queue(
+        &mut self, queue: &Name, mut after: u64, upto: u64, mut drain: Option<&mut Drain<'_>>,
+    ) -> Result<u64, OperateError> {
+        while !self.has_ended() {
+            let page = self.operator.page(queue, after, upto).await?;
+            let Some(last) = page.last() else { return Ok(upto) };
+            let mut reached = last.seq;
+            let mut shown = Vec::new();
+            for error in page {
+                if !self.wanted.error(&error) {
+                    continue;
+                }
+                let seq = error.seq;
+                shown.push(FailedMessage::of(queue, error));
+                if shown.len() as u64 == self.left {
+                    reached = seq;
+                    break;
+                }
+            }
+            if !shown.is_empty() {
+                if (self.take)(&shown) == Taken::Gone {
+                    self.handed_over.gone = true;
+                    return Ok(after);
+                }
+                let mut count = shown.len() as u64;
+                if let Some(drain) = drain.as_deref_mut() {
+                    let ids = shown.iter().map(|error| error.id).collect();
+                    let Some(disposed) = drain.dispose(ids).await? else { continue };
+                    count = disposed;
+                }
+                self.left -= shown.len() as u64;
+                self.handed_over.count += count;
+                self.handed_over.bodiless += shown.iter().filter(|error| error.body.is_empty()).count() as u64;
+            }
+            after = reached;
+        }
+        Ok(after)
+    }
+}

@@ -1,0 +1,63 @@
+//! One error, for a program.
+
+use bytes::Bytes;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{message::Name, store::DeadMessage};
+
+/// A message that failed for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedMessage {
+    /// Its id within its queue.
+    pub id: u64,
+    /// Its queue.
+    pub queue: Name,
+    /// Its body; empty if that is missing. Serialized as the JSON value it is, on one line; as a text if it is none, and
+    /// as null if it is missing.
+    #[serde(serialize_with = "body")]
+    pub body: Bytes,
+    /// Why it failed.
+    pub error: String,
+    /// Attempts that ended with an error.
+    pub attempts: u32,
+    /// Sessions that died with it.
+    pub losses: u32,
+    /// Where it ran last, as `host/pid`.
+    pub node: String,
+    /// When it failed, in milliseconds since 1970.
+    pub at: u64,
+}
+
+impl FailedMessage {
+    pub(super) fn of(queue: &Name, it: DeadMessage) -> Self {
+        let DeadMessage { id, attempts, losses, at, node, error, body, .. } = it;
+        Self { id, queue: queue.clone(), body, error, attempts, losses, node, at }
+    }
+}
+
+fn body<S: Serializer>(body: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    value(body).map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+fn value(body: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
+    let body = if body.is_empty() { b"null" } else { body };
+    // Line breaks stand between tokens only: inside a JSON string they are always escaped.
+    let line = || body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
+    let raw = String::from_utf8(line()).ok().and_then(|line| RawValue::from_string(line).ok());
+    raw.map_or_else(|| serde_json::value::to_raw_value(&String::from_utf8_lossy(body)), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_stay_values_on_one_line() {
+        let shown = |body: &[u8]| value(body).unwrap().get().to_owned();
+        assert_eq!(shown(b"{\"a\":\n 1.50}"), "{\"a\":  1.50}");
+        assert_eq!(shown(b"123456789012345678901234567890"), "123456789012345678901234567890");
+        assert_eq!(shown(b""), "null");
+        assert_eq!(shown(b"not json \xff"), "\"not json \u{fffd}\"");
+    }
+}

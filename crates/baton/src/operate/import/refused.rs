@@ -1,0 +1,112 @@
+//! Why an import ended before its input did.
+
+use super::{Account, BadBody};
+use crate::{
+    message::{Key, Name},
+    store::StoreError,
+};
+
+/// An import that ended early, and what it had come to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}{}", account.as_ref().map(|account| format!("; {account}")).unwrap_or_default())]
+pub struct ImportError {
+    /// Why.
+    pub cause: ImportCause,
+    /// What is stored and what is not; nothing if it had not begun.
+    pub account: Option<Account>,
+}
+
+impl<C: Into<ImportCause>> From<C> for ImportError {
+    fn from(cause: C) -> Self {
+        Self { cause: cause.into(), account: None }
+    }
+}
+
+/// Why an import ended early.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportCause {
+    /// A body that cannot be taken.
+    #[error("{at} {why}")]
+    Bad {
+        /// Where in the input it is.
+        at: String,
+        /// What is wrong with it.
+        why: BadBody,
+    },
+    /// The lines taken under the key before are not these; nothing was stored.
+    #[error(
+        "the key {:?} stands for other lines, or for another queue than {queue}: the first {lines} lines pushed under it are not these",
+        key.as_str()
+    )]
+    OtherInput {
+        /// The key.
+        key: Key,
+        /// The queue that was named.
+        queue: Name,
+        /// Lines taken under the key before.
+        lines: u64,
+    },
+    /// There are fewer lines than were taken under the key before; nothing was stored.
+    #[error("the input has {found} lines, but {lines} were pushed under the key {:?} before", key.as_str())]
+    TooShort {
+        /// The key.
+        key: Key,
+        /// Lines in the input.
+        found: u64,
+        /// Lines taken under the key before.
+        lines: u64,
+    },
+    /// The key was first used for another queue; nothing was stored.
+    #[error(
+        "the key {:?} belongs to {}: it is bound to the queue it was first used for",
+        key.as_str(),
+        of.as_ref().map_or_else(|| format!("another queue than {queue}"), |of| format!("queue {of}, not to {queue}"))
+    )]
+    OtherQueue {
+        /// The key.
+        key: Key,
+        /// The queue that was named.
+        queue: Name,
+        /// The queue it is of, if only one can be.
+        of: Option<Name>,
+    },
+    /// Another import under the key is under way.
+    #[error("another push under the key {:?} is under way", key.as_str())]
+    KeyInUse {
+        /// The key.
+        key: Key,
+    },
+    /// The input itself failed.
+    #[error("cannot read {name}: {why}")]
+    Unreadable {
+        /// Which.
+        name: String,
+        /// How.
+        why: String,
+    },
+    /// Nobody took what was read.
+    #[error("the push was broken off")]
+    BrokenOff,
+    /// It was cancelled.
+    #[error("interrupted")]
+    Interrupted {
+        /// Whether the store had not answered the last call by then.
+        unanswered: bool,
+    },
+    /// The queue held as many bytes as are allowed for too long.
+    #[error("queue {queue} is full")]
+    Full {
+        /// The queue.
+        queue: Name,
+    },
+    /// The thread that reads could not be started.
+    #[error("cannot start: {0}")]
+    Thread(String),
+    /// A fault in this library.
+    #[error("a fault in baton itself")]
+    Fault,
+    /// The store failed or refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

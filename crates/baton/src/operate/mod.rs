@@ -1,0 +1,143 @@
+//! What people do to a fleet, for programs: a command line, a gateway, a dashboard, your own tools.
+//!
+//! An [`Operator`] is a visitor of a fleet. Its methods take plain arguments and give typed results that serialize;
+//! nothing is printed, and errors carry their cause as data. What takes long tells by a callback: [`Note`]s of why it
+//! waits, progress of an import, pages of errors.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use baton::{Fleet, operate::Operator};
+//!
+//! let fleet = Fleet::connect("memory:")?;
+//! fleet.queue::<u32>("jobs").push(&7).await?;
+//! let operator = Operator::new(&fleet);
+//! operator.pause(&"jobs".parse()?).await?;
+//! let overview = operator.overview().await?;
+//! assert!(overview.queues[0].paused && overview.queues[0].ready == 1);
+//! assert!(operator.audit(None, None).await?.balanced);
+//! println!("{}", serde_json::to_string(&overview)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! | file | what is done |
+//! |---|---|
+//! | `overview` | who is alive, who runs which source, how deep the queues are |
+//! | `rates` | how fast the fleet is, once or again and again |
+//! | `audit` | whether the books add up, and the data agrees with them |
+//! | `errors`, `drain`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
+//! | `import/` | long input pushed, exactly once under a key |
+//! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
+//! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
+//! | `backup` | a store in a file is copied and brought back |
+//! | `crew` | worker processes are kept running on this machine |
+//!
+//! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. The session of an
+//! operator is its own: leaving it disturbs nothing that the program does by the same [`Fleet`].
+
+mod audit;
+mod backup;
+mod causes;
+mod crew;
+mod drain;
+mod errors;
+mod failed;
+mod import;
+mod note;
+mod overview;
+mod patience;
+mod pause;
+mod purge;
+mod rates;
+mod refused;
+mod sources;
+mod stop;
+mod until_done;
+mod whereabouts;
+pub mod wording;
+
+use std::{sync::Arc, time::Duration};
+
+use self::patience::Voice;
+pub use self::{
+    audit::{Audit, Fault},
+    backup::{BackedUp, BroughtBack, CopyError, back_up, restore},
+    causes::{Cause, Causes},
+    crew::{Crew, CrewEvent},
+    errors::{HandedOver, Taken, Total, Wanted},
+    failed::FailedMessage,
+    import::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Progress, Receipt},
+    note::{Note, NoteEar},
+    overview::{NodeState, Overview, QueueState, SourceState},
+    pause::Paused,
+    purge::Purged,
+    rates::{Glance, Latency, Rates, Watch},
+    refused::{OperateError, Subject, Unknown},
+    stop::Stopped,
+    whereabouts::Whereabouts,
+};
+use crate::{
+    Fleet,
+    message::Name,
+    store::{StoreError, Survey, TakeSurvey, session::Session},
+};
+
+/// Does to a fleet what people do to it; clones share its session.
+#[derive(Clone)]
+pub struct Operator {
+    fleet: Fleet,
+    wait: Duration,
+    voice: Arc<Voice>,
+}
+
+impl Operator {
+    /// An operator of this fleet, with a session of its own. Nothing is sent yet.
+    #[must_use]
+    pub fn new(fleet: &Fleet) -> Self {
+        let (fleet, wait) = fleet.visited();
+        Self { fleet, wait, voice: Arc::default() }
+    }
+
+    /// How long a store that is not up, or has no room, is waited for.
+    #[must_use]
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Has told what a person who waits may want to know; each kind of wait is told once.
+    #[must_use]
+    pub fn told_to(self, ear: NoteEar) -> Self {
+        Self { voice: Arc::new(Voice::new(ear)), ..self }
+    }
+
+    /// The fleet as this operator visits it: calls by this handle use its session and do not wait.
+    #[must_use]
+    pub const fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The whole fleet at one instant, without its messages.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn survey(&self) -> Result<Survey, StoreError> {
+        self.ask(TakeSurvey).await
+    }
+
+    /// The operator's session, joined now if there is none or the last one is over.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it; its refusal at once.
+    pub async fn session(&self) -> Result<Session, StoreError> {
+        self.when_up(Some(self.answer_limit()), || self.fleet.session()).await
+    }
+
+    /// Tells that the queue, if one is named, is none of the fleet's: what follows is true, and may not be what was
+    /// meant.
+    fn note_unknown(&self, queue: Option<&Name>, survey: &Survey) -> Option<Unknown> {
+        let unknown = queue.and_then(|queue| Unknown::queue(queue, survey));
+        if let Some(unknown) = &unknown {
+            self.voice.tell(&Note::Unknown(unknown.clone()));
+        }
+        unknown
+    }
+}

@@ -1,0 +1,123 @@
+//! Who is alive, who holds which baton, how deep the queues are.
+
+use serde::Serialize;
+
+use super::{Operator, whereabouts::live_nodes};
+use crate::{
+    message::{Name, SessionId},
+    store::{SessionView, StoreError, Survey},
+};
+
+/// A fleet at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// Live nodes.
+    pub nodes: Vec<NodeState>,
+    /// Known sources, by name.
+    pub sources: Vec<SourceState>,
+    /// Queues, by name.
+    pub queues: Vec<QueueState>,
+}
+
+/// A live node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeState {
+    /// Its session.
+    pub session: SessionId,
+    /// Where it runs.
+    pub host: String,
+    /// Its process id there.
+    pub pid: u32,
+    /// `generator` while it holds a baton, else `worker`.
+    pub role: &'static str,
+    /// The queues it works for.
+    pub queues: Vec<Name>,
+    /// How long ago it joined.
+    pub age_ms: u64,
+    /// How long ago its last beat was.
+    pub last_beat_ms: u64,
+}
+
+/// A source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceState {
+    /// Its name.
+    pub name: Name,
+    /// The queue it feeds.
+    pub queue: Name,
+    /// The live node that runs it.
+    pub holder: Option<SessionId>,
+    /// The epoch in force, 0 before the first.
+    pub epoch: u64,
+    /// Where it stands; empty at the start.
+    pub cursor: String,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// How deep a queue is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueState {
+    /// Its name.
+    pub name: Name,
+    /// Waiting to be claimed.
+    pub ready: u64,
+    /// Waiting to be due.
+    pub delayed: u64,
+    /// Claimed and not settled.
+    pub in_flight: u64,
+    /// Finished.
+    pub done: u64,
+    /// In the error registry.
+    pub dead: u64,
+    /// Whether it is held back.
+    pub paused: bool,
+}
+
+impl Operator {
+    /// The fleet as it is now.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn overview(&self) -> Result<Overview, StoreError> {
+        Ok(Overview::of(&self.survey().await?))
+    }
+}
+
+impl Overview {
+    /// What a survey comes to.
+    #[must_use]
+    pub fn of(survey: &Survey) -> Self {
+        let live: Vec<&SessionView> = live_nodes(survey).collect();
+        let nodes = live.iter().map(|it| NodeState {
+            session: it.session,
+            host: it.host.clone(),
+            pid: it.pid,
+            role: match survey.sources.iter().any(|source| source.holder == Some(it.session)) {
+                true => "generator",
+                false => "worker",
+            },
+            queues: it.queues.clone(),
+            age_ms: survey.now_ms.saturating_sub(it.joined_ms),
+            last_beat_ms: survey.now_ms.saturating_sub(it.beat_ms),
+        });
+        let sources = survey.sources.iter().map(|it| SourceState {
+            name: it.name.clone(),
+            queue: it.queue.clone(),
+            holder: it.holder.filter(|id| live.iter().any(|node| node.session == *id)),
+            epoch: it.epoch,
+            cursor: it.cursor.clone(),
+            ended: it.ended,
+        });
+        let queues = survey.queues.iter().map(|it| QueueState {
+            name: it.queue.clone(),
+            ready: it.ready,
+            delayed: it.delayed,
+            in_flight: it.in_flight,
+            done: it.done,
+            dead: it.dead,
+            paused: it.paused,
+        });
+        Self { nodes: nodes.collect(), sources: sources.collect(), queues: queues.collect() }
+    }
+}

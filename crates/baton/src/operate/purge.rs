@@ -1,0 +1,87 @@
+//! All a fleet has stored is removed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{OperateError, Operator, Whereabouts, whereabouts::nodes};
+use crate::{
+    message::SessionId,
+    store::{Books, Purge, Refusal, SessionView, StoreError},
+};
+
+/// How often it is looked whether the leftovers of dead nodes are gone.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long after the longest lease the leftovers must be gone.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What was there when it was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Purged {
+    /// Queues.
+    pub queues: usize,
+    /// Messages waiting or in flight.
+    pub messages: u64,
+    /// Messages in the error registry.
+    pub errors: u64,
+}
+
+impl Operator {
+    /// Removes everything the fleet has stored. Nodes that died without leaving are waited for until their leases are
+    /// over.
+    ///
+    /// # Errors
+    /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
+    /// be; purging again removes the rest.
+    pub async fn purge(&self) -> Result<Purged, OperateError> {
+        let survey = self.survey().await?;
+        let cleared = self.clear().await;
+        self.leave().await;
+        cleared?;
+        let sum = |pick: fn(&Books) -> u64| survey.queues.iter().map(pick).fold(0, u64::saturating_add);
+        Ok(Purged {
+            queues: survey.queues.len(),
+            messages: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
+            errors: sum(|it| it.dead),
+        })
+    }
+
+    async fn clear(&self) -> Result<(), OperateError> {
+        match self.ask_at_length(Purge).await {
+            Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}
+            purged => return Ok(purged?),
+        }
+        // The beats of a session move the fleet's clock on and reap those whose lease is over.
+        self.session().await?;
+        let first = self.survey().await?;
+        let beats: BTreeMap<SessionId, u64> = nodes(&first).map(|node| (node.session, node.beat_ms)).collect();
+        let longest = nodes(&first).map(|node| node.lease_ms).max().unwrap_or(0);
+        let deadline = Instant::now() + Duration::from_millis(longest) + GRACE;
+        loop {
+            let survey = self.survey().await?;
+            let lives = |node: &&SessionView| beats.get(&node.session).is_none_or(|beat| node.beat_ms > *beat);
+            let live: Vec<&SessionView> = nodes(&survey).filter(lives).collect();
+            if !live.is_empty() {
+                return Err(alive(live.into_iter()));
+            }
+            if nodes(&survey).next().is_none() {
+                // Left first, so that nothing is written by this visitor after the data is gone.
+                self.leave().await;
+                return match self.ask_at_length(Purge).await {
+                    Err(StoreError::Refused(Refusal::NodesAlive { .. })) => Err(alive(nodes(&self.survey().await?))),
+                    purged => Ok(purged?),
+                };
+            }
+            if Instant::now() > deadline {
+                return Err(alive(nodes(&survey)));
+            }
+            self.session().await?;
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn alive<'a>(nodes: impl Iterator<Item = &'a SessionView>) -> OperateError {
+    OperateError::NodesAlive { nodes: nodes.map(Whereabouts::of).collect() }
+}

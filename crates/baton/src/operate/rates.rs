@@ -1,0 +1,160 @@
+//! How fast a fleet is: what changed between two surveys.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{
+    Operator, Whereabouts,
+    whereabouts::{live_nodes, nodes},
+};
+use crate::{
+    Report,
+    message::Name,
+    store::{Books, SessionView, StoreError, Survey, TakeSurvey},
+};
+
+/// Rates, depth and waiting times over a sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rates {
+    /// Messages pushed in a second.
+    pub pushed_per_s: f64,
+    /// Messages finished in a second.
+    pub done_per_s: f64,
+    /// Messages that failed for good in a second.
+    pub dead_per_s: f64,
+    /// Waiting to be claimed at the end.
+    pub ready: u64,
+    /// How long messages waited.
+    pub latency_ms: Latency,
+}
+
+/// Milliseconds from the push of a message to the start of its handler; nothing if none was started.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Latency {
+    /// What half of them did not exceed.
+    pub p50: Option<f64>,
+    /// What 99 of 100 did not exceed.
+    pub p99: Option<f64>,
+}
+
+/// What a watcher sees at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Glance {
+    /// What happened since the look before.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// In the error registry.
+    pub dead: u64,
+    /// Whether a queue that is watched is held back.
+    pub paused: bool,
+    /// Live nodes of the fleet.
+    pub nodes: usize,
+    /// Those that run a source of what is watched.
+    pub generators: Vec<Whereabouts>,
+}
+
+/// Looks at a fleet again and again; see [`Operator::watch`].
+pub struct Watch {
+    operator: Operator,
+    queue: Option<Name>,
+    every: Duration,
+    before: Option<Survey>,
+}
+
+impl Operator {
+    /// Measures one queue, or all, for so long.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn rates(&self, queue: Option<&Name>, over: Duration) -> Result<Rates, StoreError> {
+        let earlier = self.survey().await?;
+        self.note_unknown(queue, &earlier);
+        tokio::time::sleep(over).await;
+        Ok(Rates::between(&earlier, &self.survey().await?, queue))
+    }
+
+    /// Watches one queue, or all, with a look every so often.
+    #[must_use]
+    pub fn watch(&self, queue: Option<&Name>, every: Duration) -> Watch {
+        Watch { operator: self.clone(), queue: queue.cloned(), every, before: None }
+    }
+}
+
+impl Watch {
+    /// Waits for the next look and tells what it saw.
+    ///
+    /// # Errors
+    /// The store's failure, at once: the next call looks again, and goes by the last look that succeeded.
+    ///
+    /// # Cancel safety
+    /// A look that is dropped is taken by the next call.
+    pub async fn next(&mut self) -> Result<Glance, StoreError> {
+        let before = match &self.before {
+            Some(before) => before,
+            None => self.before.insert(self.operator.fleet.ask(TakeSurvey).await?),
+        };
+        tokio::time::sleep(self.every).await;
+        let now = self.operator.fleet.ask(TakeSurvey).await?;
+        let glance = Glance::between(before, &now, self.queue.as_ref());
+        self.before = Some(now);
+        Ok(glance)
+    }
+}
+
+impl Glance {
+    fn between(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Self {
+        let wanted = |name: &Name| queue.is_none_or(|queue| queue == name);
+        let queues = || later.queues.iter().filter(|it| wanted(&it.queue));
+        let live: Vec<&SessionView> = live_nodes(later).collect();
+        let holders = later.sources.iter().filter(|it| wanted(&it.queue)).filter_map(|it| it.holder);
+        Self {
+            rates: Rates::between(earlier, later, queue),
+            dead: queues().map(|it| it.dead).fold(0, u64::saturating_add),
+            paused: queues().any(|it| it.paused),
+            nodes: live.len(),
+            generators: holders
+                .filter_map(|id| live.iter().find(|node| node.session == id))
+                .map(|it| Whereabouts::of(it))
+                .collect(),
+        }
+    }
+}
+
+impl Rates {
+    /// What happened between two surveys, in one queue or in all.
+    #[must_use]
+    pub fn between(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Self {
+        let seconds = later.now_ms.saturating_sub(earlier.now_ms).max(1) as f64 / 1000.0;
+        let sum = |survey: &Survey, pick: fn(&Books) -> u64| {
+            let wanted = survey.queues.iter().filter(|books| queue.is_none_or(|queue| books.queue == *queue));
+            wanted.map(pick).fold(0, u64::saturating_add)
+        };
+        let rate = |pick| tenths(sum(later, pick).saturating_sub(sum(earlier, pick)) as f64 / seconds);
+        let waits = waits(earlier, later, queue);
+        Self {
+            pushed_per_s: rate(|it| it.pushed),
+            done_per_s: rate(|it| it.done),
+            // The registry is drained; its newest place only grows.
+            dead_per_s: rate(|it| it.dead_seq),
+            ready: sum(later, |it| it.ready),
+            latency_ms: Latency { p50: waits.percentile(0.5).map(tenths), p99: waits.percentile(0.99).map(tenths) },
+        }
+    }
+}
+
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+/// What the nodes counted between two surveys.
+fn waits(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Report {
+    let concerned = |it: &&SessionView| queue.is_none_or(|queue| it.queues.contains(queue));
+    let report = |it: &SessionView| serde_json::from_slice::<Report>(&it.report).unwrap_or_default();
+    nodes(later).filter(concerned).fold(Report::default(), |sum, it| {
+        // A node that joined anew goes on counting.
+        let same = |other: &&SessionView| other.session == it.session || (other.pid, &other.host) == (it.pid, &it.host);
+        let before = earlier.sessions.iter().find(same).map(report).unwrap_or_default();
+        sum.and(&report(it).since(&before))
+    })
+}

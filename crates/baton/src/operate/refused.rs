@@ -1,0 +1,137 @@
+//! Why an operation was not carried out.
+
+use std::fmt;
+
+use super::{
+    Whereabouts,
+    wording::{one_of, plural},
+};
+use crate::{
+    NodeError,
+    message::Name,
+    store::{StoreError, Survey},
+};
+
+/// The most nodes that are named to a person.
+const NAMED: usize = 5;
+
+/// Why an operation was not carried out; nothing was changed unless the variant says so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperateError {
+    /// The store failed or refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The fleet knows no queue or source of this name.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// A live node offers the source.
+    #[error("{by} offers source {source_name}")]
+    Offered {
+        /// The source.
+        source_name: Name,
+        /// The node.
+        by: Whereabouts,
+    },
+    /// A live node runs the source.
+    #[error("{by} is running source {source_name}")]
+    Running {
+        /// The source.
+        source_name: Name,
+        /// The node.
+        by: Whereabouts,
+    },
+    /// Somebody else drains the errors of the queue; what was handed over before stays disposed of.
+    #[error("{by} is draining the errors of queue {queue}")]
+    Draining {
+        /// The queue.
+        queue: Name,
+        /// The drainer.
+        by: Whereabouts,
+    },
+    /// Nodes of the fleet are alive.
+    #[error("{} node{} of this fleet alive: {}", nodes.len(), plural(nodes.len() as u64), named(nodes))]
+    NodesAlive {
+        /// Which.
+        nodes: Vec<Whereabouts>,
+    },
+    /// The node is put together wrongly.
+    #[error(transparent)]
+    Node(NodeError),
+}
+
+impl OperateError {
+    /// Whether the same operation may succeed when repeated, without anything being done about it.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_retryable(),
+            Self::Draining { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<NodeError> for OperateError {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Store(error) => Self::Store(error),
+            other => Self::Node(other),
+        }
+    }
+}
+
+fn named(nodes: &[Whereabouts]) -> String {
+    let mut names: Vec<String> = nodes.iter().take(NAMED).map(ToString::to_string).collect();
+    if nodes.len() > NAMED {
+        names.push(format!("{} more", nodes.len() - NAMED));
+    }
+    names.join(", ")
+}
+
+/// What a name was taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    /// A queue.
+    Queue,
+    /// A source.
+    Source,
+}
+
+/// A name that the fleet does not know, and those it does.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, thiserror::Error)]
+pub struct Unknown {
+    /// What it was taken for.
+    pub subject: Subject,
+    /// The name.
+    pub name: Name,
+    /// The names there are.
+    pub known: Vec<Name>,
+}
+
+impl Unknown {
+    /// Nothing if the fleet has the queue.
+    pub(super) fn queue(name: &Name, survey: &Survey) -> Option<Self> {
+        Self::unless(name, Subject::Queue, survey.queues.iter().map(|it| it.queue.clone()).collect())
+    }
+
+    /// Nothing if the fleet has the source.
+    pub(super) fn source(name: &Name, survey: &Survey) -> Option<Self> {
+        Self::unless(name, Subject::Source, survey.sources.iter().map(|it| it.name.clone()).collect())
+    }
+
+    fn unless(name: &Name, subject: Subject, known: Vec<Name>) -> Option<Self> {
+        (!known.contains(name)).then(|| Self { subject, name: name.clone(), known })
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = match self.subject {
+            Subject::Queue => "queue",
+            Subject::Source => "source",
+        };
+        write!(f, "there is no {subject} {} in this fleet{}", self.name, one_of(&self.known))
+    }
+}

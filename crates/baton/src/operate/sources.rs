@@ -1,0 +1,55 @@
+//! The sources a fleet knows: listed, forgotten, started over.
+
+use super::{OperateError, Operator, Overview, SourceState, Unknown};
+use crate::{
+    Node, NodeError,
+    message::Name,
+    store::{Refusal, Remove, StoreError},
+};
+
+impl Operator {
+    /// The sources the fleet knows, by name.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn sources(&self) -> Result<Vec<SourceState>, StoreError> {
+        Ok(Overview::of(&self.survey().await?).sources)
+    }
+
+    /// Forgets a source: its place, its end and its definition; the messages it made stay. A node that died without
+    /// leaving is waited for until its lease is over.
+    ///
+    /// # Errors
+    /// [`OperateError::Unknown`] if there is none of this name, [`OperateError::Offered`] while a live node offers it.
+    pub async fn remove_source(&self, source: &Name) -> Result<(), OperateError> {
+        Unknown::source(source, &self.survey().await?).map_or(Ok(()), Err)?;
+        loop {
+            match self.ask_at_length(Remove { source: source.clone() }).await {
+                Err(StoreError::Refused(Refusal::Offered { session, .. })) => {
+                    if let Some(by) = self.outlive(session).await? {
+                        return Err(OperateError::Offered { source_name: source.clone(), by });
+                    }
+                }
+                removed => return Ok(removed?),
+            }
+        }
+    }
+
+    /// Starts the sources of a node over. A holder that does not beat any more is waited for until its lease is over.
+    ///
+    /// # Errors
+    /// [`OperateError::Running`] if a live node runs one of them; others may have been started over by then.
+    pub async fn rewind(&self, node: &Node) -> Result<(), OperateError> {
+        loop {
+            let (source_name, holder) = match node.rewind().await {
+                Err(NodeError::Store(StoreError::Refused(Refusal::BatonHeld { source_name, holder }))) => {
+                    (source_name, holder)
+                }
+                rewound => return Ok(rewound?),
+            };
+            if let Some(by) = self.outlive(holder).await? {
+                return Err(OperateError::Running { source_name, by });
+            }
+        }
+    }
+}
