@@ -7,8 +7,8 @@
 #   make lint   formatting, clippy, licences and sources of dependencies
 #   make bench  count the instructions a message costs, then measure Baton and other job queues side by side on this
 #               machine (bench/README.md); what is missing is installed with npm, pip and apt-get, or left out by name
-#   make fuzz   the long run: 2,000 random fleets in simulated time, a million random operations on each real
-#               store, a minute of fuzzing the codecs
+#   make fuzz   the long run: 2,000 random fleets in simulated time, 50 in processes and a million random operations
+#               on each real store, a minute of fuzzing the codecs
 
 # STORE=redis://127.0.0.1:6379/0 names another store than the default, ARGS="--interval 10ms" adds flags.
 
@@ -23,6 +23,7 @@ SOAK_SECONDS ?= 120
 # Operations of the state machine on each real store in `make fuzz`; a seed replays a run.
 OPS ?= 1000000
 FLEETS ?= 2000
+REAL_FLEETS ?= 50
 SEED ?=
 FUZZ_SECONDS ?= 60
 # Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
@@ -74,10 +75,11 @@ bench: tools build
 	python3 bench/install.py
 	python3 bench/run.py --baton $(BATON) $(BENCH_ARGS)
 
-# Fleets of the simulator in `make fuzz`; FLEETS=1 SEED=n replays one. The long form, a thousand nodes for an hour:
+# Fleets of the simulator in `make fuzz`, and fleets of processes; FLEETS=1 REAL_FLEETS=1 SEED=n replays one. The long form, a thousand nodes for an hour:
 # BATON_NODES=1000 BATON_SECONDS=3600 cargo test --release -p baton-testkit --test simulator large -- --nocapture
 fuzz: tools
 	BATON_FLEETS=$(FLEETS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test simulator random -- --nocapture --test-threads 2
+	BATON_FLEETS=$(REAL_FLEETS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test real_fleets drawn -- --nocapture --test-threads 2
 	BATON_OPS=$(OPS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test state_machine -- --nocapture --test-threads 2
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
 	for target in parcel piece; do \

@@ -13,6 +13,7 @@ pub mod faults;
 pub mod load;
 pub mod machine;
 pub mod proxy;
+pub mod real;
 pub mod server;
 pub mod sim;
 pub mod soak;

@@ -76,7 +76,7 @@ fn wind_down(world: &Arc<World>) {
 }
 
 /// A node that works for every queue.
-pub(super) fn sweeper(topology: &Topology) -> NodePlan {
+pub(crate) fn sweeper(topology: &Topology) -> NodePlan {
     NodePlan {
         role: Role::Worker,
         works: (0..topology.queues.len()).map(|queue| (queue, 64)).collect(),

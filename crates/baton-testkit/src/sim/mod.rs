@@ -10,17 +10,21 @@
 //! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that stand on a
 //! seed ([`Footing::simulated`](baton::store::session::Footing::simulated)), and `select!`s without a draw.
 
+pub(crate) mod body;
 mod chance;
-mod end;
+pub(crate) mod end;
+pub(crate) mod furnishing;
 mod journal;
 mod ledger;
 mod link;
 pub mod report;
 mod rules;
 mod scene;
+mod small;
 mod springs;
 mod standstill;
 pub mod topology;
+pub(crate) mod witness;
 pub mod work;
 mod world;
 

@@ -20,7 +20,8 @@ use super::{
     journal::{Event, Journal},
     ledger::{Lane, Place},
     topology::Topology,
-    work::{Begun, Body},
+    witness::{Life, belongs},
+    work::Begun,
 };
 
 /// The scene as all parts of a fleet share it.
@@ -397,14 +398,12 @@ impl Scene {
 
     /// A handler begins.
     pub(super) fn begin(&mut self, begun: &Begun, message: &Message, key: &str, takes_ms: u64) {
-        let (now, Begun { member, life, queue, id, .. }) = (self.now(), begun);
+        let (now, Life { member, life }) = (self.now(), &begun.of);
+        let Begun { queue, id, .. } = begun;
         if self.living(*member, *life).is_none() {
             return;
         }
-        let body: Option<Body> = serde_json::from_slice(&message.body).ok();
-        let key_of_queue = key.starts_with(&format!("q{queue}/{id}@"));
-        let named = message.queue.as_str() == format!("q{queue}");
-        if !named || !key_of_queue || body.is_none_or(|body| body.queue != *queue) {
+        if !belongs(message, key, *queue) {
             let text = String::from_utf8_lossy(&message.body).into_owned();
             let rule = format!(
                 "no handler sees another queue's message: that of q{queue} on node {member} got {text} as {key}"
@@ -443,14 +442,14 @@ impl Scene {
     /// A handler has ended, or was dropped.
     pub(super) fn end(&mut self, begun: &Begun) {
         let now = self.now();
-        if let Some(member) = self.living(begun.member, begun.life)
+        if let Some(member) = self.living(begun.of.member, begun.of.life)
             && let Some(desk) = member.desks.get_mut(&begun.queue)
         {
             if desk.running >= desk.concurrency {
                 desk.free_since = now;
             }
             desk.running = desk.running.saturating_sub(1);
-            self.note_messages(Some(begun.member), "ends", begun.queue, begun.id, 1);
+            self.note_messages(Some(begun.of.member), "ends", begun.queue, begun.id, 1);
         }
     }
 

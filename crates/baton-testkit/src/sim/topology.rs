@@ -5,7 +5,7 @@ use std::fmt;
 
 use baton::Role;
 
-use super::work::Work;
+use super::{chance::drawn, work::Work};
 use crate::soak::random::Random;
 
 /// Everything that follows from a seed before time begins to pass.
@@ -55,6 +55,8 @@ pub struct QueuePlan {
     pub work: Work,
     /// Attempts after the first.
     pub retries: u32,
+    /// The pause before the second.
+    pub backoff_ms: u64,
 }
 
 /// A source.
@@ -151,7 +153,7 @@ impl Topology {
             _ => 2 + random.below(9),
         };
         let length_ms = 60_000 + random.below(10_000);
-        let queues: Vec<QueuePlan> = (0..queue_count).map(|nth| queue(nth, queue_count, &mut random)).collect();
+        let queues: Vec<QueuePlan> = (0..queue_count).map(|nth| queue(seed, nth, queue_count, &mut random)).collect();
         let sources: Vec<SourcePlan> = (0..source_count).map(|nth| source(nth, queue_count, &mut random)).collect();
         let leases = if random.below(4) == 0 { &[500, 1_000, 3_000][..] } else { &[1_000][..] };
         let nodes: Vec<NodePlan> =
@@ -185,7 +187,7 @@ impl Topology {
             seed,
             length_ms,
             nodes: (0..node_count).map(|nth| node(nth, queue_count, source_count, &[1_000], &mut random)).collect(),
-            queues: (0..queue_count).map(|nth| queue(nth, queue_count, &mut random)).collect(),
+            queues: (0..queue_count).map(|nth| queue(seed, nth, queue_count, &mut random)).collect(),
             sources: (0..source_count).map(|nth| source(nth, queue_count, &mut random)).collect(),
             pushes: (10..length_ms / 100).map(|nth| moment(nth, &mut random)).collect(),
             faults,
@@ -193,12 +195,13 @@ impl Topology {
     }
 }
 
-fn queue(nth: u64, queue_count: u64, random: &mut Random) -> QueuePlan {
+pub(super) fn queue(seed: u64, nth: u64, queue_count: u64, random: &mut Random) -> QueuePlan {
     let work = Work::draw(queue_count as usize, random);
-    QueuePlan { name: format!("q{nth}"), work, retries: [0, 1, 3][random.below(3) as usize] }
+    let (retries, backoff_ms) = ([0, 1, 3][random.below(3) as usize], 200 + drawn(seed, &[nth], 1_000));
+    QueuePlan { name: format!("q{nth}"), work, retries, backoff_ms }
 }
 
-fn source(nth: u64, queue_count: u64, random: &mut Random) -> SourcePlan {
+pub(super) fn source(nth: u64, queue_count: u64, random: &mut Random) -> SourcePlan {
     let (every_ms, batch, end) = match random.below(5) {
         // Steady, without an end.
         0 => (200 + random.below(1_800), 1 + random.below(8), None),
@@ -221,7 +224,7 @@ fn source(nth: u64, queue_count: u64, random: &mut Random) -> SourcePlan {
     SourcePlan { name: format!("s{nth}"), queue: random.below(queue_count) as usize, every_ms, batch, end, trouble }
 }
 
-fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64], random: &mut Random) -> NodePlan {
+pub(super) fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64], random: &mut Random) -> NodePlan {
     let offers: Vec<usize> = (0..source_count as usize).filter(|_| random.below(5) < 3).collect();
     let role = match random.below(10) {
         0 | 1 => Role::Worker,
@@ -249,7 +252,7 @@ fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64], random: &
     NodePlan { role, works, offers, lease_ms, heartbeat_ms, max_backlog, starts_ms }
 }
 
-fn pushes(queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<PushPlan> {
+pub(super) fn pushes(queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<PushPlan> {
     // Some queues are left idle, as most are in a real fleet.
     let used: Vec<usize> = (0..queue_count as usize).filter(|_| random.below(3) > 0).collect();
     let mut pushes = Vec::new();
@@ -270,7 +273,7 @@ fn pushes(queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<PushPlan
     pushes
 }
 
-fn faults(node_count: u64, queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<FaultPlan> {
+pub(super) fn faults(node_count: u64, queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<FaultPlan> {
     let count = 3 + random.below(10);
     let mut faults: Vec<FaultPlan> = Vec::new();
     for _ in 0..count {

@@ -1,16 +1,16 @@
-//! Handlers of a simulated fleet: what each kind of work does with a message follows from the seed, the message and the
+//! Handlers of a drawn fleet: what each kind of work does with a message follows from the seed, the message and the
 //! attempt, and from nothing else, so the same message is treated the same on every node.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use baton::{Context, Done, Failure, Handler, Message};
-use serde::{Deserialize, Serialize};
 
 use super::{
+    body::Body,
     chance::{digest, drawn},
-    scene::Shared,
+    witness::{Life, Witness},
 };
-use crate::soak::random::Random;
+use crate::soak::{mixed::burn, random::Random};
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum Work {
     Panics { per_cent: u64, ms: u64 },
     /// Has a result, and pushes follow-ups to another queue.
     Passes { to: usize, count: u64, ms: u64 },
+    /// Uses a core for up to this long. Simulated time does not pass meanwhile, so only real fleets draw it.
+    Burns { ms: u64 },
 }
 
 impl Work {
@@ -53,14 +55,14 @@ impl Work {
 
     /// Whether a message of this work may end in the error registry by what its handler does.
     pub(super) const fn may_die(self) -> bool {
-        matches!(self, Self::Fails { .. } | Self::Panics { .. } | Self::Postpones { .. })
+        matches!(self, Self::Fails { .. } | Self::Panics { .. })
     }
 
     /// How long an attempt takes.
     pub(super) fn takes_ms(self, seed: u64, body: &[u8], attempt: u32) -> u64 {
         let draw = |bound| drawn(seed, &[digest(body), u64::from(attempt), 1], bound);
         match self {
-            Self::Instant | Self::Postpones { .. } => 0,
+            Self::Instant | Self::Postpones { .. } | Self::Burns { .. } => 0,
             Self::Sleeps { ms } => 1 + draw(2 * ms),
             Self::Uneven { slow_ms } if draw(100) == 0 => slow_ms,
             Self::Uneven { .. } => draw(3),
@@ -68,39 +70,48 @@ impl Work {
         }
     }
 
-    /// How an attempt ends.
-    fn ends(self, seed: u64, body: &[u8], attempt: u32) -> Result<Done, Failure> {
+    /// Whether an attempt fails.
+    fn fails(self, seed: u64, body: &[u8], attempt: u32) -> bool {
         let by_chance = |per_cent| drawn(seed, &[digest(body), u64::from(attempt), 2], 100) < per_cent;
         match self {
-            Self::Fails { per_cent, .. } if by_chance(per_cent) => Err(Failure::new("it failed by chance")),
-            Self::Postpones { ms, times } if attempt <= times => {
+            Self::Fails { per_cent, .. } | Self::Panics { per_cent, .. } => by_chance(per_cent),
+            Self::Postpones { times, .. } => attempt <= times,
+            _ => false,
+        }
+    }
+
+    /// Whether a message fails for good: all attempts fail. One that is put off has more of them than are ever drawn.
+    pub(crate) fn dies(self, seed: u64, body: &[u8], retries: u32) -> bool {
+        self.may_die() && (1..=retries + 1).all(|attempt| self.fails(seed, body, attempt))
+    }
+
+    /// The messages that follow one that is done.
+    pub(crate) fn follow_ups(self, seed: u64, parent: Body) -> Vec<Body> {
+        match self {
+            Self::Passes { to, count, .. } if parent.depth < 2 => {
+                (0..count).map(|nth| parent.follow_up(seed, to, nth)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// How an attempt ends.
+    fn ends(self, seed: u64, body: &[u8], attempt: u32) -> Result<Done, Failure> {
+        match self {
+            Self::Fails { .. } if self.fails(seed, body, attempt) => Err(Failure::new("it failed by chance")),
+            Self::Postpones { ms, .. } if self.fails(seed, body, attempt) => {
                 Err(Failure::retry_after(Duration::from_millis(ms), "not yet"))
             }
-            Self::Panics { per_cent, .. } if by_chance(per_cent) => panic!("{SIMULATED}: a handler"),
-            Self::Passes { to, count, .. } => {
-                let mut done = Done::with(&digest(body))?;
-                let parent: Body = serde_json::from_slice(body)?;
-                for nth in 0..if parent.depth < 2 { count } else { 0 } {
-                    let child =
-                        Body { queue: to, depth: parent.depth + 1, unique: drawn(seed, &[digest(body), nth], 0) };
-                    done = done.then(&format!("q{to}"), &child)?;
-                }
-                Ok(done)
+            Self::Panics { .. } if self.fails(seed, body, attempt) => panic!("{SIMULATED}: a handler"),
+            Self::Passes { to, .. } => {
+                let follow_ups = self.follow_ups(seed, serde_json::from_slice(body)?);
+                follow_ups
+                    .iter()
+                    .try_fold(Done::with(&digest(body))?, |done, child| done.then(&format!("q{to}"), child))
             }
             _ => Ok(Done::default()),
         }
     }
-}
-
-/// What every message says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Body {
-    /// The queue it belongs to.
-    pub(super) queue: usize,
-    /// How many follow-ups lie before it.
-    pub(super) depth: u32,
-    /// Tells it from all others.
-    pub(super) unique: u64,
 }
 
 /// How panics begin that are thrown on purpose.
@@ -108,10 +119,9 @@ pub(super) const SIMULATED: &str = "simulated panic";
 
 /// The handler of one queue in one life of a node.
 pub(super) struct Working {
-    pub(super) scene: Shared,
+    pub(super) witness: Arc<dyn Witness>,
     pub(super) seed: u64,
-    pub(super) member: usize,
-    pub(super) life: u32,
+    pub(super) of: Life,
     pub(super) queue: usize,
     pub(super) work: Work,
 }
@@ -122,35 +132,32 @@ impl Handler for Working {
     ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         let (work, seed, attempt) = (self.work, self.seed, context.attempt());
         let takes_ms = work.takes_ms(seed, &message.body, attempt);
-        let begun = Begun {
-            scene: self.scene.clone(),
-            member: self.member,
-            life: self.life,
-            queue: self.queue,
-            id: message.id,
-        };
-        self.scene.lock().unwrap().begin(&begun, &message, &context.key(), takes_ms);
+        let begun = Begun { witness: self.witness.clone(), of: self.of, queue: self.queue, id: message.id, attempt };
+        self.witness.begins(&begun, &message, &context.key(), takes_ms);
         async move {
-            let _ends_when_dropped = begun;
             if takes_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(takes_ms)).await;
             }
+            if let Work::Burns { ms } = work {
+                burn(Duration::from_millis(1 + drawn(seed, &[digest(&message.body), 1], ms)));
+            }
+            begun.witness.runs(&begun);
             work.ends(seed, &message.body, attempt)
         }
     }
 }
 
 /// A handler at work; it ends when it is dropped.
-pub(super) struct Begun {
-    scene: Shared,
-    pub(super) member: usize,
-    pub(super) life: u32,
-    pub(super) queue: usize,
-    pub(super) id: u64,
+pub(crate) struct Begun {
+    witness: Arc<dyn Witness>,
+    pub(crate) of: Life,
+    pub(crate) queue: usize,
+    pub(crate) id: u64,
+    pub(crate) attempt: u32,
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        self.scene.lock().unwrap_or_else(std::sync::PoisonError::into_inner).end(self);
+        self.witness.ends(self);
     }
 }

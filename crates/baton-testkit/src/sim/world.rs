@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Fleet, FleetOptions, NodeError, Observer, QueuePolicy, Role,
+    Cancel, Fleet, FleetOptions, NodeError, Observer, Role,
     message::Name,
     store::{
         Clock, MemoryStore, Order,
@@ -22,15 +22,16 @@ use tokio::{
 };
 
 use super::{
+    body::Body,
     chance::drawn,
     end,
+    furnishing::furnish,
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,
     scene::{Desk, Member, Scene, Shared},
-    springs::Spring,
     topology::{NodePlan, SimFault, Topology},
-    work::{Body, Working},
+    witness::{Life, Witness},
 };
 use crate::soak::random::Random;
 
@@ -131,13 +132,12 @@ impl World {
 
     /// Starts a life of a node.
     pub(super) fn start(self: &Arc<Self>, nth: usize) {
-        let Topology { seed, ref nodes, ref queues, ref sources, .. } = *self.topology;
         let mut scene = self.scene.lock().unwrap();
         if scene.members[nth].alive {
             return;
         }
         // What a finished run had, a node that comes back has not.
-        let plan = nodes.get(nth).cloned().unwrap_or_else(|| end::sweeper(&self.topology));
+        let plan = self.topology.nodes.get(nth).cloned().unwrap_or_else(|| end::sweeper(&self.topology));
         let life = scene.members[nth].life + 1;
         scene.members[nth] = Member { life, alive: true, ..member(&plan) };
         scene.note(Some(nth), "starts", String::new());
@@ -145,32 +145,9 @@ impl World {
         let part = 1_000 + nth as u64 * 100 + u64::from(life);
         let link = self.link(Some((nth, life)), part);
         let told = Told { scene: self.scene.clone(), member: nth };
-        let mut node = self
-            .fleet(link.clone(), part)
-            .node()
-            .role(plan.role)
-            .lease(Duration::from_millis(plan.lease_ms), Duration::from_millis(plan.heartbeat_ms))
-            .max_backlog(plan.max_backlog)
-            .observed_by(Arc::new(told));
-        for &source in &plan.offers {
-            let plan = Arc::new(sources[source].clone());
-            let (queue, name) = (format!("q{}", plan.queue), plan.name.clone());
-            let spring = Spring { scene: self.scene.clone(), seed, member: nth, life, source, plan };
-            node = node.source_into(&queue, &name, spring);
-        }
-        for &(queue, concurrency) in &plan.works {
-            let (scene, work) = (self.scene.clone(), queues[queue].work);
-            let backoff = Duration::from_millis(200 + drawn(seed, &[queue as u64], 1_000));
-            let policy = QueuePolicy {
-                concurrency,
-                retries: queues[queue].retries,
-                backoff,
-                max_backoff: Duration::from_secs(5),
-                ..QueuePolicy::default()
-            };
-            let working = Working { scene, seed, member: nth, life, queue, work };
-            node = node.policy(policy).handle_with(&format!("q{queue}"), working);
-        }
+        let witness: Arc<dyn Witness> = self.scene.clone();
+        let node = self.fleet(link.clone(), part).node().observed_by(Arc::new(told));
+        let node = furnish(node, &self.topology, &plan, Life { member: nth, life }, &witness);
         let (cancel, world) = (Cancel::new(), self.clone());
         let running = node.run(cancel.clone());
         let task = tokio::spawn(async move {
@@ -246,11 +223,7 @@ impl World {
         let fleet = self.fleet(self.link(None, 2), 2);
         for (nth, push) in self.topology.pushes.iter().enumerate() {
             self.until(push.at_ms).await;
-            let body = |of: u64| {
-                let unique = drawn(self.topology.seed, &[nth as u64, of, 6], 0);
-                Body { queue: push.queue, depth: 0, unique }
-            };
-            let (fleet, bodies) = (fleet.clone(), (0..push.count).map(body).collect::<Vec<_>>());
+            let (fleet, bodies) = (fleet.clone(), Body::pushed_at(&self.topology, nth));
             let queue = push.queue;
             tokio::spawn(async move {
                 let queue = fleet.queue::<Body>(&format!("q{queue}"));

@@ -45,14 +45,31 @@ pub const QUEUE: &str = "messages";
 /// The mixed node that is never struck down and only works: what it uses is measured.
 pub const SPARED: usize = 2;
 
+/// Processes that are started, and started again.
+pub trait Roster: Send + Sync {
+    /// How many run at once.
+    fn count(&self) -> usize;
+
+    /// The command of one start of one of them; every start has a journal of its own.
+    ///
+    /// # Errors
+    /// If its log cannot be opened.
+    fn command(&self, slot: usize, start: u32) -> io::Result<Command>;
+}
+
 impl Launch {
     /// Whether a node is mixed: one in three is.
     const fn is_mixed(&self, slot: usize) -> bool {
         self.mixed.is_some() && slot % 3 == SPARED
     }
+}
 
-    /// The command of one start of one node; every start has a journal of its own.
-    pub(super) fn command(&self, slot: usize, start: u32) -> io::Result<Command> {
+impl Roster for Launch {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn command(&self, slot: usize, start: u32) -> io::Result<Command> {
         let role = match self.role {
             Role::Auto if slot != SPARED || self.mixed.is_none() => "auto",
             Role::Auto | Role::Worker => "worker",

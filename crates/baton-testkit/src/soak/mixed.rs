@@ -89,7 +89,7 @@ struct Tocked {
 }
 
 /// Uses a core for this long.
-fn burn(time: Duration) {
+pub(crate) fn burn(time: Duration) {
     let end = Instant::now() + time;
     let mut sum = 0_u64;
     while Instant::now() < end {

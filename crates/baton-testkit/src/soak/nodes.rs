@@ -4,6 +4,8 @@
 //! that has been given to somebody else. A node that ends without having been killed is a finding.
 
 use std::{
+    os::unix::process::ExitStatusExt as _,
+    process::ExitStatus,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -19,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{findings::Findings, launch::Launch, random::Random};
+use super::{findings::Findings, launch::Roster, random::Random};
 
 /// What is done to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum Blow {
     Stop,
     /// SIGCONT.
     Continue,
+    /// SIGTERM, on which it finishes and ends; it is started again after a moment.
+    Finish,
 }
 
 type Order = (Blow, oneshot::Sender<bool>);
@@ -58,13 +62,14 @@ pub struct Nodes {
 impl Nodes {
     /// Starts them.
     #[must_use]
-    pub fn start(launch: &Launch, seed: u64, findings: &Findings) -> Self {
+    pub fn start(roster: &(impl Roster + Clone + 'static), seed: u64, findings: &Findings) -> Self {
+        let roster: Arc<dyn Roster> = Arc::new(roster.clone());
         let ending = Arc::<AtomicBool>::default();
-        let slots = (0..launch.count).map(|number| {
+        let slots = (0..roster.count()).map(|number| {
             let (orders, inbox) = mpsc::channel(8);
             let seen = Arc::<Seen>::default();
             let keeper = Keeper {
-                launch: launch.clone(),
+                roster: roster.clone(),
                 number,
                 random: Random::part(seed, 100 + number as u64),
                 seen: seen.clone(),
@@ -127,7 +132,7 @@ impl Drop for Nodes {
 
 /// Owns the process of one slot.
 struct Keeper {
-    launch: Launch,
+    roster: Arc<dyn Roster>,
     number: usize,
     random: Random,
     seen: Arc<Seen>,
@@ -138,7 +143,7 @@ struct Keeper {
 impl Keeper {
     async fn keep(mut self, mut inbox: mpsc::Receiver<Order>) {
         for start in 0.. {
-            let spawned = self.launch.command(self.number, start).and_then(|mut command| command.spawn());
+            let spawned = self.roster.command(self.number, start).and_then(|mut command| command.spawn());
             match spawned {
                 Ok(child) => self.tend(child, &mut inbox).await,
                 Err(error) => self.findings.note(format!("node {} does not start: {error}", self.number)),
@@ -162,11 +167,14 @@ impl Keeper {
     /// Follows a process to its end.
     async fn tend(&self, mut child: Child, inbox: &mut mpsc::Receiver<Order>) {
         self.seen.pid.store(child.id().unwrap_or(0), Relaxed);
-        let mut killed = false;
+        let (mut killed, mut asked) = (false, false);
         loop {
             tokio::select! {
                 ended = child.wait() => {
-                    let orderly = killed || (self.ending.load(Relaxed) && ended.as_ref().is_ok_and(|it| it.success()));
+                    let asked = asked || self.ending.load(Relaxed);
+                    // One that was asked before it could listen is ended by the signal.
+                    let good = |it: &ExitStatus| it.success() || it.signal() == Some(Signal::TERM.as_raw());
+                    let orderly = killed || (asked && ended.as_ref().is_ok_and(good));
                     self.findings.demand(orderly, || match ended {
                         Ok(status) => format!("node {} ended by itself ({status}); see its log", self.number),
                         Err(error) => format!("node {} cannot be waited for: {error}", self.number),
@@ -175,6 +183,7 @@ impl Keeper {
                 }
                 Some((blow, done)) = inbox.recv() => {
                     killed |= blow == Blow::Kill;
+                    asked |= blow == Blow::Finish;
                     done.send(self.strike(&child, blow)).ok();
                 }
             }
@@ -188,9 +197,12 @@ impl Keeper {
             Blow::Kill => Signal::KILL,
             Blow::Stop => Signal::STOP,
             Blow::Continue => Signal::CONT,
+            Blow::Finish => Signal::TERM,
         };
         let struck = pid.is_some_and(|pid| kill_process(pid, signal).is_ok());
-        self.seen.stopped.store(struck && blow == Blow::Stop, Relaxed);
+        if blow != Blow::Finish {
+            self.seen.stopped.store(struck && blow == Blow::Stop, Relaxed);
+        }
         struck
     }
 }
@@ -200,7 +212,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::soak::launch::Role;
+    use crate::soak::launch::{Launch, Role};
 
     /// A node that tells its process id and sleeps.
     fn launch(folder: &tempfile::TempDir, script: &str) -> Launch {

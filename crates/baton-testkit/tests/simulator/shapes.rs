@@ -9,7 +9,8 @@ use baton_testkit::sim::{
 
 /// A fleet of these nodes and queues, with nothing to do.
 fn fleet(nodes: Vec<NodePlan>, works: &[Work]) -> Topology {
-    let queue = |(nth, work): (usize, &Work)| QueuePlan { name: format!("q{nth}"), work: *work, retries: 0 };
+    let queue =
+        |(nth, work): (usize, &Work)| QueuePlan { name: format!("q{nth}"), work: *work, retries: 0, backoff_ms: 500 };
     Topology {
         seed: 7,
         length_ms: 60_000,

@@ -1,0 +1,43 @@
+//! A node of a drawn fleet as a process of its own.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use baton::{Cancel, Fleet, FleetOptions, message::Name, store::StoreUrl};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{FLEET, journal::Journal};
+use crate::sim::{
+    end::sweeper,
+    furnishing::furnish,
+    quiet_panics,
+    topology::Topology,
+    witness::{Life, Witness},
+};
+
+/// Runs a life of a node of the fleet of a seed until it is asked to finish with SIGTERM. The node behind the last one
+/// works for every queue.
+///
+/// # Errors
+/// One line on what keeps it from running.
+pub async fn run(store: &StoreUrl, seed: u64, member: usize, life: u32, folder: &Path) -> Result<(), String> {
+    let mut asked = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let cancel = Cancel::new();
+    let finishing = cancel.clone();
+    tokio::spawn(async move {
+        asked.recv().await;
+        finishing.drain();
+    });
+    quiet_panics();
+    let (topology, of) = (Topology::small(seed), Life { member, life });
+    let plan = topology.nodes.get(member).cloned().unwrap_or_else(|| sweeper(&topology));
+    if life == 0 {
+        tokio::time::sleep(Duration::from_millis(plan.starts_ms)).await;
+    }
+    let journal = Journal::open(folder, of).map_err(|error| format!("cannot write the journal: {error}"))?;
+    let journal = Arc::new(journal);
+    let witness: Arc<dyn Witness> = journal.clone();
+    let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
+    let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
+    let node = furnish(fleet.node().observed_by(journal), &topology, &plan, of, &witness);
+    node.run(cancel).await.map_err(|error| error.to_string())
+}
