@@ -238,6 +238,9 @@ impl Tables for MemoryTables {
         }
         Ok(())
     }
+    fn is_waited_for(&mut self, queue: &Name) -> Moved<bool> {
+        Ok(self.waiters.get(queue).is_some_and(|waiters| !waiters.is_empty()))
+    }
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>> {
         let waits = self.waiters.iter().filter(|(_, waiters)| waiters.contains_key(&id));
         Ok(waits.map(|(queue, _)| queue.clone()).collect())

@@ -52,7 +52,7 @@ pub(super) fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Cl
         Rest::More
     } else {
         waits::enter(tables, now, it.session, &it.queue)?;
-        let next_due = tables.next_delayed(&it.queue)?;
+        let next_due = if queue.books.delayed > 0 { tables.next_delayed(&it.queue)? } else { None };
         Rest::Nothing { next_due_ms: next_due.map(|(due, _)| due.saturating_sub(now)) }
     };
     Ok(Claimed { queue: it.queue.clone(), pieces: hand.pieces, rest })
@@ -135,6 +135,7 @@ impl Hand {
     ) -> Moved<()> {
         let name = queue.books.queue.clone();
         while session.suspects == 0
+            && queue.books.ready > 0
             && self.has_room()
             && let Some(piece) = tables.front(&name, Line::Suspects)?
         {
@@ -147,7 +148,7 @@ impl Hand {
             }
             self.bury(tables, now, queue, &piece, session)?;
         }
-        while self.has_room() {
+        while queue.books.delayed > 0 && self.has_room() {
             let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
             let taken = self.take(tables, &name, &piece)?;
             if taken == Some(0) {
@@ -161,7 +162,7 @@ impl Hand {
                 self.bury(tables, now, queue, &piece, session)?;
             }
         }
-        while self.has_room() {
+        while queue.books.ready > 0 && self.has_room() {
             let Some(piece) = tables.front(&name, Line::Ready)? else { break };
             let len = piece.range.len.min(self.n);
             let wanted = piece.over(Range { len, ..piece.range });

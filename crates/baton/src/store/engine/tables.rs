@@ -200,6 +200,8 @@ pub(crate) trait Tables {
     fn add_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()>;
     fn is_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<bool>;
     fn drop_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()>;
+    /// Whether anybody waits for a queue.
+    fn is_waited_for(&mut self, queue: &Name) -> Moved<bool>;
     /// The queues that a session waits for.
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>>;
     /// Takes out the one that has waited longest; of several, that with the smallest id.

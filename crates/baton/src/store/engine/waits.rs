@@ -35,6 +35,9 @@ pub(super) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> 
 /// the claimer, who may be busy then, was not told of.
 pub(super) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: &QueueRecord, more: bool) -> Moved<()> {
     let name = &queue.books.queue;
+    if !tables.is_waited_for(name)? {
+        return Ok(());
+    }
     let soon = if more { now + SOON_MS } else { now };
     let left = (queue.books.ready > 0
         && (tables.front(name, Line::Ready)?.is_some() || tables.front(name, Line::Suspects)?.is_some()))

@@ -30,7 +30,6 @@ CREATE TABLE waiters (
     since INTEGER NOT NULL,
     PRIMARY KEY (fleet, queue, session)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX waits ON waiters (fleet, session);
 CREATE TABLE batons (
     fleet INTEGER NOT NULL,
     session BLOB NOT NULL,

@@ -5,6 +5,8 @@
 //! the reserve: when the disk has no room for it, the reserve is given up and the call is made again. It is made anew
 //! by the first call with new bodies that finds room for both; until then these are refused with
 //! [`StoreError::NoRoom`], which sources and pushers wait out.
+//!
+//! That is looked at in every transaction with new bodies, by two system calls: other programs fill the disk too.
 
 use std::{
     fs::{self, OpenOptions},
@@ -43,11 +45,8 @@ impl Reserve {
         fs::remove_file(&self.0).is_ok()
     }
 
-    /// Makes it, unless it is there.
+    /// Makes it.
     fn make(&self) -> io::Result<()> {
-        if self.is_there() {
-            return Ok(());
-        }
         let file = private(OpenOptions::new().create(true).truncate(false).write(true)).open(&self.0)?;
         let made = fill(&file);
         if made.is_err() {
@@ -63,20 +62,33 @@ impl Reserve {
     pub(super) fn admit(&self, file: &OpenFile, bytes: usize) -> Result<(), StoreError> {
         let free = free(file.path()).map_err(|error| io_error(file.path(), &error))?;
         let there = self.is_there();
-        let need = need(file, bytes as u64)?.saturating_add(if there { 0 } else { SIZE });
-        if free < need {
+        let beside = if there { 0 } else { SIZE };
+        if free < most(file, bytes as u64).saturating_add(beside)
+            && free < need(file, bytes as u64)?.saturating_add(beside)
+        {
             let path = file.path().display();
             return Err(StoreError::NoRoom(format!(
                 "the disk of {path} is full but for what stopping and settling need: free some room"
             )));
         }
-        self.make().map_err(|error| io_error(file.path(), &error))
+        if there { Ok(()) } else { self.make().map_err(|error| io_error(file.path(), &error)) }
     }
+}
+
+/// The most that new bodies of this size can need, told without looking at anything: where that is free, and it nearly
+/// always is, nothing else has to be asked.
+fn most(file: &OpenFile, bytes: u64) -> u64 {
+    in_log(file, bytes).saturating_mul(2).saturating_add(MARGIN)
+}
+
+/// The log with new bodies of this size.
+fn in_log(file: &OpenFile, bytes: u64) -> u64 {
+    (file.log_pages() as u64).saturating_mul(PAGE).saturating_add(bytes)
 }
 
 /// What the disk must have for new bodies of this size: once in the log, and, when that is copied back, in the file.
 fn need(file: &OpenFile, bytes: u64) -> Result<u64, StoreError> {
-    let in_log = (file.log_pages() as u64).saturating_mul(PAGE).saturating_add(bytes);
+    let in_log = in_log(file, bytes);
     let log = fs::metadata(sidecar(file.path(), "-wal")).map_or(0, |log| log.len());
     let unused: u32 = file.db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     let in_file = in_log.saturating_sub(u64::from(unused) * PAGE);

@@ -82,7 +82,6 @@ CREATE TABLE waiters (
     since INTEGER NOT NULL,
     PRIMARY KEY (fleet, queue, session)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX waits ON waiters (fleet, session);
 
 -- How many batons a session holds, if any.
 CREATE TABLE batons (

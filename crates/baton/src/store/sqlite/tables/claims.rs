@@ -16,6 +16,14 @@ use crate::{
     },
 };
 
+/// The claim numbers of a session for a queue, as they are held during a transaction.
+#[derive(Default)]
+pub(super) struct NumbersRow {
+    numbers: ClaimNumbers,
+    stored: bool,
+    changed: bool,
+}
+
 impl SqliteTables<'_> {
     pub(super) fn read_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<Option<ClaimRecord>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
@@ -52,25 +60,57 @@ impl SqliteTables<'_> {
     }
 
     pub(super) fn read_numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers> {
-        let Some(fleet) = self.fleet()? else { return Ok(ClaimNumbers::default()) };
-        let sql = "SELECT high, holes FROM claim_numbers WHERE fleet = ?1 AND session = ?2 AND queue = ?3";
-        let numbers = self.one(sql, params![fleet, id.to_bytes(), queue.as_str()], |row| {
-            let holes = words(text(row, 1)?, |word| word.parse().ok());
-            let holes = holes.ok_or_else(|| StoreError::Damaged("claim numbers are unreadable".to_owned()))?;
-            Ok(ClaimNumbers { high: uint(row, 0)?, holes })
-        })?;
-        Ok(numbers.unwrap_or_default())
+        Ok(self.numbers_row(id, queue)?.numbers.clone())
     }
 
     pub(super) fn write_numbers(&mut self, id: SessionId, queue: &Name, numbers: &ClaimNumbers) -> Moved<()> {
+        let row = self.numbers_row(id, queue)?;
+        row.numbers.clone_from(numbers);
+        row.changed = true;
+        Ok(())
+    }
+
+    fn numbers_row(&mut self, id: SessionId, queue: &Name) -> Moved<&mut NumbersRow> {
+        let key = (id, queue.clone());
+        if !self.numbers.contains_key(&key) {
+            let mut row = NumbersRow::default();
+            if let Some(fleet) = self.fleet()? {
+                let sql = "SELECT high, holes FROM claim_numbers WHERE fleet = ?1 AND session = ?2 AND queue = ?3";
+                let found = self.one(sql, params![fleet, id.to_bytes(), queue.as_str()], |row| {
+                    let holes = words(text(row, 1)?, |word| word.parse().ok());
+                    let holes = holes.ok_or_else(|| StoreError::Damaged("claim numbers are unreadable".to_owned()))?;
+                    Ok(ClaimNumbers { high: uint(row, 0)?, holes })
+                })?;
+                row.stored = found.is_some();
+                row.numbers = found.unwrap_or_default();
+            }
+            self.numbers.insert(key.clone(), row);
+        }
+        Ok(self.numbers.entry(key).or_default())
+    }
+
+    pub(super) fn flush_numbers(&mut self) -> Moved<()> {
+        if !self.numbers.values().any(|row| row.changed) {
+            return Ok(());
+        }
         let fleet = self.own_fleet()?;
-        let sql = "INSERT OR REPLACE INTO claim_numbers VALUES (?1, ?2, ?3, ?4, ?5)";
-        let holes = joined(numbers.holes.iter());
-        self.run(sql, params![fleet, id.to_bytes(), queue.as_str(), int(numbers.high), holes]).map(drop)
+        for ((id, queue), row) in self.numbers.iter_mut().filter(|(_, row)| row.changed) {
+            let sql = if row.stored {
+                "UPDATE claim_numbers SET high = ?4, holes = ?5 WHERE fleet = ?1 AND session = ?2 AND queue = ?3"
+            } else {
+                "INSERT INTO claim_numbers VALUES (?1, ?2, ?3, ?4, ?5)"
+            };
+            let holes = joined(row.numbers.holes.iter());
+            let mut statement = self.db.prepare_cached(sql)?;
+            statement.execute(params![fleet, id.to_bytes(), queue.as_str(), int(row.numbers.high), holes])?;
+            (row.stored, row.changed) = (true, false);
+        }
+        Ok(())
     }
 
     pub(super) fn enter_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()> {
         let fleet = self.own_fleet()?;
+        self.unwaited.remove(queue);
         let sql = "INSERT OR IGNORE INTO waiters VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![fleet, queue.as_str(), id.to_bytes(), ordered(now)]).map(drop)
     }
@@ -81,7 +121,23 @@ impl SqliteTables<'_> {
         Ok(self.one(sql, params![fleet, queue.as_str(), id.to_bytes()], |_| Ok(()))?.is_some())
     }
 
+    pub(super) fn has_waiters(&mut self, queue: &Name) -> Moved<bool> {
+        if self.unwaited.contains(queue) {
+            return Ok(false);
+        }
+        let Some(fleet) = self.fleet()? else { return Ok(false) };
+        let sql = "SELECT 1 FROM waiters WHERE fleet = ?1 AND queue = ?2 LIMIT 1";
+        let found = self.one(sql, params![fleet, queue.as_str()], |_| Ok(()))?.is_some();
+        if !found {
+            self.unwaited.insert(queue.clone());
+        }
+        Ok(found)
+    }
+
     pub(super) fn remove_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()> {
+        if self.unwaited.contains(queue) {
+            return Ok(());
+        }
         let fleet = self.own_fleet()?;
         let sql = "DELETE FROM waiters WHERE fleet = ?1 AND queue = ?2 AND session = ?3";
         self.run(sql, params![fleet, queue.as_str(), id.to_bytes()]).map(drop)
@@ -93,14 +149,28 @@ impl SqliteTables<'_> {
         self.all(sql, params![fleet, id.to_bytes()], |row| name(row, 0))
     }
 
+    /// By looking at all of them in order: an index or a sorter would cost more than the few there are.
     pub(super) fn remove_first_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
+        if self.unwaited.contains(queue) {
+            return Ok(None);
+        }
         let Some(fleet) = self.fleet()? else { return Ok(None) };
-        let sql = "SELECT session FROM waiters WHERE fleet = ?1 AND queue = ?2 ORDER BY since, session LIMIT 1";
-        let first = self.one(sql, params![fleet, queue.as_str()], |row| session_id(row, 0))?;
-        if let Some(id) = first {
+        let sql = "SELECT since, session FROM waiters WHERE fleet = ?1 AND queue = ?2";
+        let mut first = None;
+        let mut others = false;
+        self.each(sql, params![fleet, queue.as_str()], |row| {
+            let found = (row.get::<_, i64>(0)?, session_id(row, 1)?);
+            others |= first.is_some();
+            first = Some(first.map_or(found, |first| found.min(first)));
+            Ok(())
+        })?;
+        if let Some((_, id)) = first {
             self.remove_waiter(queue, id)?;
         }
-        Ok(first)
+        if !others {
+            self.unwaited.insert(queue.clone());
+        }
+        Ok(first.map(|(_, id)| id))
     }
 
     pub(super) fn read_batons(&mut self, id: SessionId) -> Moved<u64> {

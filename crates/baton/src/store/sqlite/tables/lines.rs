@@ -1,5 +1,7 @@
 //! Where messages wait: the lines of a queue and its delayed messages.
 
+use std::collections::VecDeque;
+
 use rusqlite::params;
 
 use super::{SqliteTables, int, ordered, piece, uint};
@@ -19,33 +21,81 @@ const fn line_number(line: Line) -> i64 {
     }
 }
 
+/// How many pieces are read at once when the first of them was not enough: as many as were read, within these bounds.
+const AHEAD: (usize, usize) = (8, 64);
+
+/// The front of a line as it is held during a transaction.
+pub(super) struct Head {
+    /// Pieces read and not gone, with their places.
+    pieces: VecDeque<(i64, Piece)>,
+    /// Whether the first of them is not yet written as it is.
+    changed: bool,
+    /// Up to this place all have gone,
+    upto: i64,
+    /// so many of them with a row that is still there.
+    gone: usize,
+    /// How many were read, and whether nothing is behind them.
+    read: usize,
+    whole: bool,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self { pieces: VecDeque::new(), changed: false, upto: i64::MIN, gone: 0, read: 0, whole: false }
+    }
+}
+
 impl SqliteTables<'_> {
     pub(super) fn read_front(&mut self, queue: &Name, line: Line) -> Moved<Option<Piece>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
-        let sql = "SELECT place, piece FROM lines WHERE queue = ?1 AND line = ?2 ORDER BY place LIMIT 1";
-        let front =
-            self.one(sql, params![queue, line_number(line)], |row| Ok((row.get::<_, i64>(0)?, piece(row, 1)?)))?;
-        Ok(front.map(|(place, piece)| {
-            self.fronts.insert((queue, line), place);
-            piece
-        }))
+        let mut head = self.heads.remove(&(queue, line)).unwrap_or_default();
+        if head.pieces.is_empty() && !head.whole {
+            let limit = if head.read == 0 { 1 } else { head.read.clamp(AHEAD.0, AHEAD.1) };
+            let sql = "SELECT place, piece FROM lines WHERE queue = ?1 AND line = ?2 AND place > ?3 \
+                       ORDER BY place LIMIT ?4";
+            let most = i64::try_from(limit).unwrap_or(i64::MAX);
+            self.each(sql, params![queue, line_number(line), head.upto, most], |row| {
+                head.pieces.push_back((row.get(0)?, piece(row, 1)?));
+                Ok(())
+            })?;
+            head.read += head.pieces.len();
+            head.whole = head.pieces.len() < limit;
+        }
+        let front = head.pieces.front().map(|(_, piece)| *piece);
+        self.heads.insert((queue, line), head);
+        Ok(front)
     }
 
     pub(super) fn move_front(&mut self, queue: &Name, line: Line, rest: Option<&Piece>) -> Moved<()> {
         let number = self.own_queue(queue)?;
-        if !self.fronts.contains_key(&(number, line)) {
-            self.read_front(queue, line)?;
+        self.read_front(queue, line)?;
+        let Some(head) = self.heads.get_mut(&(number, line)) else { return Ok(()) };
+        if let (Some(rest), Some((_, front))) = (rest, head.pieces.front_mut()) {
+            *front = *rest;
+            head.changed = true;
+        } else if let Some((place, _)) = head.pieces.pop_front() {
+            (head.upto, head.changed) = (place, false);
+            head.gone += 1;
         }
-        let Some(place) = self.fronts.get(&(number, line)).copied() else { return Ok(()) };
-        match rest {
-            Some(rest) => {
-                let sql = "UPDATE lines SET piece = ?4 WHERE queue = ?1 AND line = ?2 AND place = ?3";
-                self.run(sql, params![number, line_number(line), place, rest.to_string()])?;
+        Ok(())
+    }
+
+    /// Writes what has become of the fronts of lines, and holds them no longer: a line that is empty then counts its
+    /// places anew.
+    pub(super) fn flush_heads(&mut self) -> Moved<()> {
+        for ((queue, line), head) in std::mem::take(&mut self.heads) {
+            let line = line_number(line);
+            let sql = match head.gone {
+                0 => None,
+                1 => Some("DELETE FROM lines WHERE queue = ?1 AND line = ?2 AND place = ?3"),
+                _ => Some("DELETE FROM lines WHERE queue = ?1 AND line = ?2 AND place <= ?3"),
+            };
+            if let Some(sql) = sql {
+                self.run(sql, params![queue, line, head.upto])?;
             }
-            None => {
-                self.fronts.remove(&(number, line));
-                let sql = "DELETE FROM lines WHERE queue = ?1 AND line = ?2 AND place = ?3";
-                self.run(sql, params![number, line_number(line), place])?;
+            if let Some((place, front)) = head.pieces.front().filter(|_| head.changed) {
+                let sql = "UPDATE lines SET piece = ?4 WHERE queue = ?1 AND line = ?2 AND place = ?3";
+                self.run(sql, params![queue, line, place, front.to_string()])?;
             }
         }
         Ok(())
@@ -58,12 +108,16 @@ impl SqliteTables<'_> {
             None => self.end_of(number, line, "SELECT max(place) FROM lines WHERE queue = ?1 AND line = ?2")?,
         };
         self.backs.insert((number, line), back + 1);
+        if let Some(head) = self.heads.get_mut(&(number, line)) {
+            head.whole = false;
+        }
         let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![number, line_number(line), back + 1, piece.to_string()])?;
         Ok(())
     }
 
     pub(super) fn prepend(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
+        self.flush_heads()?;
         let number = self.own_queue(queue)?;
         let front = self.end_of(number, line, "SELECT min(place) FROM lines WHERE queue = ?1 AND line = ?2")?;
         let count = i64::try_from(pieces.len()).map_err(|_| StoreError::Damaged("too many pieces".to_owned()))?;
@@ -71,7 +125,6 @@ impl SqliteTables<'_> {
             let sql = "INSERT INTO lines VALUES (?1, ?2, ?3, ?4)";
             self.run(sql, params![number, line_number(line), place, piece.to_string()])?;
         }
-        self.fronts.remove(&(number, line));
         Ok(())
     }
 
@@ -82,6 +135,7 @@ impl SqliteTables<'_> {
     }
 
     pub(super) fn list_line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {
+        self.flush_heads()?;
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         let sql = "SELECT piece FROM lines WHERE queue = ?1 AND line = ?2 ORDER BY place";
         self.all(sql, params![queue, line_number(line)], |row| piece(row, 0))

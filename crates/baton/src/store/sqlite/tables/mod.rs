@@ -1,8 +1,8 @@
 //! The engine's records as rows, seen through one transaction.
 //!
-//! Sessions, queues and the fleet's own row are read once a transaction and written once, by [`SqliteTables::flush`]:
-//! a call touches them several times, and a group of calls often the same ones. Everything else goes straight to its
-//! table. Whoever lists rows flushes first. After an error the transaction must be rolled back and the tables thrown
+//! Sessions with their claim numbers, queues with the front of their lines, and the fleet's own row are read once a
+//! transaction and written once, by [`SqliteTables::flush`]: a call touches them several times, and a group of calls
+//! often the same ones. That nobody waits for a queue is asked once, too. Everything else goes straight to its table. Whoever lists rows flushes first. After an error the transaction must be rolled back and the tables thrown
 //! away; nothing here outlives a transaction, because another process may write the next one.
 
 mod bodies;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bytes::Bytes;
 use rusqlite::{Connection, Params, Row};
 
-use self::{fleet::FleetRow, queues::QueueRow, sessions::SessionRow};
+use self::{claims::NumbersRow, fleet::FleetRow, lines::Head, queues::QueueRow, sessions::SessionRow};
 use crate::{
     message::{Key, Name, Parcel, Piece, SessionId},
     store::{
@@ -42,8 +42,10 @@ pub(super) struct SqliteTables<'c> {
     /// The smallest lease, while it is known.
     lease: Option<Option<u64>>,
     queues: BTreeMap<Name, Option<QueueRow>>,
-    /// The place of the piece last read from the front of a line.
-    fronts: HashMap<(i64, Line), i64>,
+    numbers: HashMap<(SessionId, Name), NumbersRow>,
+    /// Queues that nobody waits for.
+    unwaited: BTreeSet<Name>,
+    heads: HashMap<(i64, Line), Head>,
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
     woken: BTreeSet<(SessionId, Name)>,
@@ -59,7 +61,9 @@ impl<'c> SqliteTables<'c> {
             sessions: HashMap::new(),
             lease: None,
             queues: BTreeMap::new(),
-            fronts: HashMap::new(),
+            numbers: HashMap::new(),
+            unwaited: BTreeSet::new(),
+            heads: HashMap::new(),
             backs: HashMap::new(),
             woken: BTreeSet::new(),
         }
@@ -69,6 +73,8 @@ impl<'c> SqliteTables<'c> {
     pub(super) fn flush(&mut self) -> Moved<()> {
         self.flush_fleet()?;
         self.flush_sessions()?;
+        self.flush_numbers()?;
+        self.flush_heads()?;
         self.flush_queues()
     }
 
@@ -93,6 +99,16 @@ impl<'c> SqliteTables<'c> {
             all.push(read(row)?);
         }
         Ok(all)
+    }
+
+    /// Each row of a query in turn.
+    fn each(&self, sql: &str, params: impl Params, mut take: impl FnMut(&Row<'_>) -> Moved<()>) -> Moved<()> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            take(row)?;
+        }
+        Ok(())
     }
 
     /// Changes rows; how many.
@@ -205,6 +221,9 @@ impl Tables for SqliteTables<'_> {
     }
     fn drop_waiter(&mut self, queue: &Name, id: SessionId) -> Moved<()> {
         self.remove_waiter(queue, id)
+    }
+    fn is_waited_for(&mut self, queue: &Name) -> Moved<bool> {
+        self.has_waiters(queue)
     }
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>> {
         self.list_waits(id)

@@ -74,6 +74,7 @@ impl SqliteTables<'_> {
             self.run(sql, params![fleet, id.to_bytes()])?;
         }
         self.sessions.insert(id, None);
+        self.numbers.retain(|(session, _), _| *session != id);
         self.lease = None;
         Ok(())
     }
