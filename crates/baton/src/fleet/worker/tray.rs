@@ -22,7 +22,7 @@ const OVERSTAY: Duration = Duration::from_millis(100);
 /// How long a message that is run on the spot may hold up those behind it.
 const HELD_UP: Duration = Duration::from_millis(10);
 /// How long outcomes gather between two reports while there is more to do.
-const GATHERING: Duration = Duration::from_millis(1);
+const GATHERING: Duration = Duration::from_millis(3);
 
 /// See the module.
 pub(super) struct Tray {
