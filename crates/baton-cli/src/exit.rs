@@ -74,12 +74,17 @@ impl Failure {
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 return Self::advised(Exit::Store, &format!("{url}: {error}"));
             }
-            StoreError::Refused(
-                Refusal::Definition { .. }
-                | Refusal::DefinitionInUse { .. }
-                | Refusal::Offered { .. }
-                | Refusal::Purging,
-            ) => return Self::advised(Exit::Failed, &error.to_string()),
+            StoreError::Refused(Refusal::Definition { source_name }) => (
+                Exit::Failed,
+                format!("source {source_name} is known with another definition"),
+                "give this one another name, or start it over with `--rewind`",
+            ),
+            StoreError::Refused(Refusal::Purging) => {
+                (Exit::Failed, "this fleet is being purged".to_owned(), "run `baton purge` again to finish")
+            }
+            StoreError::Refused(Refusal::DefinitionInUse { .. } | Refusal::Offered { .. }) => {
+                return Self::advised(Exit::Failed, &error.to_string());
+            }
             _ => (Exit::Failed, format!("the store at {url} refused: {error}"), "run this again"),
         };
         Self { exit, ..Self::new(cause, next) }
@@ -98,11 +103,6 @@ impl Failure {
             _ => "run this again",
         };
         Self::new(error.to_string(), next)
-    }
-
-    /// A store's address that is none, and where it stands.
-    pub(crate) fn of_url(place: &str, error: &InvalidUrl) -> Self {
-        Self::advised(Exit::Usage, &format!("{place}: {error}"))
     }
 
     /// A failure of a copy from or to a store: what cannot be used may be the copy, and the text names the file.

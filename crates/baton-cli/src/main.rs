@@ -12,7 +12,6 @@ mod member;
 mod output;
 mod panel;
 mod progress;
-mod quantity;
 mod settings;
 
 use std::process::ExitCode;

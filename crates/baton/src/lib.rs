@@ -43,12 +43,14 @@
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
+//! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
 //! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
 
 mod fleet;
 pub mod jobs;
 pub mod message;
 pub mod operate;
+pub mod settings;
 pub mod store;
 pub mod testing;
 

@@ -55,7 +55,7 @@ pub(crate) struct Results {
 pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Failure> {
     let (wait, cancel) = (settings.wait.value, listen()?);
     let mut results = Results::default();
-    if settings.store.from == Origin::Flag {
+    if settings.store.from == Origin::Said {
         let url = settings.store.value.clone();
         let place = match url {
             StoreUrl::Sqlite(_) => &mut results.sqlite,

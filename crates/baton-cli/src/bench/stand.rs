@@ -44,9 +44,9 @@ impl Stand {
     pub(super) async fn open(url: StoreUrl, wait: Duration) -> Result<Self, Failure> {
         let fleet = queue(&format!("bench-{:08x}", fastrand::u32(..)))?;
         let settings = Settings {
-            store: Setting { value: url, from: Origin::Flag },
-            fleet: Setting { value: fleet, from: Origin::Flag },
-            wait: Setting { value: wait, from: Origin::Flag },
+            store: Setting { value: url, from: Origin::Said },
+            fleet: Setting { value: fleet, from: Origin::Said },
+            wait: Setting { value: wait, from: Origin::Said },
             file: None,
             file_read: false,
         };

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use baton::{message::Name, operate, store::Books};
+use baton::{message::Name, operate, settings::quantity, store::Books};
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::{Ink, Output},
-    quantity,
     settings::Settings,
 };
 

@@ -1,10 +1,11 @@
 //! `baton bench`: the figures of a store, with ratios to what the bare store does.
 
+use baton::settings::quantity;
+
 use crate::{
     bench::{self, Echo, Measure, Plan},
     exit::{Exit, Failure},
     output::Output,
-    quantity,
     settings::Settings,
 };
 

@@ -31,12 +31,12 @@ pub(crate) struct Config {
 #[derive(Serialize)]
 struct Shown<T> {
     value: T,
-    from: Origin,
+    from: &'static str,
 }
 
 impl<T> Shown<T> {
     fn of<S>(setting: &Setting<S>, show: impl Fn(&S) -> T) -> Self {
-        Self { value: show(&setting.value), from: setting.from }
+        Self { value: show(&setting.value), from: word(setting.from) }
     }
 }
 
@@ -53,6 +53,15 @@ struct InForce {
 struct ShownFile {
     path: Option<PathBuf>,
     read: bool,
+}
+
+const fn word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Said => "flag",
+        Origin::Environment => "environment",
+        Origin::File => "file",
+        Origin::Default => "default",
+    }
 }
 
 impl Config {

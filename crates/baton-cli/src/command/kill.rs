@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use baton::settings::quantity;
+
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::{Output, plural},
-    quantity,
     settings::Settings,
 };
 

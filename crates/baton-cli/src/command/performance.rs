@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use baton::{message::Name, operate::Rates};
+use baton::{message::Name, operate::Rates, settings::quantity};
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::Output,
-    quantity,
     settings::Settings,
 };
 

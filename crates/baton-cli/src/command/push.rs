@@ -5,6 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf};
 use baton::{
     message::{Key, Name},
     operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Receipt},
+    settings::quantity,
     store::StoreUrl,
 };
 
@@ -14,7 +15,6 @@ use crate::{
     interrupt,
     output::{Output, plural, remark},
     progress::Progress,
-    quantity,
     settings::Settings,
 };
 
@@ -64,15 +64,18 @@ impl Push {
         if *url == StoreUrl::Memory {
             remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
+        let (keyed, progress) = (self.key.is_some(), Progress::new(inputs.total_bytes()));
         let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
-        let (progress, interrupt) = (Progress::new(inputs.total_bytes()), interrupt::listen()?);
+        let failed = |error| failure(&error, keyed, url);
+        // Until it has begun, a signal ends the command as it does by default.
+        let importer = connection.operator.importer(import).await.map_err(failed)?;
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
-        let receipt = connection.operator.import(inputs, &import, &interrupt, show).await;
+        let receipt = importer.push(inputs, &interrupt::listen()?, show).await;
         progress.end();
         if let Some(novelty) = connection.novelty().filter(|_| receipt.as_ref().is_ok_and(|it| it.pushed > 0)) {
             remark(&novelty);
         }
-        let receipt = receipt.map_err(|error| failure(&error, import.key.is_some(), url))?;
+        let receipt = receipt.map_err(failed)?;
         Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use baton::{Cancel, Role, store::StoreUrl};
+use baton::{Cancel, Role, settings::quantity, store::StoreUrl};
 
 use crate::{
     connection::{Connection, Missing},
@@ -10,7 +10,6 @@ use crate::{
     exit::{Exit, Failure},
     member::{Log, Member, obey_signals},
     panel::Panel,
-    quantity,
     settings::Settings,
 };
 

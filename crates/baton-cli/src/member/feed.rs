@@ -9,14 +9,12 @@ use std::{
 use baton::{
     Node,
     jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
-    message::{Digest, Name},
+    message::Name,
+    settings::quantity,
 };
 use clap::ValueEnum;
 
-use crate::{exit::Failure, output::moment, quantity};
-
-/// Characters of a file's name that the name of its source takes over.
-const FILE_NAME: usize = 49;
+use crate::{exit::Failure, output::moment};
 
 /// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
 #[derive(Debug, clap::Args)]
@@ -126,7 +124,7 @@ impl Feed {
             return Ok(self.source.clone());
         }
         let derived = match (&self.lines, &self.lines_from, &self.cron) {
-            (Some(path), ..) => name_of(&canonical(path)?),
+            (Some(path), ..) => Lines::name_for(&canonical(path)?),
             (_, Some(_), _) => "lines".to_owned(),
             (.., Some(_)) => "cron".to_owned(),
             _ => "ticks".to_owned(),
@@ -219,29 +217,4 @@ fn canonical(path: &Path) -> Result<PathBuf, Failure> {
 
 fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("cannot read {}: {why}", path.display()), "name a file of lines, or a named pipe")
-}
-
-/// Files of one name in two folders are two sources, and one file is one wherever it is named from.
-fn name_of(path: &Path) -> String {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
-    let file: String = file.chars().take(FILE_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
-    let hash = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
-    format!("lines:{file}:{}", hash.get(..8).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_path_makes_a_name_of_its_own() {
-        let name = |path: &str| Name::new(&name_of(Path::new(path))).unwrap().to_string();
-        assert!(name("/a/urls.txt").starts_with("lines:urls.txt:"));
-        assert_eq!(name("/a/urls.txt").len(), "lines:urls.txt:".len() + 8);
-        assert_ne!(name("/a/urls.txt"), name("/b/urls.txt"));
-        assert!(name("/a/größe \n{}").starts_with("lines:gr__e____:"), "{}", name("/a/größe \n{}"));
-        assert_eq!(name(&format!("/{}", "x".repeat(200))).len(), 64);
-        assert_eq!(name("/").len(), "lines::".len() + 8);
-    }
 }

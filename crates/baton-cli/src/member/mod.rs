@@ -1,27 +1,32 @@
 //! A member of the fleet as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
 mod feed;
-mod journal;
 mod log;
 mod signals;
 mod work;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use baton::{
     Cancel, Node, NodeError, Observer, Role, SourceError,
     message::Name,
+    operate::Journal,
     store::{Refusal, StoreError},
 };
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use self::{feed::Feed, journal::Journal};
+use self::feed::Feed;
 pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    output::plural,
+    output::{plural, remark},
 };
 
 pub(crate) use signals::{obey_leash, obey_signals};
@@ -80,7 +85,7 @@ impl Member {
     pub(crate) async fn run(
         &self, connection: &Connection, role: Role, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Exit, Failure> {
-        let journal = self.journal.as_deref().map(Journal::open).transpose()?;
+        let journal = self.journal.as_deref().map(open_journal).transpose()?;
         let witness = Arc::new(Witness { log: log.clone(), journal, failed: watch::Sender::new(None) });
         let queue = self.work.queue()?;
         let node = self.node(connection, role, &queue, &witness)?;
@@ -182,6 +187,16 @@ impl Member {
             }
         }
     }
+}
+
+fn open_journal(path: &Path) -> Result<Journal, Failure> {
+    let failed = |error: &io::Error| {
+        remark(&format!("cannot write the journal: {error}; make room for it"));
+        std::process::exit(Exit::Failed as i32);
+    };
+    Journal::open(path, failed).map_err(|error| {
+        Failure::new(format!("cannot write the journal {}: {error}", path.display()), "name another file")
+    })
 }
 
 /// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.

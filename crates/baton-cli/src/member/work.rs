@@ -6,10 +6,11 @@ use baton::{
     DEFAULT_QUEUE, Node, QueuePolicy,
     jobs::{Demo, Noop},
     message::Name,
+    settings::quantity,
 };
 use clap::ValueEnum;
 
-use crate::{exit::Failure, quantity};
+use crate::exit::Failure;
 
 /// The queue, its handler, and the lease.
 #[derive(Debug, clap::Args)]

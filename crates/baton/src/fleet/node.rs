@@ -229,7 +229,7 @@ impl Node {
     /// Starts its sources over: needs that nobody runs them.
     ///
     /// # Errors
-    /// [`Refusal::BatonHeld`] while a live session holds a baton, or the store's failure.
+    /// [`Refusal::BatonHeld`](crate::store::Refusal::BatonHeld) while a live session holds a baton, or the store's failure.
     pub async fn rewind(&self) -> Result<(), NodeError> {
         for offered in &self.offered {
             self.fleet.ask(Rewind { source: offered.name.clone() }).await?;

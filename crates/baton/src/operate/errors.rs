@@ -102,7 +102,8 @@ impl Operator {
     }
 
     async fn dispose(&self, queue: &Name, ids: Vec<u64>, disposal: Disposal) -> Result<u64, OperateError> {
-        let mut drain = Drain::begin(self, queue, disposal).await?;
+        let operator = self.apart();
+        let mut drain = Drain::begin(&operator, queue, disposal).await?;
         let disposed = loop {
             match drain.dispose(ids.clone()).await {
                 Ok(None) => {}
@@ -110,7 +111,7 @@ impl Operator {
                 Err(error) => break Err(error),
             }
         };
-        self.leave().await;
+        operator.leave().await;
         disposed
     }
 
@@ -120,14 +121,18 @@ impl Operator {
     ///
     /// # Errors
     /// [`OperateError::Draining`] while somebody else drains the errors of a queue; the store's failure.
+    ///
+    /// # Cancel safety
+    /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
+    /// Others may drain when the lease of this operation is over.
     pub async fn hand_over(
         &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Cancel>,
         take: impl FnMut(&[FailedMessage]) -> Taken,
     ) -> Result<HandedOver, OperateError> {
-        let mut survey = self.survey().await?;
+        let (mut survey, operator) = (self.survey().await?, self.apart());
         let handed_over = HandedOver { count: 0, bodiless: 0, total: self.total(wanted, &survey), gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
-        let mut hand = Hand { operator: self, wanted, follow, take, left, handed_over };
+        let mut hand = Hand { operator: &operator, wanted, follow, take, left, handed_over };
         // How far each registry was seen.
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
@@ -137,7 +142,7 @@ impl Operator {
                     continue;
                 }
                 let mut drain = match disposal {
-                    Some(disposal) => Some(Drain::begin(self, &books.queue, disposal).await?),
+                    Some(disposal) => Some(Drain::begin(&operator, &books.queue, disposal).await?),
                     None => None,
                 };
                 let upto = drain.as_ref().map_or(books.dead_seq, |drain| drain.upto);
@@ -148,7 +153,7 @@ impl Operator {
                 }
             }
             // A drain lasts as long as its session: others are let in while this one waits.
-            self.leave().await;
+            operator.leave().await;
             let Some(cancel) = follow.filter(|_| !hand.has_ended()) else { return Ok(hand.handed_over) };
             tokio::select! {
                 () = cancel.any() => return Ok(hand.handed_over),

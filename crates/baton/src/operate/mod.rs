@@ -29,10 +29,12 @@
 //! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
 //! | `backup` | a store in a file is copied and brought back |
+//! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
 //! | `crew` | worker processes are kept running on this machine |
 //!
-//! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. The session of an
-//! operator is its own: leaving it disturbs nothing that the program does by the same [`Fleet`].
+//! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. An operation that needs a
+//! session has one of its own, so that operations disturb neither each other nor what the program does by the same
+//! [`Fleet`].
 
 mod audit;
 mod backup;
@@ -42,6 +44,7 @@ mod drain;
 mod errors;
 mod failed;
 mod import;
+mod journal;
 mod note;
 mod overview;
 mod patience;
@@ -65,7 +68,8 @@ pub use self::{
     crew::{Crew, CrewEvent},
     errors::{HandedOver, Taken, Total, Wanted},
     failed::FailedMessage,
-    import::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Progress, Receipt},
+    import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},
+    journal::Journal,
     note::{Note, NoteEar},
     overview::{NodeState, Overview, QueueState, SourceState},
     pause::Paused,
@@ -81,7 +85,7 @@ use crate::{
     store::{StoreError, Survey, TakeSurvey, session::Session},
 };
 
-/// Does to a fleet what people do to it; clones share its session.
+/// Does to a fleet what people do to it. Operations may be under way at the same time, by one operator or by clones.
 #[derive(Clone)]
 pub struct Operator {
     fleet: Fleet,
@@ -90,11 +94,16 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// An operator of this fleet, with a session of its own. Nothing is sent yet.
+    /// An operator of this fleet. Nothing is sent yet.
     #[must_use]
     pub fn new(fleet: &Fleet) -> Self {
         let (fleet, wait) = fleet.visited();
         Self { fleet, wait, voice: Arc::default() }
+    }
+
+    /// The same operator with a session of its own: for one operation.
+    fn apart(&self) -> Self {
+        Self { fleet: self.fleet.visited().0, ..self.clone() }
     }
 
     /// How long a store that is not up, or has no room, is waited for.
@@ -109,7 +118,7 @@ impl Operator {
         Self { voice: Arc::new(Voice::new(ear)), ..self }
     }
 
-    /// The fleet as this operator visits it: calls by this handle use its session and do not wait.
+    /// The fleet as this operator visits it: calls by this handle use [`Operator::session`] and do not wait.
     #[must_use]
     pub const fn fleet(&self) -> &Fleet {
         &self.fleet
@@ -123,7 +132,8 @@ impl Operator {
         self.ask(TakeSurvey).await
     }
 
-    /// The operator's session, joined now if there is none or the last one is over.
+    /// A session for calls of the program's own, joined now if there is none or the last one is over; it lasts until
+    /// [`Operator::leave`].
     ///
     /// # Errors
     /// The store's failure after the time to wait for it; its refusal at once.

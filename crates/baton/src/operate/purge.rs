@@ -35,9 +35,9 @@ impl Operator {
     /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
     /// be; purging again removes the rest.
     pub async fn purge(&self) -> Result<Purged, OperateError> {
-        let survey = self.survey().await?;
-        let cleared = self.clear().await;
-        self.leave().await;
+        let (survey, operator) = (self.survey().await?, self.apart());
+        let cleared = operator.clear().await;
+        operator.leave().await;
         cleared?;
         let sum = |pick: fn(&Books) -> u64| survey.queues.iter().map(pick).fold(0, u64::saturating_add);
         Ok(Purged {

@@ -32,9 +32,13 @@ impl Operator {
     ///
     /// # Errors
     /// The store's failure after the time to wait for it; the order may have been given.
+    ///
+    /// # Cancel safety
+    /// An order that was given stays given; it is only not waited for.
     pub async fn stop(&self, grace: Option<Duration>) -> Result<Stopped, StoreError> {
-        let stopped = self.stop_and_wait(grace).await;
-        self.leave().await;
+        let operator = self.apart();
+        let stopped = operator.stop_and_wait(grace).await;
+        operator.leave().await;
         stopped
     }
 

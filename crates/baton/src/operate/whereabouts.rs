@@ -59,11 +59,12 @@ impl Operator {
     /// Waits until the session is gone; where it runs if it lives. Who beats is alive, and who does not is gone when its
     /// lease is over.
     pub(super) async fn outlive(&self, session: SessionId) -> Result<Option<Whereabouts>, StoreError> {
+        let operator = self.apart();
         let mut first: Option<(u64, Instant)> = None;
         let alive = loop {
             // The beats of a session move the fleet's clock on and reap those whose lease is over.
-            self.session().await?;
-            let survey = self.survey().await?;
+            operator.session().await?;
+            let survey = operator.survey().await?;
             let Some(it) = survey.sessions.iter().find(|it| it.session == session) else { break None };
             let until = Instant::now() + Duration::from_millis(it.lease_ms) + GRACE;
             let (beat, until) = *first.get_or_insert((it.beat_ms, until));
@@ -72,7 +73,7 @@ impl Operator {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         };
-        self.leave().await;
+        operator.leave().await;
         Ok(alive)
     }
 }

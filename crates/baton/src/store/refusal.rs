@@ -33,7 +33,7 @@ pub enum Refusal {
         bytes: u64,
     },
     /// The source has ended and stays so until it is rewound.
-    #[error("source {source_name} has ended; `--rewind` starts it again")]
+    #[error("source {source_name} has ended; rewinding starts it again")]
     Ended {
         /// The source.
         source_name: Name,
@@ -53,9 +53,7 @@ pub enum Refusal {
         source_name: Name,
     },
     /// The source is known with another definition or another queue.
-    #[error(
-        "source {source_name} is known with another definition: give this one another name, or start it over with `--rewind`"
-    )]
+    #[error("source {source_name} is known with another definition: give this one another name, or rewind it")]
     Definition {
         /// The source.
         source_name: Name,
@@ -132,7 +130,7 @@ pub enum Refusal {
         nodes: u64,
     },
     /// The fleet's data is being removed, or that was begun and not finished.
-    #[error("this fleet is being purged: run `baton purge` again to finish")]
+    #[error("this fleet is being purged: purge it again to finish")]
     Purging,
     /// The store is held still for a recount; retried by the library.
     #[error("the store is held for a recount for up to {ms} ms more")]

@@ -17,6 +17,7 @@ mod command;
 mod cutter;
 mod file;
 mod followed;
+mod naming;
 mod pipe;
 mod rotated;
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub struct Import {
 impl Import {
     /// Bodies of up to 1 MiB into this queue, without a key.
     #[must_use]
-    pub const fn into(queue: Name) -> Self {
+    pub const fn to(queue: Name) -> Self {
         Self { queue, key: None, max_body: 1 << 20 }
     }
 }
@@ -62,6 +62,13 @@ type Chunks = mpsc::Receiver<Result<Chunk, Stop>>;
 
 /// Names shared by whoever reports a line.
 type SharedLabels = Arc<Labels>;
+
+/// An import that is about to begin: how far its key stands is known.
+pub struct Importer {
+    operator: Operator,
+    import: Import,
+    bookmark: Option<Bookmark>,
+}
 
 impl Operator {
     /// Pushes all of the input: each body is JSON, blank lines are passed over. While the queue is full or the store has
@@ -74,23 +81,60 @@ impl Operator {
     /// # Errors
     /// [`ImportError`], with what is stored by then, what is not, and what is not known. `until` ends the import at the
     /// next good moment when it is cancelled, which is an error too.
+    ///
+    /// # Cancel safety
+    /// What is under way when this is dropped may be stored. Under a key the same input goes on from there; without one,
+    /// cancel `until` instead and hear what is stored.
     pub async fn import(
         &self, inputs: Inputs, import: &Import, until: &Cancel, progress: impl FnMut(Progress),
     ) -> Result<Receipt, ImportError> {
-        let labels = inputs.labels();
-        let tally = Tally::new(import.queue.clone(), progress);
-        let pushed = match &import.key {
-            None => {
-                let mut chunks = reader::start(inputs, import.max_body, None)?;
-                plain::push(self, import, &labels, &mut chunks, tally, until).await
-            }
-            Some(key) => {
-                let bookmark = Bookmark::read(self, key, &import.queue).await?;
-                let mut chunks = reader::start(inputs, import.max_body, Some(bookmark.clone()))?;
-                keyed::push(self, import, &bookmark, &labels, &mut chunks, tally, until).await
-            }
+        let importer = tokio::select! {
+            biased;
+            () = until.any() => return Err(ImportCause::Interrupted { unanswered: false }.into()),
+            importer = self.importer(import.clone()) => importer?,
         };
-        self.leave().await;
+        importer.push(inputs, until, progress).await
+    }
+
+    /// The first half of [`Operator::import`]: finds out how far the key stands, and stores nothing.
+    ///
+    /// # Errors
+    /// [`ImportCause::OtherQueue`] if the key belongs to another queue; the store's failure.
+    pub async fn importer(&self, import: Import) -> Result<Importer, ImportError> {
+        let operator = self.apart();
+        let bookmark = match &import.key {
+            Some(key) => Some(Bookmark::read(&operator, key, &import.queue).await?),
+            None => None,
+        };
+        Ok(Importer { operator, import, bookmark })
+    }
+}
+
+impl Importer {
+    /// Lines that were taken under the key before: those the input has to begin with.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.bookmark.as_ref().map_or(0, |bookmark| bookmark.taken.lines)
+    }
+
+    /// Pushes all of the input; see [`Operator::import`].
+    ///
+    /// # Errors
+    /// As [`Operator::import`].
+    ///
+    /// # Cancel safety
+    /// As [`Operator::import`].
+    pub async fn push(
+        self, inputs: Inputs, until: &Cancel, progress: impl FnMut(Progress),
+    ) -> Result<Receipt, ImportError> {
+        let Self { operator, import, bookmark } = self;
+        let (labels, tally) = (inputs.labels(), Tally::new(import.queue.clone(), progress));
+        let mut chunks = reader::start(inputs, import.max_body, bookmark.clone())?;
+        let pushed = match &bookmark {
+            None => plain::push(&operator, &import, &labels, &mut chunks, tally, until).await,
+            Some(bookmark) => keyed::push(&operator, &import, bookmark, &labels, &mut chunks, tally, until).await,
+        };
+        operator.leave().await;
         pushed
     }
 }

@@ -1,4 +1,4 @@
-//! What a member did, for whoever checks a fleet afterwards: a line a push, a line a run of messages.
+//! What a node did, for whoever checks a fleet afterwards: a line a push, a line a run of messages.
 //!
 //! ```text
 //! push <epoch> <from cursor, - at the start> <to cursor> <first id> <count>
@@ -11,26 +11,25 @@
 use std::{
     fmt::Write as _,
     fs::{File, OpenOptions},
-    io::Write as _,
+    io::{self, Write as _},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use baton::{
+use crate::{
     message::Range,
     store::{Push, Pushed},
-};
-
-use crate::{
-    exit::{Exit, Failure},
-    output::remark,
 };
 
 /// Lines that wait for others to go with them.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// An open journal.
-pub(super) struct Journal(Mutex<Lines>);
+/// An open journal, to be told by an [`Observer`](crate::Observer).
+pub struct Journal {
+    lines: Mutex<Lines>,
+    /// Hears that it cannot be written: without its journal a run proves nothing.
+    failed: Box<dyn Fn(&io::Error) + Send + Sync>,
+}
 
 struct Lines {
     file: File,
@@ -61,15 +60,18 @@ impl Run {
 }
 
 impl Journal {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-            Failure::new(format!("cannot write the journal {}: {error}", path.display()), "name another file")
-        })?;
-        Ok(Self(Mutex::new(Lines { file, text: String::new(), run: None })))
+    /// Opens a journal to append to; `failed` hears if later on it cannot be written.
+    ///
+    /// # Errors
+    /// That the file cannot be written.
+    pub fn open(path: &Path, failed: impl Fn(&io::Error) + Send + Sync + 'static) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let lines = Mutex::new(Lines { file, text: String::new(), run: None });
+        Ok(Self { lines, failed: Box::new(failed) })
     }
 
     /// Messages have run.
-    pub(super) fn ran(&self, range: Range, first_body: &[u8]) {
+    pub fn ran(&self, range: Range, first_body: &[u8]) {
         let next = Run { first: range.first, len: u64::from(range.len), position: position(first_body) };
         let mut lines = self.lines();
         if !lines.run.as_mut().is_some_and(|run| run.grow(next)) {
@@ -77,12 +79,12 @@ impl Journal {
             lines.run = Some(next);
         }
         if lines.text.len() > FLUSH_BYTES {
-            lines.flush();
+            self.write(&mut lines);
         }
     }
 
     /// A push was acknowledged.
-    pub(super) fn pushed(&self, push: &Push, pushed: &Pushed) {
+    pub fn pushed(&self, push: &Push, pushed: &Pushed) {
         if pushed.duplicate || push.parcels.is_empty() {
             return;
         }
@@ -91,16 +93,24 @@ impl Journal {
         let first = pushed.firsts.first().copied().unwrap_or(0);
         let count: usize = push.parcels.iter().map(|parcel| parcel.len() as usize).sum();
         writeln!(lines.text, "push {} {from} {} {first} {count}", push.epoch, push.to).ok();
-        lines.flush();
+        self.write(&mut lines);
     }
 
     /// Writes everything.
-    pub(super) fn flush(&self) {
-        self.lines().flush();
+    pub fn flush(&self) {
+        self.write(&mut self.lines());
+    }
+
+    fn write(&self, lines: &mut Lines) {
+        lines.close_run();
+        if let Err(error) = lines.file.write_all(lines.text.as_bytes()) {
+            (self.failed)(&error);
+        }
+        lines.text.clear();
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,16 +119,6 @@ impl Lines {
         if let Some(Run { first, len, position }) = self.run.take() {
             writeln!(self.text, "run {first} {len} {position}").ok();
         }
-    }
-
-    fn flush(&mut self) {
-        self.close_run();
-        if let Err(error) = self.file.write_all(self.text.as_bytes()) {
-            // Without its journal the run proves nothing.
-            remark(&format!("cannot write the journal: {error}; make room for it"));
-            std::process::exit(Exit::Failed as i32);
-        }
-        self.text.clear();
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     fn runs_join_while_ids_and_positions_do() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let journal = Journal::open(&path).unwrap();
+        let journal = Journal::open(&path, |error| panic!("{error}")).unwrap();
         let ran = |id: u64, body: &str| journal.ran(Range { first: id, len: 1 }, body.as_bytes());
         ran(1, "{\"tick\":1}");
         ran(2, "{\"tick\":2}");

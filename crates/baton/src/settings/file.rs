@@ -4,7 +4,7 @@ use std::{io::ErrorKind, path::Path};
 
 use serde::Deserialize;
 
-use crate::exit::Failure;
+use super::SettingsError;
 
 /// What the file says, as text still to be checked.
 #[derive(Debug, Default)]
@@ -32,10 +32,8 @@ enum Wait {
 
 impl File {
     /// Reads the file; nothing if it is missing and nobody asked for it.
-    pub(super) fn read(path: &Path, required: bool) -> Result<Option<Self>, Failure> {
-        let refuse = |why: String| {
-            Failure::usage(format!("the settings file {} is not usable: {why}", path.display()), "correct the file")
-        };
+    pub(super) fn read(path: &Path, required: bool) -> Result<Option<Self>, SettingsError> {
+        let refuse = |why| SettingsError::File { path: path.to_owned(), why };
         let text = match std::fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound && !required => return Ok(None),

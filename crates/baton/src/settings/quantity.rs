@@ -1,4 +1,5 @@
-//! Durations and sizes as people write them.
+//! Durations and sizes as people write them, in flags, variables, files and addresses. What is refused is told as one
+//! sentence that names the text.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -6,17 +7,26 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 const LARGEST: u64 = 1 << 50;
 
 /// A time to wait: a plain number is seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     duration(text, Some(1.0))
 }
 
 /// A time with its unit; only 0 needs none.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn time(text: &str) -> Result<Duration, String> {
     duration(text, None)
 }
 
 /// Times from one to another, as `20ms` or `0..1000ms`; the first takes the unit of the second if it has none.
-pub(crate) fn range(text: &str) -> Result<RangeInclusive<Duration>, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn range(text: &str) -> Result<RangeInclusive<Duration>, String> {
     let Some((least, most)) = text.split_once("..") else { return time(text).map(|time| time..=time) };
     let unit = most.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let bare = least.ends_with(|c: char| c.is_ascii_digit());
@@ -26,7 +36,10 @@ pub(crate) fn range(text: &str) -> Result<RangeInclusive<Duration>, String> {
 }
 
 /// A share from 0 to 1.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| format!("{text:?} is no share: write a number from 0 to 1"))
 }
@@ -47,7 +60,10 @@ fn duration(text: &str, plain: Option<f64>) -> Result<Duration, String> {
 }
 
 /// A number of bytes: plain, or with KiB, MiB or GiB.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text).ok_or_else(|| format!("{text:?} is no size: write 65536, 64KiB or 1MiB"))?;
     let scale: u32 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -65,7 +81,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// The size of a body, bounded by what travels as one piece.
-pub(crate) fn body_bytes(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// Why the text is none.
+pub fn body_bytes(text: &str) -> Result<usize, String> {
     const MOST: u64 = 32 << 20;
     let size = bytes(text)?;
     let size = if size > MOST { Err(format!("{text:?} is over 32MiB, the most a body may have")) } else { Ok(size) }?;
