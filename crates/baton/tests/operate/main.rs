@@ -1,0 +1,189 @@
+//! A fleet operated by a program, without the command line.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at what it did not expect")]
+
+#[path = "../../examples/operate.rs"]
+#[expect(dead_code, reason = "its main is for people")]
+mod example;
+
+use std::{
+    io::Write as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use baton::{
+    Cancel, Context, Done, Failure, Fleet,
+    message::{Key, Name},
+    operate::{BadBody, Import, ImportCause, Inputs, Note, OperateError, Operator, Taken, Wanted},
+    store::{Disposal, TakeSurvey},
+};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// Waits until the books of the only queue are as wanted.
+async fn until(fleet: &Fleet, wanted: impl Fn(u64, u64) -> bool) {
+    let look = async {
+        while !fleet.ask(TakeSurvey).await.unwrap().queues.iter().any(|it| wanted(it.done, it.dead)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), look).await.expect("the fleet comes to it");
+}
+
+/// A fleet whose handler fails each message the first time, with three failed ones.
+async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton::NodeError>>) {
+    let fleet = Fleet::connect("memory:").unwrap();
+    let runs = Arc::new(AtomicU64::new(0));
+    let handler = move |number: u64, _: Context| {
+        let first = runs.fetch_add(1, SeqCst) < 3;
+        std::future::ready(if first { Err(Failure::new(format!("no {number}"))) } else { Ok(Done::default()) })
+    };
+    let node = tokio::spawn(fleet.node().handler("jobs", handler).run(Cancel::new()));
+    for number in 1..=3 {
+        fleet.queue::<u64>("jobs").push(&number).await.unwrap();
+    }
+    until(&fleet, |_, dead| dead == 3).await;
+    (fleet, node)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_requeues_an_error_and_stops_the_fleet() {
+    let (fleet, node) = fleet_with_errors().await;
+    let stopped = example::look_after(&Operator::new(&fleet)).await.unwrap();
+    assert_eq!((stopped.stopped, stopped.at_once, stopped.survivors.len()), (1, false, 0));
+    node.await.unwrap().unwrap();
+    until(&fleet, |done, dead| (done, dead) == (1, 2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_removed_only_once_they_were_taken() {
+    let (fleet, _node) = fleet_with_errors().await;
+    let operator = Operator::new(&fleet);
+    let all = Wanted::default();
+    let gone = operator.hand_over(&all, Some(Disposal::Drain), None, |_| Taken::Gone).await.unwrap();
+    assert!((gone.count, gone.gone) == (0, true) && operator.errors(&all).await.unwrap().len() == 3);
+    let wanted = Wanted { containing: Some("no 2".to_owned()), ..Wanted::default() };
+    let taken = operator.hand_over(&wanted, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
+    assert_eq!((taken.count, taken.total.errors), (1, 3));
+    let causes = operator.causes(&all).await.unwrap();
+    let [cause] = &causes.groups[..] else { panic!("{causes:?}") };
+    assert_eq!((cause.cause.as_str(), cause.count), ("no #", 2));
+    let json = serde_json::to_value(&operator.errors(&all).await.unwrap()[0]).unwrap();
+    assert!(json["body"] == 1 && json["queue"] == "jobs" && json["error"] == "no 1", "{json}");
+    let alive = operator.purge().await.unwrap_err();
+    assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
+    assert!(operator.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
+}
+
+#[tokio::test]
+async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
+    let fleet = Fleet::connect("memory:").unwrap();
+    let operator = Operator::new(&fleet);
+    let key = Some(Key::new("june").unwrap());
+    let import = Import { key, max_body: 16, ..Import::to(name("jobs")) };
+    let lines = |text: &'static str| {
+        let mut inputs = Inputs::new();
+        inputs.lines("list", text.as_bytes());
+        inputs
+    };
+    let mut seen = Vec::new();
+    let error = operator.import(lines("1\n\n2\n{\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    assert!(matches!(&error.cause, ImportCause::Bad { at, why: BadBody::NotJson { .. } } if at == "line 4 of list"));
+    assert_eq!(error.account.as_ref().unwrap().stored, 0);
+    let receipt = operator.import(lines("1\n\n2\n"), &import, &Cancel::new(), |it| seen.push(it.messages)).await;
+    assert_eq!((receipt.unwrap().pushed, seen), (2, vec![2]));
+    let again = operator.import(lines("1\n2\n3\n"), &import, &Cancel::new(), |_| {}).await.unwrap();
+    assert_eq!((again.pushed, again.duplicates), (1, 2));
+    assert_eq!(operator.importer(import.clone()).await.unwrap().taken(), 3);
+    let elsewhere = operator.importer(Import { queue: name("other"), ..import.clone() }).await.err().unwrap();
+    assert!(matches!(elsewhere.cause, ImportCause::OtherQueue { .. }) && elsewhere.account.is_none(), "{elsewhere}");
+    let other = operator.import(lines("7\n8\n9\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    assert!(matches!(other.cause, ImportCause::OtherInput { lines: 3, .. }), "{other}");
+    let (import, cancel) = (Import { key: None, ..import }, Cancel::new());
+    let large = operator.import(lines("\"12345678901234567890\""), &import, &cancel, |_| {});
+    let large = large.await.unwrap_err().to_string();
+    assert_eq!(large, "line 1 of list is over the limit of 16 bytes; nothing was stored");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_as_data() {
+    let fleet = Fleet::connect("memory:").unwrap();
+    fleet.queue::<u64>("jobs").push(&1).await.unwrap();
+    let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
+    let heard = notes.clone();
+    let operator = Operator::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
+    let Err(OperateError::Unknown(unknown)) = operator.pause(&name("typo")).await else { panic!("it is not there") };
+    assert_eq!(unknown.known, [name("jobs")]);
+    assert!(operator.remove_source(&name("typo")).await.is_err());
+    assert_eq!(operator.audit(Some(&name("typo")), None).await.unwrap().pushed, 0);
+    assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
+    assert!(operator.pause(&name("jobs")).await.unwrap().paused);
+    assert!(operator.overview().await.unwrap().queues[0].paused);
+    let purged = operator.purge().await.unwrap();
+    assert_eq!((purged.queues, purged.messages, purged.errors), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
+    let fleet = Fleet::connect("memory:").unwrap();
+    let cancel = Cancel::new();
+    let source = baton::jobs::Tick::every(Duration::from_millis(1)).count(5);
+    let node = fleet.node().source_into("jobs", "ticks", source).handle_with("jobs", baton::jobs::Noop);
+    let node = tokio::spawn(node.run(cancel.clone()));
+    let operator = Operator::new(&fleet);
+    assert_eq!(operator.until_done(&name("jobs"), Some(&name("ticks")), || {}).await, 0);
+    let sources = operator.sources().await.unwrap();
+    assert!(sources[0].ended && sources[0].name == name("ticks"));
+    let offered = operator.remove_source(&name("ticks")).await;
+    assert!(matches!(offered, Err(OperateError::Offered { .. })), "{offered:?}");
+    cancel.drain();
+    node.await.unwrap().unwrap();
+    operator.remove_source(&name("ticks")).await.unwrap();
+}
+
+#[tokio::test]
+async fn operations_run_in_tasks_of_their_own() {
+    let operator = Operator::new(&Fleet::connect("memory:").unwrap());
+    let mut tasks = tokio::task::JoinSet::new();
+    let shared = operator.clone();
+    tasks.spawn(async move {
+        let mut inputs = Inputs::new();
+        inputs.body("1");
+        shared.import(inputs, &Import::to(name("jobs")), &Cancel::new(), drop).await.unwrap();
+        let cancel = Cancel::new();
+        cancel.drain();
+        shared.hand_over(&Wanted::default(), None, Some(&cancel), |_| Taken::Yes).await.unwrap();
+        shared.watch(None, Duration::from_millis(1)).next().await.unwrap();
+    });
+    tasks.join_all().await;
+    assert_eq!(operator.audit(None, None).await.unwrap().pushed, 1);
+}
+
+#[tokio::test]
+async fn an_import_outlives_other_operations_of_its_operator() {
+    let operator = Operator::new(&Fleet::connect("memory:").unwrap());
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut inputs = Inputs::new();
+    inputs.lines("pipe", reader);
+    let shared = operator.clone();
+    let import = tokio::spawn(async move {
+        let import = Import { key: Some(Key::new("k").unwrap()), ..Import::to(name("jobs")) };
+        shared.import(inputs, &import, &Cancel::new(), |_| {}).await
+    });
+    for number in 1..=3 {
+        writer.write_all(format!("{number}\n").as_bytes()).unwrap();
+        while operator.audit(None, None).await.unwrap().pushed < number {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(operator.stop(None).await.unwrap().stopped, 0);
+        assert_eq!(operator.requeue(&name("jobs"), vec![7]).await.unwrap(), 0);
+    }
+    drop(writer);
+    assert_eq!(import.await.unwrap().unwrap().pushed, 3);
+}
