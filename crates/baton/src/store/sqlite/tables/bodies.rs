@@ -41,6 +41,7 @@ impl SqliteTables<'_> {
 
     pub(super) fn read_cut(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
         let number = self.own_queue(queue)?;
+        self.begin_to_write()?;
         let (first, own) = place(key);
         let sql = "SELECT parcel, count, CASE WHEN length(data) <= ?4 \
                    OR (?5 = 0 AND ?6 >= count AND ?7 >= length(data)) THEN data END \
@@ -59,6 +60,15 @@ impl SqliteTables<'_> {
             }
             None => Ok(Cut::of(self.read_part(parcel, count, start, len, budget)?)),
         }
+    }
+
+    /// Writes what is changed so far, once a transaction. SQLite reads long values past its cache as long as no page in
+    /// it is changed; but the pages of bodies are wanted again when these are removed, which mostly is soon.
+    fn begin_to_write(&mut self) -> Moved<()> {
+        if !std::mem::replace(&mut self.writes, true) {
+            self.flush_sessions()?;
+        }
+        Ok(())
     }
 
     pub(super) fn knows_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {

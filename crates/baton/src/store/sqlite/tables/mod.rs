@@ -49,6 +49,8 @@ pub(super) struct SqliteTables<'c> {
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
     woken: BTreeSet<(SessionId, Name)>,
+    /// Whether something was written before bodies were read.
+    writes: bool,
 }
 
 impl<'c> SqliteTables<'c> {
@@ -66,6 +68,7 @@ impl<'c> SqliteTables<'c> {
             heads: HashMap::new(),
             backs: HashMap::new(),
             woken: BTreeSet::new(),
+            writes: false,
         }
     }
 
