@@ -31,11 +31,16 @@ pub(super) fn look(scene: &mut Scene, topology: &Topology) {
     if scene.stalled || scene.broken.is_some() {
         return;
     }
-    for queue in 0..scene.lanes.len() {
-        begun_in_time(scene, queue, now);
+    let able: Vec<Option<u64>> = scene.members.iter().map(|member| able_since(scene, member, now)).collect();
+    for (queue, free) in longest_free(scene, &able, now).into_iter().enumerate() {
+        if let Some(free) = free {
+            begun_in_time(scene, queue, free, now);
+        }
     }
+    let longest = |of: fn(&Member) -> u64| scene.members.iter().map(of).max().unwrap_or(0);
+    let (lease, beat) = (longest(|member| member.lease_ms), longest(|member| member.heartbeat_ms));
     for source in 0..scene.wells.len() {
-        generated_in_time(scene, source, now);
+        generated_in_time(scene, source, &able, (lease, beat), now);
     }
     left_in_time(scene, now);
     if now.is_multiple_of(1_000) {
@@ -50,19 +55,24 @@ fn able_since(scene: &Scene, member: &Member, now: u64) -> Option<u64> {
     (able && member.disturbed_until <= now).then(|| member.joined_ms.max(member.disturbed_until).max(scene.clear_since))
 }
 
-fn begun_in_time(scene: &mut Scene, queue: usize, now: u64) {
-    let lane = &scene.lanes[queue];
-    if lane.paused || lane.open.is_empty() {
-        return;
+/// For each queue since when a node has been free for it, and which: the one that has been the longest is to be asked.
+fn longest_free(scene: &Scene, able: &[Option<u64>], now: u64) -> Vec<Option<(u64, usize)>> {
+    let mut longest: Vec<Option<(u64, usize)>> = vec![None; scene.lanes.len()];
+    for (nth, member) in scene.members.iter().enumerate().filter(|(_, member)| member.role != Role::Generator) {
+        let Some(able) = able[nth] else { continue };
+        for (queue, desk) in &member.desks {
+            let free = (able.max(desk.free_since), nth);
+            if free.0 <= now && longest[*queue].is_none_or(|known| free < known) {
+                longest[*queue] = Some(free);
+            }
+        }
     }
-    // The node that has been free the longest is the one to ask.
-    let free = |(nth, member): (usize, &Member)| {
-        let desk = member.desks.get(&queue).filter(|_| member.role != Role::Generator)?;
-        let since = able_since(scene, member, now)?.max(desk.free_since);
-        (since <= now).then_some((since, nth))
-    };
-    let Some((free_since, nth)) = scene.members.iter().enumerate().filter_map(free).min() else { return };
-    if now - free_since <= BEGUN_WITHIN {
+    longest
+}
+
+fn begun_in_time(scene: &mut Scene, queue: usize, (free_since, nth): (u64, usize), now: u64) {
+    let lane = &scene.lanes[queue];
+    if lane.paused || lane.open.is_empty() || now - free_since <= BEGUN_WITHIN {
         return;
     }
     let late = lane.open.iter().find_map(|id| {
@@ -112,23 +122,21 @@ fn generated(scene: &mut Scene, now: u64) {
     }
 }
 
-fn generated_in_time(scene: &mut Scene, source: usize, now: u64) {
+fn generated_in_time(scene: &mut Scene, source: usize, able: &[Option<u64>], (lease, beat): (u64, u64), now: u64) {
     let well = &scene.wells[source];
     if well.ended {
         return;
     }
-    let offers = |member: &&Member| member.role != Role::Worker && member.offers.contains(&source);
-    let able = scene.members.iter().filter(offers).filter_map(|member| able_since(scene, member, now)).min();
-    let Some(offered_since) = able else { return };
+    let offers = |member: &Member| member.role != Role::Worker && member.offers.contains(&source);
+    let offered = scene.members.iter().zip(able).filter(|(member, _)| offers(member)).filter_map(|(_, able)| *able);
+    let Some(offered_since) = offered.min() else { return };
     let held_until = well.holder.and_then(|holder| scene.sittings.get(&holder)).map_or(0, |sitting| sitting.touched_ms);
     let silent = well.holder.is_some_and(|holder| {
         !scene.members.iter().any(|member| member.session == Some(holder) && member.alive && !member.paused)
     });
     let since = offered_since.max(well.generated_ms).max(if silent { held_until } else { 0 });
-    let longest = |of: fn(&Member) -> u64| scene.members.iter().map(of).max().unwrap_or(0);
-    let beat = longest(|member| member.heartbeat_ms);
     let rest = if well.failed_ms.is_some_and(|failed| failed + 2_500 > now) { 1_000 + beat } else { 0 };
-    let bound = longest(|member| member.lease_ms) + 300 + beat + rest + EVERY_MS;
+    let bound = lease + 300 + beat + rest + EVERY_MS;
     if now.saturating_sub(since) > bound {
         let rule = format!(
             "an offered source is generated within {bound} ms: s{source} is not since {since} ms (epoch {}, holder {:?})",

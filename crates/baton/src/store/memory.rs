@@ -9,10 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 
 use super::{
     Answer, Claim, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Woken, ask,
+    bells::Bells,
     engine::{
         self, BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series,
         SessionRecord, SourceRecord, Tables,
@@ -30,8 +30,7 @@ pub struct MemoryStore {
 struct Shared {
     tables: Mutex<MemoryTables>,
     clock: Clock,
-    /// Something was put on a wake-up list.
-    rung: Notify,
+    bells: Bells,
 }
 
 impl Shared {
@@ -66,14 +65,12 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
-        let (answer, rings) = {
+        let (answer, rung) = {
             let mut tables = self.shared.tables();
-            let before = tables.rings;
-            (engine::apply(&mut *tables, self.shared.clock.now_ms(), &request), tables.rings != before)
+            let answer = engine::apply(&mut *tables, self.shared.clock.now_ms(), &request);
+            (answer, std::mem::take(&mut tables.rung))
         };
-        if rings {
-            self.shared.rung.notify_waiters();
-        }
+        rung.into_iter().for_each(|session| self.shared.bells.ring(session));
         Box::pin(std::future::ready(answer))
     }
 
@@ -83,9 +80,10 @@ impl Store for MemoryStore {
 
     fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
+            let bell = self.shared.bells.of(session);
             let rung = async {
                 loop {
-                    let next = self.shared.rung.notified();
+                    let next = bell.sound.notified();
                     tokio::pin!(next);
                     next.as_mut().enable();
                     if let Some(queues) = self.shared.tables().wakes.remove(&session) {
@@ -105,7 +103,7 @@ impl Store for MemoryStore {
 
     fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
         self.shared.tables().wakes.entry(session).or_default();
-        self.shared.rung.notify_waiters();
+        self.shared.bells.ring(session);
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -115,6 +113,9 @@ impl Store for MemoryStore {
 struct MemoryTables {
     meta: Option<Meta>,
     sessions: BTreeMap<SessionId, SessionRecord>,
+    /// Sessions by when their lease is over, and how many have a lease of each length.
+    expiries: BTreeSet<(u64, SessionId)>,
+    leases: BTreeMap<u64, usize>,
     answers: BTreeMap<(SessionId, Series, u64), String>,
     claims: BTreeMap<SessionId, BTreeMap<(Name, u64), ClaimRecord>>,
     numbers: BTreeMap<SessionId, BTreeMap<Name, ClaimNumbers>>,
@@ -122,8 +123,8 @@ struct MemoryTables {
     waiters: BTreeMap<Name, BTreeMap<SessionId, u64>>,
     /// Wake-up lists.
     wakes: BTreeMap<SessionId, BTreeSet<Name>>,
-    /// How often something was put on one.
-    rings: u64,
+    /// Whose lists something was put on during a call.
+    rung: Vec<SessionId>,
     batons: BTreeMap<SessionId, u64>,
     workers: BTreeMap<Name, u64>,
     sources: BTreeMap<Name, SourceRecord>,
@@ -146,6 +147,18 @@ impl MemoryTables {
         self.lines.entry((queue.clone(), line)).or_default()
     }
 
+    /// Takes the lease of a session, as it was written last, out of the order of leases.
+    fn forget_lease(&mut self, id: SessionId) {
+        let Some(known) = self.sessions.get(&id) else { return };
+        self.expiries.remove(&(known.expires, id));
+        if let Some(count) = self.leases.get_mut(&known.lease_ms) {
+            *count -= 1;
+            if *count == 0 {
+                self.leases.remove(&known.lease_ms);
+            }
+        }
+    }
+
     /// The claims of a session by queue and number.
     fn held_by(&self, id: SessionId) -> impl Iterator<Item = (&(Name, u64), &ClaimRecord)> {
         self.claims.get(&id).into_iter().flatten()
@@ -165,10 +178,14 @@ impl Tables for MemoryTables {
         Ok(self.sessions.get(&id).cloned())
     }
     fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()> {
+        self.forget_lease(id);
+        self.expiries.insert((record.expires, id));
+        *self.leases.entry(record.lease_ms).or_default() += 1;
         self.sessions.insert(id, record.clone());
         Ok(())
     }
     fn drop_session(&mut self, id: SessionId) -> Moved<()> {
+        self.forget_lease(id);
         self.sessions.remove(&id);
         self.wakes.remove(&id);
         self.batons.remove(&id);
@@ -181,13 +198,11 @@ impl Tables for MemoryTables {
         Ok(self.sessions.iter().map(|(id, record)| (*id, record.clone())).collect())
     }
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
-        let over = self.sessions.iter().filter(|(_, record)| record.expires <= clock);
-        let mut over: Vec<_> = over.map(|(id, record)| (record.expires, *id)).collect();
-        over.sort_unstable();
-        Ok(over.into_iter().take(limit).map(|(_, id)| id).collect())
+        let over = self.expiries.iter().take_while(|(expires, _)| *expires <= clock);
+        Ok(over.take(limit).map(|(_, id)| *id).collect())
     }
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {
-        Ok(self.sessions.values().map(|record| record.lease_ms).min())
+        Ok(self.leases.first_key_value().map(|(lease_ms, _)| *lease_ms))
     }
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         Ok(self.answers.get(&(id, series, no)).cloned())
@@ -255,7 +270,7 @@ impl Tables for MemoryTables {
     }
     fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
         self.wakes.entry(id).or_default().insert(queue.clone());
-        self.rings += 1;
+        self.rung.push(id);
         Ok(())
     }
     fn batons(&mut self, id: SessionId) -> Moved<u64> {

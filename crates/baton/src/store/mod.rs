@@ -57,6 +57,7 @@
 //! carries out the contract over a small trait of tables; [`MemoryStore`] and [`SqliteStore`] are two homes for it.
 //! [`RedisStore`] is the same engine in Lua, one script an operation. [`session`] owns the numbers.
 
+mod bells;
 mod books;
 mod clock;
 mod engine;
