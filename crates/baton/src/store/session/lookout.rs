@@ -4,7 +4,7 @@
 //!   session, and remembered: whoever comes to wait for it claims first.
 //! * If one claim waits alone, it goes along with the read of the list, which saves a round trip.
 //! * A wait in vain is followed by a look at all queues of the session, and one that lasts is not waited for: a lost
-//!   wake-up costs a second at most. After a read that failed, everybody claims anew: what was on the list may be
+//!   wake-up costs a second at most, also if its queue's claim goes along with a read that has just begun. After a read that failed, everybody claims anew: what was on the list may be
 //!   lost, and with it their places.
 
 use std::{
@@ -65,6 +65,7 @@ struct State {
 
 struct Waiting {
     wish: Wish,
+    since: Instant,
     reply: oneshot::Sender<Heard>,
 }
 
@@ -98,6 +99,11 @@ impl Lines {
         let (queue, waiting) = state.waiting.pop_first()?;
         state.along = Some(queue);
         Some(waiting)
+    }
+
+    /// Whether the claim of this queue goes along with the read under way.
+    fn goes_along(&self, queue: &Name) -> bool {
+        self.state().along.as_ref() == Some(queue)
     }
 
     fn ring_all(&self) {
@@ -179,7 +185,7 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
         if state.rung.remove(&wish.queue) {
             return None;
         }
-        state.waiting.insert(wish.queue.clone(), Waiting { wish: wish.clone(), reply });
+        state.waiting.insert(wish.queue.clone(), Waiting { wish: wish.clone(), since: Instant::now(), reply });
     }
     lookout.lines.changed.notify_one();
     Some(Ticket { session, lines: lookout.lines.clone(), queue: wish.queue.clone(), heard })
@@ -200,6 +206,8 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
             tokio::time::timeout(NOBODY_WAITS, lines.changed.notified()).await.ok();
         }
         let along = lines.take_along().map(|waiting| (claimer.numbers.next(&waiting.wish.queue), waiting));
+        // What came for it while it stood in line is looked for, as for all who do: its wake-up may be lost.
+        let stood = along.as_ref().is_some_and(|(_, waiting)| waiting.since.elapsed() >= NOBODY_WAITS);
         let request = along.as_ref().map(|(claim_no, waiting)| claimer.request(&waiting.wish, *claim_no));
         let waiting = claimer.caller.store().wait(claimer.caller.id(), request);
         tokio::pin!(waiting);
@@ -210,7 +218,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
                 // Others kept waking it, and this wait may last: those who wait for a lost wake-up do not.
                 () = tokio::time::sleep_until(looked + LOOK_EVERY) => {
                     looked = Instant::now();
-                    if !lines.state().waiting.is_empty() {
+                    if stood || !lines.state().waiting.is_empty() {
                         look(claimer, lines).await;
                     }
                 }
@@ -248,7 +256,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
 
 /// Tells one who waits what its claim brought. One that was not answered is repeated, which nobody else waits for.
 async fn answer(claimer: &Claimer, claim_no: u64, waiting: Waiting, claimed: Option<Result<Claimed, StoreError>>) {
-    let Waiting { wish, reply } = waiting;
+    let Waiting { wish, reply, .. } = waiting;
     let answered = matches!(claimed, Some(Ok(_)));
     let claimer = claimer.clone();
     let tell = async move {
@@ -283,17 +291,25 @@ async fn look(claimer: &Claimer, lines: &Arc<Lines>) {
             for (queue, ms) in looked.queues {
                 let due = Duration::from_millis(ms);
                 if due.is_zero() {
-                    lines.ring(&queue);
+                    rouse(claimer, lines, &queue).await;
                 } else if due <= MAX_WAIT {
-                    let lines = lines.clone();
+                    let (claimer, lines) = (claimer.clone(), lines.clone());
                     tokio::spawn(async move {
                         tokio::time::sleep(due).await;
-                        lines.ring(&queue);
+                        rouse(&claimer, &lines, &queue).await;
                     });
                 }
             }
         }
         Err(error @ StoreError::Refused(Refusal::Stale)) => claimer.caller.end(error),
         Err(_) => tokio::time::sleep(AFTER_A_FAILURE).await,
+    }
+}
+
+/// Wakes whoever waits for a queue; if its claim goes along with the read, by ending that.
+async fn rouse(claimer: &Claimer, lines: &Lines, queue: &Name) {
+    if !lines.ring(queue) && lines.goes_along(queue) {
+        // If it is lost, the read ends by itself within a second.
+        claimer.caller.store().poke(claimer.caller.id()).await.ok();
     }
 }
