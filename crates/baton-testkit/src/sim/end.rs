@@ -5,11 +5,11 @@ use std::sync::Arc;
 use baton::{
     Role,
     message::Name,
-    store::{ReadResult, Recount, ask},
+    store::{RESULT_TTL_MS, ReadResult, Recount, ask},
 };
 
 use super::{
-    ledger::Place,
+    ledger::{Letter, Place},
     report::{Failed, Summary},
     topology::{NodePlan, Topology},
     work::Work,
@@ -108,15 +108,16 @@ async fn books(world: &World) {
         }
     }
     for (queue, plan) in world.topology.queues.iter().enumerate() {
-        let ends: Vec<(u64, Place, u32)> = {
+        let (now, ends): (u64, Vec<(u64, Letter)>) = {
             let scene = world.scene.lock().unwrap();
-            scene.lanes[queue].letters().map(|(id, letter)| (id, letter.place, letter.losses)).collect()
+            (scene.now(), scene.lanes[queue].letters().map(|(id, letter)| (id, *letter)).collect())
         };
-        for (id, place, losses) in ends {
+        for (id, Letter { place, losses, since, .. }) in ends {
             if place == Place::Dead && losses <= 3 && !plan.work.may_die() {
                 wrong = Some(("a message dies of its handler or of four losses".to_owned(), Some((queue, id))));
             }
-            if place == Place::Done && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {
+            let kept = place == Place::Done && now < since + RESULT_TTL_MS;
+            if kept && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {
                 let name = Name::new(&plan.name).unwrap();
                 if ask(&world.store, ReadResult { queue: name, id }).await.unwrap().is_none() {
                     wrong = Some(("a result is kept with its message".to_owned(), Some((queue, id))));
