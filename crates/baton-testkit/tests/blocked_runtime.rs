@@ -1,5 +1,6 @@
 //! Handlers that block every thread of their runtime: for a while it costs nothing, for ever it costs the session.
-//! Functions that may block have threads of their own, and cost it however long never.
+//! Functions that may block have threads of their own, and cost it however long never. What a blocked runtime was given
+//! and has not read runs elsewhere.
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
@@ -16,7 +17,10 @@ use baton::{
     message::Name,
     store::{Clock, MemoryStore, Store, Survey, TakeSurvey, ask},
 };
-use baton_testkit::subject::test_fleet;
+use baton_testkit::{
+    server::{Persistence, RedisServer},
+    subject::test_fleet,
+};
 
 /// Runs a node on a runtime of its own with one thread.
 fn on_its_own(node: impl FnOnce() -> Node + Send + 'static, cancel: Cancel) -> thread::JoinHandle<()> {
@@ -27,8 +31,8 @@ fn on_its_own(node: impl FnOnce() -> Node + Send + 'static, cancel: Cancel) -> t
 }
 
 fn survey(store: &Arc<dyn Store>) -> Survey {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(ask(&**store, TakeSurvey)).unwrap()
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(ask(&*store.apart(), TakeSurvey)).unwrap()
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -136,4 +140,62 @@ fn a_function_that_may_block_keeps_the_lease_for_longer_than_a_runtime_may_stand
     assert_eq!(begun.load(SeqCst), 1, "it ran once");
     cancel.drain();
     node.join().unwrap();
+}
+
+/// A node that counts what it runs.
+fn counting(fleet: &Fleet, count: &Arc<AtomicU64>) -> impl FnOnce() -> Node + Send + 'static {
+    let (fleet, count) = (fleet.clone(), count.clone());
+    move || {
+        fleet.node().handler("messages", move |_: String, _: Context| {
+            count.fetch_add(1, SeqCst);
+            std::future::ready(Ok(Done::default()))
+        })
+    }
+}
+
+#[test]
+fn what_the_server_has_given_to_a_runtime_that_reads_nothing_runs_elsewhere() {
+    let server = RedisServer::start(Persistence::None);
+    let fleet = Fleet::connect(&server.url()).unwrap();
+    let store = fleet.store().clone();
+    let mut client = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut waiting = || {
+        let info: String = redis::cmd("INFO").arg("clients").query(&mut client).unwrap();
+        info.lines().find_map(|line| line.strip_prefix("blocked_clients:")).unwrap().trim().parse::<u32>().unwrap()
+    };
+    let (here, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (blocked, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let cancels = [Cancel::new(), Cancel::new()];
+    let (node, cancel, blocks, until_released) =
+        (counting(&fleet, &here), cancels[0].clone(), blocked.clone(), released.clone());
+    let first = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            tokio::spawn(async move {
+                while !blocks.load(SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                until("it is released", || until_released.load(SeqCst));
+            });
+            node().run(cancel).await.unwrap();
+        });
+    });
+    until("the first waits", || waiting() == 1);
+    blocked.store(true, SeqCst);
+    let second = on_its_own(counting(&fleet, &elsewhere), cancels[1].clone());
+    until("both wait", || waiting() == 2);
+    let push = fleet.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        push.queue::<str>("messages").push("given to the first").await.unwrap();
+        push.leave().await.unwrap();
+    });
+    until("it runs elsewhere", || elsewhere.load(SeqCst) == 1);
+    assert_eq!(survey(&store).sessions.len(), 2, "the first has not been given up");
+    released.store(true, SeqCst);
+    until("it is done", || survey(&store).queues[0].done == 1);
+    cancels.iter().for_each(Cancel::drain);
+    first.join().unwrap();
+    second.join().unwrap();
+    assert_eq!((here.load(SeqCst), survey(&store).queues[0].stale_settles), (0, 0), "nobody else took it for theirs");
 }

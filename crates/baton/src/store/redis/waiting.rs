@@ -22,7 +22,7 @@ use crate::{
 
 /// How long a blocking read lasts: the server may end it a tenth of a second late.
 const READ_SECONDS: f64 = 0.75;
-/// The most further names taken from a list at once.
+/// The most names taken from a list at once.
 const NAMES: usize = 256;
 /// How long a list lasts that nobody reads after it was poked: the session may be over, and nobody would remove it.
 const POKED_MS: u64 = 10_000;
@@ -32,16 +32,20 @@ const POKED_MS: u64 = 10_000;
 pub(super) struct Waiters(Mutex<Vec<Link>>);
 
 impl Waiters {
+    /// One of them.
+    pub(super) fn rested(&self) -> Option<Link> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
     /// One of them, or a new one.
     async fn take(&self, connector: &Connector) -> Result<Link, StoreError> {
-        let rested = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match rested {
+        match self.rested() {
             Some(link) => Ok(link),
             None => connector.connect_for_waiting().await,
         }
     }
 
-    fn give_back(&self, link: Link) {
+    pub(super) fn give_back(&self, link: Link) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(link);
     }
 }
@@ -65,20 +69,18 @@ impl Shared {
     async fn read(&self, link: &mut Link, session: SessionId, claim: Option<&Request>) -> Result<Woken, StoreError> {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
-        commands.cmd("BLPOP").arg(&list).arg(READ_SECONDS);
+        commands.cmd("BLMPOP").arg(READ_SECONDS).arg(1).arg(&list).arg("LEFT").arg("COUNT").arg(NAMES);
         let call = claim.and_then(|claim| encode::command(&self.scripts, &self.root, claim));
-        match &call {
-            Some((_, command)) => commands.add_command(command.clone()),
-            None => commands.cmd("LPOP").arg(&list).arg(NAMES),
-        };
-        let replies = link.connection.req_packed_commands(&commands, 0, 2).await;
+        if let Some((_, command)) = &call {
+            commands.add_command(command.clone());
+        }
+        let replies = link.connection.req_packed_commands(&commands, 0, 1 + usize::from(call.is_some())).await;
         let replies = replies.map_err(|error| self.failed(link, &error))?;
         let mut replies = replies.into_iter();
         let (read, after) = (replies.next().unwrap_or(Value::Nil), replies.next().unwrap_or(Value::Nil));
         let read = read.extract_error().map_err(|error| self.failed(link, &error))?;
-        let mut queues = names(read, 1);
+        let queues = names(read);
         let (Some((script, command)), Some(claim)) = (call, claim) else {
-            queues.extend(names(after, 0));
             return Ok(Woken { queues, claimed: None });
         };
         let value = match after.extract_error() {
@@ -111,12 +113,13 @@ impl Shared {
     }
 }
 
-/// The names in a reply from the `skip`-th value on; what is no name was a poke.
-fn names(reply: Value, skip: usize) -> Vec<Name> {
-    let Value::Array(values) = reply else { return Vec::new() };
+/// The names that were popped; what is no name was a poke.
+fn names(reply: Value) -> Vec<Name> {
+    let Value::Array(list_and_names) = reply else { return Vec::new() };
+    let Some(Value::Array(names)) = list_and_names.into_iter().nth(1) else { return Vec::new() };
     let text = |value: Value| match value {
         Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
         _ => None,
     };
-    values.into_iter().skip(skip).filter_map(text).filter_map(|name| name.parse().ok()).collect()
+    names.into_iter().filter_map(text).filter_map(|name| name.parse().ok()).collect()
 }

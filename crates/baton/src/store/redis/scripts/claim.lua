@@ -216,7 +216,7 @@ if #pieces > 0 then
   call('HSET', key.claims(id), place, name .. '|' .. table.concat(pieces, ';'))
   -- Something is left for others, or will be due before anybody looks again while this session may be busy.
   queue.wakes = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
-    or next_due and next_due <= now + (more and SOON_MS or 0)
+    or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
 end
 if #pieces > 0 or now_waits ~= waits then
   for at, hole in ipairs(holes) do holes[at] = text(hole) end
