@@ -2,8 +2,9 @@
 //!
 //! Sessions with their claim numbers, queues with the front of their lines, and the fleet's own row are read once a
 //! transaction and written once, by [`SqliteTables::flush`]: a call touches them several times, and a group of calls
-//! often the same ones. That nobody waits for a queue is asked once, too. Everything else goes straight to its table. Whoever lists rows flushes first. After an error the transaction must be rolled back and the tables thrown
-//! away; nothing here outlives a transaction, because another process may write the next one.
+//! often the same ones. That nobody waits for a queue is asked once, too. Everything else goes straight to its table.
+//! Whoever lists rows flushes first. After an error the transaction must be rolled back and the tables thrown away;
+//! nothing here outlives a transaction, because another process may write the next one.
 
 mod bodies;
 mod claims;
