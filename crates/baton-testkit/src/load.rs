@@ -18,7 +18,7 @@ use baton::{
         session::{Catch, Session, SessionOptions},
     },
 };
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 /// What callers were told.
 #[derive(Debug, Default)]
@@ -202,14 +202,15 @@ impl Part {
         let mut session = self.session(Kind::Node).await;
         while !self.stopped() {
             let (n, due) = (1 + self.random(40) as u32, Some(Duration::from_millis(20)));
-            let (catch, mut caught) = oneshot::channel();
-            let deliver = |it: Catch| drop(catch.send(it));
-            if let Err(error) = session.claim_when_ready(submitted(), n, 1 << 20, due, deliver).await {
-                assert_eq!(error, StoreError::Refused(Refusal::Stale));
-                session = self.session(Kind::Node).await;
-                continue;
-            }
-            let Ok(Catch { held: Some(held), .. }) = caught.try_recv() else { continue };
+            let held = match session.claim_when_ready(submitted(), n, 1 << 20, due).await {
+                Ok(Catch { held: Some(held), .. }) => held,
+                Ok(Catch { held: None, .. }) => continue,
+                Err(error) => {
+                    assert_eq!(error, StoreError::Refused(Refusal::Stale));
+                    session = self.session(Kind::Node).await;
+                    continue;
+                }
+            };
             let (claim_no, queue, pieces) = held.into_parts();
             let mut done = 0;
             let mut runs = Vec::new();

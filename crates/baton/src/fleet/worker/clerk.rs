@@ -40,18 +40,18 @@ pub(in crate::fleet) struct Clerk {
     waiting: Option<Claiming>,
 }
 
-/// A claim under way, which delivers to the desk.
+/// A claim under way.
 struct Claiming {
     /// How many messages it asks for.
     n: u32,
-    caught: BoxFuture<'static, Result<Rest, StoreError>>,
+    caught: BoxFuture<'static, Result<Catch, StoreError>>,
 }
 
 impl Future for Claiming {
-    type Output = Result<Rest, StoreError>;
+    type Output = (u32, Result<Catch, StoreError>);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        self.caught.as_mut().poll(context)
+        self.caught.as_mut().poll(context).map(|caught| (self.n, caught))
     }
 }
 
@@ -102,11 +102,11 @@ impl Clerk {
             }
             tokio::select! {
                 biased;
-                Some(rest) = self.claims.next() => self.caught(rest?),
+                Some((n, caught)) = self.claims.next() => self.caught(n, caught?),
                 settled = settled(&mut self.settling) => self.settled(&settled?),
-                rest = woken(&mut self.waiting) => {
+                (n, caught) = woken(&mut self.waiting) => {
                     self.waiting = None;
-                    self.caught(rest?);
+                    self.caught(n, caught?);
                 }
                 () = desk.seats.called() => {}
                 _ = closed.until(|closed| closed.contains(desk.queue()) != is_closed) => {}
@@ -132,12 +132,14 @@ impl Clerk {
     /// Gives up a claim that waits for more than there are free seats, once messages have waited for one in vain: it was
     /// made when things went faster.
     fn reconsider(&mut self) {
-        let free = {
-            let tray = self.desk.tray();
-            let seats = self.desk.seats_open(&tray);
-            tray.pace.has_overstayed().then(|| seats.saturating_sub(tray.have()))
+        let mut tray = self.desk.tray();
+        let seats = self.desk.seats_open(&tray);
+        let too_much = |waiting: &mut Claiming| {
+            tray.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(tray.have())
         };
-        self.waiting.take_if(|waiting| free.is_some_and(|free| waiting.n as usize > free));
+        if let Some(waiting) = self.waiting.take_if(too_much) {
+            tray.pace.answered(waiting.n);
+        }
     }
 
     /// Reports what there is, unless a report is under way.
@@ -174,26 +176,34 @@ impl Clerk {
 
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
     fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
-        let asked = self.desk.ask(self.claims.len())?;
-        let n = asked.count();
+        let n = {
+            let mut tray = self.desk.tray();
+            let seats = self.desk.seats_open(&tray);
+            let n = tray.wanted(seats, self.claims.len())?;
+            tray.pace.asked(n);
+            n
+        };
         let (session, queue) = (self.session.clone(), self.desk.queue().clone());
-        let deliver = move |catch: Catch| asked.answered(catch);
         let caught = Box::pin(async move {
             match wait {
-                Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due, deliver).await,
-                None => {
-                    let catch = session.claim(queue, n, CLAIM_BYTES).await?;
-                    let rest = catch.rest;
-                    deliver(catch);
-                    Ok(rest)
-                }
+                Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due).await,
+                None => session.claim(queue, n, CLAIM_BYTES).await,
             }
         });
         Some(Claiming { n, caught })
     }
 
-    fn caught(&mut self, rest: Rest) {
-        if let (Rest::Nothing { next_due_ms }, None) = (rest, &self.waiting) {
+    fn caught(&mut self, n: u32, catch: Catch) {
+        let mut tray = self.desk.tray();
+        tray.pace.answered(n);
+        if let Some(held) = catch.held {
+            let (claim_no, _, pieces) = held.into_parts();
+            let now = Instant::now();
+            tray.pace.works(now);
+            tray.hand().add(claim_no, pieces, now);
+        }
+        drop(tray);
+        if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
             let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
             self.waiting = self.claiming(Some(due));
         }
@@ -201,10 +211,12 @@ impl Clerk {
 
     /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
     fn hand_back(&mut self) {
-        self.waiting = None;
         let mut tray = self.desk.tray();
         tray.hand_back(None);
         tray.call_at(None);
+        if let Some(waiting) = self.waiting.take() {
+            tray.pace.answered(waiting.n);
+        }
     }
 }
 
@@ -223,7 +235,7 @@ async fn settled(
     }
 }
 
-async fn woken(waiting: &mut Option<Claiming>) -> Result<Rest, StoreError> {
+async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<Catch, StoreError>) {
     match waiting {
         Some(waiting) => waiting.await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! The desk of a queue, between the claims that bring messages and the slots that run them. It calls no store.
+//! The desk of a queue, between the clerk who brings messages and the slots that run them. It knows no store.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -23,7 +23,7 @@ use crate::{
         tally::Tally,
     },
     message::Name,
-    store::session::{Catch, Footing},
+    store::session::Footing,
 };
 
 /// Where the messages of one queue are worked on during one session.
@@ -63,14 +63,6 @@ impl Desk {
     /// Seats that are not held by what earlier sessions left behind.
     pub(super) fn seats_open(&self, tray: &Tray) -> usize {
         self.seats.open_to(tray.slots())
-    }
-
-    /// What is wanted of the queue now, if anything, with so many claims of it under way.
-    pub(super) fn ask(self: &Arc<Self>, claims_under_way: usize) -> Option<Asked> {
-        let mut tray = self.tray();
-        let n = tray.wanted(self.seats_open(&tray), claims_under_way)?;
-        tray.pace.asked(n);
-        Some(Asked { desk: Arc::clone(self), n })
     }
 
     /// Starts as many slots as there is work and room for.
@@ -154,44 +146,5 @@ impl Desk {
     fn end(&self, aborted: &[AbortHandle]) {
         self.shift.over.send_replace(true);
         aborted.iter().for_each(AbortHandle::abort);
-    }
-}
-
-/// Messages that were asked for; dropped, they are no longer expected.
-pub(super) struct Asked {
-    desk: Arc<Desk>,
-    n: u32,
-}
-
-impl Asked {
-    pub(super) const fn count(&self) -> u32 {
-        self.n
-    }
-
-    /// They have come, or what there was of them: slots are started for them. At a desk that is closed they go back, and
-    /// at one that was told to stop the clerk sees to that.
-    pub(super) fn answered(self, catch: Catch) {
-        let mut tray = self.desk.tray();
-        let is_stopped = tray.is_stopped();
-        match catch.held {
-            Some(held) if !tray.is_closed() => {
-                let (claim_no, _, pieces) = held.into_parts();
-                let now = Instant::now();
-                tray.pace.works(now);
-                tray.hand().add(claim_no, pieces, now);
-            }
-            _ => {}
-        }
-        drop(tray);
-        self.desk.start_slots();
-        if is_stopped {
-            self.desk.seats.ring();
-        }
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.desk.tray().pace.answered(self.n);
     }
 }

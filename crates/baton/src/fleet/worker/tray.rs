@@ -128,14 +128,6 @@ impl Tray {
         &mut self.hand
     }
 
-    pub(super) const fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    pub(super) const fn is_stopped(&self) -> bool {
-        self.stopped
-    }
-
     /// Messages in hand or held by slots.
     pub(super) const fn have(&self) -> usize {
         self.running + self.hand.len()

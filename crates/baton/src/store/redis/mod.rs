@@ -176,27 +176,13 @@ impl Store for RedisStore {
 impl Shared {
     /// Carries out a request of one script.
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
-        if self.linked().is_none()
-            && let Some(mut rested) = self.waiters.rested()
-        {
-            // Who has only waited so far needs no second connection.
-            let answer = self.carry_out_over(&mut rested, request).await;
-            if !matches!(answer, Err(StoreError::Unreachable(_))) {
-                self.waiters.give_back(rested);
-            }
-            return answer;
-        }
         let mut link = self.link().await?;
-        let answer = self.carry_out_over(&mut link, request).await;
+        self.leave_former_run(&mut link, request).await?;
+        let answer = self.answer(&mut link, request).await;
         if matches!((request, &answer), (Request::Join(_), Ok(_))) {
             log::mend(self).await?;
         }
         answer
-    }
-
-    async fn carry_out_over(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
-        self.leave_former_run(link, request).await?;
-        self.answer(link, request).await
     }
 
     /// Runs the script of a request and gives its answer.

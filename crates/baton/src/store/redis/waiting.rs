@@ -32,20 +32,16 @@ const POKED_MS: u64 = 10_000;
 pub(super) struct Waiters(Mutex<Vec<Link>>);
 
 impl Waiters {
-    /// One of them.
-    pub(super) fn rested(&self) -> Option<Link> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
     /// One of them, or a new one.
     async fn take(&self, connector: &Connector) -> Result<Link, StoreError> {
-        match self.rested() {
+        let rested = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match rested {
             Some(link) => Ok(link),
             None => connector.connect_for_waiting().await,
         }
     }
 
-    pub(super) fn give_back(&self, link: Link) {
+    fn give_back(&self, link: Link) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(link);
     }
 }

@@ -121,13 +121,10 @@ pub(super) async fn claim(session: &Session, wish: Wish) -> Result<Catch, StoreE
     .await
 }
 
-/// Claims under numbers that late copies of empty claims have used, and under those whose answers nobody reads, and hands
-/// back what that brings.
-pub(super) fn hand_back_strays(session: &Session, claims: &[(Name, u64)]) {
-    let (claimer, lookout) = (&session.claimer, session.lookout.get());
-    let is_unread = |queue, claim_no| lookout.is_some_and(|lookout| lookout.has_left_unread(queue, claim_no));
+/// Claims under numbers that late copies of empty claims have used, and hands back what that brings.
+pub(super) fn hand_back_strays(claimer: &Claimer, claims: &[(Name, u64)]) {
     for (queue, claim_no) in claims {
-        if claimer.numbers.take(queue, *claim_no) || is_unread(queue, *claim_no) {
+        if claimer.numbers.take(queue, *claim_no) {
             let (claimer, claim_no) = (claimer.clone(), *claim_no);
             let wish = Wish { queue: queue.clone(), n: 1, max_bytes: 1 };
             // Dropped, it goes back. A session that is over holds nothing.

@@ -43,7 +43,7 @@ use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Push, Pushed,
-    Refusal, Resign, Rest, Settled, Store, StoreError, Take, Taken, ask,
+    Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, Name, Run, SessionId};
 
@@ -94,10 +94,6 @@ pub struct Session {
     heart: Arc<Heart>,
     claimer: Claimer,
     lookout: Arc<OnceLock<Lookout>>,
-    /// Where its calls are made.
-    office: Handle,
-    /// Where its work is done.
-    work: Handle,
     disposals: Arc<Disposals>,
     submits: mpsc::Sender<submits::Item>,
     beats: watch::Receiver<Option<Beaten>>,
@@ -149,8 +145,7 @@ impl Session {
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles };
         let (lookout, disposals) = (Arc::default(), Arc::default());
-        let (office, work) = (Handle::current(), work.clone());
-        Ok(Self { join_no, heart, caller, claimer, lookout, office, work, disposals, submits, beats })
+        Ok(Self { join_no, heart, caller, claimer, lookout, disposals, submits, beats })
     }
 
     /// Its id.
@@ -227,26 +222,24 @@ impl Session {
         claims::claim(self, Wish { queue, n, max_bytes }).await
     }
 
-    /// The same as soon as the queue may have messages: when others make some ready, and after `due`. What it brings is
-    /// delivered where that is known first, in the runtime of the work or in that of the calls. To be called when the last
-    /// claim of the queue has left nothing behind; only one such call a queue at a time.
+    /// The same as soon as the queue may have messages: when others make some ready, and after `due`. To be called when
+    /// the last claim of the queue has left nothing behind; only one such call a queue at a time.
     ///
     /// # Errors
     /// As [`Session::claim`].
     ///
     /// # Cancel safety
-    /// Dropped, it delivers nothing any more, and what was claimed for it is handed back; but a delivery may just be
-    /// under way.
+    /// As [`Session::claim`].
     pub async fn claim_when_ready(
-        &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>, deliver: impl FnOnce(Catch) + Send + 'static,
-    ) -> Result<Rest, StoreError> {
-        lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due, Box::new(deliver)).await
+        &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
+    ) -> Result<Catch, StoreError> {
+        lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due).await
     }
 
-    /// Hands back what is held under claims, as a beat told them, that nobody here knows of: late copies of empty claims
-    /// have got messages, or the runtime of the work does not get to read an answer.
+    /// Hands back what is held under claims, as a beat told them, whose numbers this session takes for free: late copies
+    /// of empty claims have got messages under them.
     pub fn hand_back_strays(&self, claims: &[(Name, u64)]) {
-        claims::hand_back_strays(self, claims);
+        claims::hand_back_strays(&self.claimer, claims);
     }
 
     /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.
