@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Fleet, FleetOptions, NodeError, Observer, Role,
+    Cancel, Fleet, FleetOptions, NodeError, Observer, Role, SourceError,
     message::Name,
     store::{
         Clock, MemoryStore, Order,
@@ -29,7 +29,7 @@ use super::{
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,
-    scene::{Desk, Member, Scene, Shared},
+    scene::{Desk, Member, Scene, Shared, number},
     topology::{NodePlan, SimFault, Topology},
     witness::{Life, Witness},
 };
@@ -343,6 +343,15 @@ struct Told {
 }
 
 impl Observer for Told {
+    /// Its rest begins when the node hears of the failure, which one that was paused does late.
+    fn source_failed(&self, source: &Name, _: &SourceError) {
+        let mut scene = self.scene.lock().unwrap();
+        let now = scene.now();
+        if let Some(well) = number(source.as_str()).and_then(|source| scene.wells.get_mut(source)) {
+            well.failed_ms = Some(now);
+        }
+    }
+
     fn told(&self, line: &str) {
         self.scene.lock().unwrap().note(Some(self.member), "says:", line.to_owned());
     }
