@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 
 use crate::{command, exit::Failure, settings::Globals};
 
@@ -89,25 +89,9 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
     let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let cause = if none { "no command is given".to_owned() } else { cause };
-    let known = [
-        "up",
-        "node",
-        "push",
-        "errors",
-        "audit",
-        "status",
-        "performance",
-        "source",
-        "pause",
-        "resume",
-        "kill",
-        "purge",
-        "backup",
-        "restore",
-        "bench",
-        "config",
-    ];
-    let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(|it| known.contains(it));
+    let commands = Arguments::command();
+    let is_command = |it: &&str| commands.get_subcommands().any(|command| command.get_name() == *it);
+    let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(is_command);
     let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));
     Failure::usage(cause, format!("see {help}"))
 }
@@ -132,7 +116,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_defined() {
-        use clap::CommandFactory as _;
         Arguments::command().debug_assert();
     }
 }
