@@ -53,9 +53,10 @@
 //!
 //! # Layout
 //!
-//! [`Request`] and its answers are plain data, so wrappers (faults, recorders) have one method to pass on. `engine`
-//! carries out the contract over a small trait of tables; [`MemoryStore`] and [`SqliteStore`] are two homes for it.
-//! [`RedisStore`] is the same engine in Lua, one script an operation. [`session`] owns the numbers.
+//! [`Request`] and its answers are plain data, so wrappers (faults, recorders) have one method to pass on. `operation`
+//! has a folder for each: what it asks and answers, what it does to a small trait of tables, for which [`MemoryStore`]
+//! and [`SqliteStore`] are two homes, and the same in Lua for [`RedisStore`]. `engine` and `redis` hold what several of
+//! them need. [`session`] owns the numbers.
 
 mod bells;
 mod books;
@@ -65,9 +66,9 @@ mod location;
 mod memory;
 pub(crate) mod notice;
 mod open;
+mod operation;
 mod redis;
 mod refusal;
-mod request;
 pub mod session;
 mod sqlite;
 mod wire;
@@ -81,9 +82,9 @@ pub use clock::Clock;
 pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
 pub use open::open;
+pub use operation::*;
 pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
-pub use request::*;
 pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
 
 /// A future a store hands out: one a call, never one a message.

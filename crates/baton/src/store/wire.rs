@@ -1,6 +1,6 @@
 //! Answers as text, the way stores keep them with a session and scripts send them.
 
-use super::{LotVerdict, StoreError};
+use super::{LotVerdict, Place, StoreError};
 use crate::message::{Name, Piece, Range};
 
 /// Verdicts as `s17;d4;c;k;f`: stored at, duplicate of, conflict, keys full, full.
@@ -49,6 +49,23 @@ pub(crate) fn parse_refused(text: &str) -> Result<Vec<(Name, u64, Range)>, Store
     list(text, parse)
 }
 
+/// A place as `lines,digest`.
+pub(crate) fn place(place: &Place) -> String {
+    format!("{},{}", place.lines, place.digest)
+}
+
+/// Reads [`place`]; nothing is the start.
+pub(crate) fn parse_place(text: &str) -> Result<Place, StoreError> {
+    if text.is_empty() {
+        return Ok(Place::START);
+    }
+    let (lines, digest) = text.split_once(',').unwrap_or_default();
+    match (lines.parse(), digest.parse()) {
+        (Ok(lines), Ok(digest)) => Ok(Place { lines, digest }),
+        _ => Err(unreadable(text)),
+    }
+}
+
 /// Pieces as `piece;piece;…`.
 pub(crate) fn pieces(pieces: &[Piece]) -> String {
     pieces.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
@@ -62,7 +79,9 @@ pub(crate) fn parse_pieces(text: &str) -> Result<Vec<Piece>, StoreError> {
 fn list<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, StoreError> {
     let words = text.split(';').filter(|word| !word.is_empty());
     let values: Option<Vec<T>> = words.map(parse).collect();
-    values.ok_or_else(|| {
-        StoreError::Damaged(format!("unreadable record {:?}", text.chars().take(80).collect::<String>()))
-    })
+    values.ok_or_else(|| unreadable(text))
+}
+
+fn unreadable(text: &str) -> StoreError {
+    StoreError::Damaged(format!("unreadable record {:?}", text.chars().take(80).collect::<String>()))
 }

@@ -9,7 +9,7 @@ use crate::{message::SessionId, store::Refusal};
 
 /// Advances the clock and extends the session's lease; a session that is gone is STALE and changes nothing.
 /// The caller writes the record back when it is done with it.
-pub(super) fn touch<T: Tables>(tables: &mut T, now: u64, id: SessionId) -> Moved<(Meta, SessionRecord)> {
+pub(in crate::store) fn touch<T: Tables>(tables: &mut T, now: u64, id: SessionId) -> Moved<(Meta, SessionRecord)> {
     let Some(mut session) = tables.session(id)? else { return Err(Refusal::Stale.into()) };
     let meta = advance(tables, now)?;
     session.expires = meta.clock + session.lease_ms;
@@ -18,7 +18,7 @@ pub(super) fn touch<T: Tables>(tables: &mut T, now: u64, id: SessionId) -> Moved
 }
 
 /// Advances the clock alone; for a join, which has no session yet.
-pub(super) fn advance<T: Tables>(tables: &mut T, now: u64) -> Moved<Meta> {
+pub(in crate::store) fn advance<T: Tables>(tables: &mut T, now: u64) -> Moved<Meta> {
     let mut meta = tables.meta()?;
     if now != meta.last {
         let cap = tables.smallest_lease()?.unwrap_or(0) / 2;
@@ -27,4 +27,12 @@ pub(super) fn advance<T: Tables>(tables: &mut T, now: u64) -> Moved<Meta> {
         tables.put_meta(&meta)?;
     }
     Ok(meta)
+}
+
+/// The holder named, if its session still exists: a baton or a drain is valid just as long as that.
+pub(in crate::store) fn alive<T: Tables>(tables: &mut T, holder: Option<SessionId>) -> Moved<Option<SessionId>> {
+    Ok(match holder {
+        Some(id) if tables.session(id)?.is_some() => Some(id),
+        _ => None,
+    })
 }

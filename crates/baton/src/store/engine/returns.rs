@@ -6,15 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, registry};
-use crate::{
-    message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId},
-    store::StoreError,
-};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::known_queue, registry};
+use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
 
 /// Why a session gives everything back.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(in crate::store) enum Why {
     /// It left in good order: no loss is counted.
     Left,
     /// Its lease ran out.
@@ -23,17 +20,17 @@ pub(super) enum Why {
 
 /// What a session gave back.
 #[derive(Default)]
-pub(super) struct Returned {
+pub(in crate::store) struct Returned {
     /// Messages back in their queues.
-    pub(super) back: u64,
+    pub(in crate::store) back: u64,
     /// Messages dead.
-    pub(super) dead: u64,
+    pub(in crate::store) dead: u64,
     /// The queues they are of.
-    pub(super) queues: BTreeSet<Name>,
+    pub(in crate::store) queues: BTreeSet<Name>,
 }
 
 /// Gives back all claims of a session.
-pub(super) fn all<T: Tables>(
+pub(in crate::store) fn all<T: Tables>(
     tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, why: Why,
 ) -> Moved<Returned> {
     let mut by_queue: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
@@ -81,7 +78,9 @@ fn split(piece: Piece, why: Why, into: &mut Vec<Piece>) {
 }
 
 /// Moves pieces from in flight to the front of their lines.
-pub(super) fn to_front<T: Tables>(tables: &mut T, queue: &mut QueueRecord, mut pieces: Vec<Piece>) -> Moved<()> {
+pub(in crate::store) fn to_front<T: Tables>(
+    tables: &mut T, queue: &mut QueueRecord, mut pieces: Vec<Piece>,
+) -> Moved<()> {
     pieces.sort_by_key(|piece| piece.range.first);
     let count: u64 = pieces.iter().map(|piece| u64::from(piece.range.len)).sum();
     queue.books.in_flight -= count;
@@ -95,7 +94,7 @@ pub(super) fn to_front<T: Tables>(tables: &mut T, queue: &mut QueueRecord, mut p
     Ok(())
 }
 
-/// A queue that must exist because something of it is claimed.
-pub(super) fn known_queue<T: Tables>(tables: &mut T, name: &Name) -> Moved<QueueRecord> {
-    tables.queue(name)?.ok_or_else(|| StoreError::Damaged(format!("queue {name} is claimed from but unknown")))
+/// How many of these pieces are suspects.
+pub(in crate::store) fn suspects<'a>(pieces: impl Iterator<Item = &'a Piece>) -> u32 {
+    pieces.filter(|piece| piece.is_suspect()).map(|piece| piece.range.len).sum()
 }

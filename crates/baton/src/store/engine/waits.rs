@@ -6,22 +6,22 @@
 
 use std::collections::BTreeSet;
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, clock::touch};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables};
 use crate::{
     message::{Name, SessionId},
-    store::{Kind, Look, Looked, PATIENCE_MS, Pass, Refusal},
+    store::Kind,
 };
 
 /// Within this time somebody looks at a queue in any case.
 const SOON_MS: u64 = 1_000;
 
 /// Enters a session among those who wait for a queue; one that is there keeps its place.
-pub(super) fn enter<T: Tables>(tables: &mut T, now: u64, session: SessionId, queue: &Name) -> Moved<()> {
+pub(in crate::store) fn enter<T: Tables>(tables: &mut T, now: u64, session: SessionId, queue: &Name) -> Moved<()> {
     tables.add_waiter(queue, session, now)
 }
 
 /// Wakes one of those who wait for a queue, if it has something.
-pub(super) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> {
+pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> {
     if !queue.books.paused
         && queue.books.ready + queue.books.delayed > 0
         && let Some(waiter) = tables.take_waiter(&queue.books.queue)?
@@ -33,7 +33,7 @@ pub(super) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> 
 
 /// Wakes another one if a claim has left messages behind, or one that will be due before anybody looks again and that
 /// the claimer, who may be busy then, was not told of.
-pub(super) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: &QueueRecord, more: bool) -> Moved<()> {
+pub(in crate::store) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: &QueueRecord, more: bool) -> Moved<()> {
     let name = &queue.books.queue;
     if !tables.is_waited_for(name)? {
         return Ok(());
@@ -47,7 +47,7 @@ pub(super) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: &QueueReco
 
 /// A session is over: it works for no queue and waits for none, and others are woken in its stead, also for the queues
 /// that were `given` back what it held.
-pub(super) fn gone<T: Tables>(
+pub(in crate::store) fn gone<T: Tables>(
     tables: &mut T, id: SessionId, session: &SessionRecord, given: BTreeSet<Name>,
 ) -> Moved<()> {
     if tables.batons(id)? == 0 {
@@ -64,7 +64,7 @@ pub(super) fn gone<T: Tables>(
 }
 
 /// Counts a node among those without a baton that work for its queues, or no longer.
-pub(super) fn count_worker<T: Tables>(tables: &mut T, session: &SessionRecord, comes: bool) -> Moved<()> {
+pub(in crate::store) fn count_worker<T: Tables>(tables: &mut T, session: &SessionRecord, comes: bool) -> Moved<()> {
     if session.kind == Kind::Node {
         for name in &session.queues {
             let workers = tables.workers(name)?;
@@ -74,50 +74,10 @@ pub(super) fn count_worker<T: Tables>(tables: &mut T, session: &SessionRecord, c
     Ok(())
 }
 
-pub(super) fn pass<T: Tables>(tables: &mut T, now: u64, it: &Pass) -> Moved<()> {
-    touch(tables, now, it.session)?;
-    tables.drop_waiter(&it.queue, it.session)?;
-    wake_known(tables, &it.queue)
-}
-
 /// Wakes one of those who wait for the queue of this name.
-pub(super) fn wake_known<T: Tables>(tables: &mut T, name: &Name) -> Moved<()> {
+pub(in crate::store) fn wake_known<T: Tables>(tables: &mut T, name: &Name) -> Moved<()> {
     match tables.queue(name)? {
         Some(queue) => wake(tables, &queue),
         None => Ok(()),
     }
-}
-
-pub(super) fn look<T: Tables>(tables: &mut T, now: u64, it: &Look) -> Moved<Looked> {
-    let Some(session) = tables.session(it.session)? else { return Err(Refusal::Stale.into()) };
-    let mut queues = Vec::new();
-    for name in &session.queues {
-        let Some(queue) = tables.queue(name)?.filter(|queue| !queue.books.paused) else { continue };
-        let ready = queue.books.ready > 0
-            && (tables.front(name, Line::Ready)?.is_some()
-                || (session.suspects == 0 && tables.front(name, Line::Suspects)?.is_some()));
-        if ready || !tables.is_waiter(name, it.session)? {
-            queues.push((name.clone(), 0));
-        } else if let Some((due, _)) = tables.next_delayed(name)? {
-            queues.push((name.clone(), due.saturating_sub(now)));
-        }
-    }
-    queues.sort_unstable();
-    Ok(Looked { queues })
-}
-
-/// Whether a session without a baton works for the queue, and nothing in it has been claimable for long.
-pub(super) fn is_helped<T: Tables>(tables: &mut T, now: u64, name: &Name) -> Moved<bool> {
-    if tables.workers(name)? == 0 {
-        return Ok(false);
-    }
-    let Some(queue) = tables.queue(name)? else { return Ok(true) };
-    if queue.books.ready > 0 {
-        let front = tables.front(name, Line::Suspects)?.or(tables.front(name, Line::Ready)?);
-        if front.is_some_and(|front| front.losses > 1 || front.born + PATIENCE_MS <= now) {
-            return Ok(false);
-        }
-    }
-    let due = if queue.books.delayed > 0 { tables.next_delayed(name)? } else { None };
-    Ok(due.is_none_or(|(due, _)| due + PATIENCE_MS > now))
 }

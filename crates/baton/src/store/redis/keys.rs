@@ -8,36 +8,36 @@ use crate::message::{Name, SessionId};
 
 /// The beginning of all keys of a fleet, and the key of its meta record.
 #[derive(Debug, Clone)]
-pub(super) struct Root(String);
+pub(in crate::store) struct Root(String);
 
 impl Root {
-    pub(super) fn new(fleet: &Name) -> Self {
+    pub(in crate::store) fn new(fleet: &Name) -> Self {
         Self(format!("{{{fleet}/0}}"))
     }
 
     /// The meta record, which is what scripts are given.
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::store) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The wake-up list of a session.
-    pub(super) fn wakes(&self, session: SessionId) -> String {
+    pub(in crate::store) fn wakes(&self, session: SessionId) -> String {
         format!("{}:w:{session}", self.0)
     }
 
     /// Where a session stages the bytes of a parcel for the script that follows in the same transaction. What no script
     /// takes away expires by itself.
-    pub(super) fn staged(&self, session: SessionId, place: usize) -> String {
+    pub(in crate::store) fn staged(&self, session: SessionId, place: usize) -> String {
         format!("{}:t:{session}:{place}", self.0)
     }
 
     /// The clock of tests.
-    pub(super) fn test_clock(&self) -> String {
+    pub(in crate::store) fn test_clock(&self) -> String {
         format!("{}:test-clock", self.0)
     }
 
     /// What all keys of the fleet match.
-    pub(super) fn pattern(&self) -> String {
+    pub(in crate::store) fn pattern(&self) -> String {
         format!("{}*", self.0)
     }
 }

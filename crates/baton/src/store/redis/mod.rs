@@ -39,15 +39,13 @@
 //! | `R:w:<session>` | list | its wake-up list: queues to look into |
 //! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them |
 
-mod bodies;
+mod arguments;
+mod books;
+mod coding;
 mod conn;
-mod decode;
-mod encode;
 mod failure;
 mod keys;
 mod log;
-mod purge;
-mod recount;
 mod reply;
 mod runs;
 mod scripts;
@@ -60,17 +58,21 @@ use std::{
 
 use redis::{Cmd, FromRedisValue, Value};
 
+pub(super) use self::{
+    arguments::Arguments,
+    books::read_books,
+    coding::{Coded, Steps},
+    reply::{Reply, parsed},
+};
 use self::{
-    bodies::Given,
     conn::{Connector, Link},
     failure::{ends_connection, store_error},
     keys::Root,
-    reply::Reply,
     runs::{Run, Runs},
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{Answer, Claim, Reply as StoreReply, Request, Store, StoreError, Woken};
+use super::{Answer, Claim, Reply as StoreReply, Request, Store, StoreError, Woken, operation::Given};
 use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -96,11 +98,11 @@ pub struct RedisStore {
 }
 
 /// What all clones of a store share.
-struct Shared {
+pub(super) struct Shared {
     connector: Arc<Connector>,
-    root: Root,
-    scripts: Arc<Scripts>,
-    options: RedisOptions,
+    pub(super) root: Root,
+    pub(super) scripts: Arc<Scripts>,
+    pub(super) options: RedisOptions,
     /// The connection in use; empty before the first call and after an error.
     link: Mutex<Option<Link>>,
     /// Held while connecting, so that a crowd of calls makes one connection.
@@ -152,10 +154,9 @@ impl Store for RedisStore {
     fn call(&self, request: Request) -> StoreReply<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
             request.check()?;
-            match &request {
-                Request::Recount(it) => Ok(Answer::Recount(recount::recount(&self.shared, it).await?)),
-                Request::Purge(_) => Ok(Answer::Purge(purge::purge(&self.shared).await?)),
-                _ => self.shared.carry_out(&request).await,
+            match coding::steps(&request, &self.shared) {
+                Some(steps) => steps.await,
+                None => self.shared.carry_out(&request).await,
             }
         })
     }
@@ -187,9 +188,7 @@ impl Shared {
 
     /// Runs the script of a request and gives its answer.
     async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
-        let Some(call) = encode::call(&self.scripts, &self.root, request) else {
-            return Err(StoreError::Damaged("a request without a script".to_owned()));
-        };
+        let call = coding::call(&self.scripts, &self.root, request);
         let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
         self.answered(link, request, value).await
     }
@@ -202,7 +201,7 @@ impl Shared {
                 let given = Given::read(reply)?.complete(&mut link.connection).await;
                 given.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
             }
-            (_, code) => decode::answer(request, code, reply),
+            (_, code) => coding::answer(request, code, reply),
         };
         self.runs.note(request, &answer, &self.current_run(link));
         answer
@@ -222,7 +221,9 @@ impl Shared {
     }
 
     /// Runs a script that belongs to no single request.
-    async fn run(&self, script: &Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd) -> Result<Reply, StoreError> {
+    pub(super) async fn run(
+        &self, script: &Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd,
+    ) -> Result<Reply, StoreError> {
         let mut link = self.link().await?;
         let mut command = script.command(self.root.as_str());
         fill(&mut command);
@@ -231,7 +232,7 @@ impl Shared {
     }
 
     /// Runs a plain command.
-    async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+    pub(super) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut link = self.link().await?;
         command.query_async(&mut link.connection).await.map_err(|error| self.failed(&link, &error))
     }

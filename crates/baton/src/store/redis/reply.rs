@@ -5,15 +5,15 @@ use std::str::FromStr;
 use bytes::Bytes;
 use redis::Value;
 
-use crate::store::{Refusal, StoreError};
+use crate::store::{Refusal, StoreError, wire};
 
 /// The rest of a reply.
 #[derive(Debug)]
-pub(super) struct Reply(std::vec::IntoIter<Value>);
+pub(in crate::store) struct Reply(std::vec::IntoIter<Value>);
 
 impl Reply {
     /// A reply begins as a list.
-    pub(super) fn new(value: Value) -> Result<Self, StoreError> {
+    pub(in crate::store) fn new(value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
             other => Err(StoreError::Damaged(format!("a script answered {other:?} where a list belongs"))),
@@ -21,11 +21,11 @@ impl Reply {
     }
 
     /// Whether everything has been read.
-    pub(super) fn is_done(&self) -> bool {
+    pub(in crate::store) fn is_done(&self) -> bool {
         self.0.len() == 0
     }
 
-    pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
+    pub(in crate::store) fn bytes(&mut self) -> Result<Bytes, StoreError> {
         match self.0.next() {
             Some(Value::BulkString(bytes)) => Ok(Bytes::from(bytes)),
             Some(Value::SimpleString(text)) => Ok(Bytes::from(text)),
@@ -33,22 +33,22 @@ impl Reply {
         }
     }
 
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+    pub(in crate::store) fn text(&mut self) -> Result<String, StoreError> {
         String::from_utf8(self.bytes()?.into())
             .map_err(|_| StoreError::Damaged("a script answered bytes where text belongs".to_owned()))
     }
 
     /// The next value as a number, a name, an id: whatever is written as text.
-    pub(super) fn parsed<T: FromStr>(&mut self) -> Result<T, StoreError> {
+    pub(in crate::store) fn parsed<T: FromStr>(&mut self) -> Result<T, StoreError> {
         parsed(&self.text()?)
     }
 
-    pub(super) fn list(&mut self) -> Result<Self, StoreError> {
+    pub(in crate::store) fn list(&mut self) -> Result<Self, StoreError> {
         Self::new(self.0.next().unwrap_or(Value::Nil))
     }
 
     /// Everything that is left, each value read by `read`.
-    pub(super) fn rest<T>(
+    pub(in crate::store) fn rest<T>(
         mut self, mut read: impl FnMut(&mut Self) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut values = Vec::new();
@@ -59,7 +59,7 @@ impl Reply {
     }
 
     /// The refusal this code stands for, its details read from the reply.
-    pub(super) fn refusal(&mut self, code: &str) -> StoreError {
+    pub(in crate::store) fn refusal(&mut self, code: &str) -> StoreError {
         if code == "OLDER" {
             let older = |sessions| StoreError::Unreachable(crate::store::used_by_an_older_release(sessions));
             return self.parsed().map_or_else(|error| error, older);
@@ -84,7 +84,7 @@ impl Reply {
             "SPENT" => Refusal::Spent { claim_no: self.parsed()? },
             "TURN" => Refusal::OutOfTurn { last: self.parsed()? },
             "BOOKMARK" => {
-                let place = super::decode::place(&self.text()?)?;
+                let place = wire::parse_place(&self.text()?)?;
                 Refusal::Bookmark { lines: place.lines, digest: place.digest }
             }
             "DRAINBUSY" => Refusal::DrainBusy { holder: self.parsed()? },
@@ -98,7 +98,7 @@ impl Reply {
 }
 
 /// Reads a value written as text.
-pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
+pub(in crate::store) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
     let show = || StoreError::Damaged(format!("unreadable value {:?}", text.chars().take(80).collect::<String>()));
     text.parse().map_err(|_| show())
 }

@@ -10,21 +10,21 @@ use redis::{
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 
-const KEYS: &str = include_str!("scripts/lib_keys.lua");
-const CLOCK: &str = include_str!("scripts/lib_clock.lua");
-const FLEET: &str = include_str!("scripts/lib_fleet.lua");
-const OFFERS: &str = include_str!("scripts/lib_offers.lua");
-const QUEUE: &str = include_str!("scripts/lib_queue.lua");
-const PIECE: &str = include_str!("scripts/lib_piece.lua");
-const BODY: &str = include_str!("scripts/lib_body.lua");
-const INTAKE: &str = include_str!("scripts/lib_intake.lua");
-const REGISTRY: &str = include_str!("scripts/lib_registry.lua");
-const RETURNS: &str = include_str!("scripts/lib_returns.lua");
-const COUNT: &str = include_str!("scripts/lib_count.lua");
+const KEYS: &str = include_str!("lua/keys.lua");
+const CLOCK: &str = include_str!("lua/clock.lua");
+const FLEET: &str = include_str!("lua/fleet.lua");
+const OFFERS: &str = include_str!("lua/offers.lua");
+const QUEUE: &str = include_str!("lua/queue.lua");
+const PIECE: &str = include_str!("lua/piece.lua");
+const BODY: &str = include_str!("lua/body.lua");
+const INTAKE: &str = include_str!("lua/intake.lua");
+const REGISTRY: &str = include_str!("lua/registry.lua");
+const RETURNS: &str = include_str!("lua/returns.lua");
+const COUNT: &str = include_str!("lua/count.lua");
 
 /// One script as the server gets it.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(in crate::store) struct Script {
     text: String,
     hash: String,
 }
@@ -127,50 +127,50 @@ macro_rules! scripts {
     ($($name:ident: $file:literal [$($part:ident),*];)*) => {
         /// All scripts of the store.
         #[derive(Debug)]
-        pub(super) struct Scripts { $(pub(super) $name: Script,)* }
+        pub(in crate::store) struct Scripts { $(pub(in crate::store) $name: Script,)* }
 
         impl Scripts {
             /// The scripts over the server's clock, or over the key that tests set.
             pub(super) fn new(test_clock: bool) -> Self {
                 let prelude = if test_clock {
-                    include_str!("scripts/prelude_test_clock.lua")
+                    include_str!("lua/prelude_test_clock.lua")
                 } else {
-                    include_str!("scripts/prelude_time.lua")
+                    include_str!("lua/prelude_time.lua")
                 };
-                Self { $($name: Script::assemble(prelude, &[$($part),*], include_str!(concat!("scripts/", $file))),)* }
+                Self { $($name: Script::assemble(prelude, &[$($part),*], include_str!(concat!("../", $file))),)* }
             }
         }
     };
 }
 
 scripts! {
-    join: "join.lua" [CLOCK, FLEET, OFFERS, QUEUE];
-    beat: "beat.lua" [CLOCK, OFFERS];
-    leave: "leave.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
-    reap: "reap.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
-    take: "take.lua" [CLOCK, OFFERS, QUEUE];
-    resign: "resign.lua" [CLOCK, QUEUE];
-    rewind: "rewind.lua" [CLOCK];
-    remove: "remove.lua" [OFFERS];
-    order: "order.lua" [CLOCK, FLEET, QUEUE];
-    push: "push.lua" [CLOCK, QUEUE, INTAKE];
-    submit: "submit.lua" [CLOCK, QUEUE, INTAKE];
-    claim: "claim.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY];
-    pass: "pass.lua" [CLOCK, QUEUE];
-    look: "look.lua" [];
-    settle: "settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];
-    drain_begin: "drain_begin.lua" [CLOCK];
-    dispose: "dispose.lua" [CLOCK, QUEUE];
-    peek: "peek.lua" [];
-    result: "result.lua" [];
-    bookmark: "bookmark.lua" [];
-    survey: "survey.lua" [CLOCK, QUEUE];
-    recount: "recount.lua" [QUEUE, COUNT];
-    recount_plan: "recount_plan.lua" [QUEUE];
-    recount_page: "recount_page.lua" [COUNT];
-    hold: "hold.lua" [];
-    new_run: "new_run.lua" [];
-    purge: "purge.lua" [];
+    join: "operation/join/join.lua" [CLOCK, FLEET, OFFERS, QUEUE];
+    beat: "operation/beat/beat.lua" [CLOCK, OFFERS];
+    leave: "operation/leave/leave.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
+    reap: "operation/reap/reap.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
+    take: "operation/take/take.lua" [CLOCK, OFFERS, QUEUE];
+    resign: "operation/resign/resign.lua" [CLOCK, QUEUE];
+    rewind: "operation/rewind/rewind.lua" [CLOCK];
+    remove: "operation/remove/remove.lua" [OFFERS];
+    order: "operation/order/order.lua" [CLOCK, FLEET, QUEUE];
+    push: "operation/push/push.lua" [CLOCK, QUEUE, INTAKE];
+    submit: "operation/submit/submit.lua" [CLOCK, QUEUE, INTAKE];
+    claim: "operation/claim/claim.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY];
+    pass: "operation/pass/pass.lua" [CLOCK, QUEUE];
+    look: "operation/look/look.lua" [];
+    settle: "operation/settle/settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];
+    drain_begin: "operation/drain_begin/drain_begin.lua" [CLOCK];
+    dispose: "operation/dispose/dispose.lua" [CLOCK, QUEUE];
+    peek: "operation/peek/peek.lua" [];
+    result: "operation/result/result.lua" [];
+    bookmark: "operation/bookmark/bookmark.lua" [];
+    survey: "operation/survey/survey.lua" [CLOCK, QUEUE];
+    recount: "operation/recount/recount.lua" [QUEUE, COUNT];
+    recount_plan: "operation/recount/recount_plan.lua" [QUEUE];
+    recount_page: "operation/recount/recount_page.lua" [COUNT];
+    hold: "operation/recount/hold.lua" [];
+    new_run: "redis/new_run.lua" [];
+    purge: "operation/purge/purge.lua" [];
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use redis::{Pipeline, Value, aio::ConnectionLike as _};
 
 use super::{
-    Shared,
+    Shared, coding,
     conn::{Connector, Link},
-    encode,
     scripts::is_unknown,
 };
 use crate::{
@@ -66,7 +65,7 @@ impl Shared {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
         commands.cmd("BLMPOP").arg(READ_SECONDS).arg(1).arg(&list).arg("LEFT").arg("COUNT").arg(NAMES);
-        let call = claim.and_then(|claim| encode::command(&self.scripts, &self.root, claim));
+        let call = claim.map(|claim| coding::command(&self.scripts, &self.root, claim));
         if let Some((_, command)) = &call {
             commands.add_command(command.clone());
         }

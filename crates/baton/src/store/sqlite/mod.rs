@@ -135,7 +135,7 @@ impl Shared {
         let (caller, answer) = oneshot::channel();
         match request {
             Request::Look(_) => self.looks.send(Question { request, answer: caller })?,
-            request if reader::is_read(&request) => self.reads.send(Question { request, answer: caller })?,
+            request if request.reads() => self.reads.send(Question { request, answer: caller })?,
             Request::Beat(_) => self.beats.send(Job { request, answer: caller })?,
             request => self.messages.send(Job { request, answer: caller })?,
         }

@@ -19,19 +19,6 @@ pub(super) struct Question {
     pub(super) answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
-/// Whether a request changes nothing.
-pub(super) const fn is_read(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::Survey(_)
-            | Request::Look(_)
-            | Request::Peek(_)
-            | Request::Result(_)
-            | Request::Bookmark(_)
-            | Request::Recount(_)
-    )
-}
-
 /// Reads until all senders are gone.
 pub(super) fn run(inbox: &mut Inbox<Question>) {
     while let Some(Question { request, answer }) = inbox.next() {

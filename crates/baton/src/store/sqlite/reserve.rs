@@ -15,10 +15,7 @@ use std::{
 };
 
 use super::file::{OpenFile, io_error, private, sidecar};
-use crate::{
-    message::Outcome,
-    store::{Request, StoreError},
-};
+use crate::store::StoreError;
 
 /// As much as the log and the file grow by, at most, before the log is copied back.
 const SIZE: u64 = 8 << 20;
@@ -93,25 +90,6 @@ fn need(file: &OpenFile, bytes: u64) -> Result<u64, StoreError> {
     let unused: u32 = file.db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     let in_file = in_log.saturating_sub(u64::from(unused) * PAGE);
     Ok(in_log.saturating_sub(log).saturating_add(in_file).saturating_add(MARGIN))
-}
-
-/// Whether a request brings bodies that were not in the store before; how many bytes of them.
-pub(super) fn new_bodies(request: &Request) -> Option<usize> {
-    match request {
-        Request::Push(it) => Some(it.parcels.iter().map(|parcel| parcel.bytes().len()).sum()),
-        Request::Submit(it) => Some(it.lots.iter().map(|lot| lot.parcel.bytes().len()).sum()),
-        Request::Settle(it) => {
-            let brought = it.runs.iter().filter_map(|run| match &run.outcome {
-                Outcome::Done { follow_ups, result } => {
-                    let lots: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
-                    Some(lots + result.as_ref().map_or(0, |result| result.len()))
-                }
-                _ => None,
-            });
-            Some(brought.sum()).filter(|bytes| *bytes > 0)
-        }
-        _ => None,
-    }
 }
 
 #[cfg(unix)]

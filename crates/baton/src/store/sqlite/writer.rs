@@ -16,7 +16,7 @@ use super::{
     file::{OpenFile, check_format},
     lane::{Desk, Inbox},
     lift::lift,
-    reserve::{Reserve, new_bodies},
+    reserve::Reserve,
     tables::SqliteTables,
     wake::{Bell, Rings},
 };
@@ -80,11 +80,11 @@ type Caller = oneshot::Sender<Result<Answer, StoreError>>;
 
 /// All that waits now, within the bounds of a group.
 fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
-    let mut bytes = new_bodies(&first.request).unwrap_or(0);
+    let mut bytes = first.request.new_bodies().unwrap_or(0);
     let (mut requests, mut callers) = (vec![first.request], vec![first.answer]);
     while requests.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES {
         let Some(job) = inbox.more() else { break };
-        bytes += new_bodies(&job.request).unwrap_or(0);
+        bytes += job.request.new_bodies().unwrap_or(0);
         requests.push(job.request);
         callers.push(job.answer);
     }
@@ -98,7 +98,7 @@ fn alone(desk: &mut Desk, request: &Request) -> Result<Answers, StoreError> {
         Ok(answers) => return Ok(answers),
         Err(Failure::All(error) | Failure::One(error)) => error,
     };
-    if !matches!(error, StoreError::NoRoom(_)) || new_bodies(request).is_some() {
+    if !matches!(error, StoreError::NoRoom(_)) || request.new_bodies().is_some() {
         return Err(error);
     }
     let file = desk.file()?;
@@ -176,7 +176,7 @@ fn begin(db: &Connection) -> Result<(), StoreError> {
 
 fn apply(file: &OpenFile, site: &Site, requests: &[Request]) -> Result<Answers, StoreError> {
     let db = &file.db;
-    let brought: Vec<usize> = requests.iter().filter_map(new_bodies).collect();
+    let brought: Vec<usize> = requests.iter().filter_map(Request::new_bodies).collect();
     if !brought.is_empty() {
         Reserve::of(file.path()).admit(file, brought.iter().sum())?;
     }

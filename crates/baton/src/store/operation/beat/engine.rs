@@ -1,0 +1,59 @@
+//! A session lives: what it holds, what is due, whom to reap, and which queues others see to.
+
+use crate::{
+    message::Name,
+    store::{
+        Beat, Beaten, Kind, MAX_TOLD_CLAIMS, PATIENCE_MS,
+        engine::{
+            Effect, Line, Moved, Tables,
+            clock::{alive, touch},
+        },
+    },
+};
+
+impl Effect for Beat {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Beaten> {
+        let (meta, mut session) = touch(tables, now, self.session)?;
+        session.beat_ms = now;
+        session.report = self.report.clone();
+        tables.put_session(self.session, &session)?;
+        let (mut due, mut held) = (Vec::new(), Vec::new());
+        for (name, source) in tables.sources()? {
+            if source.holder == Some(self.session) {
+                held.push((name, source.epoch));
+            } else if !source.ended
+                && session.kind == Kind::Node
+                && session.offers.iter().any(|offer| offer.source == name && source.defined_as(offer))
+                && alive(tables, source.holder)?.is_none()
+            {
+                due.push(name);
+            }
+        }
+        let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
+        let expired = tables.expired(meta.clock, 16)?;
+        let claims = tables.held_numbers(self.session, MAX_TOLD_CLAIMS)?;
+        let mut helped = Vec::new();
+        for name in &self.asks {
+            if is_helped(tables, now, name)? {
+                helped.push(name.clone());
+            }
+        }
+        Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop })
+    }
+}
+
+/// Whether a session without a baton works for the queue, and nothing in it has been claimable for long.
+fn is_helped<T: Tables>(tables: &mut T, now: u64, name: &Name) -> Moved<bool> {
+    if tables.workers(name)? == 0 {
+        return Ok(false);
+    }
+    let Some(queue) = tables.queue(name)? else { return Ok(true) };
+    if queue.books.ready > 0 {
+        let front = tables.front(name, Line::Suspects)?.or(tables.front(name, Line::Ready)?);
+        if front.is_some_and(|front| front.losses > 1 || front.born + PATIENCE_MS <= now) {
+            return Ok(false);
+        }
+    }
+    let due = if queue.books.delayed > 0 { tables.next_delayed(name)? } else { None };
+    Ok(due.is_none_or(|(due, _)| due + PATIENCE_MS > now))
+}

@@ -1,0 +1,46 @@
+//! The arguments and the answer of `beat.lua`.
+
+use crate::{
+    message::Name,
+    store::{
+        Beat, Beaten, Stop, StoreError,
+        redis::{Arguments, Coded, Reply, parsed},
+    },
+};
+
+impl Coded for Beat {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        self.asks.iter().fold(to.text(self.session).bytes(&self.report), Arguments::text)
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Beaten, StoreError> {
+        match code {
+            "OK" => beaten(reply),
+            _ => Err(reply.refusal(code)),
+        }
+    }
+}
+
+fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
+    let now_ms = it.parsed()?;
+    let stop = match it.text()?.as_str() {
+        "drain" => Some(Stop::Drain),
+        "now" => Some(Stop::Now),
+        _ => None,
+    };
+    let mut claims: Vec<(Name, u64)> = it.list()?.rest(|it| claim_place(&it.text()?))?;
+    claims.sort_unstable();
+    let expired = it.list()?.rest(Reply::parsed)?;
+    let mut due: Vec<Name> = it.list()?.rest(Reply::parsed)?;
+    due.sort_unstable();
+    let mut held: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
+    held.sort_unstable();
+    let helped = it.list()?.rest(Reply::parsed)?;
+    Ok(Beaten { now_ms, due, held, expired, claims, helped, stop })
+}
+
+/// A claim as `number queue`.
+fn claim_place(text: &str) -> Result<(Name, u64), StoreError> {
+    let (claim_no, queue) = text.split_once(' ').unwrap_or_default();
+    Ok((parsed(queue)?, parsed(claim_no)?))
+}

@@ -1,0 +1,220 @@
+//! Handing messages to a session: a suspect, then what is due, then what is ready.
+//!
+//! A claim that could have taken more enters its session among those that wait for the queue; one that leaves something
+//! behind wakes another of them. So whoever has a free slot has either a claim under way or a place among those who wait.
+//!
+//! A message whose body is not there cannot be run: it is buried with that reason, and the claim goes on with the next.
+
+use crate::{
+    message::{Name, Parcel, Piece, Range},
+    store::{
+        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, Refusal, Rest,
+        engine::{
+            ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
+            bodies::cut,
+            clock::touch,
+            queues::known_queue,
+            registry::{MISSING_BODY, bury, node_name},
+            returns::suspects,
+            waits,
+        },
+    },
+};
+
+/// The most messages one claim buries, so that no call holds the others up for long.
+const MOST_BURIED: u32 = 1024;
+
+impl Effect for Claim {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Claimed> {
+        claim(tables, now, self)
+    }
+}
+
+fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
+    let (_, mut session) = touch(tables, now, it.session)?;
+    if let Some(record) = tables.claim(it.session, &it.queue, it.claim_no)? {
+        return again(tables, now, it, session, record);
+    }
+    let mut numbers = tables.numbers(it.session, &it.queue)?;
+    check_number(&numbers, it.claim_no)?;
+    let mut hand = Hand { n: it.n, budget: it.max_bytes, pieces: Vec::new(), stopped: false, buried: 0 };
+    let queue = tables.queue(&it.queue)?.filter(|queue| !queue.books.paused);
+    let Some(mut queue) = queue else {
+        waits::enter(tables, now, it.session, &it.queue)?;
+        return Ok(Claimed { queue: it.queue.clone(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms: None } });
+    };
+    hand.fill(tables, now, &mut queue, &session)?;
+    let more = hand.stopped || !hand.has_room();
+    if !hand.pieces.is_empty() || hand.buried > 0 {
+        tables.put_queue(&queue)?;
+    }
+    if !hand.pieces.is_empty() {
+        let pieces = hand.pieces.iter().map(|(piece, _)| *piece).collect();
+        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), pieces })?;
+        use_number(&mut numbers, it.claim_no);
+        tables.put_numbers(it.session, &it.queue, &numbers)?;
+        session.suspects += suspects(hand.pieces.iter().map(|(piece, _)| piece));
+        tables.put_session(it.session, &session)?;
+        waits::left_behind(tables, now, &queue, more)?;
+    }
+    let rest = if more {
+        tables.drop_waiter(&it.queue, it.session)?;
+        Rest::More
+    } else {
+        waits::enter(tables, now, it.session, &it.queue)?;
+        let next_due = if queue.books.delayed > 0 { tables.next_delayed(&it.queue)? } else { None };
+        Rest::Nothing { next_due_ms: next_due.map(|(due, _)| due.saturating_sub(now)) }
+    };
+    Ok(Claimed { queue: it.queue.clone(), pieces: hand.pieces, rest })
+}
+
+/// The answer to a repeat: what is still in flight under the number, without what has lost its body since.
+fn again<T: Tables>(
+    tables: &mut T, now: u64, it: &Claim, mut session: SessionRecord, record: ClaimRecord,
+) -> Moved<Claimed> {
+    let ClaimRecord { queue: name, pieces } = record;
+    let (mut with_bodies, mut without) = (Vec::with_capacity(pieces.len()), Vec::new());
+    for piece in pieces {
+        match cut(tables, &name, &piece, u64::MAX)? {
+            Cut::Some(parcel) => with_bodies.push((piece, parcel)),
+            Cut::NoneFits | Cut::Missing => without.push(piece),
+        }
+    }
+    if !without.is_empty() {
+        let mut queue = known_queue(tables, &name)?;
+        for piece in &without {
+            bury(tables, now, &mut queue, piece, &node_name(&session), MISSING_BODY)?;
+        }
+        tables.put_queue(&queue)?;
+        session.suspects -= suspects(without.iter());
+        tables.put_session(it.session, &session)?;
+        let pieces: Vec<Piece> = with_bodies.iter().map(|(piece, _)| *piece).collect();
+        if pieces.is_empty() {
+            tables.drop_claim(it.session, &name, it.claim_no)?;
+        } else {
+            tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: name.clone(), pieces })?;
+        }
+    }
+    Ok(Claimed { queue: name, pieces: with_bodies, rest: Rest::More })
+}
+
+fn check_number(numbers: &ClaimNumbers, claim_no: u64) -> Moved<()> {
+    let lowest = numbers.holes.first().copied().unwrap_or(numbers.high + 1);
+    if claim_no >= lowest + CLAIM_WINDOW {
+        return Err(Refusal::OutOfTurn { last: numbers.high }.into());
+    }
+    if claim_no <= numbers.high && !numbers.holes.contains(&claim_no) {
+        return Err(Refusal::Spent { claim_no }.into());
+    }
+    Ok(())
+}
+
+fn use_number(numbers: &mut ClaimNumbers, claim_no: u64) {
+    if claim_no > numbers.high {
+        numbers.holes.extend(numbers.high + 1..claim_no);
+        numbers.high = claim_no;
+    } else {
+        numbers.holes.retain(|hole| *hole != claim_no);
+    }
+}
+
+/// What a claim has gathered, and how much more it may.
+struct Hand {
+    n: u32,
+    budget: u64,
+    pieces: Vec<(Piece, Parcel)>,
+    /// Whether the bound of bytes kept it from taking more.
+    stopped: bool,
+    /// Messages it found without a body.
+    buried: u32,
+}
+
+impl Hand {
+    fn fill<T: Tables>(
+        &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, session: &SessionRecord,
+    ) -> Moved<()> {
+        let name = queue.books.queue.clone();
+        while session.suspects == 0
+            && queue.books.ready > 0
+            && self.has_room()
+            && let Some(piece) = tables.front(&name, Line::Suspects)?
+        {
+            let taken = self.take(tables, &name, &piece)?;
+            tables.advance(&name, Line::Suspects, None)?;
+            queue.books.ready -= u64::from(piece.range.len);
+            queue.books.in_flight += u64::from(piece.range.len);
+            if taken.is_some() {
+                break;
+            }
+            self.bury(tables, now, queue, &piece, session)?;
+        }
+        while queue.books.delayed > 0 && self.has_room() {
+            let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
+            let taken = self.take(tables, &name, &piece)?;
+            if taken == Some(0) {
+                self.stopped = true;
+                return Ok(());
+            }
+            tables.drop_delayed(&name, due, piece.range.first)?;
+            queue.books.delayed -= 1;
+            queue.books.in_flight += 1;
+            if taken.is_none() {
+                self.bury(tables, now, queue, &piece, session)?;
+            }
+        }
+        while queue.books.ready > 0 && self.has_room() {
+            let Some(piece) = tables.front(&name, Line::Ready)? else { break };
+            let len = piece.range.len.min(self.n);
+            let wanted = piece.over(Range { len, ..piece.range });
+            let taken = self.take(tables, &name, &wanted)?;
+            if taken == Some(0) {
+                self.stopped = true;
+                break;
+            }
+            let gone = Range { len: taken.unwrap_or_else(|| len.min(MOST_BURIED - self.buried)), ..piece.range };
+            let [_, rest] = piece.without(gone);
+            tables.advance(&name, Line::Ready, rest.as_ref())?;
+            queue.books.ready -= u64::from(gone.len);
+            queue.books.in_flight += u64::from(gone.len);
+            if taken.is_none() {
+                self.bury(tables, now, queue, &piece.over(gone), session)?;
+            } else if gone.len < len {
+                self.stopped = true;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    const fn has_room(&self) -> bool {
+        self.n > 0 && self.pieces.len() < MAX_PIECES && self.buried < MOST_BURIED
+    }
+
+    /// Moves messages without a body, counted as in flight, to the error registry.
+    fn bury<T: Tables>(
+        &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, session: &SessionRecord,
+    ) -> Moved<()> {
+        self.buried += piece.range.len;
+        bury(tables, now, queue, piece, &node_name(session), MISSING_BODY)
+    }
+
+    /// Takes as much of a piece as fits, at least one message if the hand is empty; how many. Nothing if its bodies are
+    /// missing.
+    fn take<T: Tables>(&mut self, tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<u32>> {
+        let mut found = cut(tables, queue, piece, self.budget)?;
+        if found == Cut::NoneFits && self.pieces.is_empty() {
+            let one = piece.over(Range { len: 1, ..piece.range });
+            found = cut(tables, queue, &one, u64::MAX)?;
+        }
+        let parcel = match found {
+            Cut::Some(parcel) => parcel,
+            Cut::NoneFits => return Ok(Some(0)),
+            Cut::Missing => return Ok(None),
+        };
+        let len = parcel.len();
+        self.n -= len;
+        self.budget = self.budget.saturating_sub(parcel.body_bytes() as u64);
+        self.pieces.push((piece.over(Range { len, ..piece.range }), parcel));
+        Ok(Some(len))
+    }
+}

@@ -1,0 +1,103 @@
+//! The arguments and the answer of `claim.lua`, and the bodies of claimed messages.
+//!
+//! A claim gives short parcels at once and only points to long ones, which are read here by plain commands. Bodies of
+//! claimed messages stay as they are until they are settled; if one is not there any more, the claim has been lost
+//! meanwhile, and claiming again under the same number tells how.
+
+use bytes::{Bytes, BytesMut};
+use redis::{Pipeline, RedisError, aio::ConnectionLike as _, aio::MultiplexedConnection};
+
+use crate::{
+    message::{Name, Parcel, Piece},
+    store::{
+        Claim, Claimed, Rest, StoreError,
+        redis::{Arguments, Coded, Reply, parsed},
+    },
+};
+
+impl Coded for Claim {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        to.text(self.session).text(&self.queue).text(self.claim_no).text(self.n).text(self.max_bytes)
+    }
+}
+
+/// A claim as its script gives it.
+pub(in crate::store) struct Given {
+    queue: Name,
+    rest: Rest,
+    pieces: Vec<Pointer>,
+}
+
+/// A piece, and what its parcel is put together from.
+struct Pointer {
+    piece: Piece,
+    head: Bytes,
+    /// `from to key` of the bytes that follow the head; empty if the head is all.
+    rest: String,
+}
+
+impl Given {
+    pub(in crate::store) fn read(mut it: Reply) -> Result<Self, StoreError> {
+        let (queue, rest) = (it.parsed()?, rest(&it.text()?)?);
+        let pointer = |it: &mut Reply| Ok(Pointer { piece: it.parsed()?, head: it.bytes()?, rest: it.text()? });
+        Ok(Self { queue, rest, pieces: it.list()?.rest(pointer)? })
+    }
+
+    /// The messages with their bodies, or what is wrong with them.
+    pub(in crate::store) async fn complete(
+        self, connection: &mut MultiplexedConnection,
+    ) -> Result<Result<Claimed, StoreError>, RedisError> {
+        let mut reads = Pipeline::new();
+        let mut count = 0;
+        for rest in self.pieces.iter().map(|pointer| &pointer.rest).filter(|rest| !rest.is_empty()) {
+            let mut words = rest.splitn(3, ' ');
+            let (from, to, key) = (words.next(), words.next(), words.next());
+            reads.cmd("GETRANGE").arg(key).arg(from).arg(to);
+            count += 1;
+        }
+        let mut rests = Vec::new().into_iter();
+        if count > 0 {
+            rests = connection.req_packed_commands(&reads, 0, count).await?.into_iter();
+        }
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        for Pointer { piece, head, rest } in self.pieces {
+            let bytes = if rest.is_empty() {
+                head
+            } else {
+                let rest = match rests.next().map(redis::Value::extract_error).transpose()? {
+                    Some(redis::Value::BulkString(rest)) => Bytes::from(rest),
+                    _ => Bytes::new(),
+                };
+                join(head, rest)
+            };
+            match Parcel::parse(bytes) {
+                Ok(parcel) => pieces.push((piece, parcel)),
+                Err(_) => {
+                    let gone =
+                        format!("the bodies of {}/{} went while they were being read", self.queue, piece.range.first);
+                    return Ok(Err(StoreError::Unreachable(gone)));
+                }
+            }
+        }
+        Ok(Ok(Claimed { queue: self.queue, pieces, rest: self.rest }))
+    }
+}
+
+/// What a claim left behind: `more`, or when the next is due, or nothing.
+fn rest(text: &str) -> Result<Rest, StoreError> {
+    Ok(match text {
+        "more" => Rest::More,
+        "" => Rest::Nothing { next_due_ms: None },
+        ms => Rest::Nothing { next_due_ms: Some(parsed(ms)?) },
+    })
+}
+
+fn join(head: Bytes, rest: Bytes) -> Bytes {
+    if head.is_empty() {
+        return rest;
+    }
+    let mut whole = BytesMut::with_capacity(head.len() + rest.len());
+    whole.extend_from_slice(&head);
+    whole.extend_from_slice(&rest);
+    whole.freeze()
+}

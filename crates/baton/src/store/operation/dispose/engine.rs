@@ -1,0 +1,58 @@
+//! Errors leave the registry: for good, or back into their queue.
+
+use crate::{
+    message::{Home, IdSum, Parcel, Piece, Range},
+    store::{
+        Disposal, Dispose, Disposed, Refusal, StoreError,
+        engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::touch, waits},
+    },
+};
+
+impl Effect for Dispose {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Disposed> {
+        let (_, mut session) = touch(tables, now, self.session)?;
+        if self.dispose_no != session.dispose_no + 1 {
+            let answer = tables.answer(self.session, Series::Dispose, self.dispose_no)?;
+            let answer = answer.ok_or(Refusal::OutOfTurn { last: session.dispose_no })?;
+            let count = answer.parse().map_err(|_| StoreError::Damaged("a kept answer is not a number".into()))?;
+            return Ok(Disposed { count });
+        }
+        let queue = tables.queue(&self.queue)?.filter(|queue| queue.drainer == Some(self.session));
+        let mut queue = queue.ok_or(Refusal::NotDrainer)?;
+        let mut count = 0;
+        for id in &self.ids {
+            let Some(message) = tables.take_dead(&self.queue, *id)? else { continue };
+            if self.disposal == Disposal::Requeue && message.body.is_empty() {
+                tables.put_dead(&self.queue, &message)?;
+                continue;
+            }
+            count += 1;
+            let books = &mut queue.books;
+            let range = Range { first: *id, len: 1 };
+            books.dead -= 1;
+            match self.disposal {
+                Disposal::Drain => {
+                    books.drained += 1;
+                    books.drained_sum = books.drained_sum.plus(IdSum::of(range));
+                }
+                Disposal::Requeue => {
+                    let parcel = Parcel::of_stored(&message.body)?;
+                    books.requeued += 1;
+                    books.ready += 1;
+                    books.bytes += parcel.bytes().len() as u64;
+                    tables.put_bodies(&self.queue, BodyKey::Own(*id), &parcel)?;
+                    let piece = Piece { home: Home::Own, range, attempts: 0, losses: 0, born: message.born };
+                    tables.push_back(&self.queue, Line::Ready, &piece)?;
+                }
+            }
+        }
+        tables.put_queue(&queue)?;
+        if self.disposal == Disposal::Requeue && count > 0 {
+            waits::wake(tables, &queue)?;
+        }
+        session.dispose_no = self.dispose_no;
+        tables.put_session(self.session, &session)?;
+        tables.put_answer(self.session, Series::Dispose, self.dispose_no, 1, &count.to_string())?;
+        Ok(Disposed { count })
+    }
+}

@@ -1,0 +1,55 @@
+//! Disposing of errors that were dealt with.
+
+mod engine;
+mod redis;
+
+use super::malformed;
+use crate::{
+    message::{Name, SessionId},
+    store::{Facts, MAX_RUNS, StoreError},
+};
+
+/// What a drainer does with errors it has dealt with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposal {
+    /// They were handed over: remove them.
+    Drain,
+    /// Back to the end of their queue under the same ids, attempts and losses forgotten. Those whose body is missing stay
+    /// where they are.
+    Requeue,
+}
+
+/// Removes errors from the registry. Serial per session, by the drainer of the queue only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispose {
+    /// Who disposes.
+    pub session: SessionId,
+    /// 1, 2, 3 … within the session.
+    pub dispose_no: u64,
+    /// The queue.
+    pub queue: Name,
+    /// Message ids; those not in the registry are passed over.
+    pub ids: Vec<u64>,
+    /// What to do.
+    pub disposal: Disposal,
+}
+
+/// The answer to [`Dispose`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disposed {
+    /// How many left the registry.
+    pub count: u64,
+}
+
+impl Facts for Dispose {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.ids.len() > MAX_RUNS {
+            return malformed("a disposal takes up to 65536 ids");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! The arguments and the answer of `dispose.lua`.
+
+use crate::store::{
+    Disposal, Dispose, Disposed, StoreError,
+    redis::{Arguments, Coded, Reply},
+};
+
+impl Coded for Dispose {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        let disposal = if self.disposal == Disposal::Drain { "d" } else { "q" };
+        to.text(self.session).text(self.dispose_no).text(&self.queue).text(disposal).joined(self.ids.iter(), ",")
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Disposed, StoreError> {
+        match code {
+            "OK" => Ok(Disposed { count: reply.parsed()? }),
+            _ => Err(reply.refusal(code)),
+        }
+    }
+}

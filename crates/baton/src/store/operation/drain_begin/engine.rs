@@ -1,0 +1,23 @@
+//! A session becomes the drainer of a queue.
+
+use crate::store::{
+    DrainBegin, Draining, Refusal,
+    engine::{
+        Effect, Moved, Tables,
+        clock::{alive, touch},
+    },
+};
+
+impl Effect for DrainBegin {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Draining> {
+        let (_, session) = touch(tables, now, self.session)?;
+        let dispose_no = session.dispose_no;
+        let Some(mut queue) = tables.queue(&self.queue)? else { return Ok(Draining { upto: 0, dispose_no }) };
+        if let Some(holder) = alive(tables, queue.drainer)?.filter(|holder| *holder != self.session) {
+            return Err(Refusal::DrainBusy { holder }.into());
+        }
+        queue.drainer = Some(self.session);
+        tables.put_queue(&queue)?;
+        Ok(Draining { upto: queue.books.dead_seq, dispose_no })
+    }
+}

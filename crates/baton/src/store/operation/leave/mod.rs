@@ -1,0 +1,19 @@
+//! Leaving: a session ends in good order.
+
+mod engine;
+mod redis;
+
+use crate::{message::SessionId, store::Facts};
+
+/// Ends a session: claims go back without a loss, batons are free. Leaving twice is leaving.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leave {
+    /// The session.
+    pub session: SessionId,
+}
+
+impl Facts for Leave {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+}

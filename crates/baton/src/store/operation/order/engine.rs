@@ -1,0 +1,24 @@
+//! What an operator wants is written down where calls find it.
+
+use crate::store::{
+    Order,
+    engine::{Effect, Moved, Tables, queues::open_queue, waits},
+};
+
+impl Effect for Order {
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<()> {
+        match self {
+            Order::Pause(name) | Order::Resume(name) => {
+                let mut queue = open_queue(tables, name)?;
+                queue.books.paused = matches!(self, Order::Pause(_));
+                tables.put_queue(&queue)?;
+                waits::wake(tables, &queue)
+            }
+            Order::Stop(stop, upto) => {
+                let mut meta = tables.meta()?;
+                meta.stop = Some((upto.unwrap_or(meta.joins), *stop));
+                tables.put_meta(&meta)
+            }
+        }
+    }
+}

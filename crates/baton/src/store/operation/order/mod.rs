@@ -1,0 +1,35 @@
+//! Orders of an operator: to pause or resume a queue, and to stop.
+
+mod engine;
+mod redis;
+
+use crate::{
+    message::{Name, SessionId},
+    store::Facts,
+};
+
+/// An order of an operator; repeating it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Claims of the queue give nothing until it is resumed.
+    Pause(Name),
+    /// Claims of the queue go on.
+    Resume(Name),
+    /// Sessions up to this join number are asked to stop, or all joined so far.
+    Stop(Stop, Option<u64>),
+}
+
+/// How a session is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Finish what runs, then leave.
+    Drain,
+    /// Leave at once.
+    Now,
+}
+
+impl Facts for Order {
+    fn session(&self) -> Option<SessionId> {
+        None
+    }
+}

@@ -1,0 +1,14 @@
+//! A wake-up is handed on.
+
+use crate::store::{
+    Pass,
+    engine::{Effect, Moved, Tables, clock::touch, waits::wake_known},
+};
+
+impl Effect for Pass {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
+        touch(tables, now, self.session)?;
+        tables.drop_waiter(&self.queue, self.session)?;
+        wake_known(tables, &self.queue)
+    }
+}

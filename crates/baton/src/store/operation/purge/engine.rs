@@ -1,0 +1,16 @@
+//! Everything goes, unless a node is there.
+
+use crate::store::{
+    Kind, Purge, Refusal,
+    engine::{Effect, Moved, Tables},
+};
+
+impl Effect for Purge {
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<()> {
+        let nodes = tables.sessions()?.iter().filter(|(_, record)| record.kind == Kind::Node).count() as u64;
+        if nodes > 0 {
+            return Err(Refusal::NodesAlive { nodes }.into());
+        }
+        tables.clear()
+    }
+}

@@ -1,0 +1,55 @@
+//! All pieces are counted, and their bodies looked for.
+
+use crate::{
+    message::{IdSum, Name, Piece, Range},
+    store::{
+        Found, Lacking, QueueRecount, Recount, Recounted,
+        engine::{BodyKey, Effect, Line, Moved, Tables},
+    },
+};
+
+impl Effect for Recount {
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Recounted> {
+        let mut claims = Vec::new();
+        for (id, _) in tables.sessions()? {
+            claims.extend(tables.claims(id)?.into_iter().map(|(_, claim)| claim));
+        }
+        let mut queues = Vec::new();
+        for queue in tables.queues()? {
+            let name: &Name = &queue.books.queue;
+            let mut lacking = Lacking::default();
+            let mut found = |tables: &mut T, pieces: &[Piece]| found(tables, name, pieces, &mut lacking);
+            let line = tables.line(name, Line::Ready)?;
+            let mut ready = found(tables, &line)?;
+            let line = tables.line(name, Line::Suspects)?;
+            let suspects = found(tables, &line)?;
+            ready.add(suspects.count, suspects.sum);
+            let line = tables.delayed(name)?;
+            let delayed = found(tables, &line)?;
+            let mut in_flight = Found::default();
+            for claim in claims.iter().filter(|claim| claim.queue == *name) {
+                let of_claim = found(tables, &claim.pieces)?;
+                in_flight.add(of_claim.count, of_claim.sum);
+            }
+            let mut dead = Found::default();
+            for first in tables.dead_ids(name)? {
+                dead.add(1, IdSum::of(Range { first, len: 1 }));
+            }
+            queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, dead, lacking });
+        }
+        Ok(Recounted { queues, held_ms: 0 })
+    }
+}
+
+/// Counts pieces, and among them those without their bodies.
+fn found<T: Tables>(tables: &mut T, queue: &Name, pieces: &[Piece], lacking: &mut Lacking) -> Moved<Found> {
+    let mut found = Found::default();
+    for piece in pieces {
+        let count = u64::from(piece.range.len);
+        found.add(count, IdSum::of(piece.range));
+        if !tables.has_bodies(queue, BodyKey::of(piece))? {
+            lacking.add(count, Some(piece.range.first));
+        }
+    }
+    Ok(found)
+}

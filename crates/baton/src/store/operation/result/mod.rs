@@ -1,0 +1,26 @@
+//! Reading a result.
+
+mod engine;
+mod redis;
+
+use crate::{
+    message::{Name, SessionId},
+    store::Facts,
+};
+
+/// Reads a result kept by a settle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadResult {
+    /// The queue.
+    pub queue: Name,
+    /// The message.
+    pub id: u64,
+}
+
+impl Facts for ReadResult {
+    const READS: bool = true;
+
+    fn session(&self) -> Option<SessionId> {
+        None
+    }
+}

@@ -1,0 +1,231 @@
+//! Taking reports: each run is judged by its token, and its effects are kept in the same step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
+    store::{
+        RESULT_TTL_MS, Refusal, Settle, Settled,
+        engine::{
+            BodyKey, ClaimRecord, Cut, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
+            bodies::{cut, release},
+            clock::touch,
+            intake,
+            queues::open_queue,
+            registry, returns,
+            returns::suspects,
+            waits,
+        },
+        wire,
+    },
+};
+
+impl Effect for Settle {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Settled> {
+        settle(tables, now, self)
+    }
+}
+
+fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
+    let (_, session) = touch(tables, now, it.session)?;
+    if it.settle_no != session.settle_no + 1 {
+        let answer = tables.answer(it.session, Series::Settle, it.settle_no)?;
+        let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;
+        return Ok(Settled { refused: wire::parse_refused(&answer)? });
+    }
+    let mut settling = Settling {
+        tables,
+        now,
+        id: it.session,
+        session,
+        claim: None,
+        queues: BTreeMap::new(),
+        back: BTreeMap::new(),
+        given: BTreeSet::new(),
+    };
+    let mut refused = Vec::new();
+    for run in &it.runs {
+        if !settling.run(run)? {
+            refused.push((run.queue.clone(), run.claim_no, run.range));
+        }
+    }
+    let mut session = settling.finish()?;
+    session.settle_no = it.settle_no;
+    tables.put_session(it.session, &session)?;
+    tables.put_answer(it.session, Series::Settle, it.settle_no, 1, &wire::refused(&refused))?;
+    Ok(Settled { refused })
+}
+
+/// One settle at work: the records it has open, and what goes back at its end.
+struct Settling<'a, T> {
+    tables: &'a mut T,
+    now: u64,
+    id: SessionId,
+    session: SessionRecord,
+    /// The claim of the last run, kept open while runs name the same.
+    claim: Option<(u64, ClaimRecord)>,
+    queues: BTreeMap<Name, QueueRecord>,
+    back: BTreeMap<Name, Vec<Piece>>,
+    /// Queues that others may now find something in.
+    given: BTreeSet<Name>,
+}
+
+impl<T: Tables> Settling<'_, T> {
+    /// Carries out one run; false if its token does not hold all of its messages.
+    fn run(&mut self, run: &Run) -> Moved<bool> {
+        self.open_claim(&run.queue, run.claim_no)?;
+        let Some((_, claim)) = self.claim.as_mut() else { return self.refuse(run) };
+        let held: u32 =
+            claim.pieces.iter().filter_map(|piece| piece.range.overlap(run.range)).map(|part| part.len).sum();
+        if held != run.range.len {
+            return self.refuse(run);
+        }
+        let mut settled = Vec::new();
+        let mut rest = Vec::with_capacity(claim.pieces.len());
+        for piece in claim.pieces.drain(..) {
+            match piece.range.overlap(run.range) {
+                None => rest.push(piece),
+                Some(part) => {
+                    settled.push(piece.over(part));
+                    rest.extend(piece.without(part).into_iter().flatten());
+                }
+            }
+        }
+        claim.pieces = rest;
+        let freed = suspects(settled.iter());
+        if freed > 0 {
+            // Those who hold a suspect pass others by: one may be waiting for this session.
+            self.session.suspects -= freed;
+            self.given.insert(run.queue.clone());
+        }
+        for piece in &settled {
+            self.apply(&run.queue, piece, &run.outcome)?;
+        }
+        if let Outcome::Done { result, follow_ups } = &run.outcome {
+            if let Some(result) = result {
+                self.tables.expire_results(self.now, 16)?;
+                self.tables.put_result(&run.queue, run.range.first, self.now + RESULT_TTL_MS, result)?;
+            }
+            for lot in follow_ups {
+                self.open_queue(&lot.queue)?;
+                if lot.key.is_some() {
+                    self.tables.expire_keys(self.now, 16)?;
+                }
+                if intake::seen_before(self.tables, self.now, lot)?.is_none() {
+                    let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
+                    self.given.insert(lot.queue.clone());
+                    let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
+                    intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn apply(&mut self, name: &Name, piece: &Piece, outcome: &Outcome) -> Moved<()> {
+        self.open_queue(name)?;
+        let Some(queue) = self.queues.get_mut(name) else { return Ok(()) };
+        let count = u64::from(piece.range.len);
+        match outcome {
+            Outcome::Done { .. } => {
+                queue.books.in_flight -= count;
+                queue.books.done += count;
+                queue.books.done_sum = queue.books.done_sum.plus(IdSum::of(piece.range));
+                release(self.tables, queue, piece)
+            }
+            Outcome::Retry { after_ms } => {
+                if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))? {
+                    queue.books.in_flight -= count;
+                    queue.books.delayed += count;
+                    self.given.insert(name.clone());
+                    return Ok(());
+                }
+                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let node = registry::node_name(&self.session);
+                registry::bury(self.tables, self.now, queue, &tried, &node, registry::MISSING_BODY)
+            }
+            Outcome::Dead { error } => {
+                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let node = registry::node_name(&self.session);
+                registry::bury(self.tables, self.now, queue, &tried, &node, error)
+            }
+            Outcome::Back => {
+                self.back.entry(name.clone()).or_default().push(*piece);
+                Ok(())
+            }
+        }
+    }
+
+    fn refuse(&mut self, run: &Run) -> Moved<bool> {
+        if self.queues.contains_key(&run.queue) || self.tables.queue(&run.queue)?.is_some() {
+            self.open_queue(&run.queue)?;
+        }
+        if let Some(queue) = self.queues.get_mut(&run.queue) {
+            queue.books.stale_settles += u64::from(run.range.len);
+        }
+        Ok(false)
+    }
+
+    fn open_queue(&mut self, name: &Name) -> Moved<()> {
+        if !self.queues.contains_key(name) {
+            let record = open_queue(self.tables, name)?;
+            self.queues.insert(name.clone(), record);
+        }
+        Ok(())
+    }
+
+    fn open_claim(&mut self, queue: &Name, claim_no: u64) -> Moved<()> {
+        if self.claim.as_ref().is_none_or(|(no, claim)| *no != claim_no || claim.queue != *queue) {
+            self.close_claim()?;
+            self.claim = self.tables.claim(self.id, queue, claim_no)?.map(|claim| (claim_no, claim));
+        }
+        Ok(())
+    }
+
+    fn close_claim(&mut self) -> Moved<()> {
+        match self.claim.take() {
+            Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, &claim.queue, no),
+            Some((no, claim)) => self.tables.put_claim(self.id, no, &claim),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes everything back.
+    fn finish(mut self) -> Moved<SessionRecord> {
+        self.close_claim()?;
+        for (name, pieces) in std::mem::take(&mut self.back) {
+            if let Some(queue) = self.queues.get_mut(&name) {
+                returns::to_front(self.tables, queue, pieces)?;
+                self.given.insert(name);
+            }
+        }
+        for (name, queue) in &self.queues {
+            self.tables.put_queue(queue)?;
+            if self.given.contains(name) {
+                waits::wake(self.tables, queue)?;
+            }
+        }
+        Ok(self.session)
+    }
+}
+
+/// Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten. False, with
+/// nothing done, if there is nothing to copy.
+fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64) -> Moved<bool> {
+    let name = queue.books.queue.clone();
+    for first in piece.range.first..piece.range.end() {
+        let one = piece.over(Range { first, len: 1 });
+        if one.home != Home::Own {
+            // The messages of a piece have one home: either all of them are there, or none.
+            let Cut::Some(body) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
+            queue.books.bytes += body.bytes().len() as u64;
+            tables.put_bodies(&name, BodyKey::Own(first), &body)?;
+        }
+        let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
+        tables.put_delayed(&name, due, &delayed)?;
+    }
+    if piece.home != Home::Own {
+        release(tables, queue, piece)?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,73 @@
+//! Settling: what became of claimed messages, and what they keep.
+
+mod engine;
+mod redis;
+
+use super::malformed;
+use crate::{
+    message::{Name, Outcome, Range, Run, SessionId},
+    store::{Facts, StoreError},
+};
+
+/// The most runs in one [`Settle`], and ids in one [`Dispose`](super::Dispose).
+pub const MAX_RUNS: usize = 65_536;
+/// The longest a retry may be put off.
+pub const MAX_RETRY_MS: u64 = 366 * 24 * 3_600_000;
+/// How long a result is kept.
+pub const RESULT_TTL_MS: u64 = 3_600_000;
+
+/// Reports outcomes. Serial per session: the next number executes, the last one is answered again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// Who settles.
+    pub session: SessionId,
+    /// 1, 2, 3 … within the session.
+    pub settle_no: u64,
+    /// Each judged on its own: all of its messages must be held under its claim.
+    pub runs: Vec<Run>,
+}
+
+/// The answer to [`Settle`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Runs that were refused, as (queue, claim number, messages).
+    pub refused: Vec<(Name, u64, Range)>,
+}
+
+impl Facts for Settle {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.runs.len() > MAX_RUNS {
+            return malformed("a settle takes up to 65536 runs");
+        }
+        for run in &self.runs {
+            let with_result = matches!(&run.outcome, Outcome::Done { result: Some(_), .. });
+            if run.range.len == 0 || run.range.first == 0 || (with_result && run.range.len != 1) {
+                return malformed("a run is never empty, and a result belongs to one message");
+            }
+            if matches!(&run.outcome, Outcome::Retry { after_ms } if *after_ms > MAX_RETRY_MS) {
+                return malformed("a retry is put off by at most 366 days");
+            }
+            if let Outcome::Done { follow_ups, .. } = &run.outcome
+                && follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1)
+            {
+                return malformed("a keyed lot holds one message");
+            }
+        }
+        Ok(())
+    }
+
+    fn new_bodies(&self) -> Option<usize> {
+        let brought = self.runs.iter().filter_map(|run| match &run.outcome {
+            Outcome::Done { follow_ups, result } => {
+                let lots: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
+                Some(lots + result.as_ref().map_or(0, |result| result.len()))
+            }
+            _ => None,
+        });
+        Some(brought.sum()).filter(|bytes| *bytes > 0)
+    }
+}

@@ -1,0 +1,37 @@
+//! The arguments and the answer of `settle.lua`.
+
+use crate::{
+    message::{Outcome, Run},
+    store::{
+        Settle, Settled, StoreError,
+        redis::{Arguments, Coded, Reply},
+        wire,
+    },
+};
+
+impl Coded for Settle {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        self.runs.iter().fold(to.text(self.session).text(self.settle_no), run)
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Settled, StoreError> {
+        match code {
+            "OK" => Ok(Settled { refused: wire::parse_refused(&reply.text()?)? }),
+            _ => Err(reply.refusal(code)),
+        }
+    }
+}
+
+fn run<'r>(to: Arguments<'r>, run: &Run) -> Arguments<'r> {
+    let to = to.text(run.claim_no).text(&run.queue).text(run.range.first).text(run.range.len);
+    match &run.outcome {
+        Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
+        Outcome::Done { result, follow_ups } => {
+            let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
+            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).bytes(lot.parcel.bytes()))
+        }
+        Outcome::Retry { after_ms } => to.text("r").text(after_ms),
+        Outcome::Dead { error } => to.text("x").text(error),
+        Outcome::Back => to.text("b"),
+    }
+}

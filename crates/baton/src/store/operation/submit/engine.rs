@@ -1,0 +1,75 @@
+//! Messages come in from outside, each lot judged on its own.
+
+use std::collections::BTreeSet;
+
+use crate::store::{
+    LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
+    engine::{
+        Effect, Moved, Series, Tables,
+        clock::touch,
+        intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
+        queues::open_queue,
+        waits,
+    },
+    wire,
+};
+
+impl Effect for Submit {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Submitted> {
+        let (_, mut session) = touch(tables, now, self.session)?;
+        if self.submit_no != session.submit_no + 1 {
+            let answer = tables.answer(self.session, Series::Submit, self.submit_no)?;
+            let answer = answer.ok_or(Refusal::OutOfTurn { last: session.submit_no })?;
+            return Ok(Submitted { lots: wire::parse_verdicts(&answer)? });
+        }
+        if let Some(mark) = &self.bookmark {
+            let Place { lines, digest } = tables.bookmark(&mark.key)?.unwrap_or(Place::START);
+            if (Place { lines, digest }) != mark.from {
+                return Err(Refusal::Bookmark { lines, digest }.into());
+            }
+            for name in self.lots.iter().map(|lot| &lot.queue).collect::<BTreeSet<_>>() {
+                let of_queue = self.lots.iter().filter(|lot| lot.queue == *name);
+                let bytes = of_queue.map(|lot| lot.parcel.bytes().len() as u64).sum();
+                if let Some(queue) = tables.queue(name)?.filter(|queue| is_full(queue, bytes, self.max_backlog)) {
+                    return Err(Refusal::Full { queue: name.clone(), bytes: queue.books.bytes }.into());
+                }
+            }
+            tables.put_bookmark(&mark.key, &mark.to)?;
+        }
+        if self.lots.iter().any(|lot| lot.key.is_some()) {
+            tables.expire_keys(now, 16)?;
+        }
+        let (mut full, mut given) = (BTreeSet::new(), BTreeSet::new());
+        let mut verdicts = Vec::with_capacity(self.lots.len());
+        for lot in &self.lots {
+            let mut queue = open_queue(tables, &lot.queue)?;
+            if let Some(seen) = seen_before(tables, now, lot)? {
+                verdicts.push(seen);
+                continue;
+            }
+            if lot.key.is_some() && tables.key_count()? >= self.max_keys {
+                verdicts.push(LotVerdict::KeysFull);
+                continue;
+            }
+            let over = self.bookmark.is_none() && is_full(&queue, lot.parcel.bytes().len() as u64, self.max_backlog);
+            if full.contains(&lot.queue) || over || ids_used_up(&queue, u64::from(lot.parcel.len())) {
+                full.insert(&lot.queue);
+                verdicts.push(LotVerdict::Full);
+                continue;
+            }
+            let first = deposit(tables, now, &mut queue, &lot.parcel)?;
+            keep_key(tables, now, &lot.queue, first, lot.key.as_ref())?;
+            tables.put_queue(&queue)?;
+            given.insert(&lot.queue);
+            verdicts.push(LotVerdict::Stored { first });
+        }
+        for name in given {
+            waits::wake_known(tables, name)?;
+        }
+        session.submit_no = self.submit_no;
+        tables.put_session(self.session, &session)?;
+        let answer = wire::verdicts(&verdicts);
+        tables.put_answer(self.session, Series::Submit, self.submit_no, SUBMIT_WINDOW, &answer)?;
+        Ok(Submitted { lots: verdicts })
+    }
+}

@@ -1,0 +1,100 @@
+//! Submitting: messages from outside, their idempotency keys, and a bookmark that moves with them.
+
+mod engine;
+mod redis;
+
+use super::malformed;
+use crate::{
+    message::{Key, Lot, SessionId},
+    store::{Facts, Place, StoreError},
+};
+
+/// Moves a bookmark in the same step as the lots it speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MoveBookmark {
+    /// The caller's key.
+    pub key: Key,
+    /// Where it must stand.
+    pub from: Place,
+    /// Where it stands afterwards.
+    pub to: Place,
+}
+
+/// Messages from outside. Serial per session with up to [`SUBMIT_WINDOW`] repeats; each lot is judged on its own,
+/// except under a bookmark, where a full queue refuses all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submit {
+    /// Who submits.
+    pub session: SessionId,
+    /// 1, 2, 3 … within the session.
+    pub submit_no: u64,
+    /// At most [`MAX_LOTS`].
+    pub lots: Vec<Lot>,
+    /// A bookmark to move with them.
+    pub bookmark: Option<MoveBookmark>,
+    /// Bytes a queue may hold before FULL.
+    pub max_backlog: u64,
+    /// Idempotency keys the fleet may keep before new ones are refused; [`MAX_KEYS`] unless tested.
+    pub max_keys: u64,
+}
+
+/// The most lots in one [`Submit`].
+pub const MAX_LOTS: usize = 1024;
+/// How many submits may be under way at once: so many answers are kept.
+pub const SUBMIT_WINDOW: u64 = 16;
+/// The most idempotency keys kept at once; over that, new ones are refused and none is dropped early.
+pub const MAX_KEYS: u64 = 1_000_000;
+/// How long an idempotency key is kept.
+pub const KEY_TTL_MS: u64 = 24 * 3_600_000;
+
+/// What became of one lot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LotVerdict {
+    /// Stored under consecutive ids.
+    Stored {
+        /// The first of them.
+        first: u64,
+    },
+    /// The key was seen with this body: the message exists under this id.
+    Duplicate {
+        /// Its id.
+        first: u64,
+    },
+    /// The key was seen with another body, or for another queue.
+    Conflict,
+    /// No further key can be kept now.
+    KeysFull,
+    /// The queue is full; so is it for all later lots of this call.
+    Full,
+}
+
+/// The answer to [`Submit`]: a verdict a lot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submitted {
+    /// In the order of the lots.
+    pub lots: Vec<LotVerdict>,
+}
+
+impl Facts for Submit {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.lots.is_empty() || self.lots.len() > MAX_LOTS {
+            return malformed("a submit takes 1 to 1024 lots");
+        }
+        if self.lots.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1) {
+            return malformed("a keyed lot holds one message");
+        }
+        // A lot that its key keeps out would be passed over by the bookmark for ever.
+        if self.bookmark.is_some() && self.lots.iter().any(|lot| lot.key.is_some()) {
+            return malformed("a bookmark goes with lots that have no key");
+        }
+        Ok(())
+    }
+
+    fn new_bodies(&self) -> Option<usize> {
+        Some(self.lots.iter().map(|lot| lot.parcel.bytes().len()).sum())
+    }
+}

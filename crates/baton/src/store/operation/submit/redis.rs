@@ -1,0 +1,40 @@
+//! The arguments and the answer of `submit.lua`.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    message::Name,
+    store::{
+        StoreError, Submit, Submitted,
+        redis::{Arguments, Coded, Reply},
+        wire,
+    },
+};
+
+impl Coded for Submit {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
+        let to = match &self.bookmark {
+            None => to.text("").text("").text("").text(""),
+            Some(mark) => {
+                let mut by_queue: BTreeMap<&Name, u64> = BTreeMap::new();
+                for lot in &self.lots {
+                    *by_queue.entry(&lot.queue).or_default() += lot.parcel.bytes().len() as u64;
+                }
+                let by_queue = by_queue.iter().map(|(queue, bytes)| format!("{queue},{bytes}"));
+                to.text(mark.key.as_str())
+                    .text(wire::place(&mark.from))
+                    .text(wire::place(&mark.to))
+                    .joined(by_queue, ";")
+            }
+        };
+        self.lots.iter().fold(to, |to, lot| to.lot(lot).parcel(self.session, &lot.parcel))
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
+        match code {
+            "OK" => Ok(Submitted { lots: wire::parse_verdicts(&reply.text()?)? }),
+            _ => Err(reply.refusal(code)),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+#!lua
+-- Purpose: stores messages from outside, each lot judged on its own, and moves a bookmark in the same step.
+--          Not allowed at maxmemory: refused whole.
+-- KEYS: 1 root
+-- ARGV: 1 session, 2 submit number, 3 bytes a queue may hold, 4 keys the fleet may keep,
+--       5 bookmark key ('' none), 6 place it must stand at `lines,digest`, 7 place afterwards,
+--       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
+--       queue, messages, key ('' none), digest, parcel (see redis/lua/intake.lua)
+-- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
+-- Idempotency: by number; the answers to the last sixteen are kept, each with its number in a place of its own.
+local WINDOW = 16
+local START = '0,' .. string.rep('0', 64)
+local id, submit_no = ARGV[1], tonumber(ARGV[2])
+local place = 'submit:' .. text(math.fmod(submit_no, WINDOW))
+local session, meta = touch(id, 'submit_no', place)
+if not session then return { 'STALE' } end
+local wait = held(meta)
+if wait then return wait end
+local last = tonumber(session[2] or 0)
+if submit_no ~= last + 1 then
+  local number, answer = string.match(session[3] or '', '^(%d+):(.*)$')
+  return number == ARGV[2] and { 'OK', answer } or { 'TURN', text(last) }
+end
+local weights = {}
+for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
+local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+if mark ~= '' then
+  local stands = call('HGET', key.marks, mark) or START
+  if stands ~= ARGV[6] then return { 'BOOKMARK', stands } end
+  for name, bytes in string.gmatch(ARGV[8], '([^,;]+),(%d+)') do
+    local queue = known_queue(name)
+    if queue and is_full(queue, tonumber(bytes), max_backlog) then return { 'FULL', name, text(queue.bytes) } end
+  end
+  call('HSET', key.marks, mark, ARGV[7])
+end
+for i = 9, #ARGV, 5 do
+  if ARGV[i + 2] ~= '' then
+    expire_entries(key.keys, key.key_ends)
+    break
+  end
+end
+local full, verdicts = {}, {}
+for i = 9, #ARGV, 5 do
+  local name, count, lot_key, digest, parcel = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local queue = open_queue(name)
+  local verdict = seen_before(lot_key, digest, name)
+  if not verdict and lot_key ~= '' and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
+  if not verdict then
+    local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
+    if full[name] or over_bound or ids_used_up(queue, count) then
+      full[name] = true
+      verdict = 'f'
+    else
+      local first = deposit(id, queue, count, parcel, weights[i])
+      keep_key(lot_key, digest, queue, first)
+      verdict = 's' .. text(first)
+    end
+  end
+  verdicts[#verdicts + 1] = verdict
+end
+close_queues()
+local answer = table.concat(verdicts, ';')
+call('HSET', key.session(id), 'submit_no', ARGV[2], place, ARGV[2] .. ':' .. answer)
+return { 'OK', answer }

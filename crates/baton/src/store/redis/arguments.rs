@@ -1,0 +1,66 @@
+//! The arguments of a script while they are gathered.
+
+use redis::Cmd;
+
+use super::keys::Root;
+use crate::message::{Lot, Parcel, SessionId};
+
+/// Longer parcels are staged in plain commands: what a script gets is copied and hashed byte by byte.
+const INLINE: usize = 4096;
+/// How long what is staged and not taken away lasts.
+const STAGED_MS: u64 = 10_000;
+
+/// A call that is being filled.
+pub(in crate::store) struct Arguments<'r> {
+    root: &'r Root,
+    pub(super) command: Cmd,
+    /// What goes before it in the same transaction.
+    pub(super) staged: Vec<Cmd>,
+}
+
+impl<'r> Arguments<'r> {
+    pub(super) const fn new(root: &'r Root, command: Cmd) -> Self {
+        Self { root, command, staged: Vec::new() }
+    }
+
+    pub(in crate::store) fn text(mut self, value: impl ToString) -> Self {
+        self.command.arg(value.to_string());
+        self
+    }
+
+    /// A number, or nothing as empty text.
+    pub(in crate::store) fn number_or_nothing(self, number: Option<u64>) -> Self {
+        self.text(number.map(|number| number.to_string()).unwrap_or_default())
+    }
+
+    /// Values as one text.
+    pub(in crate::store) fn joined<V: ToString>(self, values: impl Iterator<Item = V>, separator: &str) -> Self {
+        self.text(values.map(|value| value.to_string()).collect::<Vec<_>>().join(separator))
+    }
+
+    pub(in crate::store) fn bytes(mut self, value: &[u8]) -> Self {
+        self.command.arg(value);
+        self
+    }
+
+    /// A parcel: its bytes, or the place where they are staged.
+    pub(in crate::store) fn parcel(mut self, session: SessionId, parcel: &Parcel) -> Self {
+        if parcel.bytes().len() <= INLINE {
+            return self.bytes(parcel.bytes());
+        }
+        let place = self.staged.len();
+        let mut stage = redis::cmd("SET");
+        stage.arg(self.root.staged(session, place)).arg(&parcel.bytes()[..]).arg("PX").arg(STAGED_MS);
+        self.staged.push(stage);
+        self.text(place)
+    }
+
+    /// The head of a lot takes four: queue, messages, key, digest. Its parcel is the fifth.
+    pub(in crate::store) fn lot(self, lot: &Lot) -> Self {
+        let to = self.text(&lot.queue).text(lot.parcel.len());
+        match &lot.key {
+            Some(key) => to.text(key.key.as_str()).text(key.digest),
+            None => to.text("").text(""),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How operations are put to the server: each as the arguments of its script and the answer its reply stands for, both
+//! told in the operation's own folder.
+
+use std::{future::Future, pin::Pin};
+
+use redis::Cmd;
+
+use super::{
+    Shared,
+    arguments::Arguments,
+    keys::Root,
+    reply::Reply,
+    scripts::{Call, Script, Scripts},
+};
+use crate::store::{
+    Answer, Request, StoreError,
+    operation::{Operation, operations},
+};
+
+/// All steps of an operation that is more than one run of its script.
+pub(in crate::store) type Steps<'a, A> = Pin<Box<dyn Future<Output = Result<A, StoreError>> + Send + 'a>>;
+
+/// An operation as the server is asked for it.
+pub(in crate::store) trait Coded: Operation {
+    /// Adds the arguments of its script, in the order the script's head tells.
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        to
+    }
+
+    /// The answer that a reply of its script stands for, or the refusal: the code has been read, the rest has not.
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Self::Answer, StoreError> {
+        Err(reply.refusal(code))
+    }
+
+    /// All of it, if it is more than one run of its script.
+    fn steps<'a>(&'a self, _server: &'a Shared) -> Option<Steps<'a, Self::Answer>> {
+        None
+    }
+}
+
+macro_rules! codings {
+    ($($module:ident: $name:ident($request:ty) -> $answer:ty;)*) => {
+        /// The script of a request, and its arguments.
+        fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) -> (&'a Script, Arguments<'r>) {
+            let start = |script: &'a Script| (script, Arguments::new(root, script.command(root.as_str())));
+            match request {
+                $(Request::$name(it) => {
+                    let (script, to) = start(&scripts.$module);
+                    (script, it.fill(to))
+                })*
+            }
+        }
+
+        /// The answer to a request, or its refusal, from the rest of a reply after its code.
+        pub(super) fn answer(request: &Request, code: &str, reply: Reply) -> Result<Answer, StoreError> {
+            match request { $(Request::$name(it) => it.read(code, reply).map(Answer::$name),)* }
+        }
+
+        /// All steps of a request that takes several.
+        pub(super) fn steps<'a>(request: &'a Request, server: &'a Shared) -> Option<Steps<'a, Answer>> {
+            match request {
+                $(Request::$name(it) => {
+                    let steps = it.steps(server)?;
+                    Some(Box::pin(async { steps.await.map(Answer::$name) }))
+                })*
+            }
+        }
+    };
+}
+
+operations!(codings);
+
+/// The call of a request's script.
+pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> Call<'a> {
+    let (script, Arguments { command, staged, .. }) = arguments(scripts, root, request);
+    if staged.is_empty() { script.call(command) } else { script.call_with_staged(staged, command) }
+}
+
+/// The script of a request that stages nothing, and the command that runs it.
+pub(super) fn command<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> (&'a Script, Cmd) {
+    let (script, Arguments { command, .. }) = arguments(scripts, root, request);
+    (script, command)
+}
