@@ -20,7 +20,8 @@ pub const MAX_PARCEL_MESSAGES: usize = 65_536;
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// The most body bytes one parcel holds.
 const MAX_PARCEL_BYTES: usize = 64 << 20;
-const HEADER: usize = 9;
+/// The bytes before the table of ends.
+pub const PARCEL_HEADER: usize = 9;
 
 /// A checked parcel over shared bytes; cloning and cutting copy no bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Parcel {
         if count == 0 || count as usize > MAX_PARCEL_MESSAGES {
             return refuse("count outside 1 to 65536");
         }
-        let Some(ends) = bytes.get(HEADER..HEADER + count as usize * 4) else {
+        let Some(ends) = bytes.get(PARCEL_HEADER..PARCEL_HEADER + count as usize * 4) else {
             return refuse("shorter than its table of ends");
         };
         let mut last = base;
@@ -57,7 +58,7 @@ impl Parcel {
             }
             last = end;
         }
-        if (last - base) as usize != bytes.len() - HEADER - ends.len() {
+        if (last - base) as usize != bytes.len() - PARCEL_HEADER - ends.len() {
             return refuse("length differs from its table of ends");
         }
         Ok(Self { bytes, count, base })
@@ -134,9 +135,9 @@ impl Parcel {
         }
         let (from, to) = (self.end_before(start), self.end_before(end));
         let base = self.base + u32::try_from(from).ok()?;
-        let ends = self.bytes.get(HEADER + start as usize * 4..HEADER + end as usize * 4)?;
+        let ends = self.bytes.get(PARCEL_HEADER + start as usize * 4..PARCEL_HEADER + end as usize * 4)?;
         let data = self.bytes.get(self.data_start() + from..self.data_start() + to)?;
-        let mut bytes = BytesMut::with_capacity(HEADER + ends.len() + data.len());
+        let mut bytes = BytesMut::with_capacity(PARCEL_HEADER + ends.len() + data.len());
         bytes.put_u8(FORMAT);
         bytes.put_u32_le(len);
         bytes.put_u32_le(base);
@@ -146,7 +147,7 @@ impl Parcel {
     }
 
     const fn data_start(&self) -> usize {
-        HEADER + self.count as usize * 4
+        PARCEL_HEADER + self.count as usize * 4
     }
 
     /// Where body `index` begins within the bodies.
@@ -157,7 +158,7 @@ impl Parcel {
 
 /// Where the end of the body before `index` is written; the first has the base for it, which lies before the ends.
 const fn place_before(index: u32) -> usize {
-    HEADER - 4 + index as usize * 4
+    PARCEL_HEADER - 4 + index as usize * 4
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -235,7 +236,7 @@ impl ParcelBuilder {
     /// The parcel, or nothing if no body was added; the builder is empty afterwards.
     pub fn finish(&mut self) -> Option<Parcel> {
         let count = u32::try_from(self.len()).ok().filter(|count| *count > 0)?;
-        let mut bytes = BytesMut::with_capacity(HEADER + self.ends.len() + self.data.len());
+        let mut bytes = BytesMut::with_capacity(PARCEL_HEADER + self.ends.len() + self.data.len());
         bytes.put_u8(FORMAT);
         bytes.put_u32_le(count);
         bytes.put_u32_le(0);

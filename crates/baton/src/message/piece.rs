@@ -8,6 +8,8 @@ use super::{InvalidMessage, Range};
 
 /// Losses after which a message is dead: its fourth lost session ends it.
 pub const MAX_LOSSES: u32 = 3;
+/// With so many losses a message is a suspect: it runs singly, one to a session.
+pub const SUSPECT_LOSSES: u32 = 2;
 /// The most messages that stay together after their first loss.
 pub const SPLIT_AFTER_LOSS: u32 = 16;
 
@@ -66,7 +68,7 @@ impl Piece {
     /// Whether it waits among the suspects, one to a session.
     #[must_use]
     pub const fn is_suspect(&self) -> bool {
-        self.losses >= 2
+        self.losses >= SUSPECT_LOSSES
     }
 
     /// What is left of the piece in front of and behind `hole`.

@@ -39,7 +39,45 @@ pub struct Books {
     pub dead_seq: u64,
 }
 
+/// A counter of the books as stores keep it.
+pub(super) struct Counter {
+    /// Its name there.
+    pub(super) name: &'static str,
+    pub(super) get: fn(&Books) -> u64,
+    pub(super) set: fn(&mut Books, u64),
+}
+
+/// Declares how stores keep the books: the counters in the order they are given in, each as a number.
+macro_rules! counters {
+    ($($name:ident: $get:expr, $set:expr;)*) => {
+        /// All counters, in the order in which stores give them.
+        pub(super) const COUNTERS: &[Counter] = &[$(Counter {
+            name: stringify!($name),
+            get: |books| $get(books.$name),
+            set: |books, number| books.$name = $set(number),
+        },)*];
+    };
+}
+
 impl Books {
+    counters! {
+        pushed: number, number;
+        ready: number, number;
+        delayed: number, number;
+        in_flight: number, number;
+        done: number, number;
+        dead: number, number;
+        drained: number, number;
+        requeued: number, number;
+        done_sum: IdSum::value, IdSum::from_u64;
+        drained_sum: IdSum::value, IdSum::from_u64;
+        bytes: number, number;
+        stale_pushes: number, number;
+        stale_settles: number, number;
+        dead_seq: number, number;
+        paused: u64::from, is_one;
+    }
+
     /// The books of a queue nothing was pushed to.
     #[must_use]
     pub const fn new(queue: Name) -> Self {
@@ -70,6 +108,15 @@ impl Books {
         let states = [self.ready, self.delayed, self.in_flight, self.done, self.dead, self.drained];
         u128::from(self.pushed) == states.into_iter().map(u128::from).sum()
     }
+}
+
+/// A counter that is a number already.
+const fn number(number: u64) -> u64 {
+    number
+}
+
+const fn is_one(number: u64) -> bool {
+    number == 1
 }
 
 /// Messages found by looking at the data: how many, and which.

@@ -87,6 +87,9 @@ pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
 pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
 
+/// The format of what is stored; a store of a newer one is refused.
+pub(crate) const FORMAT: u32 = 2;
+
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -25,6 +25,9 @@ use super::{
     operation::{Operation, operations},
 };
 
+/// How many entries that expired (keys, results) a call that adds one forgets.
+pub(super) const EXPIRED_AT_ONCE: u32 = 16;
+
 /// What an operation does to the tables.
 pub(super) trait Effect: Operation {
     /// Carries it out at store time `now`.

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::known_queue, registry};
 use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
 
+/// Why a message that was lost too often is an error, after how often it was.
+pub(in crate::store) const LOST: &str = "times: each node that ran it died or fell silent";
+
 /// Why a session gives everything back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Why {
@@ -46,7 +49,7 @@ pub(in crate::store) fn all<T: Tables>(
             let losses = piece.losses + u32::from(why == Why::Lost);
             let piece = Piece { losses, ..piece };
             if losses > MAX_LOSSES {
-                let error = format!("lost {losses} times: each node that ran it died or fell silent");
+                let error = format!("lost {losses} {LOST}");
                 let node = registry::node_name(session);
                 registry::bury(tables, now, &mut queue, &piece, &node, &error)?;
                 dead += u64::from(piece.range.len);

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Within this time somebody looks at a queue in any case.
-const SOON_MS: u64 = 1_000;
+pub(in crate::store) const SOON_MS: u64 = 1_000;
 
 /// Enters a session among those who wait for a queue; one that is there keeps its place.
 pub(in crate::store) fn enter<T: Tables>(tables: &mut T, now: u64, session: SessionId, queue: &Name) -> Moved<()> {

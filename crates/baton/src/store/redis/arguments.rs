@@ -5,8 +5,8 @@ use redis::Cmd;
 use super::keys::Root;
 use crate::message::{Lot, Parcel, SessionId};
 
-/// Longer parcels are staged in plain commands: what a script gets is copied and hashed byte by byte.
-const INLINE: usize = 4096;
+/// Longer parcels are staged in plain commands, and pointed to when they are claimed: what a script gets is copied and hashed byte by byte.
+pub(super) const INLINE: usize = 4096;
 /// How long what is staged and not taken away lasts.
 const STAGED_MS: u64 = 10_000;
 

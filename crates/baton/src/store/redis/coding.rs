@@ -20,8 +20,14 @@ use crate::store::{
 /// All steps of an operation that is more than one run of its script.
 pub(in crate::store) type Steps<'a, A> = Pin<Box<dyn Future<Output = Result<A, StoreError>> + Send + 'a>>;
 
+/// A number, and its name in both languages.
+pub(in crate::store) type Number = (&'static str, u64);
+
 /// An operation as the server is asked for it.
 pub(in crate::store) trait Coded: Operation {
+    /// The numbers of its own that its script needs.
+    const NUMBERS: &'static [Number] = &[];
+
     /// Adds the arguments of its script, in the order the script's head tells.
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to

@@ -43,6 +43,7 @@ mod arguments;
 mod books;
 mod coding;
 mod conn;
+mod constants;
 mod failure;
 mod keys;
 mod log;
@@ -61,7 +62,8 @@ use redis::{Cmd, FromRedisValue, Value};
 pub(super) use self::{
     arguments::Arguments,
     books::read_books,
-    coding::{Coded, Steps},
+    coding::{Coded, Number, Steps},
+    constants::numbers,
     reply::{Reply, parsed},
 };
 use self::{

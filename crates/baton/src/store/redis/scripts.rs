@@ -10,6 +10,8 @@ use redis::{
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 
+use super::constants;
+
 const KEYS: &str = include_str!("lua/keys.lua");
 const CLOCK: &str = include_str!("lua/clock.lua");
 const FLEET: &str = include_str!("lua/fleet.lua");
@@ -132,11 +134,12 @@ macro_rules! scripts {
         impl Scripts {
             /// The scripts over the server's clock, or over the key that tests set.
             pub(super) fn new(test_clock: bool) -> Self {
-                let prelude = if test_clock {
+                let clock = if test_clock {
                     include_str!("lua/prelude_test_clock.lua")
                 } else {
                     include_str!("lua/prelude_time.lua")
                 };
+                let prelude = &[&constants::lua(), clock].concat();
                 Self { $($name: Script::assemble(prelude, &[$($part),*], include_str!(concat!("../", $file))),)* }
             }
         }

@@ -11,9 +11,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     absence,
-    file::{APPLICATION, FORMAT, flags, io_error, private, sidecar},
+    file::{APPLICATION, flags, io_error, private, sidecar},
 };
-use crate::{message::SessionId, store::StoreError};
+use crate::{
+    message::SessionId,
+    store::{FORMAT, StoreError},
+};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// SQLite's own files beside one of its databases.

@@ -29,12 +29,10 @@ use super::{
     log, mark, mounts,
     note::{FileId, Note},
 };
-use crate::store::{Refusal, StoreError};
+use crate::store::{FORMAT, Refusal, StoreError};
 
 /// Says in the file's header that it is a Baton store: the letters `Batn`.
 pub(super) const APPLICATION: i32 = 0x4261_746e;
-/// The newest format this release reads, and the one it writes; see `lift` for older ones.
-pub(super) const FORMAT: u32 = 2;
 /// How long SQLite itself waits for a lock before the wait begins anew.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an open file is compared with what is at its path, in its content too.

@@ -5,8 +5,7 @@
 
 use rusqlite::Connection;
 
-use super::file::FORMAT;
-use crate::store::StoreError;
+use crate::store::{FORMAT, StoreError};
 
 /// Lifts the file that `db` has a write transaction on, if it is of an older format.
 ///

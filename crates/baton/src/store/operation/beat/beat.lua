@@ -5,8 +5,6 @@
 -- Returns: OK now stop(''|drain|now) {claims as `number queue`} {expired sessions} {due sources}
 --          {held source, epoch, …} {those of the queues that others see to} | STALE
 -- Idempotency: a repeat is another beat.
-local TOLD_CLAIMS = 1000
-local PATIENCE_MS = 500
 local id = ARGV[1]
 local session, meta = touch(id, 'kind', 'offers', 'join_no')
 if not session then return { 'STALE' } end
@@ -47,12 +45,12 @@ for _, name in ipairs(sources) do
 end
 local order = call('HMGET', key.meta, 'stop_upto', 'stop_how')
 local stop = order[1] and tonumber(session[4]) <= tonumber(order[1]) and order[2] or ''
-local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(meta.clock), 'LIMIT', 0, 16)
+local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(meta.clock), 'LIMIT', 0, MAX_TOLD_EXPIRED)
 local claims
-if call('HLEN', key.claims(id)) <= TOLD_CLAIMS then
+if call('HLEN', key.claims(id)) <= MAX_TOLD_CLAIMS then
   claims = call('HKEYS', key.claims(id))
 else
-  claims = call('HRANDFIELD', key.claims(id), TOLD_CLAIMS)
+  claims = call('HRANDFIELD', key.claims(id), MAX_TOLD_CLAIMS)
 end
 local helped = {}
 for i = 3, #ARGV do

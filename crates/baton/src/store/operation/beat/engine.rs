@@ -3,7 +3,7 @@
 use crate::{
     message::Name,
     store::{
-        Beat, Beaten, Kind, MAX_TOLD_CLAIMS, PATIENCE_MS,
+        Beat, Beaten, Kind, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS,
         engine::{
             Effect, Line, Moved, Tables,
             clock::{alive, touch},
@@ -30,7 +30,7 @@ impl Effect for Beat {
             }
         }
         let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
-        let expired = tables.expired(meta.clock, 16)?;
+        let expired = tables.expired(meta.clock, MAX_TOLD_EXPIRED)?;
         let claims = tables.held_numbers(self.session, MAX_TOLD_CLAIMS)?;
         let mut helped = Vec::new();
         for name in &self.asks {

@@ -31,7 +31,7 @@ pub struct Beaten {
     pub due: Vec<Name>,
     /// Batons the session holds, with their epochs; one it does not run, it resigns.
     pub held: Vec<(Name, u64)>,
-    /// Sessions past their lease, at most 16: reap them.
+    /// Sessions past their lease, at most [`MAX_TOLD_EXPIRED`]: reap them.
     pub expired: Vec<SessionId>,
     /// Claims under which it holds messages, by queue and number: one it does not know, it repeats to get them. At most
     /// [`MAX_TOLD_CLAIMS`] of them.
@@ -45,6 +45,8 @@ pub struct Beaten {
 
 /// The most claims told in one [`Beaten`].
 pub const MAX_TOLD_CLAIMS: usize = 1_000;
+/// The most sessions past their lease told in one [`Beaten`].
+pub const MAX_TOLD_EXPIRED: usize = 16;
 /// How long the front of a queue may wait before a busy holder of a baton works too.
 pub const PATIENCE_MS: u64 = 500;
 

@@ -3,12 +3,14 @@
 use crate::{
     message::Name,
     store::{
-        Beat, Beaten, Stop, StoreError,
-        redis::{Arguments, Coded, Reply, parsed},
+        Beat, Beaten, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS, Stop, StoreError,
+        redis::{Arguments, Coded, Number, Reply, numbers, parsed},
     },
 };
 
 impl Coded for Beat {
+    const NUMBERS: &'static [Number] = numbers![MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS];
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         self.asks.iter().fold(to.text(self.session).bytes(&self.report), Arguments::text)
     }

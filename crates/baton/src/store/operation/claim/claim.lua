@@ -9,11 +9,7 @@
 --          then its parcel and nothing, or the head of it and where the rest lies as `from to key`.
 -- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
 --              not use its number.
-local WINDOW = 64
 local CHUNK = 128
-local MAX_PIECES = 1024
-local MOST_BURIED = 1024
-local SOON_MS = 1000
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local n, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- The numbers of this session and queue: `highest used|numbers below it that were not|w if it may be among the waiters`.
@@ -60,7 +56,7 @@ if known then
       left[#left + 1] = piece
       give(write_piece(piece), found)
     else
-      if piece.losses >= 2 then suspects = suspects - piece.len end
+      if piece.losses >= SUSPECT_LOSSES then suspects = suspects - piece.len end
       bury_missing(known_queue(name), piece)
     end
   end
@@ -82,7 +78,7 @@ local function is_hole()
   end
   return nil
 end
-if claim_no >= (holes[1] or high + 1) + WINDOW then return { 'TURN', text(high) } end
+if claim_no >= (holes[1] or high + 1) + CLAIM_WINDOW then return { 'TURN', text(high) } end
 if claim_no <= high and not is_hole() then return { 'SPENT', ARGV[3] } end
 
 local pieces, stopped = {}, false

@@ -8,7 +8,7 @@
 use crate::{
     message::{Name, Parcel, Piece, Range},
     store::{
-        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, Refusal, Rest,
+        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Refusal, Rest,
         engine::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
             bodies::cut,
@@ -20,9 +20,6 @@ use crate::{
         },
     },
 };
-
-/// The most messages one claim buries, so that no call holds the others up for long.
-const MOST_BURIED: u32 = 1024;
 
 impl Effect for Claim {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Claimed> {

@@ -10,12 +10,14 @@ use redis::{Pipeline, RedisError, aio::ConnectionLike as _, aio::MultiplexedConn
 use crate::{
     message::{Name, Parcel, Piece},
     store::{
-        Claim, Claimed, Rest, StoreError,
-        redis::{Arguments, Coded, Reply, parsed},
+        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Rest, StoreError,
+        redis::{Arguments, Coded, Number, Reply, numbers, parsed},
     },
 };
 
 impl Coded for Claim {
+    const NUMBERS: &'static [Number] = numbers![CLAIM_WINDOW, MAX_PIECES, MOST_BURIED];
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to.text(self.session).text(&self.queue).text(self.claim_no).text(self.n).text(self.max_bytes)
     }

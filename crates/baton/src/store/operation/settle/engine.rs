@@ -7,7 +7,7 @@ use crate::{
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled,
         engine::{
-            BodyKey, ClaimRecord, Cut, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
+            BodyKey, ClaimRecord, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
             bodies::{cut, release},
             clock::touch,
             intake,
@@ -103,13 +103,13 @@ impl<T: Tables> Settling<'_, T> {
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
             if let Some(result) = result {
-                self.tables.expire_results(self.now, 16)?;
+                self.tables.expire_results(self.now, EXPIRED_AT_ONCE)?;
                 self.tables.put_result(&run.queue, run.range.first, self.now + RESULT_TTL_MS, result)?;
             }
             for lot in follow_ups {
                 self.open_queue(&lot.queue)?;
                 if lot.key.is_some() {
-                    self.tables.expire_keys(self.now, 16)?;
+                    self.tables.expire_keys(self.now, EXPIRED_AT_ONCE)?;
                 }
                 if intake::seen_before(self.tables, self.now, lot)?.is_none() {
                     let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };

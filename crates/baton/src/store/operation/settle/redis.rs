@@ -3,13 +3,15 @@
 use crate::{
     message::{Outcome, Run},
     store::{
-        Settle, Settled, StoreError,
-        redis::{Arguments, Coded, Reply},
+        RESULT_TTL_MS, Settle, Settled, StoreError,
+        redis::{Arguments, Coded, Number, Reply, numbers},
         wire,
     },
 };
 
 impl Coded for Settle {
+    const NUMBERS: &'static [Number] = numbers![RESULT_TTL_MS];
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         self.runs.iter().fold(to.text(self.session).text(self.settle_no), run)
     }

@@ -6,7 +6,6 @@
 --       r retry, ms · x dead, error · b back
 -- Returns: OK refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
-local RESULT_TTL_MS = 3600000
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
 local session, meta = touch(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
 if not session then return { 'STALE' } end
@@ -125,7 +124,7 @@ while at <= #ARGV do
   local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
     for _, piece in ipairs(taken) do
-      if piece.losses >= 2 then
+      if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - piece.len
         open_queue(name).wakes = true

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::store::{
     LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
     engine::{
-        Effect, Moved, Series, Tables,
+        EXPIRED_AT_ONCE, Effect, Moved, Series, Tables,
         clock::touch,
         intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
         queues::open_queue,
@@ -37,7 +37,7 @@ impl Effect for Submit {
             tables.put_bookmark(&mark.key, &mark.to)?;
         }
         if self.lots.iter().any(|lot| lot.key.is_some()) {
-            tables.expire_keys(now, 16)?;
+            tables.expire_keys(now, EXPIRED_AT_ONCE)?;
         }
         let (mut full, mut given) = (BTreeSet::new(), BTreeSet::new());
         let mut verdicts = Vec::with_capacity(self.lots.len());

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use crate::{
     message::Name,
     store::{
-        StoreError, Submit, Submitted,
-        redis::{Arguments, Coded, Reply},
+        SUBMIT_WINDOW, StoreError, Submit, Submitted,
+        redis::{Arguments, Coded, Number, Reply, numbers},
         wire,
     },
 };
 
 impl Coded for Submit {
+    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW];
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {

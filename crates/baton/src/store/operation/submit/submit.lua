@@ -7,11 +7,9 @@
 --       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
 --       queue, messages, key ('' none), digest, parcel (see redis/lua/intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
--- Idempotency: by number; the answers to the last sixteen are kept, each with its number in a place of its own.
-local WINDOW = 16
-local START = '0,' .. string.rep('0', 64)
+-- Idempotency: by number; the answers to the last SUBMIT_WINDOW are kept, each with its number in a place of its own.
 local id, submit_no = ARGV[1], tonumber(ARGV[2])
-local place = 'submit:' .. text(math.fmod(submit_no, WINDOW))
+local place = 'submit:' .. text(math.fmod(submit_no, SUBMIT_WINDOW))
 local session, meta = touch(id, 'submit_no', place)
 if not session then return { 'STALE' } end
 local wait = held(meta)

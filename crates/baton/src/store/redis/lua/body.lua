@@ -1,8 +1,5 @@
 -- Bodies: found in stored parcels without reading more than is given away, and removed with their last message.
 -- The format is that of message/parcel.rs: format u8 | count u32 | base u32 | end u32 * count | bodies.
-local HEADER = 9
--- Longer parcels are pointed to when they are claimed: what passes through Lua is copied and hashed byte by byte.
-local INLINE = 4096
 
 local function body_key(name, piece)
   if piece.size == 0 then return key.own(name, text(piece.first)) end
@@ -24,7 +21,7 @@ local function find(name, piece, budget)
     local head = count == 1 and call('GETRANGE', at, 0, INLINE - 1) or ''
     local is_all = #head > 0 and #head < INLINE
     local bytes = is_all and #head or call('STRLEN', at)
-    local bodies = bytes - HEADER - 4 * count
+    local bodies = bytes - PARCEL_HEADER - 4 * count
     if bodies < 0 then return false end
     if bodies <= budget then
       if not is_all then head = '' end
@@ -35,11 +32,11 @@ local function find(name, piece, budget)
   end
   local start = piece.first - piece.parcel
   -- The number before the first end of the cut: the base, or the end of the message before.
-  local from = start == 0 and HEADER - 4 or HEADER + 4 * (start - 1)
-  local ends = call('GETRANGE', at, from, HEADER + 4 * (start + piece.len) - 1)
+  local from = start == 0 and PARCEL_HEADER - 4 or PARCEL_HEADER + 4 * (start - 1)
+  local ends = call('GETRANGE', at, from, PARCEL_HEADER + 4 * (start + piece.len) - 1)
   if #ends ~= 4 + 4 * piece.len then return false end
   local before = number(ends, 1)
-  local base = start == 0 and before or number(call('GETRANGE', at, HEADER - 4, HEADER - 1), 1)
+  local base = start == 0 and before or number(call('GETRANGE', at, PARCEL_HEADER - 4, PARCEL_HEADER - 1), 1)
   local taken = piece.len
   if number(ends, taken + 1) - before > budget then
     -- The largest number of messages that fits lies in low .. high - 1; ends never decrease.
@@ -52,8 +49,8 @@ local function find(name, piece, budget)
   end
   if taken == 0 then return nil end
   local bytes = number(ends, taken + 1) - before
-  local head = struct.pack('<BI4I4', 1, taken, before) .. string.sub(ends, 5, 4 + 4 * taken)
-  local data = HEADER + 4 * count + before - base
+  local head = struct.pack('<BI4I4', PARCEL_FORMAT, taken, before) .. string.sub(ends, 5, 4 + 4 * taken)
+  local data = PARCEL_HEADER + 4 * count + before - base
   return { count = taken, bytes = bytes, head = head, at = at, from = data, to = data + bytes - 1 }
 end
 
@@ -69,12 +66,12 @@ local function each_message(name, piece, each)
   local found = find(name, piece, math.huge)
   if not found then return false end
   local parcel, count = fetch(found), found.count
-  local ends, data = string.sub(parcel, 6, HEADER + 4 * count), HEADER + 4 * count
+  local ends, data = string.sub(parcel, 6, PARCEL_HEADER + 4 * count), PARCEL_HEADER + 4 * count
   local base = number(ends, 1)
   for i = 1, count do
     local before, past = number(ends, i), number(ends, i + 1)
     local body = string.sub(parcel, data + before - base + 1, data + past - base)
-    each(piece.first + i - 1, struct.pack('<BI4I4I4', 1, 1, before, past) .. body, body)
+    each(piece.first + i - 1, struct.pack('<BI4I4I4', PARCEL_FORMAT, 1, before, past) .. body, body)
   end
   return true
 end

@@ -1,8 +1,7 @@
 -- Counting what is stored, for the deep audit: descriptors in pages, never more at once than fits the stack.
-local PAGE = 4000
-local MODULUS = 1000003
+local AT_ONCE = 4000
 
--- What was found of one kind: messages, (sum of ids) modulo 1,000,003, how many of them have no body, and the lowest of
+-- What was found of one kind: messages, (sum of ids) modulo MODULUS, how many of them have no body, and the lowest of
 -- these.
 local function nothing_found()
   return { count = 0, sum = 0, lacking = 0 }
@@ -67,9 +66,9 @@ end
 local function count_all(kind, name, into)
   local from = 0
   repeat
-    local seen = count_page(kind, name, from, PAGE, into)
+    local seen = count_page(kind, name, from, AT_ONCE, into)
     from = from + seen
-  until seen < PAGE
+  until seen < AT_ONCE
 end
 
 -- Counts the claims of one session into a table by queue.

@@ -1,5 +1,4 @@
 -- The beginning of a fleet: its meta record, written before anything else of it exists.
-local FORMAT = 2
 
 -- The refusal of a fleet that must not be written to now: of a newer format, or half removed. Nothing if it may.
 local function unfit_fleet()

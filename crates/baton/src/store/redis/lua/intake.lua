@@ -1,6 +1,4 @@
 -- Messages coming in: parcels at the end of a queue, and the keys that make a message exist once.
-local KEY_TTL_MS = 24 * 3600000
-local MAX_ID = 9007199254740991
 
 -- Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
 local function is_full(queue, bytes, max_backlog)
@@ -14,7 +12,7 @@ end
 -- A parcel is given as its bytes, which begin with their format, or as the place where the same transaction has
 -- staged them: what passes through Lua is copied and hashed byte by byte.
 local function is_staged(parcel)
-  return string.byte(parcel) ~= 1
+  return string.byte(parcel) ~= PARCEL_FORMAT
 end
 
 -- The bytes of a parcel given by this session.
@@ -60,9 +58,9 @@ local function keep_key(lot_key, digest, queue, id)
   call('ZADD', key.key_ends, expires, lot_key)
 end
 
--- Forgets up to sixteen entries of a hash that expired, oldest first.
+-- Forgets a few entries of a hash that expired, oldest first.
 local function expire_entries(hash, ends)
-  local over = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, 16)
+  local over = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, EXPIRED_AT_ONCE)
   for _, entry in ipairs(over) do
     call('ZREM', ends, entry)
     call('HDEL', hash, entry)

@@ -1,11 +1,6 @@
 -- Records of queues: read once a call, changed here, written back once by close_queues(). The counters that most calls
 -- use are read together, the others when they are asked for.
 local OFTEN = { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused' }
-local COUNTERS = {
-  'pushed', 'ready', 'delayed', 'in_flight', 'done', 'dead', 'drained', 'requeued', 'done_sum', 'drained_sum',
-  'bytes', 'stale_pushes', 'stale_settles', 'dead_seq', 'paused',
-}
-local MODULUS = 1000003
 local opened = {}
 
 -- The record of a queue, or nothing if it was never named.
@@ -40,7 +35,7 @@ local function add(queue, counter, by)
   queue.changed[counter] = true
 end
 
--- (Sum of ids) modulo 1,000,003. math.fmod is exact where Lua's % is not; every product stays below 2^53.
+-- (Sum of ids) modulo MODULUS. math.fmod is exact where Lua's % is not; every product stays below 2^53.
 local function id_sum(first, len)
   return math.fmod(len * math.fmod(first, MODULUS) + len * (len - 1) / 2, MODULUS)
 end

@@ -1,6 +1,5 @@
 -- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`; the
 -- body of one that was missing is empty.
-local MISSING_BODY = 'its body is missing from the store'
 
 local function bury(queue, piece, node, reason)
   local dead, order = key.dead(queue.name), key.dead_order(queue.name)

@@ -1,6 +1,4 @@
 -- Giving claimed messages back: to the front of their lines in the order of ids, split by their losses.
-local MAX_LOSSES = 3
-local SPLIT_AFTER_LOSS = 16
 
 -- Puts texts before all others of a list, the first of them foremost; from the last on, in runs small enough to
 -- be arguments.
@@ -20,7 +18,7 @@ local function to_front(queue, pieces)
   local ready, suspects, count = {}, {}, 0
   for _, piece in ipairs(pieces) do
     count = count + piece.len
-    local line = piece.losses >= 2 and suspects or ready
+    local line = piece.losses >= SUSPECT_LOSSES and suspects or ready
     line[#line + 1] = write_piece(piece)
   end
   add(queue, 'in_flight', -count)
@@ -61,7 +59,7 @@ local function return_all(id, node, lost)
     for _, piece in ipairs(pieces) do
       if lost then piece.losses = piece.losses + 1 end
       if piece.losses > MAX_LOSSES then
-        local reason = 'lost ' .. text(piece.losses) .. ' times: each node that ran it died or fell silent'
+        local reason = 'lost ' .. text(piece.losses) .. ' ' .. LOST
         bury(queue, piece, node, reason)
         dead = dead + piece.len
       else

@@ -1,10 +1,12 @@
 //! Queues: their numbers in the file, and their books.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Row, params};
 
 use super::{SqliteTables, int, name, optional_session, uint};
 use crate::{
-    message::{IdSum, Name},
+    message::Name,
     store::{
         Books, StoreError,
         engine::{Moved, QueueRecord},
@@ -22,8 +24,7 @@ impl SqliteTables<'_> {
     fn queue_row(&mut self, name: &Name) -> Moved<Option<&mut QueueRow>> {
         if !self.queues.contains_key(name) {
             let Some(fleet) = self.fleet()? else { return Ok(None) };
-            let sql = "SELECT * FROM queues WHERE fleet = ?1 AND name = ?2";
-            let row = self.one(sql, params![fleet, name.as_str()], |row| {
+            let row = self.one(&READ_ONE, params![fleet, name.as_str()], |row| {
                 Ok(QueueRow { queue: row.get(0)?, record: read_record(row)?, changed: false })
             })?;
             self.queues.insert(name.clone(), row);
@@ -63,59 +64,42 @@ impl SqliteTables<'_> {
     pub(super) fn list_queues(&mut self) -> Moved<Vec<QueueRecord>> {
         self.flush_queues()?;
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        self.all("SELECT * FROM queues WHERE fleet = ?1 ORDER BY name", [fleet], read_record)
+        self.all(&READ_ALL, [fleet], read_record)
     }
 
     pub(super) fn flush_queues(&mut self) -> Moved<()> {
         for row in self.queues.values_mut().flatten().filter(|row| row.changed) {
-            let QueueRecord { books, drainer } = &row.record;
-            let sql = "UPDATE queues SET paused = ?2, pushed = ?3, ready = ?4, delayed = ?5, in_flight = ?6, \
-                       done = ?7, dead = ?8, drained = ?9, requeued = ?10, done_sum = ?11, drained_sum = ?12, \
-                       bytes = ?13, stale_pushes = ?14, stale_settles = ?15, dead_seq = ?16, drainer = ?17 \
-                       WHERE queue = ?1";
-            self.db.prepare_cached(sql)?.execute(params![
-                row.queue,
-                books.paused,
-                int(books.pushed),
-                int(books.ready),
-                int(books.delayed),
-                int(books.in_flight),
-                int(books.done),
-                int(books.dead),
-                int(books.drained),
-                int(books.requeued),
-                int(books.done_sum.value()),
-                int(books.drained_sum.value()),
-                int(books.bytes),
-                int(books.stale_pushes),
-                int(books.stale_settles),
-                int(books.dead_seq),
-                drainer.map(|drainer| drainer.to_bytes()),
-            ])?;
+            let mut update = self.db.prepare_cached(&WRITE)?;
+            update.raw_bind_parameter(1, row.queue)?;
+            update.raw_bind_parameter(2, row.record.drainer.map(|drainer| drainer.to_bytes()))?;
+            for (place, counter) in (3..).zip(Books::COUNTERS) {
+                update.raw_bind_parameter(place, int((counter.get)(&row.record.books)))?;
+            }
+            update.raw_execute()?;
             row.changed = false;
         }
         Ok(())
     }
 }
 
+/// Writes a queue: its number, its drainer, its counters.
+static WRITE: LazyLock<String> = LazyLock::new(|| {
+    let counters = (3..).zip(Books::COUNTERS).map(|(place, counter)| format!(", {} = ?{place}", counter.name));
+    format!("UPDATE queues SET drainer = ?2{} WHERE queue = ?1", counters.collect::<String>())
+});
+
+/// What is read of queues: their numbers, names and drainers, and their counters.
+static READ: LazyLock<String> = LazyLock::new(|| {
+    let counters = Books::COUNTERS.iter().map(|counter| format!(", {}", counter.name));
+    format!("SELECT queue, name, drainer{} FROM queues", counters.collect::<String>())
+});
+static READ_ONE: LazyLock<String> = LazyLock::new(|| format!("{} WHERE fleet = ?1 AND name = ?2", *READ));
+static READ_ALL: LazyLock<String> = LazyLock::new(|| format!("{} WHERE fleet = ?1 ORDER BY name", *READ));
+
 fn read_record(row: &Row<'_>) -> Moved<QueueRecord> {
-    let books = Books {
-        queue: name(row, 2)?,
-        paused: row.get(3)?,
-        pushed: uint(row, 4)?,
-        ready: uint(row, 5)?,
-        delayed: uint(row, 6)?,
-        in_flight: uint(row, 7)?,
-        done: uint(row, 8)?,
-        dead: uint(row, 9)?,
-        drained: uint(row, 10)?,
-        requeued: uint(row, 11)?,
-        done_sum: IdSum::from_u64(uint(row, 12)?),
-        drained_sum: IdSum::from_u64(uint(row, 13)?),
-        bytes: uint(row, 14)?,
-        stale_pushes: uint(row, 15)?,
-        stale_settles: uint(row, 16)?,
-        dead_seq: uint(row, 17)?,
-    };
-    Ok(QueueRecord { books, drainer: optional_session(row, 18)? })
+    let mut books = Books::new(name(row, 1)?);
+    for (place, counter) in (3..).zip(Books::COUNTERS) {
+        (counter.set)(&mut books, uint(row, place)?);
+    }
+    Ok(QueueRecord { books, drainer: optional_session(row, 2)? })
 }

@@ -1,0 +1,127 @@
+//! What the scripts know from Rust, written before them: no number, limit, text or list of the store is told in both
+//! languages.
+
+use std::fmt::Write as _;
+
+use super::{
+    arguments::INLINE,
+    coding::{Coded, Number},
+};
+use crate::{
+    message::{FORMAT as PARCEL_FORMAT, IdSum, MAX_LOSSES, MessageId, PARCEL_HEADER, SPLIT_AFTER_LOSS, SUSPECT_LOSSES},
+    store::{
+        Books, FORMAT, KEY_TTL_MS, Place,
+        engine::{EXPIRED_AT_ONCE, registry::MISSING_BODY, returns::LOST, waits::SOON_MS},
+        operation::{self, operations},
+        wire,
+    },
+};
+
+/// Numbers under the names they have in both languages.
+macro_rules! numbers {
+    ($($name:ident),*) => { &[$((stringify!($name), $name as u64)),*] };
+}
+pub(in crate::store) use numbers;
+
+const MAX_ID: u64 = MessageId::MAX.0;
+const MODULUS: u64 = IdSum::MODULUS;
+/// Those that several scripts need.
+const SHARED: &[Number] = numbers![
+    FORMAT,
+    PARCEL_FORMAT,
+    PARCEL_HEADER,
+    INLINE,
+    MAX_ID,
+    MODULUS,
+    MAX_LOSSES,
+    SPLIT_AFTER_LOSS,
+    SUSPECT_LOSSES,
+    KEY_TTL_MS,
+    EXPIRED_AT_ONCE,
+    SOON_MS
+];
+
+macro_rules! own {
+    ($($module:ident: $name:ident($request:ident) -> $answer:ty;)*) => {
+        /// Those of single operations.
+        const OWN: &[&[Number]] = &[$(<operation::$request as Coded>::NUMBERS),*];
+    };
+}
+operations!(own);
+
+/// All of it as Lua: a local each.
+pub(super) fn lua() -> String {
+    let mut lua = String::new();
+    for (name, value) in SHARED.iter().chain(OWN.iter().copied().flatten()) {
+        line(&mut lua, name, value);
+    }
+    let start = wire::place(&Place::START);
+    for (name, text) in [("MISSING_BODY", MISSING_BODY), ("LOST", LOST), ("START", &start)] {
+        line(&mut lua, name, format_args!("\'{text}\'"));
+    }
+    let counters: Vec<String> = Books::COUNTERS.iter().map(|counter| format!("\'{}\'", counter.name)).collect();
+    line(&mut lua, "COUNTERS", format_args!("{{ {} }}", counters.join(", ")));
+    lua
+}
+
+fn line(lua: &mut String, name: &str, value: impl std::fmt::Display) {
+    // Writing to text does not fail.
+    writeln!(lua, "local {name} = {value}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    /// The names that a text defines, written in capitals after `keyword`.
+    fn defined(text: &str, keyword: &str) -> BTreeSet<String> {
+        let names = text.lines().filter_map(|line| line.split(keyword).nth(1)).map(|rest| {
+            rest.chars().take_while(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_').collect::<String>()
+        });
+        names.filter(|name| name.len() > 1).collect()
+    }
+
+    /// All files below a folder whose names end like this.
+    fn files(folder: &Path, ending: &str, into: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files(&path, ending, into);
+            } else if path.to_str().unwrap().ends_with(ending) {
+                into.push((path.display().to_string(), fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn no_constant_is_defined_in_both_languages() {
+        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut rust, mut scripts) = (Vec::new(), Vec::new());
+        files(&src.join("store"), ".rs", &mut rust);
+        files(&src.join("message"), ".rs", &mut rust);
+        files(&src.join("store"), ".lua", &mut scripts);
+        let mut known: BTreeSet<String> = rust.iter().flat_map(|(_, text)| defined(text, "const ")).collect();
+        known.extend(defined(&lua(), "local "));
+        assert!(scripts.len() > 30 && known.contains("CLAIM_WINDOW"), "{} scripts", scripts.len());
+        for (path, text) in &scripts {
+            let twice: Vec<_> = defined(text, "local ").into_iter().filter(|name| known.contains(name)).collect();
+            assert!(twice.is_empty(), "{path} defines {twice:?}, which Rust defines: let constants.rs write it");
+        }
+    }
+
+    #[test]
+    fn every_constant_written_is_used_and_written_once() {
+        let mut scripts = Vec::new();
+        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"), ".lua", &mut scripts);
+        let lua = lua();
+        let names = defined(&lua, "local ");
+        assert_eq!(names.len(), lua.lines().count());
+        for name in names {
+            let is_name = |word: &str| word == name;
+            let uses = |text: &str| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_name);
+            assert!(scripts.iter().any(|(_, text)| uses(text)), "no script uses {name}");
+        }
+    }
+}
