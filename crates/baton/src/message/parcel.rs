@@ -7,6 +7,8 @@
 //! base 0. A cut of a parcel is a parcel again: the same slice of ends, the same slice of bodies, and the end before
 //! the cut as its base. So a store cuts without touching a number, and a reader needs one format.
 
+mod stored;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::InvalidMessage;
@@ -137,11 +139,7 @@ impl Parcel {
         let base = self.base + u32::try_from(from).ok()?;
         let ends = self.bytes.get(PARCEL_HEADER + start as usize * 4..PARCEL_HEADER + end as usize * 4)?;
         let data = self.bytes.get(self.data_start() + from..self.data_start() + to)?;
-        let mut bytes = BytesMut::with_capacity(PARCEL_HEADER + ends.len() + data.len());
-        bytes.put_u8(FORMAT);
-        bytes.put_u32_le(len);
-        bytes.put_u32_le(base);
-        bytes.put_slice(ends);
+        let mut bytes = begun(len, base, ends, data.len());
         bytes.put_slice(data);
         Some(Self { bytes: bytes.freeze(), count: len, base })
     }
@@ -159,6 +157,16 @@ impl Parcel {
 /// Where the end of the body before `index` is written; the first has the base for it, which lies before the ends.
 const fn place_before(index: u32) -> usize {
     PARCEL_HEADER - 4 + index as usize * 4
+}
+
+/// A parcel up to its bodies, with room for these.
+fn begun(count: u32, base: u32, ends: &[u8], data: usize) -> BytesMut {
+    let mut bytes = BytesMut::with_capacity(PARCEL_HEADER + ends.len() + data);
+    bytes.put_u8(FORMAT);
+    bytes.put_u32_le(count);
+    bytes.put_u32_le(base);
+    bytes.put_slice(ends);
+    bytes
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -236,11 +244,7 @@ impl ParcelBuilder {
     /// The parcel, or nothing if no body was added; the builder is empty afterwards.
     pub fn finish(&mut self) -> Option<Parcel> {
         let count = u32::try_from(self.len()).ok().filter(|count| *count > 0)?;
-        let mut bytes = BytesMut::with_capacity(PARCEL_HEADER + self.ends.len() + self.data.len());
-        bytes.put_u8(FORMAT);
-        bytes.put_u32_le(count);
-        bytes.put_u32_le(0);
-        bytes.put_slice(&self.ends);
+        let mut bytes = begun(count, 0, &self.ends, self.data.len());
         bytes.put_slice(&self.data);
         self.ends.clear();
         self.data.clear();
@@ -278,6 +282,10 @@ mod tests {
                 let again = cut.cut(len as u32 - 1, 1).unwrap();
                 prop_assert_eq!(again.body(0).unwrap(), &bodies[start + len - 1][..]);
                 let fit = parcel.fitting(start as u32, len as u32, budget) as usize;
+                let mut stored = std::io::Cursor::new(parcel.bytes());
+                let (size, count) = (parcel.bytes().len(), parcel.len());
+                let read = Parcel::cut_stored(&mut stored, size, count, start as u32, len as u32, budget as u64).unwrap();
+                prop_assert_eq!(read, parcel.cut(start as u32, fit as u32), "read in part as cut whole");
                 prop_assert!(bodies[start..start + fit].concat().len() <= budget);
                 prop_assert!(fit == len || bodies[start..=start + fit].concat().len() > budget);
             }

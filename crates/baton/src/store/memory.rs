@@ -362,8 +362,7 @@ impl Tables for MemoryTables {
     }
     fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
         let Some(parcel) = self.bodies.get(&(queue.clone(), key)) else { return Ok(Cut::Missing) };
-        let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
-        Ok(Cut::of(parcel.cut(start, fitting)))
+        Ok(Cut::of(parcel, start, len, budget))
     }
     fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
         Ok(self.bodies.contains_key(&(queue.clone(), key)))

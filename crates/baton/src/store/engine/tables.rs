@@ -153,9 +153,10 @@ pub(crate) enum Cut {
 }
 
 impl Cut {
-    /// What fits of a parcel, if anything.
-    pub(crate) fn of(parcel: Option<Parcel>) -> Self {
-        parcel.map_or(Self::NoneFits, Self::Some)
+    /// What fits of the messages `start .. start + len` of a parcel.
+    pub(crate) fn of(parcel: &Parcel, start: u32, len: u32, budget: u64) -> Self {
+        let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
+        parcel.cut(start, fitting).map_or(Self::NoneFits, Self::Some)
     }
 }
 

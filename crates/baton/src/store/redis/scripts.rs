@@ -163,7 +163,7 @@ scripts! {
     look: "operation/look/look.lua" [];
     settle: "operation/settle/settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];
     drain_begin: "operation/drain_begin/drain_begin.lua" [CLOCK];
-    dispose: "operation/dispose/dispose.lua" [CLOCK, QUEUE];
+    dispose: "operation/dispose/dispose.lua" [CLOCK, QUEUE, BODY];
     peek: "operation/peek/peek.lua" [];
     result: "operation/result/result.lua" [];
     bookmark: "operation/bookmark/bookmark.lua" [];

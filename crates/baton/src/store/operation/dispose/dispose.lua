@@ -32,7 +32,7 @@ for message in string.gmatch(ARGV[5], '%d+') do
       add_sum(queue, 'drained_sum', tonumber(message), 1)
     else
       local body = string.sub(record, past + tonumber(node) + tonumber(reason))
-      local parcel = struct.pack('<BI4I4I4', PARCEL_FORMAT, 1, 0, #body) .. body
+      local parcel = single(0, #body, body)
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
       add(queue, 'bytes', #parcel)

@@ -11,6 +11,11 @@ local function number(bytes, index)
   return (struct.unpack('<I4', bytes, index * 4 - 3))
 end
 
+-- A parcel of one message whose body lies between these ends.
+local function single(before, past, body)
+  return struct.pack('<BI4I4I4', PARCEL_FORMAT, 1, before, past) .. body
+end
+
 -- Finds as many messages of a piece as fit into `budget` body bytes: a record of how many, their body bytes, and what
 -- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
 -- Nothing if not even one fits, false if the bodies are missing.
@@ -71,7 +76,7 @@ local function each_message(name, piece, each)
   for i = 1, count do
     local before, past = number(ends, i), number(ends, i + 1)
     local body = string.sub(parcel, data + before - base + 1, data + past - base)
-    each(piece.first + i - 1, struct.pack('<BI4I4I4', PARCEL_FORMAT, 1, before, past) .. body, body)
+    each(piece.first + i - 1, single(before, past, body), body)
   end
   return true
 end

@@ -1,13 +1,12 @@
 //! Bodies: stored whole, read in part, removed with their last message.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io;
 
-use bytes::{BufMut, BytesMut};
-use rusqlite::{MAIN_DB, blob::Blob, params, types::Type};
+use rusqlite::{MAIN_DB, params, types::Type};
 
 use super::{SqliteTables, blob, int, uint};
 use crate::{
-    message::{FORMAT, Name, Parcel},
+    message::{Name, Parcel},
     store::{
         StoreError,
         engine::{BodyKey, Cut, Moved},
@@ -16,12 +15,6 @@ use crate::{
 
 /// Parcels up to this size are read whole even for a part of them: opening a parcel for a partial read costs more.
 const SMALL: i64 = 3_000;
-/// How many ends of messages are read at once.
-const STEP: usize = 1_024;
-/// The bytes of a parcel before its table of ends.
-const HEADER: usize = 9;
-/// Where in it the base stands, just before the ends.
-const BASE: usize = HEADER - 4;
 
 /// Where a key is in the table: the parcel's first id or the message's own, and which of the two.
 const fn place(key: BodyKey) -> (i64, bool) {
@@ -53,12 +46,8 @@ impl SqliteTables<'_> {
         })?;
         let Some((parcel, count, whole)) = found else { return Ok(Cut::Missing) };
         match whole {
-            Some(bytes) => {
-                let parcel = Parcel::parse(bytes)?;
-                let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
-                Ok(Cut::of(parcel.cut(start, fitting)))
-            }
-            None => Ok(Cut::of(self.read_part(parcel, count, start, len, budget)?)),
+            Some(bytes) => Ok(Cut::of(&Parcel::parse(bytes)?, start, len, budget)),
+            None => Ok(self.read_part(parcel, count, start, len, budget)?.map_or(Cut::NoneFits, Cut::Some)),
         }
     }
 
@@ -78,44 +67,14 @@ impl SqliteTables<'_> {
         Ok(self.one(sql, params![queue, first, own], |_| Ok(()))?.is_some())
     }
 
-    /// Reads the ends of the messages asked for, as far as they fit, and then just their bodies.
+    /// Reads just what is asked for, as far as it fits.
     fn read_part(&self, parcel: i64, count: u32, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
-        let torn = |error: std::io::Error| StoreError::Unreachable(format!("a parcel could not be read: {error}"));
-        let short = || StoreError::Damaged("a parcel is shorter than its table of ends".to_owned());
         let mut data = self.db.blob_open(MAIN_DB, "parcels", "data", parcel, true)?;
-        let wanted = len.min(count.saturating_sub(start)) as usize;
-        let parcel_base = number_at(&mut data, BASE).map_err(torn)?;
-        // Before the first end asked for stands where it begins: the end before it, or the parcel's base.
-        let base = number_at(&mut data, BASE + start as usize * 4).map_err(torn)?;
-        let (mut ends, mut last) = (Vec::new(), base);
-        'steps: while ends.len() / 4 < wanted {
-            let mut step = vec![0; (wanted - ends.len() / 4).min(STEP) * 4];
-            data.read_exact(&mut step).map_err(torn)?;
-            for end in step.chunks_exact(4) {
-                let value = u32::from_le_bytes(end.try_into().map_err(|_| short())?);
-                if u64::from(value.checked_sub(base).ok_or_else(short)?) > budget {
-                    break 'steps;
-                }
-                last = value;
-                ends.extend_from_slice(end);
-            }
-        }
-        let Some(taken) = u32::try_from(ends.len() / 4).ok().filter(|taken| *taken > 0) else { return Ok(None) };
-        let from = HEADER + count as usize * 4 + base.checked_sub(parcel_base).ok_or_else(short)? as usize;
-        let size = (last - base) as usize;
-        if from + size > data.len() {
-            return Err(short());
-        }
-        let mut bytes = BytesMut::with_capacity(HEADER + ends.len() + size);
-        bytes.put_u8(FORMAT);
-        bytes.put_u32_le(taken);
-        bytes.put_u32_le(base);
-        bytes.put_slice(&ends);
-        let bodies = bytes.len();
-        bytes.resize(bodies + size, 0);
-        data.seek(SeekFrom::Start(from as u64)).map_err(torn)?;
-        data.read_exact(bytes.get_mut(bodies..).ok_or_else(short)?).map_err(torn)?;
-        Ok(Some(Parcel::parse(bytes.freeze())?))
+        let size = data.len();
+        Parcel::cut_stored(&mut data, size, count, start, len, budget).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
+            _ => StoreError::Unreachable(format!("a parcel could not be read: {error}")),
+        })
     }
 
     pub(super) fn remove_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
@@ -145,11 +104,4 @@ impl SqliteTables<'_> {
         }
         .map(drop)
     }
-}
-
-fn number_at(data: &mut Blob<'_>, at: usize) -> std::io::Result<u32> {
-    let mut number = [0; 4];
-    data.seek(SeekFrom::Start(at as u64))?;
-    data.read_exact(&mut number)?;
-    Ok(u32::from_le_bytes(number))
 }
