@@ -45,6 +45,18 @@
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
 //! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
+//!
+//! # Features
+//!
+//! All are on by default; a store in memory needs none.
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `sqlite` | stores in a file, `sqlite:PATH`; compiles SQLite |
+//! | `redis` | stores in a Redis server, `redis://` |
+//! | `redis-tls` | the way there by TLS, `rediss://`; brings `redis` along |
+//! | `cron` | the source `jobs::Cron` |
+//! | `testing` | the module [`testing`] |
 
 mod fleet;
 pub mod jobs;
@@ -52,6 +64,7 @@ pub mod message;
 pub mod operate;
 pub mod settings;
 pub mod store;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use fleet::{

@@ -70,8 +70,7 @@ impl TestFleet {
     }
 
     /// Lets time pass: delayed messages become due, and so do [`Tick`](crate::jobs::Tick) and
-    /// [`Cron`](crate::jobs::Cron) sources that were settled before. What a cron source missed on the way is treated as
-    /// its [`CatchUp`](crate::jobs::CatchUp) says.
+    /// `Cron` sources that were settled before. What a cron source missed on the way is treated as its `CatchUp` says.
     pub fn advance(&self, time: Duration) {
         self.clock.set(self.clock.now_ms() + u64::try_from(time.as_millis()).unwrap_or(0));
     }
@@ -139,6 +138,7 @@ impl Deref for TestFleet {
 }
 
 #[cfg(test)]
+#[cfg(feature = "cron")]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -35,8 +35,10 @@ pub use observer::Observer;
 pub use policy::QueuePolicy;
 pub use queue::{PushAllError, PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
+#[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;
 pub use tally::Report;
+#[cfg(feature = "testing")]
 pub use worker::trial;
 
 use crate::{

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Tick`] | a message every interval | messages so far |
 //! | [`Lines`] | a message for each line of a file, of a named pipe or of a command's output | lines so far, in a file the byte behind them, and what a followed file is recognised by |
-//! | [`Cron`] | a message at each due time | messages so far and the last due time |
+//! | `Cron` | a message at each due time (feature `cron`) | messages so far and the last due time |
 //!
 //! | handler | what it does |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
 //! [`SourceError`] that says where and why; what came before it is handed over first.
 
+#[cfg(feature = "cron")]
 mod cron;
 mod demo;
 mod lines;
@@ -22,6 +23,7 @@ mod noop;
 mod pulled;
 mod tick;
 
+#[cfg(feature = "cron")]
 pub use cron::{CatchUp, Cron, InvalidCron};
 pub use demo::Demo;
 pub use lines::Lines;

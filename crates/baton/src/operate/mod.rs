@@ -28,7 +28,7 @@
 //! | `import/` | long input pushed, exactly once under a key |
 //! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
-//! | `backup` | a store in a file is copied and brought back |
+//! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
 //! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
 //! | `crew` | worker processes are kept running on this machine |
 //!
@@ -37,6 +37,7 @@
 //! [`Fleet`].
 
 mod audit;
+#[cfg(feature = "sqlite")]
 mod backup;
 mod causes;
 mod crew;
@@ -60,10 +61,11 @@ pub mod wording;
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "sqlite")]
+pub use self::backup::{BackedUp, BroughtBack, CopyError, back_up, restore};
 use self::patience::Voice;
 pub use self::{
     audit::{Audit, Fault},
-    backup::{BackedUp, BroughtBack, CopyError, back_up, restore},
     causes::{Cause, Causes},
     crew::{Crew, CrewEvent},
     errors::{HandedOver, Taken, Total, Wanted},

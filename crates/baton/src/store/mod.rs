@@ -67,9 +67,11 @@ mod memory;
 pub(crate) mod notice;
 mod open;
 mod operation;
+#[cfg(feature = "redis")]
 mod redis;
 mod refusal;
 pub mod session;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod wire;
 
@@ -83,8 +85,10 @@ pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
 pub use open::open;
 pub use operation::*;
+#[cfg(feature = "redis")]
 pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
+#[cfg(feature = "sqlite")]
 pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
 
 /// The format of what is stored; a store of a newer one is refused.

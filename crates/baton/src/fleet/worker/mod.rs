@@ -26,7 +26,9 @@ mod pace;
 mod running;
 mod slot;
 mod tray;
+#[cfg(feature = "testing")]
 mod trial;
 
+#[cfg(feature = "testing")]
 pub use self::trial::trial;
 pub(super) use self::{clerk::Clerk, desk::Desk};

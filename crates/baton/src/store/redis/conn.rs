@@ -59,7 +59,7 @@ impl Connector {
             return Err(unfit("it begins with neither redis:// nor rediss://"));
         }
         if url.scheme() == "rediss" {
-            install_tls();
+            install_tls()?;
         }
         let info: ConnectionInfo = address.into_connection_info().map_err(|error| unfit(&error.to_string()))?;
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
@@ -146,9 +146,17 @@ impl Connector {
 }
 
 /// Chooses the cryptography of TLS for the process, unless it has been chosen.
-fn install_tls() {
+#[cfg(feature = "redis-tls")]
+#[expect(clippy::unnecessary_wraps, reason = "it fails where TLS is left out")]
+fn install_tls() -> Result<(), StoreError> {
     // An error means that one is installed already.
     rustls::crypto::ring::default_provider().install_default().ok();
+    Ok(())
+}
+
+#[cfg(not(feature = "redis-tls"))]
+fn install_tls() -> Result<(), StoreError> {
+    Err(crate::store::open::left_out("rediss://", "redis-tls"))
 }
 
 /// What a server that keeps the contract is.

@@ -1,6 +1,7 @@
 //! Beating: a session shows that it lives and hears what the fleet wants of it.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use bytes::Bytes;

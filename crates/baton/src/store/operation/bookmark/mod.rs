@@ -1,6 +1,7 @@
 //! Reading a bookmark: where a long input stands.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

@@ -1,8 +1,10 @@
 //! Claiming: messages of a queue are handed to a session.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
+#[cfg(feature = "redis")]
 pub(in crate::store) use self::redis::Given;
 use super::malformed;
 use crate::{

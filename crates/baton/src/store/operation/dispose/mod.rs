@@ -1,6 +1,7 @@
 //! Disposing of errors that were dealt with.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use super::malformed;

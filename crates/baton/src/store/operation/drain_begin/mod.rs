@@ -1,6 +1,7 @@
 //! Beginning to drain the errors of a queue.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

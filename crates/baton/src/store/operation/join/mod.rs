@@ -1,6 +1,7 @@
 //! Joining: a session comes, with the sources it offers and the queues it works for.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Leaving: a session ends in good order.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{message::SessionId, store::Facts};

@@ -1,6 +1,7 @@
 //! Looking: which queues are worth a claim.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

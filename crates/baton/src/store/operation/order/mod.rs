@@ -1,6 +1,7 @@
 //! Orders of an operator: to pause or resume a queue, and to stop.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

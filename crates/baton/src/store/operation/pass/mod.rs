@@ -1,6 +1,7 @@
 //! Passing a wake-up on.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

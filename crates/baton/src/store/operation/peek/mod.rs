@@ -1,6 +1,7 @@
 //! Peeking: errors are read in the order they came.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use bytes::Bytes;

@@ -1,6 +1,7 @@
 //! Purging: a fleet is removed.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{message::SessionId, store::Facts};

@@ -1,6 +1,7 @@
 //! Pushing: a batch of a source under its baton.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use super::malformed;

@@ -1,6 +1,7 @@
 //! Reaping: what a session past its lease holds is taken back.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{message::SessionId, store::Facts};

@@ -1,6 +1,7 @@
 //! Recounting: the data itself is counted and held against the books.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{message::SessionId, store::Facts};

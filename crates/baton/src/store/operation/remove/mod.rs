@@ -1,6 +1,7 @@
 //! Forgetting a source.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

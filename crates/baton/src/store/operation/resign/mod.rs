@@ -1,6 +1,7 @@
 //! Giving a baton back.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

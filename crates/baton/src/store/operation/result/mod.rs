@@ -1,6 +1,7 @@
 //! Reading a result.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

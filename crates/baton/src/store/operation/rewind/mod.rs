@@ -1,6 +1,7 @@
 //! Starting a source over.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{

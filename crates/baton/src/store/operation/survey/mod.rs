@@ -1,6 +1,7 @@
 //! Surveying: the whole fleet at one instant, without its messages.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use bytes::Bytes;

@@ -1,6 +1,7 @@
 //! Taking the baton of a source.
 
 mod engine;
+#[cfg(feature = "redis")]
 mod redis;
 
 use crate::{
