@@ -260,13 +260,9 @@ impl Tables for MemoryTables {
         let waits = self.waiters.iter().filter(|(_, waiters)| waiters.contains_key(&id));
         Ok(waits.map(|(queue, _)| queue.clone()).collect())
     }
-    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
-        let Some(waiters) = self.waiters.get_mut(queue) else { return Ok(None) };
-        let first = waiters.iter().min_by_key(|(id, since)| (**since, **id)).map(|(id, _)| *id);
-        if let Some(id) = first {
-            waiters.remove(&id);
-        }
-        Ok(first)
+    fn each_waiter(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()> {
+        self.waiters.get(queue).into_iter().flatten().for_each(|(id, since)| show(*since, *id));
+        Ok(())
     }
     fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
         self.wakes.entry(id).or_default().insert(queue.clone());

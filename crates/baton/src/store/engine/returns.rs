@@ -4,9 +4,9 @@
 //! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
 //! touches it ends as one error, and its neighbours go on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::known_queue, registry};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues, registry};
 use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
 
 /// Why a message that was lost too often is an error, after how often it was.
@@ -28,22 +28,20 @@ pub(in crate::store) struct Returned {
     pub(in crate::store) back: u64,
     /// Messages dead.
     pub(in crate::store) dead: u64,
-    /// The queues they are of.
-    pub(in crate::store) queues: BTreeSet<Name>,
 }
 
 /// Gives back all claims of a session.
 pub(in crate::store) fn all<T: Tables>(
-    tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, why: Why,
+    tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, session: &SessionRecord, why: Why,
 ) -> Moved<Returned> {
     let mut by_queue: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
     for (claim_no, claim) in tables.claims(id)? {
         tables.drop_claim(id, &claim.queue, claim_no)?;
         by_queue.entry(claim.queue).or_default().extend(claim.pieces);
     }
-    let Returned { mut back, mut dead, mut queues } = Returned::default();
+    let Returned { mut back, mut dead } = Returned::default();
     for (name, pieces) in by_queue {
-        let mut queue = known_queue(tables, &name)?;
+        let queue = queues.claimed_from(tables, &name)?;
         let mut returning = Vec::with_capacity(pieces.len());
         for piece in pieces {
             let losses = piece.losses + u32::from(why == Why::Lost);
@@ -51,18 +49,16 @@ pub(in crate::store) fn all<T: Tables>(
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
                 let node = registry::node_name(session);
-                registry::bury(tables, now, &mut queue, &piece, &node, &error)?;
+                registry::bury(tables, now, queue, &piece, &node, &error)?;
                 dead += u64::from(piece.range.len);
             } else {
                 back += u64::from(piece.range.len);
                 split(piece, why, &mut returning);
             }
         }
-        to_front(tables, &mut queue, returning)?;
-        tables.put_queue(&queue)?;
-        queues.insert(name);
+        to_front(tables, queue, returning)?;
     }
-    Ok(Returned { back, dead, queues })
+    Ok(Returned { back, dead })
 }
 
 /// Cuts a lost piece to the size its losses allow.
@@ -88,6 +84,7 @@ pub(in crate::store) fn to_front<T: Tables>(
     let count: u64 = pieces.iter().map(|piece| u64::from(piece.range.len)).sum();
     queue.books.in_flight -= count;
     queue.books.ready += count;
+    queue.wakes |= count > 0;
     for line in [Line::Ready, Line::Suspects] {
         let of_line: Vec<Piece> = pieces.iter().filter(|piece| Line::of(piece) == line).copied().collect();
         if !of_line.is_empty() {

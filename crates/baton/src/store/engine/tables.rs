@@ -83,6 +83,9 @@ pub(crate) struct QueueRecord {
     pub(crate) books: Books,
     /// May name a session that is gone: then nobody drains.
     pub(crate) drainer: Option<SessionId>,
+    /// Whether this call gave the queue something that others may wait for: closing the record wakes one of them. Never
+    /// kept.
+    pub(crate) wakes: bool,
 }
 
 /// The claim numbers of one session for one queue: the highest used, and those below it that were not.
@@ -205,8 +208,8 @@ pub(crate) trait Tables {
     fn is_waited_for(&mut self, queue: &Name) -> Moved<bool>;
     /// The queues that a session waits for.
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>>;
-    /// Takes out the one that has waited longest; of several, that with the smallest id.
-    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>>;
+    /// Shows each session that waits for a queue, and since when.
+    fn each_waiter(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()>;
     /// Puts the queue on the session's wake-up list, once this call is kept.
     fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()>;
     /// How many batons a session holds: while it has one, it does not count among those that work for its queues.

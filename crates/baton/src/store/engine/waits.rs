@@ -4,9 +4,7 @@
 //! it, once a queue and call. A session that is rung for claims, or passes the ring on. One that goes takes its places
 //! with it and wakes others in its stead, since a ring may have been on its way to it.
 
-use std::collections::BTreeSet;
-
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues};
 use crate::{
     message::{Name, SessionId},
     store::Kind,
@@ -20,13 +18,20 @@ pub(in crate::store) fn enter<T: Tables>(tables: &mut T, now: u64, session: Sess
     tables.add_waiter(queue, session, now)
 }
 
-/// Wakes one of those who wait for a queue, if it has something.
+/// Wakes one of those who wait for a queue, if it has something: the one that has waited longest, and of several that
+/// with the smallest id.
 pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> {
-    if !queue.books.paused
-        && queue.books.ready + queue.books.delayed > 0
-        && let Some(waiter) = tables.take_waiter(&queue.books.queue)?
-    {
-        tables.ring(waiter, &queue.books.queue)?;
+    let name = &queue.books.queue;
+    if queue.books.paused || queue.books.ready + queue.books.delayed == 0 {
+        return Ok(());
+    }
+    let mut longest: Option<(u64, SessionId)> = None;
+    tables.each_waiter(name, &mut |since, id| {
+        longest = Some(longest.map_or((since, id), |longest| longest.min((since, id))));
+    })?;
+    if let Some((_, id)) = longest {
+        tables.drop_waiter(name, id)?;
+        tables.ring(id, name)?;
     }
     Ok(())
 }
@@ -45,22 +50,24 @@ pub(in crate::store) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: 
     if left { wake(tables, queue) } else { Ok(()) }
 }
 
-/// A session is over: it works for no queue and waits for none, and others are woken in its stead, also for the queues
-/// that were `given` back what it held.
+/// A session is over: it works for no queue and waits for none, and others are woken in its stead.
 pub(in crate::store) fn gone<T: Tables>(
-    tables: &mut T, id: SessionId, session: &SessionRecord, given: BTreeSet<Name>,
+    tables: &mut T, queues: &mut OpenQueues, id: SessionId, session: &SessionRecord,
 ) -> Moved<()> {
     if tables.batons(id)? == 0 {
         count_worker(tables, session, false)?;
     }
     tables.put_batons(id, 0)?;
-    let mut places = given;
-    for name in tables.waits_of(id)? {
-        tables.drop_waiter(&name, id)?;
-        places.insert(name);
+    let waits = tables.waits_of(id)?;
+    for name in &waits {
+        tables.drop_waiter(name, id)?;
     }
-    places.extend(session.queues.iter().cloned());
-    places.iter().try_for_each(|name| wake_known(tables, name))
+    for name in waits.iter().chain(&session.queues) {
+        if let Some(queue) = queues.known(tables, name)? {
+            queue.wakes = true;
+        }
+    }
+    Ok(())
 }
 
 /// Counts a node among those without a baton that work for its queues, or no longer.

@@ -4,7 +4,7 @@ use crate::{
     message::{Home, IdSum, Parcel, Piece, Range},
     store::{
         Disposal, Dispose, Disposed, Refusal, StoreError,
-        engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::touch, waits},
+        engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::touch, queues},
     },
 };
 
@@ -46,10 +46,8 @@ impl Effect for Dispose {
                 }
             }
         }
-        tables.put_queue(&queue)?;
-        if self.disposal == Disposal::Requeue && count > 0 {
-            waits::wake(tables, &queue)?;
-        }
+        queue.wakes = self.disposal == Disposal::Requeue && count > 0;
+        queues::close(tables, &mut queue)?;
         session.dispose_no = self.dispose_no;
         tables.put_session(self.session, &session)?;
         tables.put_answer(self.session, Series::Dispose, self.dispose_no, 1, &count.to_string())?;

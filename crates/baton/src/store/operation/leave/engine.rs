@@ -5,6 +5,7 @@ use crate::store::{
     engine::{
         Effect, Moved, Tables,
         clock::touch,
+        queues::OpenQueues,
         returns::{self, Why},
         waits,
     },
@@ -14,8 +15,10 @@ impl Effect for Leave {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
         match touch(tables, now, self.session) {
             Ok((_, session)) => {
-                let given = returns::all(tables, now, self.session, &session, Why::Left)?.queues;
-                waits::gone(tables, self.session, &session, given)?;
+                let mut queues = OpenQueues::default();
+                returns::all(tables, &mut queues, now, self.session, &session, Why::Left)?;
+                waits::gone(tables, &mut queues, self.session, &session)?;
+                queues.close(tables)?;
                 tables.drop_session(self.session)
             }
             Err(StoreError::Refused(Refusal::Stale)) => Ok(()),

@@ -2,7 +2,10 @@
 
 use crate::store::{
     Order,
-    engine::{Effect, Moved, Tables, queues::open_queue, waits},
+    engine::{
+        Effect, Moved, Tables,
+        queues::{self, open_queue},
+    },
 };
 
 impl Effect for Order {
@@ -11,8 +14,8 @@ impl Effect for Order {
             Order::Pause(name) | Order::Resume(name) => {
                 let mut queue = open_queue(tables, name)?;
                 queue.books.paused = matches!(self, Order::Pause(_));
-                tables.put_queue(&queue)?;
-                waits::wake(tables, &queue)
+                queue.wakes = true;
+                queues::close(tables, &mut queue)
             }
             Order::Stop(stop, upto) => {
                 let mut meta = tables.meta()?;

@@ -6,8 +6,7 @@ use crate::store::{
         Effect, Moved, Tables,
         clock::touch,
         intake::{deposit, ids_used_up, is_full},
-        queues::open_queue,
-        waits,
+        queues::{self, open_queue},
     },
 };
 
@@ -53,10 +52,7 @@ impl Effect for Push {
         for parcel in &self.parcels {
             firsts.push(deposit(tables, now, &mut queue, parcel)?);
         }
-        tables.put_queue(&queue)?;
-        if count > 0 {
-            waits::wake(tables, &queue)?;
-        }
+        queues::close(tables, &mut queue)?;
         source.cursor.clone_from(&self.to);
         source.batch_no = self.batch_no;
         source.ended = self.end;

@@ -5,6 +5,7 @@ use crate::store::{
     engine::{
         Effect, Moved, Tables,
         clock::touch,
+        queues::OpenQueues,
         returns::{self, Returned, Why},
         waits,
     },
@@ -17,8 +18,10 @@ impl Effect for Reap {
         if target.expires > meta.clock {
             return Ok(Reaped::Alive);
         }
-        let Returned { back, dead, queues } = returns::all(tables, now, self.target, &target, Why::Lost)?;
-        waits::gone(tables, self.target, &target, queues)?;
+        let mut queues = OpenQueues::default();
+        let Returned { back, dead } = returns::all(tables, &mut queues, now, self.target, &target, Why::Lost)?;
+        waits::gone(tables, &mut queues, self.target, &target)?;
+        queues.close(tables)?;
         tables.drop_session(self.target)?;
         Ok(Reaped::Taken { back, dead })
     }

@@ -1,6 +1,6 @@
 //! Taking reports: each run is judged by its token, and its effects are kept in the same step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
@@ -11,10 +11,9 @@ use crate::{
             bodies::{cut, release},
             clock::touch,
             intake,
-            queues::open_queue,
+            queues::OpenQueues,
             registry, returns,
             returns::suspects,
-            waits,
         },
         wire,
     },
@@ -39,9 +38,8 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
         id: it.session,
         session,
         claim: None,
-        queues: BTreeMap::new(),
+        queues: OpenQueues::default(),
         back: BTreeMap::new(),
-        given: BTreeSet::new(),
     };
     let mut refused = Vec::new();
     for run in &it.runs {
@@ -64,10 +62,8 @@ struct Settling<'a, T> {
     session: SessionRecord,
     /// The claim of the last run, kept open while runs name the same.
     claim: Option<(u64, ClaimRecord)>,
-    queues: BTreeMap<Name, QueueRecord>,
+    queues: OpenQueues,
     back: BTreeMap<Name, Vec<Piece>>,
-    /// Queues that others may now find something in.
-    given: BTreeSet<Name>,
 }
 
 impl<T: Tables> Settling<'_, T> {
@@ -96,7 +92,7 @@ impl<T: Tables> Settling<'_, T> {
         if freed > 0 {
             // Those who hold a suspect pass others by: one may be waiting for this session.
             self.session.suspects -= freed;
-            self.given.insert(run.queue.clone());
+            self.queues.open(self.tables, &run.queue)?.wakes = true;
         }
         for piece in &settled {
             self.apply(&run.queue, piece, &run.outcome)?;
@@ -107,13 +103,11 @@ impl<T: Tables> Settling<'_, T> {
                 self.tables.put_result(&run.queue, run.range.first, self.now + RESULT_TTL_MS, result)?;
             }
             for lot in follow_ups {
-                self.open_queue(&lot.queue)?;
                 if lot.key.is_some() {
                     self.tables.expire_keys(self.now, EXPIRED_AT_ONCE)?;
                 }
+                let queue = self.queues.open(self.tables, &lot.queue)?;
                 if intake::seen_before(self.tables, self.now, lot)?.is_none() {
-                    let Some(queue) = self.queues.get_mut(&lot.queue) else { continue };
-                    self.given.insert(lot.queue.clone());
                     let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
                     intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
                 }
@@ -123,8 +117,7 @@ impl<T: Tables> Settling<'_, T> {
     }
 
     fn apply(&mut self, name: &Name, piece: &Piece, outcome: &Outcome) -> Moved<()> {
-        self.open_queue(name)?;
-        let Some(queue) = self.queues.get_mut(name) else { return Ok(()) };
+        let queue = self.queues.open(self.tables, name)?;
         let count = u64::from(piece.range.len);
         match outcome {
             Outcome::Done { .. } => {
@@ -137,7 +130,7 @@ impl<T: Tables> Settling<'_, T> {
                 if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))? {
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
-                    self.given.insert(name.clone());
+                    queue.wakes = true;
                     return Ok(());
                 }
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
@@ -157,21 +150,10 @@ impl<T: Tables> Settling<'_, T> {
     }
 
     fn refuse(&mut self, run: &Run) -> Moved<bool> {
-        if self.queues.contains_key(&run.queue) || self.tables.queue(&run.queue)?.is_some() {
-            self.open_queue(&run.queue)?;
-        }
-        if let Some(queue) = self.queues.get_mut(&run.queue) {
+        if let Some(queue) = self.queues.known(self.tables, &run.queue)? {
             queue.books.stale_settles += u64::from(run.range.len);
         }
         Ok(false)
-    }
-
-    fn open_queue(&mut self, name: &Name) -> Moved<()> {
-        if !self.queues.contains_key(name) {
-            let record = open_queue(self.tables, name)?;
-            self.queues.insert(name.clone(), record);
-        }
-        Ok(())
     }
 
     fn open_claim(&mut self, queue: &Name, claim_no: u64) -> Moved<()> {
@@ -194,17 +176,10 @@ impl<T: Tables> Settling<'_, T> {
     fn finish(mut self) -> Moved<SessionRecord> {
         self.close_claim()?;
         for (name, pieces) in std::mem::take(&mut self.back) {
-            if let Some(queue) = self.queues.get_mut(&name) {
-                returns::to_front(self.tables, queue, pieces)?;
-                self.given.insert(name);
-            }
+            let queue = self.queues.open(self.tables, &name)?;
+            returns::to_front(self.tables, queue, pieces)?;
         }
-        for (name, queue) in &self.queues {
-            self.tables.put_queue(queue)?;
-            if self.given.contains(name) {
-                waits::wake(self.tables, queue)?;
-            }
-        }
+        self.queues.close(self.tables)?;
         Ok(self.session)
     }
 }

@@ -8,8 +8,7 @@ use crate::store::{
         EXPIRED_AT_ONCE, Effect, Moved, Series, Tables,
         clock::touch,
         intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
-        queues::open_queue,
-        waits,
+        queues::OpenQueues,
     },
     wire,
 };
@@ -39,10 +38,10 @@ impl Effect for Submit {
         if self.lots.iter().any(|lot| lot.key.is_some()) {
             tables.expire_keys(now, EXPIRED_AT_ONCE)?;
         }
-        let (mut full, mut given) = (BTreeSet::new(), BTreeSet::new());
+        let (mut full, mut queues) = (BTreeSet::new(), OpenQueues::default());
         let mut verdicts = Vec::with_capacity(self.lots.len());
         for lot in &self.lots {
-            let mut queue = open_queue(tables, &lot.queue)?;
+            let queue = queues.open(tables, &lot.queue)?;
             if let Some(seen) = seen_before(tables, now, lot)? {
                 verdicts.push(seen);
                 continue;
@@ -51,21 +50,17 @@ impl Effect for Submit {
                 verdicts.push(LotVerdict::KeysFull);
                 continue;
             }
-            let over = self.bookmark.is_none() && is_full(&queue, lot.parcel.bytes().len() as u64, self.max_backlog);
-            if full.contains(&lot.queue) || over || ids_used_up(&queue, u64::from(lot.parcel.len())) {
+            let over = self.bookmark.is_none() && is_full(queue, lot.parcel.bytes().len() as u64, self.max_backlog);
+            if full.contains(&lot.queue) || over || ids_used_up(queue, u64::from(lot.parcel.len())) {
                 full.insert(&lot.queue);
                 verdicts.push(LotVerdict::Full);
                 continue;
             }
-            let first = deposit(tables, now, &mut queue, &lot.parcel)?;
+            let first = deposit(tables, now, queue, &lot.parcel)?;
             keep_key(tables, now, &lot.queue, first, lot.key.as_ref())?;
-            tables.put_queue(&queue)?;
-            given.insert(&lot.queue);
             verdicts.push(LotVerdict::Stored { first });
         }
-        for name in given {
-            waits::wake_known(tables, name)?;
-        }
+        queues.close(tables)?;
         session.submit_no = self.submit_no;
         tables.put_session(self.session, &session)?;
         let answer = wire::verdicts(&verdicts);

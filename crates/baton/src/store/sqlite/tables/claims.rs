@@ -111,6 +111,7 @@ impl SqliteTables<'_> {
     pub(super) fn enter_waiter(&mut self, queue: &Name, id: SessionId, now: u64) -> Moved<()> {
         let fleet = self.own_fleet()?;
         self.unwaited.remove(queue);
+        self.only_waiter = None;
         let sql = "INSERT OR IGNORE INTO waiters VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![fleet, queue.as_str(), id.to_bytes(), ordered(now)]).map(drop)
     }
@@ -140,7 +141,11 @@ impl SqliteTables<'_> {
         }
         let fleet = self.own_fleet()?;
         let sql = "DELETE FROM waiters WHERE fleet = ?1 AND queue = ?2 AND session = ?3";
-        self.run(sql, params![fleet, queue.as_str(), id.to_bytes()]).map(drop)
+        self.run(sql, params![fleet, queue.as_str(), id.to_bytes()])?;
+        if let Some((queue, _)) = self.only_waiter.take_if(|(of, waiter)| of == queue && *waiter == id) {
+            self.unwaited.insert(queue);
+        }
+        Ok(())
     }
 
     pub(super) fn list_waits(&mut self, id: SessionId) -> Moved<Vec<Name>> {
@@ -149,28 +154,27 @@ impl SqliteTables<'_> {
         self.all(sql, params![fleet, id.to_bytes()], |row| name(row, 0))
     }
 
-    /// By looking at all of them in order: an index or a sorter would cost more than the few there are.
-    pub(super) fn remove_first_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
+    /// All of them, in no order: an index or a sorter would cost more than the few there are.
+    pub(super) fn show_waiters(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()> {
         if self.unwaited.contains(queue) {
-            return Ok(None);
+            return Ok(());
         }
-        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let Some(fleet) = self.fleet()? else { return Ok(()) };
         let sql = "SELECT since, session FROM waiters WHERE fleet = ?1 AND queue = ?2";
-        let mut first = None;
-        let mut others = false;
+        let (mut count, mut last) = (0, None);
         self.each(sql, params![fleet, queue.as_str()], |row| {
-            let found = (row.get::<_, i64>(0)?, session_id(row, 1)?);
-            others |= first.is_some();
-            first = Some(first.map_or(found, |first| found.min(first)));
+            let id = session_id(row, 1)?;
+            (count, last) = (count + 1, Some(id));
+            show(uint(row, 0)?, id);
             Ok(())
         })?;
-        if let Some((_, id)) = first {
-            self.remove_waiter(queue, id)?;
+        match last {
+            None => {
+                self.unwaited.insert(queue.clone());
+            }
+            Some(id) => self.only_waiter = (count == 1).then(|| (queue.clone(), id)),
         }
-        if !others {
-            self.unwaited.insert(queue.clone());
-        }
-        Ok(first.map(|(_, id)| id))
+        Ok(())
     }
 
     pub(super) fn read_batons(&mut self, id: SessionId) -> Moved<u64> {

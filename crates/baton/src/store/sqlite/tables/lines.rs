@@ -141,7 +141,6 @@ impl SqliteTables<'_> {
         self.all(sql, params![queue, line_number(line)], |row| piece(row, 0))
     }
 
-    /// A delayed message wakes too: those who wait may have learnt of a later time.
     pub(super) fn write_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
         let number = self.own_queue(queue)?;
         let sql = "INSERT OR REPLACE INTO delayed VALUES (?1, ?2, ?3, ?4)";

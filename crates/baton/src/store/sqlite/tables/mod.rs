@@ -46,6 +46,8 @@ pub(super) struct SqliteTables<'c> {
     numbers: HashMap<(SessionId, Name), NumbersRow>,
     /// Queues that nobody waits for.
     unwaited: BTreeSet<Name>,
+    /// The only one that waits for a queue, if it was last seen so.
+    only_waiter: Option<(Name, SessionId)>,
     heads: HashMap<(i64, Line), Head>,
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
@@ -66,6 +68,7 @@ impl<'c> SqliteTables<'c> {
             queues: BTreeMap::new(),
             numbers: HashMap::new(),
             unwaited: BTreeSet::new(),
+            only_waiter: None,
             heads: HashMap::new(),
             backs: HashMap::new(),
             woken: BTreeSet::new(),
@@ -232,8 +235,8 @@ impl Tables for SqliteTables<'_> {
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>> {
         self.list_waits(id)
     }
-    fn take_waiter(&mut self, queue: &Name) -> Moved<Option<SessionId>> {
-        self.remove_first_waiter(queue)
+    fn each_waiter(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()> {
+        self.show_waiters(queue, show)
     }
     fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
         self.woken.insert((id, queue.clone()));
