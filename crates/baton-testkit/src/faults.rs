@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     message::SessionId,
-    store::{Answer, Claim, Reply, Request, Store, StoreError, Woken},
+    store::{Answer, Reply, Request, Store, StoreError, Waiting, Woken},
 };
 
 /// What happens to one call.
@@ -122,11 +122,7 @@ impl Store for FaultyStore {
         Arc::new(Self { inner: self.inner.apart(), plan: self.plan.clone() })
     }
 
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
-        self.under_fault(move || self.inner.wait(session, claim.clone()))
-    }
-
-    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
-        self.inner.poke(session)
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+        self.under_fault(move || self.inner.wait(session, waiting.clone()))
     }
 }

@@ -180,14 +180,14 @@ async fn an_address_that_leads_to_the_new_primary_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn flushed_scripts_cost_neither_the_baton_nor_the_session() {
+async fn flushed_functions_cost_neither_the_baton_nor_the_session() {
     // Inline parcels, and such as are staged.
     for size in [1, 3_000] {
         let server = RedisServer::start(Persistence::None);
         let running = Running::start(&server.url(), size);
         running.until_done(100).await;
         for _ in 0..30 {
-            order(&server, "SCRIPT FLUSH");
+            order(&server, "FUNCTION FLUSH");
             running.until_done(running.done().await + 40).await;
         }
         // And as fast as the server can.
@@ -197,7 +197,9 @@ async fn flushed_scripts_cost_neither_the_baton_nor_the_session() {
             move || {
                 let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
                 while flushing.load(Ordering::Relaxed) {
-                    redis::cmd("SCRIPT").arg("FLUSH").arg("SYNC").exec(&mut connection).unwrap();
+                    for command in ["FUNCTION", "SCRIPT"] {
+                        redis::cmd(command).arg("FLUSH").arg("SYNC").exec(&mut connection).unwrap();
+                    }
                 }
             }
         });

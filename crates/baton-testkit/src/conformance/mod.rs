@@ -100,7 +100,7 @@ macro_rules! for_each_case {
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker
             a_wait_ends_in_vain
-            a_poke_ends_a_wait
+            a_claim_waits_on_while_others_are_served
             a_message_wakes_one_session
             a_claim_that_leaves_something_wakes_the_next
             wake_ups_are_passed_on

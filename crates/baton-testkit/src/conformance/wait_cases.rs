@@ -1,20 +1,27 @@
 //! Waiting for work, and whom a queue wakes. Waits are in real time.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use baton::{
-    message::{Name, Outcome, SessionId},
-    store::{Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Woken},
+    message::{Lot, Name, Outcome, SessionId},
+    store::{Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Waiting, Woken},
 };
 use bytes::Bytes;
 
 use super::scene::{Scene, lot, name, nothing, offer, parcel, queue, run};
 
 impl Scene {
-    /// What is on the wake-up list of a session, without waiting for more.
+    /// Waits with these claims.
+    async fn wait(&self, session: SessionId, claims: Vec<Claim>) -> Woken {
+        self.subject.store.wait(session, Arc::new(claims)).await.unwrap()
+    }
+
+    /// What is on the wake-up list of a session.
     async fn rung(&self, session: SessionId) -> Vec<Name> {
-        self.subject.store.poke(session).await.unwrap();
-        self.subject.store.wait(session, None).await.unwrap().queues
+        self.wait(session, Vec::new()).await.queues
     }
 
     /// Claims in vain, and so waits.
@@ -29,7 +36,8 @@ impl Scene {
     }
 }
 
-/// Long before the wait would have ended by itself, also when the push came first.
+/// Long before the wait would have ended by itself, also when the push came first. The claim is carried out under its
+/// number, and is not carried out again once that is used.
 pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
     let node = scene.node().await;
     scene.idle(node).await;
@@ -37,45 +45,74 @@ pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
     for round in 1..=3 {
         let claim = Claim { claim_no: round, ..scene.a_claim(node, 9) };
         let worker = tokio::spawn({
-            let store = store.clone();
-            async move { store.wait(node, Some(claim)).await }
+            let (store, claim) = (store.clone(), claim.clone());
+            async move { store.wait(node, Arc::new(vec![claim])).await }
         });
         let start = Instant::now();
         let submit = scene.a_submit(node, vec![lot(parcel(1))]);
         scene.ask(submit).await.unwrap();
         let woken = worker.await.unwrap().unwrap();
         assert!(start.elapsed() < MAX_WAIT / 2, "round {round}: {:?}", start.elapsed());
-        assert_eq!(woken.queues, [queue()], "round {round}");
-        let claimed = woken.claimed.unwrap().unwrap();
-        assert_eq!((claimed.pieces.len(), claimed.rest), (1, Rest::Nothing { next_due_ms: None }), "round {round}");
+        assert_eq!(woken.queues, [], "round {round}");
+        let (claim_no, claimed) = &woken.claimed[0];
+        assert_eq!((*claim_no, claimed.pieces.len()), (round, 1), "round {round}");
+        assert_eq!(claimed.rest, Rest::Nothing { next_due_ms: None }, "round {round}");
+        assert_eq!(scene.ask(claim).await.unwrap().pieces, claimed.pieces, "a lost answer is given again");
+        let outcome = run(round, claimed.pieces[0].0.range, Outcome::DONE);
+        scene.settle(node, vec![outcome]).await;
+    }
+    let submit = scene.a_submit(node, vec![lot(parcel(1))]);
+    scene.ask(submit).await.unwrap();
+    let used = Claim { claim_no: 3, ..scene.a_claim(node, 9) };
+    assert_eq!(scene.wait(node, vec![used]).await, Woken { queues: vec![queue()], claimed: Vec::new() });
+}
+
+/// A claim waits on with later reads until it is carried out; one of another queue does not hold it up.
+pub async fn a_claim_waits_on_while_others_are_served(scene: &mut Scene) {
+    let join = Join { queues: vec![name("q"), name("r")], ..scene.a_join(Kind::Node, Vec::new()) };
+    let node = join.session;
+    scene.ask(join).await.unwrap();
+    let of = |queue: &str, n: u32| Claim { session: node, queue: name(queue), claim_no: 1, n, max_bytes: 1 << 20 };
+    for queue in ["q", "r"] {
+        assert_eq!(scene.ask(of(queue, 9)).await.unwrap().pieces, []);
+    }
+    let waiting: Arc<Vec<Claim>> = Arc::new(vec![of("q", 2), of("r", 9)]);
+    let store = scene.subject.store.clone();
+    for (at, wanted) in [("r", 3), ("q", 2)] {
+        let submit = scene.a_submit(node, vec![Lot { queue: name(at), ..lot(parcel(3)) }]);
+        scene.ask(submit).await.unwrap();
+        let claims: Arc<dyn Waiting> = if at == "r" { waiting.clone() } else { Arc::new(Late(waiting.clone())) };
+        let woken = store.wait(node, claims).await.unwrap();
+        let claimed: Vec<_> =
+            woken.claimed.iter().map(|(_, it)| (it.queue.clone(), it.pieces[0].0.range.len)).collect();
+        assert_eq!((woken.queues, claimed), (Vec::new(), vec![(name(at), wanted)]));
     }
 }
 
-/// A wait that nobody ends ends by itself, and its claim does not use its number.
+/// Claims that have been handed in before.
+struct Late(Arc<Vec<Claim>>);
+
+impl Waiting for Late {
+    fn claim(&self, queue: &Name) -> Option<Claim> {
+        self.0.claim(queue)
+    }
+
+    fn newcomers(&self) -> Vec<Claim> {
+        Vec::new()
+    }
+}
+
+/// A wait that nobody ends ends by itself, and its claim is not carried out.
 pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
     let node = scene.node().await;
     let claim = scene.a_claim(node, 9);
     let start = Instant::now();
     for _ in 0..2 {
-        let woken = scene.subject.store.wait(node, Some(claim.clone())).await.unwrap();
-        assert_eq!(woken, Woken { queues: Vec::new(), claimed: Some(Ok(nothing(None))) });
+        assert_eq!(scene.wait(node, vec![claim.clone()]).await, Woken::default());
     }
     assert!(start.elapsed() >= MAX_WAIT, "it returned early, which makes workers spin");
     assert!(start.elapsed() < Duration::from_secs(30));
-}
-
-/// Also if the poke comes first: nothing has to be in time.
-pub async fn a_poke_ends_a_wait(scene: &mut Scene) {
-    let node = scene.node().await;
-    let start = Instant::now();
-    for _ in 0..4 {
-        let store = scene.subject.store.clone();
-        store.poke(node).await.unwrap();
-        assert_eq!(store.wait(node, None).await.unwrap(), Woken::default());
-        let (woken, poked) = tokio::join!(store.wait(node, None), store.poke(node));
-        assert_eq!((woken.unwrap(), poked.unwrap()), (Woken::default(), ()));
-    }
-    assert!(start.elapsed() < MAX_WAIT, "{:?}", start.elapsed());
+    assert_eq!(scene.ask(claim).await.unwrap(), nothing(None));
 }
 
 /// One session a message, the one that waited longest first.

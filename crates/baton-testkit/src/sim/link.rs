@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     message::{Name, SessionId},
-    store::{Answer, Claim, Look, MemoryStore, Operation as _, Reply, Request, Store, StoreError, Woken},
+    store::{Answer, Claim, Look, MemoryStore, Operation as _, Reply, Request, Store, StoreError, Waiting, Woken},
 };
 use tokio::{sync::Notify, time::sleep};
 
@@ -116,41 +116,48 @@ impl Line {
 
     /// Waits in the store for wake-ups. A stall that begins meanwhile holds the wait too.
     async fn woken(&self, session: SessionId) -> Vec<Name> {
+        let nobody: Arc<dyn Waiting> = Arc::<Vec<Claim>>::default();
         loop {
             tokio::select! {
                 biased;
                 () = self.dead.is(true) => std::future::pending::<()>().await,
                 () = self.stall.is(true) => self.stall.is(false).await,
-                woken = self.store.wait(session, None) => return woken.map(|woken| woken.queues).unwrap_or_default(),
+                woken = self.store.wait(session, nobody.clone()) => return woken.map(|woken| woken.queues).unwrap_or_default(),
             }
         }
     }
 
     /// A call as its caller sees it.
     async fn ask(self: Arc<Self>, request: Request) -> Result<Answer, StoreError> {
-        self.clone().under_fate(&request, async |line: &Self| line.carry_out(&request).await).await?
+        let carry_out = async |line: &Self| (line.carry_out(&request).await, Some(request.clone()));
+        self.clone().under_fate(&request, carry_out).await?
     }
 
-    /// A wait as its caller sees it; what counts as its request is the claim that goes along, or a look.
-    async fn wait(self: Arc<Self>, session: SessionId, claim: Option<Claim>) -> Result<Woken, StoreError> {
-        let request = claim.clone().map_or_else(|| Look { session }.request(), Claim::request);
+    /// A wait as its caller sees it. It counts as a look; the copy that may come late is of its last claim.
+    async fn wait(self: Arc<Self>, session: SessionId, waiting: Arc<dyn Waiting>) -> Result<Woken, StoreError> {
         let carry_out = async |line: &Self| {
-            let queues = line.woken(session).await;
-            let claimed = match &claim {
-                Some(_) => Some(line.carry_out(&request).await.map(|answer| match answer {
-                    Answer::Claim(claimed) => claimed,
-                    other => panic!("a claim was answered with {other:?}"),
-                })),
-                None => None,
-            };
-            Woken { queues, claimed }
+            let (mut woken, mut last) = (Woken::default(), None);
+            for queue in line.woken(session).await {
+                let Some(claim) = waiting.claim(&queue) else {
+                    woken.queues.push(queue);
+                    continue;
+                };
+                let (claim_no, request) = (claim.claim_no, claim.request());
+                match line.carry_out(&request).await {
+                    Ok(Answer::Claim(claimed)) => woken.claimed.push((claim_no, claimed)),
+                    Ok(other) => panic!("a claim was answered with {other:?}"),
+                    Err(_) => woken.queues.push(queue),
+                }
+                last = Some(request);
+            }
+            (woken, last)
         };
-        self.clone().under_fate(&request, carry_out).await
+        self.clone().under_fate(&Look { session }.request(), carry_out).await
     }
 
-    /// Carries something out with what this call meets on its way.
+    /// Carries something out with what this call meets on its way; with the request of which a copy may come late.
     async fn under_fate<T>(
-        self: Arc<Self>, request: &Request, carry_out: impl AsyncFnOnce(&Self) -> T,
+        self: Arc<Self>, request: &Request, carry_out: impl AsyncFnOnce(&Self) -> (T, Option<Request>),
     ) -> Result<T, StoreError> {
         let Fate { out_ms, back_ms, request_lost, reply_lost, copy_after } = self.fate();
         self.scene.lock().unwrap().called(self.caller, request);
@@ -160,9 +167,9 @@ impl Line {
             self.passage(1 + back_ms, false).await;
             return Err(StoreError::Unreachable("a call was lost".to_owned()));
         }
-        let answer = carry_out(&self).await;
-        if let Some(after) = copy_after {
-            let (line, request) = (self.clone(), request.clone());
+        let (answer, copied) = carry_out(&self).await;
+        if let (Some(after), Some(request)) = (copy_after, copied) {
+            let line = self.clone();
             tokio::spawn(async move {
                 sleep(Duration::from_millis(after)).await;
                 line.stall.is(false).await;
@@ -215,13 +222,7 @@ impl Store for Link {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
-        Box::pin(self.0.clone().wait(session, claim))
-    }
-
-    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
-        // It counts as a call, takes no time, and is never lost: its own node is all it may hold up.
-        self.0.scene.lock().unwrap().called(self.0.caller, &Look { session }.request());
-        self.0.store.poke(session)
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+        Box::pin(self.0.clone().wait(session, waiting))
     }
 }

@@ -23,8 +23,8 @@ pub enum Fault {
     StopWorker,
     /// CLIENT KILL of every connection.
     ClientKill,
-    /// SCRIPT FLUSH.
-    ScriptFlush,
+    /// FUNCTION FLUSH.
+    FunctionFlush,
     /// DEBUG SLEEP: a server that stalls.
     DebugSleep,
     /// kill -9 of the server and a restart from its log.
@@ -46,7 +46,7 @@ impl Fault {
         Self::StopGenerator,
         Self::StopWorker,
         Self::ClientKill,
-        Self::ScriptFlush,
+        Self::FunctionFlush,
         Self::DebugSleep,
         Self::KillServer,
         Self::LoseReply,
@@ -64,7 +64,7 @@ impl Fault {
             Self::StopGenerator => "SIGSTOP of the generator",
             Self::StopWorker => "SIGSTOP of a worker",
             Self::ClientKill => "CLIENT KILL",
-            Self::ScriptFlush => "SCRIPT FLUSH",
+            Self::FunctionFlush => "FUNCTION FLUSH",
             Self::DebugSleep => "DEBUG SLEEP",
             Self::KillServer => "kill -9 of the server",
             Self::LoseReply => "lost reply",
@@ -76,7 +76,7 @@ impl Fault {
 
     /// Whether it needs a server between the nodes.
     const fn needs_server(self) -> bool {
-        matches!(self, Self::ClientKill | Self::ScriptFlush | Self::DebugSleep | Self::KillServer | Self::LoseReply)
+        matches!(self, Self::ClientKill | Self::FunctionFlush | Self::DebugSleep | Self::KillServer | Self::LoseReply)
     }
 
     /// How often it is in a round of the deck; the replayer throws the replays at its own pace.
@@ -85,7 +85,7 @@ impl Fault {
             Self::KillGenerator => 13,
             Self::KillWorker => 4,
             Self::StopGenerator | Self::DebugSleep | Self::KillServer => 1,
-            Self::StopWorker | Self::ClientKill | Self::ScriptFlush => 2,
+            Self::StopWorker | Self::ClientKill | Self::FunctionFlush => 2,
             Self::LoseReply => 8,
             Self::ReplayToken | Self::ReplaySpent | Self::ReplayBaton => 0,
         }

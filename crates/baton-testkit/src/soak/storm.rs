@@ -108,7 +108,7 @@ impl Storm<'_> {
                     self.went_on(Fault::KillServer, killed, at, &mut still.restarted).await;
                 }
                 Fault::ClientKill => self.count(Fault::ClientKill, self.target.cut_clients().await),
-                Fault::ScriptFlush => self.count(Fault::ScriptFlush, self.target.flush_scripts().await),
+                Fault::FunctionFlush => self.count(Fault::FunctionFlush, self.target.flush_functions().await),
                 Fault::LoseReply => self.target.lose_reply(),
                 // The replayer's.
                 Fault::ReplayToken | Fault::ReplaySpent | Fault::ReplayBaton => {}

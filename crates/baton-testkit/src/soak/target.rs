@@ -55,7 +55,7 @@ impl Target {
             StoreKind::Redis => {
                 let server = RedisServer::start(Persistence::AofAlways);
                 // Calls that change something are scripts.
-                let proxy = Proxy::start(server.port(), b"EVALSHA").await;
+                let proxy = Proxy::start(server.port(), b"FCALL").await;
                 let url = server.url();
                 Self::Redis { server: Some(server), proxy, url }
             }
@@ -145,8 +145,8 @@ impl Target {
     ///
     /// # Errors
     /// If it does not.
-    pub async fn flush_scripts(&self) -> Result<(), String> {
-        self.command(redis::cmd("SCRIPT").arg("FLUSH")).await.map(drop)
+    pub async fn flush_functions(&self) -> Result<(), String> {
+        self.command(redis::cmd("FUNCTION").arg("FLUSH")).await.map(drop)
     }
 
     /// Kills the server with -9 and starts it again after a pause.

@@ -138,7 +138,7 @@ impl<'a> Service<'a> {
         self.tally.store_time(beaten.now_ms);
         let report = serde_json::to_vec(&self.tally.report()).unwrap_or_default();
         self.session.heart().report(report.into());
-        self.session.hand_back_strays(&beaten.claims);
+        self.session.look_after_strays(beaten.claims.clone());
         self.set_gates(&beaten.helped);
         Ok(())
     }

@@ -11,12 +11,13 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Answer, Claim, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Woken, ask,
+    Answer, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Waiting, Woken,
     bells::Bells,
     engine::{
         self, BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series,
         SessionRecord, SourceRecord, Tables,
     },
+    serve,
 };
 use crate::message::{Key, Name, Parcel, Piece, SessionId};
 
@@ -78,7 +79,7 @@ impl Store for MemoryStore {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
             let bell = self.shared.bells.of(session);
             let rung = async {
@@ -92,19 +93,9 @@ impl Store for MemoryStore {
                     next.await;
                 }
             };
-            let queues = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default().into_iter().collect();
-            let claimed = match claim {
-                Some(claim) => Some(ask(self, claim).await),
-                None => None,
-            };
-            Ok(Woken { queues, claimed })
+            let queues = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default();
+            serve(self, queues.into_iter().collect(), &*waiting).await
         })
-    }
-
-    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
-        self.shared.tables().wakes.entry(session).or_default();
-        self.shared.bells.ring(session);
-        Box::pin(std::future::ready(Ok(())))
     }
 }
 

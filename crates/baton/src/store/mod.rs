@@ -33,8 +33,9 @@
 //!   what it keeps (results, follow-up messages) commits with it.
 //! * **Waiting** ([`Store::wait`], [`Pass`], [`Look`]). A claim that could have taken more enters its session among those
 //!   who wait for the queue. Whatever makes a message ready or delayed takes one of them out and puts the queue on that
-//!   session's wake-up list; so does a claim that leaves something behind, and a session that goes. One that has no use
-//!   for a wake-up passes it on. A wait that was in vain is followed by a look, so a lost wake-up costs a second at most.
+//!   session's wake-up list; so does a claim that leaves something behind, and a session that goes. A claim that waits
+//!   for it is carried out with the read of the list, under a number of its own; a session that has no use for a wake-up
+//!   passes it on. A wait that was in vain is followed by a look, so a lost wake-up costs a second at most.
 //! * **Helpers**. A queue counts the nodes that work for it and hold no baton ([`Join`], [`Take`], [`Resign`], [`Leave`],
 //!   [`Reap`] keep the count): a busy generator leaves a queue to them as long as its front does not wait ([`Beat`]).
 //! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
@@ -103,10 +104,53 @@ pub const MAX_WAIT: Duration = Duration::from_millis(800);
 /// What ended a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Woken {
-    /// Queues to look into; none if the wait was in vain or was ended by [`Store::poke`].
+    /// Queues to look into, for which no claim was carried out; none if the wait was in vain.
     pub queues: Vec<Name>,
-    /// The answer to the claim that went along.
-    pub claimed: Option<Result<Claimed, StoreError>>,
+    /// The claims that waited for the other queues, by number, with what each brought.
+    pub claimed: Vec<(u64, Claimed)>,
+}
+
+/// The claims of a session that wait for messages, one a queue at most, as [`Store::wait`] finds them.
+pub trait Waiting: Send + Sync {
+    /// The one that waits for a queue.
+    fn claim(&self, queue: &Name) -> Option<Claim>;
+
+    /// Those that came to wait since this was last asked, for a store that keeps them itself.
+    fn newcomers(&self) -> Vec<Claim>;
+}
+
+impl Waiting for Vec<Claim> {
+    fn claim(&self, queue: &Name) -> Option<Claim> {
+        self.iter().find(|claim| claim.queue == *queue).cloned()
+    }
+
+    fn newcomers(&self) -> Vec<Claim> {
+        self.clone()
+    }
+}
+
+/// Carries out the claims that wait for these queues, each as a call of its own.
+async fn serve(store: &dyn Store, queues: Vec<Name>, waiting: &dyn Waiting) -> Result<Woken, StoreError> {
+    let served = queues.iter().map(|queue| {
+        let claim = waiting.claim(queue);
+        async move {
+            match claim {
+                Some(claim) => Some((claim.claim_no, ask(store, claim).await)),
+                None => None,
+            }
+        }
+    });
+    let served = futures_util::future::join_all(served).await;
+    let mut woken = Woken::default();
+    for (queue, served) in queues.into_iter().zip(served) {
+        match served {
+            Some((claim_no, Ok(claimed))) => woken.claimed.push((claim_no, claimed)),
+            Some((_, Err(error @ StoreError::Refused(Refusal::Stale)))) => return Err(error),
+            // Whoever claims again learns why.
+            Some((_, Err(_))) | None => woken.queues.push(queue),
+        }
+    }
+    Ok(woken)
 }
 
 /// Hears what a store has to tell a person, a line at a time.
@@ -139,20 +183,16 @@ pub trait Store: Send + Sync {
     }
 
     /// Waits until a queue is put on the wake-up list of the session, for [`MAX_WAIT`] at most, and takes what is on the
-    /// list. Then a claim that goes along is carried out, so that a store can do both in one round trip.
+    /// list. The claims that wait for these queues are carried out at once, so that a message is on its way to the
+    /// worker one round trip after its push.
     ///
     /// # Errors
-    /// As [`Store::call`]: then wake-ups may be lost, and the claim may have taken effect.
+    /// As [`Store::call`]: then wake-ups may be lost, and claims may have been carried out. Claiming again under their
+    /// numbers gives what they brought.
     ///
     /// # Cancel safety
     /// As after an error.
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>>;
-
-    /// Ends the session's wait, or its next one if none is under way.
-    ///
-    /// # Errors
-    /// As [`Store::call`].
-    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>>;
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>>;
 }
 
 /// Why a store of an older format cannot be lifted to this one yet.

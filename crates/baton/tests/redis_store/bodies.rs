@@ -23,7 +23,7 @@ async fn long_parcels_are_stored_once_and_given_in_whole_and_in_part() {
     let bodies: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
     for submit_no in 1..=3 {
         // A server that forgot the scripts has staged the bytes and not taken them: the call is made again.
-        let _: String = behind(&server, "SCRIPT FLUSH");
+        let _: String = behind(&server, "FUNCTION FLUSH");
         ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
         ask(&store, submit(session, submit_no, &bodies)).await.unwrap();
     }

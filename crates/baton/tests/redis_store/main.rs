@@ -58,14 +58,54 @@ async fn books(store: &RedisStore) -> Books {
 }
 
 #[tokio::test]
-async fn scripts_a_server_forgot_are_loaded_again() {
+async fn functions_a_server_forgot_are_loaded_again() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
     ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
-    let _: String = behind(&server, "SCRIPT FLUSH");
+    let _: String = behind(&server, "FUNCTION FLUSH");
     let verdicts = ask(&store, submit(session, 2, &[b"2"])).await.unwrap().lots;
     assert_eq!(verdicts, [LotVerdict::Stored { first: 2 }]);
+    assert_eq!(libraries(&server), 1);
+    ask(&store, Leave { session }).await.unwrap();
+    ask(&store, Purge).await.unwrap();
+    assert_eq!(libraries(&server), 0, "a purge leaves none");
+    join(&store, Kind::Node).await;
+}
+
+fn libraries(server: &RedisServer) -> usize {
+    behind::<Vec<redis::Value>>(server, "FUNCTION LIST LIBRARYNAME baton_*").len()
+}
+
+/// A user without the right to functions, and a server at its maxmemory that has not got them yet.
+#[tokio::test]
+async fn where_functions_are_refused_the_same_runs_as_scripts() {
+    let server = RedisServer::start(&[]);
+    for (nth, rights) in ["-function", "-fcall", "-function -fcall"].into_iter().enumerate() {
+        let _: String = behind(&server, &format!("ACL SETUSER u{nth} on >secret ~* &* +@all {rights}"));
+        let url = server.url().replace("redis://", &format!("redis://u{nth}:secret@"));
+        let store = RedisStore::open(&url, name(&format!("fleet{nth}")), RedisOptions::default()).unwrap();
+        let session = join(&store, Kind::Node).await;
+        for round in 1..=2 {
+            ask(&store, submit(session, round, &[b"1"])).await.unwrap();
+            assert_eq!(ask(&store, claim(session, round, 1)).await.unwrap().pieces.len(), 1, "{rights}");
+            ask(&store, settle(session, round, round, 1, Outcome::DONE)).await.unwrap();
+            let _: String = behind(&server, "SCRIPT FLUSH");
+        }
+    }
+    let _: String = behind(&server, "FUNCTION FLUSH");
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
+    let _: String = behind(&server, "FUNCTION FLUSH");
+    let _: String = behind(&server, "CONFIG SET maxmemory 1");
+    assert_eq!(ask(&store, claim(session, 1, 1)).await.unwrap().pieces.len(), 1);
+    ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
+    let refused = ask(&store, submit(session, 2, &[b"2"])).await.unwrap_err();
+    assert!(matches!(refused, StoreError::NoRoom(_)), "{refused:?}");
+    let _: String = behind(&server, "CONFIG SET maxmemory 0");
+    ask(&store, submit(session, 2, &[b"2"])).await.unwrap();
+    assert_eq!(libraries(&server), 1, "they are asked for again");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
 
 use baton::{
     message::{Lot, SessionId},
-    store::{Recount, Refusal, SqliteStore, Store as _, StoreError, Submit, TakeSurvey, ask},
+    store::{Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, Submit, TakeSurvey, ask},
 };
 
 use crate::{join, name, open, parcel, submit};
@@ -223,7 +223,7 @@ async fn no_store_is_made_where_a_log_is_still_empty_or_somebody_waits() {
     ask(&store, TakeSurvey).await.unwrap_err();
     refused("is still here").await;
     // Without any log it is still missed by whoever waits for messages.
-    store.wait(session, None).await.unwrap();
+    store.wait(session, Arc::<Vec<Claim>>::default()).await.unwrap();
     fs::remove_file(beside(&path, "-wal")).unwrap();
     refused("running processes wait for it").await;
     assert!(!path.exists());

@@ -2,6 +2,7 @@
 
 use std::{
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -40,8 +41,8 @@ async fn see_and_wake(path: &Path) {
     for round in 1..=20 {
         assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap().pieces, []);
         let waiting = async {
-            let woken = two.wait(second, Some(claim(second, round, "a"))).await.unwrap();
-            assert_eq!(woken.claimed.unwrap().unwrap().pieces.len(), 1);
+            let woken = two.wait(second, Arc::new(vec![claim(second, round, "a")])).await.unwrap();
+            assert_eq!(woken.claimed[0].1.pieces.len(), 1);
             Instant::now()
         };
         let pushing = async {

@@ -3,8 +3,6 @@
 
 use std::{future::Future, pin::Pin};
 
-use redis::Cmd;
-
 use super::{
     Shared,
     arguments::Arguments,
@@ -80,10 +78,4 @@ operations!(codings);
 pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> Call<'a> {
     let (script, Arguments { command, staged, .. }) = arguments(scripts, root, request);
     if staged.is_empty() { script.call(command) } else { script.call_with_staged(staged, command) }
-}
-
-/// The script of a request that stages nothing, and the command that runs it.
-pub(super) fn command<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> (&'a Script, Cmd) {
-    let (script, Arguments { command, .. }) = arguments(scripts, root, request);
-    (script, command)
 }

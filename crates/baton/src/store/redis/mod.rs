@@ -17,13 +17,13 @@
 //! [`StoreError::Unfit`], with a line that says what to do.
 //!
 //! # Keys
-//! `R` is the root `{fleet/0}`; only parcels that were staged and not taken, and wake-up lists that were poked, expire by themselves.
+//! `R` is the root `{fleet/0}`; only parcels that were staged and not taken expire by themselves.
 //!
 //! | key | kind | holds |
 //! |---|---|---|
 //! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging |
 //! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
-//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits`) |
+//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, the drainer, and how many nodes without a baton work for it |
@@ -65,6 +65,7 @@ pub(super) use self::{
     coding::{Coded, Number, Steps},
     constants::numbers,
     reply::{Reply, parsed},
+    scripts::LIBRARIES,
 };
 use self::{
     conn::{Connector, Link},
@@ -74,7 +75,7 @@ use self::{
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{Answer, Claim, Reply as StoreReply, Request, Store, StoreError, Woken, operation::Given};
+use super::{Answer, Reply as StoreReply, Request, Store, StoreError, Waiting, Woken, operation::Given};
 use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -167,12 +168,8 @@ impl Store for RedisStore {
         Arc::new(Self::apart(self))
     }
 
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> StoreReply<'_, Result<Woken, StoreError>> {
-        Box::pin(self.shared.wait(session, claim))
-    }
-
-    fn poke(&self, session: SessionId) -> StoreReply<'_, Result<(), StoreError>> {
-        Box::pin(self.shared.poke(session))
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> StoreReply<'_, Result<Woken, StoreError>> {
+        Box::pin(self.shared.wait(session, waiting))
     }
 }
 
@@ -200,7 +197,7 @@ impl Shared {
         let mut reply = Reply::new(value)?;
         let answer = match (request, reply.text()?.as_str()) {
             (Request::Claim(_), "OK") => {
-                let given = Given::read(reply)?.complete(&mut link.connection).await;
+                let given = Given::read(&mut reply)?.complete(&mut link.connection).await;
                 given.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
             }
             (_, code) => coding::answer(request, code, reply),

@@ -1,9 +1,18 @@
-//! The scripts: assembled from a prelude, shared parts and one file an operation; run by their hash.
+//! The scripts: one file an operation, over shared parts; a library of functions on the server.
 //!
-//! The first line of an operation's file is its shebang with the flags and stays first; then come the prelude that
-//! reads the clock and the parts the operation needs, in the order they build on each other. A server that does not
-//! know a script (a restart, a flush) did nothing; it is asked again with the script's text in the place of its hash,
-//! which it then knows again. However often scripts are flushed, nothing comes between the two.
+//! The first line of an operation's file is its shebang with the flags. The parts and all operations make one library,
+//! which a server reads once: a call builds none of it anew. Its name and those of its functions carry the hash of its
+//! text, so that several releases and the clock of tests live side by side on a server. A server that does not know it
+//! (a restart, a flush) did nothing; it is given the library and asked again.
+//!
+//! Where functions are refused (by access rights, or at maxmemory before they were loaded) the same operation runs as a
+//! script: the parts, the operation and its flags in one text, by its hash or in full. However often functions and
+//! scripts are flushed, a text sent in full is carried out.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use redis::{
     Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value,
@@ -11,38 +20,57 @@ use redis::{
 };
 
 use super::constants;
+use crate::store::operation::operations;
 
-const KEYS: &str = include_str!("lua/keys.lua");
-const CLOCK: &str = include_str!("lua/clock.lua");
-const FLEET: &str = include_str!("lua/fleet.lua");
-const OFFERS: &str = include_str!("lua/offers.lua");
-const QUEUE: &str = include_str!("lua/queue.lua");
-const PIECE: &str = include_str!("lua/piece.lua");
-const BODY: &str = include_str!("lua/body.lua");
-const INTAKE: &str = include_str!("lua/intake.lua");
-const REGISTRY: &str = include_str!("lua/registry.lua");
-const RETURNS: &str = include_str!("lua/returns.lua");
-const COUNT: &str = include_str!("lua/count.lua");
+/// What all libraries of this product are called, before their hash.
+pub(in crate::store) const LIBRARIES: &str = "baton_";
 
-/// One script as the server gets it.
+/// The shared parts, in the order they build on each other; the clock comes second.
+const PARTS: &[&str] = &[
+    include_str!("lua/clock.lua"),
+    include_str!("lua/fleet.lua"),
+    include_str!("lua/offers.lua"),
+    include_str!("lua/queue.lua"),
+    include_str!("lua/piece.lua"),
+    include_str!("lua/body.lua"),
+    include_str!("lua/intake.lua"),
+    include_str!("lua/registry.lua"),
+    include_str!("lua/claim.lua"),
+    include_str!("lua/returns.lua"),
+    include_str!("lua/count.lua"),
+    include_str!("lua/begin.lua"),
+];
+
+/// The library as the server gets it.
+#[derive(Debug)]
+struct Library {
+    text: String,
+    /// Whether the server lets this user have no functions.
+    refused: AtomicBool,
+}
+
+/// One operation: a function of the library, and the same as a script.
 #[derive(Debug)]
 pub(in crate::store) struct Script {
+    library: Arc<Library>,
+    function: String,
     text: String,
     hash: String,
 }
 
 impl Script {
-    fn assemble(prelude: &str, parts: &[&str], operation: &str) -> Self {
-        let (shebang, operation) = operation.split_once('\n').unwrap_or((operation, ""));
-        let text = [&[shebang, prelude, KEYS], parts, &[operation]].concat().join("\n");
-        let hash = redis::Script::new(&text).get_hash().to_owned();
-        Self { text, hash }
-    }
-
     /// A call of this script on the fleet with this root, its arguments still to come.
     pub(super) fn command(&self, root: &str) -> Cmd {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.hash).arg(1).arg(root);
+        let mut command = if self.library.refused.load(Ordering::Relaxed) {
+            let mut command = redis::cmd("EVALSHA");
+            command.arg(&self.hash);
+            command
+        } else {
+            let mut command = redis::cmd("FCALL");
+            command.arg(&self.function);
+            command
+        };
+        command.arg(1).arg(root);
         command
     }
 
@@ -65,7 +93,7 @@ impl Script {
         Call { script: self, commands, count, in_transaction: true }
     }
 
-    /// A command made by [`Script::command`] with the text in the place of the hash.
+    /// A command made by [`Script::command`] with the text in the place of the name.
     fn in_full(&self, command: &Cmd) -> Cmd {
         let mut full = redis::cmd("EVAL");
         full.arg(&self.text);
@@ -86,25 +114,47 @@ pub(super) struct Call<'a> {
     in_transaction: bool,
 }
 
-/// Whether the server does not know a script: it was restarted or told to forget, and did nothing.
-pub(super) fn is_unknown(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+/// Whether the server did nothing because it does not know the script, or does not let this user run functions.
+pub(super) fn was_not_run(error: &RedisError) -> bool {
+    is_unknown(error) || error.code() == Some("NOPERM")
+}
+
+/// Whether the server does not know a function or a script: it was restarted or told to forget, and did nothing.
+fn is_unknown(error: &RedisError) -> bool {
+    let is_function = || error.detail().is_some_and(|detail| detail.starts_with("Function not found"));
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) || is_function()
 }
 
 impl Call<'_> {
     /// Runs the script; its reply.
     pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         match self.attempt(connection).await {
-            Err(error) if is_unknown(&error) => self.in_full().attempt(connection).await,
+            Err(error) if was_not_run(&error) => self.run_unknown(connection).await,
             answer => answer,
         }
+    }
+
+    /// Runs a script that the server has just not run.
+    pub(super) async fn run_unknown(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+        let library = &self.script.library;
+        if !library.refused.load(Ordering::Relaxed) {
+            match library.load(connection).await {
+                Ok(()) => match self.attempt(connection).await {
+                    Err(error) if was_not_run(&error) => {}
+                    answer => return answer,
+                },
+                Err(error) if error.is_io_error() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        self.in_full().attempt(connection).await
     }
 
     /// The same with the script in full.
     fn in_full(&self) -> Self {
         let mut commands = Pipeline::with_capacity(self.count);
         for command in self.commands.cmd_iter() {
-            let of_script = command.args_iter().next() == Some(Arg::Simple(b"EVALSHA"));
+            let of_script = matches!(command.args_iter().next(), Some(Arg::Simple(b"FCALL" | b"EVALSHA")));
             commands.add_command(if of_script { self.script.in_full(command) } else { command.clone() });
         }
         Self { commands, ..*self }
@@ -124,9 +174,38 @@ impl Call<'_> {
     }
 }
 
-/// Declares the scripts: a field each, its file, and the parts it needs.
+impl Library {
+    /// Gives the library to the server. If it refuses for good, functions are not asked for again.
+    async fn load(&self, connection: &mut MultiplexedConnection) -> Result<(), RedisError> {
+        let loaded = redis::cmd("FUNCTION").arg("LOAD").arg(&self.text).query_async::<Value>(connection).await;
+        match loaded {
+            // Another one was quicker.
+            Err(error) if error.detail().is_some_and(|detail| detail.contains("already exists")) => Ok(()),
+            Err(error) => {
+                // At maxmemory or as a replica it may take it later.
+                if matches!(error.code(), Some("NOPERM" | "ERR")) {
+                    self.refused.store(true, Ordering::Relaxed);
+                }
+                Err(error)
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Declares the scripts: one an operation, and those that belong to none alone.
 macro_rules! scripts {
-    ($($name:ident: $file:literal [$($part:ident),*];)*) => {
+    ($($module:ident: $name:ident($request:ty) -> $answer:ty;)*) => {
+        scripts! {
+            $($module: concat!("../operation/", stringify!($module), "/", stringify!($module), ".lua");)*
+            recount_plan: "../operation/recount/recount_plan.lua";
+            recount_page: "../operation/recount/recount_page.lua";
+            hold: "../operation/recount/hold.lua";
+            serve: "serve.lua";
+            new_run: "new_run.lua";
+        }
+    };
+    ($($name:ident: $file:expr;)*) => {
         /// All scripts of the store.
         #[derive(Debug)]
         pub(in crate::store) struct Scripts { $(pub(in crate::store) $name: Script,)* }
@@ -134,46 +213,41 @@ macro_rules! scripts {
         impl Scripts {
             /// The scripts over the server's clock, or over the key that tests set.
             pub(super) fn new(test_clock: bool) -> Self {
-                let clock = if test_clock {
-                    include_str!("lua/prelude_test_clock.lua")
-                } else {
-                    include_str!("lua/prelude_time.lua")
-                };
-                let prelude = &[&constants::lua(), clock].concat();
-                Self { $($name: Script::assemble(prelude, &[$($part),*], include_str!(concat!("../", $file))),)* }
+                let operations = [$((stringify!($name), include_str!($file))),*];
+                let (library, scripts) = assemble(&parts(test_clock), &operations);
+                let mut scripts = scripts.into_iter().map(|(function, text)| {
+                    let hash = redis::Script::new(&text).get_hash().to_owned();
+                    Script { library: library.clone(), function, text, hash }
+                });
+                Self { $($name: scripts.next().unwrap_or_else(|| unreachable!("one a name")),)* }
             }
         }
     };
 }
+operations!(scripts);
 
-scripts! {
-    join: "operation/join/join.lua" [CLOCK, FLEET, OFFERS, QUEUE];
-    beat: "operation/beat/beat.lua" [CLOCK, OFFERS];
-    leave: "operation/leave/leave.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
-    reap: "operation/reap/reap.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY, RETURNS];
-    take: "operation/take/take.lua" [CLOCK, OFFERS, QUEUE];
-    resign: "operation/resign/resign.lua" [CLOCK, QUEUE];
-    rewind: "operation/rewind/rewind.lua" [CLOCK];
-    remove: "operation/remove/remove.lua" [OFFERS];
-    order: "operation/order/order.lua" [CLOCK, FLEET, QUEUE];
-    push: "operation/push/push.lua" [CLOCK, QUEUE, INTAKE];
-    submit: "operation/submit/submit.lua" [CLOCK, QUEUE, INTAKE];
-    claim: "operation/claim/claim.lua" [CLOCK, QUEUE, PIECE, BODY, REGISTRY];
-    pass: "operation/pass/pass.lua" [CLOCK, QUEUE];
-    look: "operation/look/look.lua" [];
-    settle: "operation/settle/settle.lua" [CLOCK, QUEUE, PIECE, BODY, INTAKE, REGISTRY, RETURNS];
-    drain_begin: "operation/drain_begin/drain_begin.lua" [CLOCK];
-    dispose: "operation/dispose/dispose.lua" [CLOCK, QUEUE, BODY];
-    peek: "operation/peek/peek.lua" [];
-    result: "operation/result/result.lua" [];
-    bookmark: "operation/bookmark/bookmark.lua" [];
-    survey: "operation/survey/survey.lua" [CLOCK, QUEUE];
-    recount: "operation/recount/recount.lua" [QUEUE, COUNT];
-    recount_plan: "operation/recount/recount_plan.lua" [QUEUE];
-    recount_page: "operation/recount/recount_page.lua" [COUNT];
-    hold: "operation/recount/hold.lua" [];
-    new_run: "redis/new_run.lua" [];
-    purge: "operation/purge/purge.lua" [];
+fn parts(test_clock: bool) -> String {
+    let clock =
+        if test_clock { include_str!("lua/prelude_test_clock.lua") } else { include_str!("lua/prelude_time.lua") };
+    [&[&constants::lua(), include_str!("lua/keys.lua"), clock], PARTS].concat().join("\n")
+}
+
+/// The library of these operations, and the name of each one's function with its text as a script.
+fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(String, String)>) {
+    let hash = redis::Script::new(&format!("{parts}{operations:?}")).get_hash()[..16].to_owned();
+    let mut text = format!("#!lua name={LIBRARIES}{hash}\n{parts}\n");
+    let mut scripts = Vec::new();
+    for (name, operation) in operations {
+        let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
+        let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
+        let function = format!("{LIBRARIES}{hash}_{name}");
+        text += &format!(
+            "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
+             function(KEYS, ARGV)\nbegin(KEYS[1])\n{body}\nend }}\n"
+        );
+        scripts.push((function, format!("{shebang}\n{parts}\nbegin(KEYS[1])\n{body}")));
+    }
+    (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
 }
 
 #[cfg(test)]
@@ -185,8 +259,14 @@ mod tests {
         let scripts = Scripts::new(false);
         assert!(scripts.settle.text.starts_with("#!lua flags=allow-oom\n"));
         assert!(scripts.survey.text.starts_with("#!lua flags=no-writes\n"));
+        for (script, flags) in [(&scripts.push, ""), (&scripts.submit, ""), (&scripts.claim, "'allow-oom'")] {
+            let registered = format!("function_name = '{}', flags = {{ {flags} }}", script.function);
+            assert!(script.library.text.contains(&registered), "{registered}");
+        }
         assert!(scripts.push.text.starts_with("#!lua\n"));
         assert!(scripts.submit.text.starts_with("#!lua\n"));
-        assert_ne!(scripts.push.hash, Scripts::new(true).push.hash);
+        let of_tests = Scripts::new(true);
+        assert_ne!(scripts.push.hash, of_tests.push.hash);
+        assert_ne!(scripts.push.function, of_tests.push.function);
     }
 }

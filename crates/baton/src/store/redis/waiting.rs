@@ -1,30 +1,31 @@
 //! Waiting for messages without polling.
 //!
-//! A session has one wake-up list, read by a blocking read on a connection of its own. A claim that goes along is sent
-//! together with the read: the server carries it out as soon as it has something, so that a message is on its way to
-//! the worker one round trip after its push. The read ends by itself within [`MAX_WAIT`](crate::store::MAX_WAIT); to
-//! end it earlier, something is put on the list, which also ends a read that the server has not come to yet.
+//! A session has one wake-up list. A blocking read on a connection of its own returns when something is on it and leaves
+//! it there; the script that is sent together with the read takes the names and carries out the claims that wait for
+//! these queues. So a message is on its way to the worker one round trip after its push, whichever of the session's
+//! queues it is in, and a name is never read without its claim being made. The read ends by itself within
+//! [`MAX_WAIT`](crate::store::MAX_WAIT).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use redis::{Pipeline, Value, aio::ConnectionLike as _};
 
 use super::{
-    Shared, coding,
+    Shared,
     conn::{Connector, Link},
-    scripts::is_unknown,
+    reply::Reply,
+    scripts::was_not_run,
 };
 use crate::{
-    message::{Name, SessionId},
-    store::{Answer, Claim, Operation as _, Request, StoreError, Woken},
+    message::SessionId,
+    store::{
+        Claim, Look, Refusal, StoreError, Waiting, Woken,
+        operation::{Given, Operation as _},
+    },
 };
 
 /// How long a blocking read lasts: the server may end it a tenth of a second late.
 const READ_SECONDS: f64 = 0.75;
-/// The most names taken from a list at once.
-const NAMES: usize = 256;
-/// How long a list lasts that nobody reads after it was poked: the session may be over, and nobody would remove it.
-const POKED_MS: u64 = 10_000;
 
 /// The connections for blocking reads that nobody uses at the moment. There are never more than waited at once.
 #[derive(Default)]
@@ -46,75 +47,57 @@ impl Waiters {
 }
 
 impl Shared {
-    /// Waits for something on the session's list, then carries out the claim.
-    pub(super) async fn wait(&self, session: SessionId, claim: Option<Claim>) -> Result<Woken, StoreError> {
+    /// Waits for something on the session's list, then has the claims that wait for it carried out.
+    pub(super) async fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Result<Woken, StoreError> {
         let mut link = self.waiters.take(&self.connector).await?;
-        let claim = claim.map(Claim::request);
-        if let Some(claim) = &claim {
-            claim.check()?;
-            self.leave_former_run(&mut link, claim).await?;
+        // It stands for what is asked here: a session of an earlier run of the server is over.
+        self.leave_former_run(&mut link, &Look { session }.request()).await?;
+        let newcomers = waiting.newcomers();
+        for claim in &newcomers {
+            claim.clone().request().check()?;
         }
-        let woken = self.read(&mut link, session, claim.as_ref()).await;
+        let woken = self.read(&mut link, session, &newcomers).await;
         if woken.is_ok() {
             self.waiters.give_back(link);
         }
         woken
     }
 
-    async fn read(&self, link: &mut Link, session: SessionId, claim: Option<&Request>) -> Result<Woken, StoreError> {
+    async fn read(&self, link: &mut Link, session: SessionId, newcomers: &[Claim]) -> Result<Woken, StoreError> {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
-        commands.cmd("BLMPOP").arg(READ_SECONDS).arg(1).arg(&list).arg("LEFT").arg("COUNT").arg(NAMES);
-        let call = claim.map(|claim| coding::command(&self.scripts, &self.root, claim));
-        if let Some((_, command)) = &call {
-            commands.add_command(command.clone());
+        commands.cmd("BLMOVE").arg(&list).arg(&list).arg("LEFT").arg("LEFT").arg(READ_SECONDS);
+        let mut serve = self.scripts.serve.command(self.root.as_str());
+        serve.arg(session.to_string());
+        for Claim { queue, claim_no, n, max_bytes, .. } in newcomers {
+            serve.arg(queue.as_str()).arg(claim_no).arg(n).arg(max_bytes);
         }
-        let replies = link.connection.req_packed_commands(&commands, 0, 1 + usize::from(call.is_some())).await;
+        commands.add_command(serve.clone());
+        let replies = link.connection.req_packed_commands(&commands, 0, 2).await;
         let replies = replies.map_err(|error| self.failed(link, &error))?;
         let mut replies = replies.into_iter();
-        let (read, after) = (replies.next().unwrap_or(Value::Nil), replies.next().unwrap_or(Value::Nil));
-        let read = read.extract_error().map_err(|error| self.failed(link, &error))?;
-        let queues = names(read);
-        let (Some((script, command)), Some(claim)) = (call, claim) else {
-            return Ok(Woken { queues, claimed: None });
+        let (read, served) = (replies.next().unwrap_or(Value::Nil), replies.next().unwrap_or(Value::Nil));
+        read.extract_error().map_err(|error| self.failed(link, &error))?;
+        let served = match served.extract_error() {
+            // A server that has forgotten the script is given it anew; the names are still on the list.
+            Err(error) if was_not_run(&error) => self.scripts.serve.call(serve).run_unknown(&mut link.connection).await,
+            served => served,
         };
-        let value = match after.extract_error() {
-            Ok(value) => Ok(value),
-            // A server that has forgotten the script is given it anew; what was read is not read again.
-            Err(error) if is_unknown(&error) => script.call(command).run(&mut link.connection).await,
-            Err(error) => Err(error),
-        };
-        let answered = match value.map_err(|error| self.failed(link, &error)) {
-            Ok(value) => self.answered(link, claim, value).await,
-            Err(error) => Err(error),
-        };
-        let claimed = match answered {
-            Ok(Answer::Claim(claimed)) => Ok(claimed),
-            Ok(_) => Err(StoreError::Damaged("the store answered another question".to_owned())),
-            Err(error) => Err(error),
-        };
-        Ok(Woken { queues, claimed: Some(claimed) })
+        self.woken(link, Reply::new(served.map_err(|error| self.failed(link, &error))?)?).await
     }
 
-    /// Ends the session's wait, or its next one.
-    pub(super) async fn poke(&self, session: SessionId) -> Result<(), StoreError> {
-        let mut link = self.link().await?;
-        let list = self.root.wakes(session);
-        let mut commands = Pipeline::with_capacity(2);
-        commands.cmd("RPUSH").arg(&list).arg("");
-        commands.cmd("PEXPIRE").arg(&list).arg(POKED_MS);
-        let poked = link.connection.req_packed_commands(&commands, 0, 2).await;
-        poked.map(drop).map_err(|error| self.failed(&link, &error))
+    async fn woken(&self, link: &mut Link, mut reply: Reply) -> Result<Woken, StoreError> {
+        match reply.text()?.as_str() {
+            "OK" => {}
+            "STALE" => return Err(Refusal::Stale.into()),
+            code => return Err(reply.refusal(code)),
+        }
+        let queues = reply.list()?.rest(Reply::parsed)?;
+        let mut claimed = Vec::new();
+        for (claim_no, given) in reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))? {
+            let given = given.complete(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+            claimed.push((claim_no, given?));
+        }
+        Ok(Woken { queues, claimed })
     }
-}
-
-/// The names that were popped; what is no name was a poke.
-fn names(reply: Value) -> Vec<Name> {
-    let Value::Array(list_and_names) = reply else { return Vec::new() };
-    let Some(Value::Array(names)) = list_and_names.into_iter().nth(1) else { return Vec::new() };
-    let text = |value: Value| match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
-        _ => None,
-    };
-    names.into_iter().filter_map(text).filter_map(|name| name.parse().ok()).collect()
 }

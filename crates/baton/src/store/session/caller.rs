@@ -1,12 +1,12 @@
 //! Repeating a call until it is answered, or until the session is over.
 
-use std::{future::ready, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
 use crate::{
     message::SessionId,
-    store::{Answer, Claim, Claimed, Operation, Refusal, Reply, Request, Store, StoreError, notice::Notice},
+    store::{Operation, Refusal, Request, Store, StoreError, notice::Notice},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -93,31 +93,15 @@ impl Caller {
         self.repeat_from::<O>(operation.request()).await.result
     }
 
-    /// The answer to a claim, of which `first` is what came of an attempt made in another way.
-    pub(super) async fn claim(
-        &self, claim: Claim, first: Option<Result<Claimed, StoreError>>,
-    ) -> Result<Claimed, StoreError> {
-        let first = first.map(|first| Box::pin(ready(first.map(Answer::Claim))) as Reply<'_, _>);
-        self.repeat_after::<Claim>(claim.request(), first).await.result
-    }
-
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
     pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
-        self.repeat_after::<O>(request, None).await
-    }
-
-    /// As [`Caller::repeat_from`], with a first attempt made in another way.
-    async fn repeat_after<O: Operation>(
-        &self, request: Request, mut first: Option<Reply<'_, Result<Answer, StoreError>>>,
-    ) -> Answered<O::Answer> {
         let mut pause = FIRST_PAUSE;
         let mut ambiguous = false;
         loop {
             if let Some(reason) = self.over.get() {
                 return Answered { result: Err(reason), ambiguous };
             }
-            let attempt = first.take().unwrap_or_else(|| self.store.call(request.clone()));
-            let error = match attempt.await {
+            let error = match self.store.call(request.clone()).await {
                 Ok(answer) => {
                     self.trouble.send_if_modified(|trouble| trouble.take().is_some());
                     let result = O::answer(answer);

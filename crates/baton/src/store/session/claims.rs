@@ -1,4 +1,8 @@
 //! Claim numbers: several claims of a queue may be under way, each under a number of its own.
+//!
+//! A number is free, or kept for a claim that waits, or in use by one that is under way or holds messages. What the store
+//! has under it goes to whoever has the number: a claim under way or a waiting one that claims again is answered with it,
+//! and what lies under a free number is handed back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::{Session, caller::Caller, finishing::Finishing, settles};
 use crate::{
-    message::{Name, Outcome, Parcel, Piece, Run},
+    message::{Name, Outcome, Parcel, Piece, Run, SessionId},
     store::{Claim, Claimed, Refusal, Rest, StoreError},
 };
 
@@ -42,7 +46,7 @@ impl ClaimNumbers {
 
     /// An empty claim did not use its number. If a late copy of it gets messages after all, the next claim under
     /// the number is answered with them.
-    fn give_back(&self, queue: &Name, claim_no: u64) {
+    pub(super) fn give_back(&self, queue: &Name, claim_no: u64) {
         if let Some(free) = self.queues().get_mut(queue) {
             free.returned.insert(claim_no);
         }
@@ -111,41 +115,31 @@ pub(super) struct Wish {
     pub(super) max_bytes: u64,
 }
 
-/// Claims; what arrives for nobody is handed back.
-pub(super) async fn claim(session: &Session, wish: Wish) -> Result<Catch, StoreError> {
-    let claimer = session.claimer.clone();
-    Finishing::new(async move {
-        let claim_no = claimer.numbers.next(&wish.queue);
-        claimer.claim(wish, claim_no, None).await
-    })
-    .await
+impl Wish {
+    /// The request under a number.
+    pub(super) fn under(&self, session: SessionId, claim_no: u64) -> Claim {
+        let Self { queue, n, max_bytes } = self.clone();
+        Claim { session, queue, claim_no, n, max_bytes }
+    }
 }
 
-/// Claims under numbers that late copies of empty claims have used, and hands back what that brings.
-pub(super) fn hand_back_strays(claimer: &Claimer, claims: &[(Name, u64)]) {
-    for (queue, claim_no) in claims {
-        if claimer.numbers.take(queue, *claim_no) {
-            let (claimer, claim_no) = (claimer.clone(), *claim_no);
-            let wish = Wish { queue: queue.clone(), n: 1, max_bytes: 1 };
-            // Dropped, it goes back. A session that is over holds nothing.
-            tokio::spawn(async move { claimer.claim(wish, claim_no, None).await.map(drop) });
-        }
-    }
+/// Claims; what arrives for nobody is handed back.
+pub(super) async fn claim(session: &Session, wish: Wish) -> Result<Catch, StoreError> {
+    let claim_no = session.claimer.numbers.next(&wish.queue);
+    claim_under(session, wish, claim_no).await
+}
+
+/// The same under a number that was taken for it.
+pub(super) async fn claim_under(session: &Session, wish: Wish, claim_no: u64) -> Result<Catch, StoreError> {
+    let claimer = session.claimer.clone();
+    Finishing::new(async move { claimer.claim(wish, claim_no).await }).await
 }
 
 impl Claimer {
-    /// The request for a wish under a number.
-    pub(super) fn request(&self, wish: &Wish, claim_no: u64) -> Claim {
-        let Wish { queue, n, max_bytes } = wish.clone();
-        Claim { session: self.caller.id(), queue, claim_no, n, max_bytes }
-    }
-
-    /// Claims under a number until it is answered; `first` is what came of a first attempt made in another way.
-    pub(super) async fn claim(
-        &self, wish: Wish, mut claim_no: u64, mut first: Option<Result<Claimed, StoreError>>,
-    ) -> Result<Catch, StoreError> {
+    /// Claims under a number until it is answered.
+    async fn claim(&self, wish: Wish, mut claim_no: u64) -> Result<Catch, StoreError> {
         loop {
-            return match self.caller.claim(self.request(&wish, claim_no), first.take()).await {
+            return match self.caller.repeat(wish.under(self.caller.id(), claim_no)).await {
                 // One with a far lower number has not been answered yet: it is being repeated.
                 Err(StoreError::Refused(Refusal::OutOfTurn { .. })) => {
                     tokio::time::sleep(OVERTAKEN_PAUSE).await;
@@ -160,14 +154,25 @@ impl Claimer {
                 Ok(Claimed { queue, .. }) if queue != wish.queue => {
                     Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", wish.queue)))
                 }
-                Ok(Claimed { pieces, rest, .. }) if pieces.is_empty() => {
-                    self.numbers.give_back(&wish.queue, claim_no);
-                    Ok(Catch { held: None, rest })
-                }
-                Ok(Claimed { queue, pieces, rest }) => {
-                    Ok(Catch { held: Some(Held { claim_no, queue, pieces, settles: self.settles.clone() }), rest })
-                }
+                Ok(claimed) => Ok(self.catch(claim_no, claimed)),
             };
         }
+    }
+
+    /// What the answer to a claim brought. An empty one gives its number back.
+    pub(super) fn catch(&self, claim_no: u64, claimed: Claimed) -> Catch {
+        let Claimed { queue, pieces, rest } = claimed;
+        if pieces.is_empty() {
+            self.numbers.give_back(&queue, claim_no);
+            return Catch { held: None, rest };
+        }
+        Catch { held: Some(Held { claim_no, queue, pieces, settles: self.settles.clone() }), rest }
+    }
+
+    /// Hands back what is held under a number that was taken for it.
+    pub(super) fn hand_back(&self, queue: Name, claim_no: u64) {
+        let (claimer, wish) = (self.clone(), Wish { queue, n: 1, max_bytes: 1 });
+        // Dropped, it goes back. A session that is over holds nothing.
+        tokio::spawn(async move { claimer.claim(wish, claim_no).await.map(drop) });
     }
 }

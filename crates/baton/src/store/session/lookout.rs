@@ -1,11 +1,13 @@
 //! Waiting for all idle queues of a session at once, by its one wake-up list.
 //!
-//! * A queue that is rung for wakes the claim that waits for it. One that nobody waits for is passed on to another
-//!   session, and remembered: whoever comes to wait for it claims first.
-//! * If one claim waits alone, it goes along with the read of the list, which saves a round trip.
+//! * A claim that waits keeps a number. When its queue is rung for, the store carries it out with the read of the list.
+//!   A queue whose claim was not carried out wakes it, and it claims by itself under the same number. So whatever the
+//!   store holds under the number reaches it once, in whichever way it comes first.
+//! * A queue that nobody waits for is passed on to another session, and remembered: whoever comes to wait for it claims
+//!   first.
 //! * A wait in vain is followed by a look at all queues of the session, and one that lasts is not waited for: a lost
-//!   wake-up costs a second at most, also if its queue's claim goes along with a read that has just begun. After a read
-//!   that failed, everybody claims anew: what was on the list may be lost, and with it their places.
+//!   wake-up costs a second at most. After a read that failed, everybody claims anew: what was on the list may be lost,
+//!   and with it their places.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,12 +26,14 @@ use super::{
     claims::{Catch, Claimer, Wish},
 };
 use crate::{
-    message::Name,
-    store::{Claimed, Look, MAX_WAIT, Pass, Refusal, StoreError, Woken, ask},
+    message::{Name, SessionId},
+    store::{Claim, Claimed, Look, MAX_WAIT, Pass, Refusal, Rest, StoreError, Waiting, Woken, ask},
 };
 
 /// How long nobody may wait before the list is read all the same, for names that have to be passed on.
 const NOBODY_WAITS: Duration = Duration::from_millis(100);
+/// How long the next read waits for those who have just been served: their claims are to go along with it.
+const BACK_SOON: Duration = Duration::from_millis(1);
 /// How long nobody looks at all queues, at most: longer than a wait in vain, which is followed by a look in any case.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// How long a read that failed is not repeated.
@@ -41,6 +45,15 @@ pub(super) struct Lookout {
     task: AbortHandle,
 }
 
+impl Lookout {
+    /// Wakes the claim that waits for a queue under this number.
+    pub(super) fn ring_under(&self, queue: &Name, claim_no: u64) {
+        if let Some(place) = self.lines.take_under(queue, claim_no) {
+            place.ring();
+        }
+    }
+}
+
 impl Drop for Lookout {
     fn drop(&mut self) {
         self.task.abort();
@@ -48,33 +61,41 @@ impl Drop for Lookout {
 }
 
 /// Who waits for what.
-#[derive(Default)]
 struct Lines {
+    session: SessionId,
     state: Mutex<State>,
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: BTreeMap<Name, Waiting>,
+    waiting: BTreeMap<Name, Place>,
     /// Rung for while nobody waited.
     rung: BTreeSet<Name>,
-    /// The queue whose claim goes along with the read under way.
-    along: Option<Name>,
 }
 
-struct Waiting {
+/// The place of a claim that waits.
+struct Place {
     wish: Wish,
-    since: Instant,
+    claim_no: u64,
+    /// Whether the store may know of it.
+    handed_in: bool,
     reply: oneshot::Sender<Heard>,
+}
+
+impl Place {
+    /// Wakes the claim; false if it has gone away.
+    fn ring(self) -> bool {
+        self.reply.send(Heard::Ring).is_ok()
+    }
 }
 
 /// What one who waits is told.
 enum Heard {
-    /// There may be something: claim.
+    /// There may be something: claim under the number that was kept.
     Ring,
-    /// The claim that went along with the read brought this.
-    Caught(Result<Catch, StoreError>),
+    /// The claim was carried out.
+    Caught(Catch),
 }
 
 impl Lines {
@@ -84,67 +105,84 @@ impl Lines {
 
     /// Wakes whoever waits for a queue; false if nobody does.
     fn ring(&self, queue: &Name) -> bool {
-        match self.state().waiting.remove(queue) {
-            Some(waiting) => waiting.reply.send(Heard::Ring).is_ok(),
-            None => false,
+        let place = self.state().waiting.remove(queue);
+        place.is_some_and(Place::ring)
+    }
+
+    /// The same, remembered if nobody does.
+    fn ring_or_remember(&self, queue: Name) {
+        if !self.ring(&queue) {
+            self.state().rung.insert(queue);
         }
     }
 
-    /// Returns when somebody waits. Whoever was rung for comes back soon, and its claim is to go along with the read.
+    fn ring_all(&self) {
+        for place in std::mem::take(&mut self.state().waiting).into_values() {
+            // One that has gone away wants nothing.
+            place.ring();
+        }
+    }
+
+    /// Takes the place of the claim that waits for a queue under this number.
+    fn take_under(&self, queue: &Name, claim_no: u64) -> Option<Place> {
+        let mut state = self.state();
+        let is_under = state.waiting.get(queue).is_some_and(|place| place.claim_no == claim_no);
+        if is_under { state.waiting.remove(queue) } else { None }
+    }
+
+    /// Returns when somebody waits.
     async fn somebody_waits(&self) {
         while self.state().waiting.is_empty() {
             self.changed.notified().await;
         }
     }
 
-    /// The only one that waits, whose claim can go along with the read.
-    fn take_along(&self) -> Option<Waiting> {
-        let mut state = self.state();
-        if state.waiting.len() != 1 {
-            return None;
+    /// Returns when claims wait for all of these queues.
+    async fn all_wait(&self, queues: &[Name]) {
+        while !queues.iter().all(|queue| self.state().waiting.contains_key(queue)) {
+            self.changed.notified().await;
         }
-        let (queue, waiting) = state.waiting.pop_first()?;
-        state.along = Some(queue);
-        Some(waiting)
+    }
+}
+
+impl Waiting for Lines {
+    fn claim(&self, queue: &Name) -> Option<Claim> {
+        self.state().waiting.get(queue).map(|place| place.wish.under(self.session, place.claim_no))
     }
 
-    /// Whether the claim of this queue goes along with the read under way.
-    fn goes_along(&self, queue: &Name) -> bool {
-        self.state().along.as_ref() == Some(queue)
-    }
-
-    fn ring_all(&self) {
-        for waiting in std::mem::take(&mut self.state().waiting).into_values() {
-            // One that has gone away wants nothing.
-            waiting.reply.send(Heard::Ring).ok();
-        }
+    fn newcomers(&self) -> Vec<Claim> {
+        let hand_in = |place: &mut Place| {
+            let is_new = !std::mem::replace(&mut place.handed_in, true);
+            is_new.then(|| place.wish.under(self.session, place.claim_no))
+        };
+        self.state().waiting.values_mut().filter_map(hand_in).collect()
     }
 }
 
 /// A place in the line of a queue, given up when dropped.
 struct Ticket<'a> {
-    session: &'a Session,
+    claimer: &'a Claimer,
     lines: Arc<Lines>,
     queue: Name,
+    claim_no: u64,
     heard: oneshot::Receiver<Heard>,
 }
 
 impl Ticket<'_> {
-    /// Waits no longer, unless its claim goes along with the read; whether it does.
+    /// Waits no longer; false if it has been told something.
     fn withdraw(&self) -> bool {
-        let mut state = self.lines.state();
-        state.waiting.remove(&self.queue);
-        state.along.as_ref() == Some(&self.queue)
+        self.lines.take_under(&self.queue, self.claim_no).is_some()
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if self.withdraw() {
-            // What its claim may catch goes back; that should not take a second.
-            let caller = self.session.claimer.caller.clone();
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(async move { caller.store().poke(caller.id()).await });
+            self.claimer.numbers.give_back(&self.queue, self.claim_no);
+        } else if let Ok(Heard::Ring) = self.heard.try_recv() {
+            self.claimer.numbers.give_back(&self.queue, self.claim_no);
+            if tokio::runtime::Handle::try_current().is_ok() {
+                pass(self.claimer, &self.lines, self.queue.clone());
             }
         }
     }
@@ -154,48 +192,48 @@ impl Drop for Ticket<'_> {
 pub(super) async fn claim_when_ready(
     session: &Session, wish: Wish, due: Option<Duration>,
 ) -> Result<Catch, StoreError> {
-    if let Some(mut ticket) = line_up(session, &wish) {
-        let due = async {
-            match due {
-                Some(due) => tokio::time::sleep(due).await,
-                None => std::future::pending().await,
-            }
-        };
-        let heard = tokio::select! {
-            biased;
-            heard = &mut ticket.heard => heard,
-            error = session.claimer.caller.ended() => return Err(error),
-            () = due => if ticket.withdraw() {
-                session.claimer.caller.store().poke(session.id()).await.ok();
-                (&mut ticket.heard).await
-            } else {
-                Ok(Heard::Ring)
-            },
-        };
-        if let Ok(Heard::Caught(catch)) = heard {
-            return catch;
+    let Some(mut ticket) = line_up(session, &wish) else { return super::claims::claim(session, wish).await };
+    let due = async {
+        match due {
+            Some(due) => tokio::time::sleep(due).await,
+            None => std::future::pending().await,
         }
+    };
+    let heard = tokio::select! {
+        biased;
+        heard = &mut ticket.heard => heard,
+        error = session.claimer.caller.ended() => return Err(error),
+        () = due => if ticket.withdraw() { Ok(Heard::Ring) } else { (&mut ticket.heard).await },
+    };
+    match heard {
+        Ok(Heard::Caught(catch)) => Ok(catch),
+        Ok(Heard::Ring) => super::claims::claim_under(session, wish, ticket.claim_no).await,
+        // The lookout is gone, and the session with it: the claim says so.
+        Err(_) => super::claims::claim(session, wish).await,
     }
-    super::claims::claim(session, wish).await
 }
 
 /// A place in the line of a queue; none if it has been rung for.
 fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
+    let claimer = &session.claimer;
     let lookout = session.lookout.get_or_init(|| {
-        let lines = Arc::<Lines>::default();
-        let task = tokio::spawn(run(session.claimer.clone(), lines.clone())).abort_handle();
+        let lines = Lines { session: session.id(), state: Mutex::default(), changed: Notify::new() };
+        let lines = Arc::new(lines);
+        let task = tokio::spawn(run(claimer.clone(), lines.clone())).abort_handle();
         Lookout { lines, task }
     });
     let (reply, heard) = oneshot::channel();
-    {
+    let claim_no = {
         let mut state = lookout.lines.state();
         if state.rung.remove(&wish.queue) {
             return None;
         }
-        state.waiting.insert(wish.queue.clone(), Waiting { wish: wish.clone(), since: Instant::now(), reply });
-    }
+        let claim_no = claimer.numbers.next(&wish.queue);
+        state.waiting.insert(wish.queue.clone(), Place { wish: wish.clone(), claim_no, handed_in: false, reply });
+        claim_no
+    };
     lookout.lines.changed.notify_one();
-    Some(Ticket { session, lines: lookout.lines.clone(), queue: wish.queue.clone(), heard })
+    Some(Ticket { claimer, lines: lookout.lines.clone(), queue: wish.queue.clone(), claim_no, heard })
 }
 
 async fn run(claimer: Claimer, lines: Arc<Lines>) {
@@ -210,11 +248,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
     let mut looked = Instant::now();
     loop {
         tokio::time::timeout(NOBODY_WAITS, lines.somebody_waits()).await.ok();
-        let along = lines.take_along().map(|waiting| (claimer.numbers.next(&waiting.wish.queue), waiting));
-        // What came for it while it stood in line is looked for, as for all who do: its wake-up may be lost.
-        let stood = along.as_ref().is_some_and(|(_, waiting)| waiting.since.elapsed() >= NOBODY_WAITS);
-        let request = along.as_ref().map(|(claim_no, waiting)| claimer.request(&waiting.wish, *claim_no));
-        let waiting = claimer.caller.store().wait(claimer.caller.id(), request);
+        let waiting = claimer.caller.store().wait(claimer.caller.id(), lines.clone());
         tokio::pin!(waiting);
         let woken = loop {
             tokio::select! {
@@ -223,35 +257,30 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
                 // Others kept waking it, and this wait may last: those who wait for a lost wake-up do not.
                 () = tokio::time::sleep_until(looked + LOOK_EVERY) => {
                     looked = Instant::now();
-                    if stood || !lines.state().waiting.is_empty() {
+                    if !lines.state().waiting.is_empty() {
                         look(claimer, lines).await;
                     }
                 }
             }
         };
-        lines.state().along = None;
         match woken {
+            Ok(woken) if woken == Woken::default() => {
+                looked = Instant::now();
+                look(claimer, lines).await;
+            }
             Ok(Woken { queues, claimed }) => {
-                let in_vain = queues.is_empty() && along.is_none();
-                let of_claim = along.as_ref().map(|(_, waiting)| waiting.wish.queue.clone());
-                if let Some((claim_no, waiting)) = along {
-                    answer(claimer, claim_no, waiting, claimed).await;
-                }
-                for queue in queues.into_iter().filter(|queue| Some(queue) != of_claim.as_ref()) {
+                for queue in queues {
                     if !lines.ring(&queue) {
                         lines.state().rung.insert(queue.clone());
                         pass(claimer, lines, queue);
                     }
                 }
-                if in_vain {
-                    looked = Instant::now();
-                    look(claimer, lines).await;
-                }
+                let served: Vec<Name> =
+                    claimed.into_iter().filter_map(|(no, claimed)| hand_over(claimer, lines, no, claimed)).collect();
+                tokio::time::timeout(BACK_SOON, lines.all_wait(&served)).await.ok();
             }
-            Err(error) => {
-                if let Some((claim_no, waiting)) = along {
-                    answer(claimer, claim_no, waiting, Some(Err(error))).await;
-                }
+            Err(error @ StoreError::Refused(Refusal::Stale)) => claimer.caller.end(error),
+            Err(_) => {
                 lines.ring_all();
                 tokio::time::sleep(AFTER_A_FAILURE).await;
             }
@@ -259,21 +288,23 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
     }
 }
 
-/// Tells one who waits what its claim brought. One that was not answered is repeated, which nobody else waits for.
-async fn answer(claimer: &Claimer, claim_no: u64, waiting: Waiting, claimed: Option<Result<Claimed, StoreError>>) {
-    let Waiting { wish, reply, .. } = waiting;
-    let answered = matches!(claimed, Some(Ok(_)));
-    let claimer = claimer.clone();
-    let tell = async move {
-        let caught = claimer.claim(wish, claim_no, claimed).await;
+/// Gives what a claim brought to whoever waits under its number; the queue, if that one is about to wait again. If nobody
+/// does, a number that is free says that it went away: the messages go back. Otherwise it claims by itself, and is
+/// answered with them if it has not been.
+fn hand_over(claimer: &Claimer, lines: &Lines, claim_no: u64, claimed: Claimed) -> Option<Name> {
+    let queue = claimed.queue.clone();
+    let has_room = claimed.rest != Rest::More;
+    if let Some(place) = lines.take_under(&queue, claim_no) {
         // What nobody waits for any more goes back.
-        reply.send(Heard::Caught(caught)).ok();
-    };
-    if answered {
-        tell.await;
-    } else {
-        tokio::spawn(tell);
+        let heard = place.reply.send(Heard::Caught(claimer.catch(claim_no, claimed))).is_ok();
+        return (heard && has_room).then_some(queue);
     }
+    if claimer.numbers.take(&queue, claim_no) {
+        drop(claimer.catch(claim_no, claimed));
+    } else {
+        lines.ring_or_remember(queue);
+    }
+    None
 }
 
 /// Hands a wake-up that nobody here has use for to another session. With it the session gives up its place among those
@@ -283,9 +314,7 @@ fn pass(claimer: &Claimer, lines: &Arc<Lines>, queue: Name) {
     tokio::spawn(async move {
         // If it is lost, others look within a second.
         ask(caller.store(), Pass { session: caller.id(), queue: queue.clone() }).await.ok();
-        if !lines.ring(&queue) {
-            lines.state().rung.insert(queue);
-        }
+        lines.ring_or_remember(queue);
     });
 }
 
@@ -296,25 +325,17 @@ async fn look(claimer: &Claimer, lines: &Arc<Lines>) {
             for (queue, ms) in looked.queues {
                 let due = Duration::from_millis(ms);
                 if due.is_zero() {
-                    rouse(claimer, lines, &queue).await;
+                    lines.ring(&queue);
                 } else if due <= MAX_WAIT {
-                    let (claimer, lines) = (claimer.clone(), lines.clone());
+                    let lines = lines.clone();
                     tokio::spawn(async move {
                         tokio::time::sleep(due).await;
-                        rouse(&claimer, &lines, &queue).await;
+                        lines.ring(&queue);
                     });
                 }
             }
         }
         Err(error @ StoreError::Refused(Refusal::Stale)) => claimer.caller.end(error),
         Err(_) => tokio::time::sleep(AFTER_A_FAILURE).await,
-    }
-}
-
-/// Wakes whoever waits for a queue; if its claim goes along with the read, by ending that.
-async fn rouse(claimer: &Claimer, lines: &Lines, queue: &Name) {
-    if !lines.ring(queue) && lines.goes_along(queue) {
-        // If it is lost, the read ends by itself within a second.
-        claimer.caller.store().poke(claimer.caller.id()).await.ok();
     }
 }

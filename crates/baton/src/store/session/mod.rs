@@ -236,10 +236,17 @@ impl Session {
         lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due).await
     }
 
-    /// Hands back what is held under claims, as a beat told them, whose numbers this session takes for free: late copies
-    /// of empty claims have got messages under them.
-    pub fn hand_back_strays(&self, claims: &[(Name, u64)]) {
-        claims::hand_back_strays(&self.claimer, claims);
+    /// Looks after what the store holds for this session, as a beat told it, under numbers that it does not take to be in
+    /// use: late copies of empty claims have got messages under them. They go to the claim that waits under the number,
+    /// or back.
+    pub fn look_after_strays(&self, claims: Vec<(Name, u64)>) {
+        for (queue, claim_no) in claims {
+            if self.claimer.numbers.take(&queue, claim_no) {
+                self.claimer.hand_back(queue, claim_no);
+            } else if let Some(lookout) = self.lookout.get() {
+                lookout.ring_under(&queue, claim_no);
+            }
+        }
     }
 
     /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.

@@ -50,7 +50,7 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
 use self::{file::Purpose, lane::Lane, reader::Question, site::Site, wake::Bell, writer::Job};
-use super::{Answer, Claim, Clock, Ear, Kind, Reply, Request, Store, StoreError, Woken, ask};
+use super::{Answer, Clock, Ear, Kind, Reply, Request, Store, StoreError, Waiting, Woken, serve};
 use crate::message::{Name, SessionId};
 
 /// How a [`SqliteStore`] is opened.
@@ -187,19 +187,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn wait(&self, session: SessionId, claim: Option<Claim>) -> Reply<'_, Result<Woken, StoreError>> {
-        Box::pin(async move {
-            let queues = self.shared.bell.wait(session).await;
-            let claimed = match claim {
-                Some(claim) => Some(ask(self, claim).await),
-                None => None,
-            };
-            Ok(Woken { queues, claimed })
-        })
-    }
-
-    fn poke(&self, session: SessionId) -> Reply<'_, Result<(), StoreError>> {
-        self.shared.bell.poke(session);
-        Box::pin(std::future::ready(Ok(())))
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+        Box::pin(async move { serve(self, self.shared.bell.wait(session).await, &*waiting).await })
     }
 }

@@ -48,14 +48,8 @@ struct Ear {
 struct Heard {
     waiting: usize,
     over: bool,
-    lists: BTreeMap<SessionId, List>,
-}
-
-/// The wake-up list of a session that joined through this store.
-#[derive(Default)]
-struct List {
-    queues: BTreeSet<Name>,
-    poked: bool,
+    /// The wake-up lists of the sessions that joined through this store.
+    lists: BTreeMap<SessionId, BTreeSet<Name>>,
 }
 
 impl Ear {
@@ -69,7 +63,7 @@ impl Ear {
         let mut rung = false;
         for (session, queue) in rings {
             if let Some(list) = heard.lists.get_mut(&session) {
-                rung |= list.queues.insert(queue.clone());
+                rung |= list.insert(queue.clone());
             }
         }
         drop(heard);
@@ -82,8 +76,7 @@ impl Ear {
     fn take(&self, session: SessionId) -> Option<BTreeSet<Name>> {
         let mut heard = self.heard();
         let list = heard.lists.entry(session).or_default();
-        let rung = std::mem::take(&mut list.poked) || !list.queues.is_empty();
-        rung.then(|| std::mem::take(&mut list.queues))
+        (!list.is_empty()).then(|| std::mem::take(list))
     }
 }
 
@@ -128,12 +121,6 @@ impl Bell {
     /// Wakes those of this store.
     pub(super) fn ring_here(&self, rings: &Rings) {
         self.ear.ring(rings.iter().map(|(session, queue)| (*session, queue)));
-    }
-
-    /// Ends the wait of a session, or its next one.
-    pub(super) fn poke(&self, session: SessionId) {
-        self.ear.heard().lists.entry(session).or_default().poked = true;
-        self.ear.rung.notify_waiters();
     }
 
     /// Waits until there is something on the session's list, at most for a second; takes what is on it.

@@ -39,7 +39,7 @@ struct Pointer {
 }
 
 impl Given {
-    pub(in crate::store) fn read(mut it: Reply) -> Result<Self, StoreError> {
+    pub(in crate::store) fn read(it: &mut Reply) -> Result<Self, StoreError> {
         let (queue, rest) = (it.parsed()?, rest(&it.text()?)?);
         let pointer = |it: &mut Reply| Ok(Pointer { piece: it.parsed()?, head: it.bytes()?, rest: it.text()? });
         Ok(Self { queue, rest, pieces: it.list()?.rest(pointer)? })

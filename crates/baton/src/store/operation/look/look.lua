@@ -7,7 +7,7 @@
 local id = ARGV[1]
 local session = call('HMGET', key.session(id), 'lease', 'queues', 'suspects')
 if not session[1] then return { 'STALE' } end
-local now, may_take_suspects, found = store_time(), tonumber(session[3] or 0) == 0, {}
+local may_take_suspects, found = tonumber(session[3] or 0) == 0, {}
 for name in string.gmatch(session[2], '[^,]+') do
   local books = call('HMGET', key.queue(name), 'pushed', 'paused', 'ready', 'delayed')
   if books[1] and books[2] ~= '1' then

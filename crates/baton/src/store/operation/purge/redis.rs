@@ -3,9 +3,11 @@
 //! While the mark stands, a join is refused, so that nothing new comes between the steps. A purge that was cut off
 //! leaves the mark; run again, it finishes.
 
+use std::collections::HashMap;
+
 use crate::store::{
     Purge, StoreError,
-    redis::{Coded, Shared, Steps},
+    redis::{Coded, LIBRARIES, Shared, Steps},
 };
 
 /// Keys looked at in one step.
@@ -19,9 +21,15 @@ impl Coded for Purge {
 
 /// Removes everything the fleet has stored.
 async fn purge(shared: &Shared) -> Result<(), StoreError> {
-    if !step(shared, "begin", &[]).await? {
-        return Ok(());
+    if step(shared, "begin", &[]).await? {
+        remove_keys(shared).await?;
     }
+    // Functions that it may not remove disturb nobody.
+    remove_libraries(shared).await.ok();
+    Ok(())
+}
+
+async fn remove_keys(shared: &Shared) -> Result<(), StoreError> {
     let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
     let mut cursor = "0".to_owned();
     loop {
@@ -38,6 +46,21 @@ async fn purge(shared: &Shared) -> Result<(), StoreError> {
         cursor = next;
     }
     step(shared, "finish", &[]).await?;
+    Ok(())
+}
+
+/// Removes the functions of all releases, which no database of the server owns: who still needs them loads them again.
+async fn remove_libraries(shared: &Shared) -> Result<(), StoreError> {
+    let mut list = redis::cmd("FUNCTION");
+    list.arg("LIST").arg("LIBRARYNAME").arg(format!("{LIBRARIES}*"));
+    let libraries: Vec<HashMap<String, redis::Value>> = shared.command(&list).await?;
+    for library in libraries {
+        if let Some(redis::Value::BulkString(name)) = library.get("library_name") {
+            let mut delete = redis::cmd("FUNCTION");
+            delete.arg("DELETE").arg(&name[..]);
+            shared.command::<()>(&delete).await.ok();
+        }
+    }
     Ok(())
 }
 

@@ -4,7 +4,6 @@
 -- ARGV: 1 begin|extend|release, 2 who holds, 3 ms until the hold ends by itself
 -- Returns: OK | HELD ms (another one holds) | LOST (the hold ended: messages may have moved)
 -- Idempotency: begin and extend by the holder move the end; release of what is not held changes nothing.
-local now = store_time()
 local stored = call('HMGET', key.meta, 'hold_until', 'hold_by', 'hold_from')
 local left, mine = tonumber(stored[1] or 0) - now, stored[2] == ARGV[2]
 -- As in redis/lua/clock.lua: a hold of before the clock was set back is over.

@@ -1,18 +1,8 @@
--- Every key of a fleet, built in this one place from the root. All share its hash tag and so its slot.
-local call = redis.call
-local root = KEYS[1]
+-- Every key of a fleet, built in this one place from the root. All share its hash tag and so its slot. What is kept here
+-- between two calls is only what follows from the root.
+local call = nil
+local root = nil
 local key = {
-  meta = root,
-  sessions = root .. ':sessions',
-  leases = root .. ':leases',
-  nodes = root .. ':nodes',
-  sources = root .. ':sources',
-  queues = root .. ':queues',
-  keys = root .. ':keys',
-  key_ends = root .. ':keyends',
-  marks = root .. ':marks',
-  results = root .. ':results',
-  result_ends = root .. ':resultends',
   session = function(id) return root .. ':s:' .. id end,
   claims = function(id) return root .. ':h:' .. id end,
   source = function(name) return root .. ':o:' .. name end,
@@ -29,6 +19,22 @@ local key = {
   wakes = function(id) return root .. ':w:' .. id end,
   staged = function(id, place) return root .. ':t:' .. id .. ':' .. place end,
 }
+
+local function name_keys(fleet)
+  if root == fleet then return end
+  root = fleet
+  key.meta = root
+  key.sessions = root .. ':sessions'
+  key.leases = root .. ':leases'
+  key.nodes = root .. ':nodes'
+  key.sources = root .. ':sources'
+  key.queues = root .. ':queues'
+  key.keys = root .. ':keys'
+  key.key_ends = root .. ':keyends'
+  key.marks = root .. ':marks'
+  key.results = root .. ':results'
+  key.result_ends = root .. ':resultends'
+end
 
 -- Numbers as text, all digits: Lua's own conversion keeps only fourteen.
 local function text(number)

@@ -1,7 +1,7 @@
 -- Records of queues: read once a call, changed here, written back once by close_queues(). The counters that most calls
 -- use are read together, the others when they are asked for.
 local OFTEN = { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused' }
-local opened = {}
+local opened = nil
 
 -- The record of a queue, or nothing if it was never named.
 local function known_queue(name)
@@ -68,6 +68,7 @@ local function close_queues()
     end
     if #fields > 0 then call('HSET', key.queue(name), unpack(fields)) end
     if queue.wakes then wake(queue) end
+    queue.wakes, queue.changed = false, {}
   end
 end
 

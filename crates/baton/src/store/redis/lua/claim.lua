@@ -1,0 +1,210 @@
+-- Claims: the numbers of a session for a queue, and what it is given under one of them.
+local CHUNK = 128
+
+-- The numbers: the highest used, those below it that were not, whether the session may be among those who wait for the
+-- queue, and the claim that waits with it as `number:messages:bytes`. Written as `highest|unused|w and that claim`.
+local function read_numbers(written)
+  local numbers = { high = 0, holes = {}, waits = '', parked = '' }
+  if written then
+    local used, unused, flag, parked = string.match(written, '^(%d+)|([%d,]*)|(w?)([%d:]*)$')
+    numbers.high, numbers.waits, numbers.parked = tonumber(used), flag, parked
+    for hole in string.gmatch(unused, '%d+') do numbers.holes[#numbers.holes + 1] = tonumber(hole) end
+  end
+  return numbers
+end
+
+local function write_numbers(numbers)
+  local holes = {}
+  for at, hole in ipairs(numbers.holes) do holes[at] = text(hole) end
+  return text(numbers.high) .. '|' .. table.concat(holes, ',') .. '|' .. numbers.waits .. numbers.parked
+end
+
+-- Where a number is among those that were not used.
+local function hole_at(numbers, claim_no)
+  for at, hole in ipairs(numbers.holes) do
+    if hole == claim_no then return at end
+  end
+  return nil
+end
+
+-- Why a number cannot be claimed under: it is too far ahead, or used. Nothing if it can.
+local function refused_number(numbers, claim_no)
+  if claim_no >= (numbers.holes[1] or numbers.high + 1) + CLAIM_WINDOW then return { 'TURN', text(numbers.high) } end
+  if claim_no <= numbers.high and not hole_at(numbers, claim_no) then return { 'SPENT', text(claim_no) } end
+  return nil
+end
+
+local function use_number(numbers, claim_no)
+  if claim_no > numbers.high then
+    for hole = numbers.high + 1, claim_no - 1 do numbers.holes[#numbers.holes + 1] = hole end
+    numbers.high = claim_no
+  else
+    table.remove(numbers.holes, hole_at(numbers, claim_no))
+  end
+end
+
+-- Adds a piece to what a claim gives: the piece, then its parcel and nothing, or the head of it and where the rest lies
+-- as `from to key`.
+local function give(given, written, found)
+  local at = #given
+  given[at + 1] = written
+  if found.to - found.from < INLINE then
+    given[at + 2], given[at + 3] = fetch(found), ''
+  else
+    given[at + 2], given[at + 3] = found.head, text(found.from) .. ' ' .. text(found.to) .. ' ' .. found.at
+  end
+end
+
+-- Moves messages without a body, counted as in flight, to the error registry.
+local function bury_missing(id, queue, piece)
+  local at = call('HMGET', key.session(id), 'host', 'pid')
+  bury(queue, piece, at[1] .. '/' .. at[2], MISSING_BODY)
+end
+
+-- Takes as much of a piece as fits, at least one message if the hand is empty; how many, or nothing if its bodies are
+-- missing. `written` is the piece as text, so that one taken whole is not written anew.
+local function take_piece(hand, piece, written)
+  local found = find(hand.queue, piece, hand.budget)
+  if found == nil then
+    if #hand.pieces > 0 then
+      hand.stopped = true
+      return 0
+    end
+    found = find(hand.queue, over(piece, piece.first, 1), math.huge)
+  end
+  if not found then return nil end
+  local len = found.count
+  hand.n = hand.n - len
+  hand.budget = math.max(hand.budget - found.bytes, 0)
+  if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
+  hand.pieces[#hand.pieces + 1] = written
+  give(hand.given, written, found)
+  return len
+end
+
+local function has_room(hand)
+  return hand.n > 0 and #hand.pieces < MAX_PIECES and hand.buried < MOST_BURIED
+end
+
+-- How many pieces are worth a look at once.
+local function most_pieces(hand)
+  return math.min(hand.n, CHUNK, MAX_PIECES - #hand.pieces)
+end
+
+local function bury_in_hand(hand, queue, piece)
+  hand.buried = hand.buried + piece.len
+  bury_missing(hand.id, queue, piece)
+end
+
+-- The counters of the books tell which lines are worth a look: they change in the same step as the lines.
+
+-- A suspect leaves its line only as a whole, and is one message.
+local function take_suspect(hand, queue)
+  while has_room(hand) and queue.ready > 0 do
+    local front = call('LINDEX', key.suspects(queue.name), 0)
+    if not front then return 0 end
+    local piece = read_piece(front)
+    local taken = take_piece(hand, piece, front)
+    call('LPOP', key.suspects(queue.name))
+    add(queue, 'ready', -piece.len)
+    add(queue, 'in_flight', piece.len)
+    if taken then return taken end
+    bury_in_hand(hand, queue, piece)
+  end
+  return 0
+end
+
+-- What is due, by (due, id); false if the hand is full.
+local function take_due(hand, queue)
+  local line = key.delayed(queue.name)
+  while has_room(hand) do
+    if queue.delayed == 0 then return true end
+    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces(hand))
+    if #due == 0 then return true end
+    for _, member in ipairs(due) do
+      if not has_room(hand) then return false end
+      local written = string.sub(member, 18)
+      local piece = read_piece(written)
+      local taken = take_piece(hand, piece, written)
+      if taken == 0 then return false end
+      call('ZREM', line, member)
+      add(queue, 'delayed', -1)
+      add(queue, 'in_flight', 1)
+      if not taken then bury_in_hand(hand, queue, piece) end
+    end
+  end
+  return false
+end
+
+-- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
+local function take_ready(hand, queue)
+  local line = key.ready(queue.name)
+  while has_room(hand) and queue.ready > 0 do
+    local front = call('LRANGE', line, 0, most_pieces(hand) - 1)
+    local used, rest, ends = 0, nil, #front == 0
+    for _, written in ipairs(front) do
+      if not has_room(hand) then break end
+      local piece = read_piece(written)
+      local wanted = math.min(piece.len, hand.n)
+      local taken
+      if wanted == piece.len then
+        taken = take_piece(hand, piece, written)
+      else
+        local part = over(piece, piece.first, wanted)
+        taken = take_piece(hand, part, write_piece(part))
+      end
+      local gone = taken or math.min(wanted, MOST_BURIED - hand.buried)
+      add(queue, 'ready', -gone)
+      add(queue, 'in_flight', gone)
+      if taken then
+        ends = taken < wanted
+        hand.stopped = hand.stopped or ends
+      else
+        bury_in_hand(hand, queue, over(piece, piece.first, gone))
+      end
+      if gone < piece.len then
+        rest = gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil
+        break
+      end
+      used = used + 1
+    end
+    if used > 0 then call('LTRIM', line, used, -1) end
+    if rest then call('LSET', line, 0, rest) end
+    if ends then return end
+  end
+end
+
+-- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
+-- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given.
+local function claim_messages(session, name, numbers, claim_no, n, budget)
+  local hand = {
+    id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
+  }
+  local queue = known_queue(name)
+  if queue and queue.paused == 0 then
+    if session.suspects == 0 then session.suspects = take_suspect(hand, queue) end
+    if take_due(hand, queue) then take_ready(hand, queue) end
+  else
+    queue = nil
+  end
+  local more = queue and (hand.stopped or not has_room(hand))
+  local first = queue and queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
+  local next_due = tonumber(first[2])
+  local taken, waited = #hand.pieces > 0, numbers.waits
+  numbers.waits = more and '' or 'w'
+  if taken then
+    use_number(numbers, claim_no)
+    call('HSET', key.claims(session.id), text(claim_no) .. ' ' .. name, name .. '|' .. table.concat(hand.pieces, ';'))
+    -- Something is left for others, or will be due before anybody looks again while this session may be busy.
+    queue.wakes = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
+      or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
+  end
+  if taken or hand.buried > 0 then close_queues() end
+  if not more then
+    call('ZADD', key.waiters(name), 'NX', text(now), session.id)
+  elseif waited == 'w' then
+    call('ZREM', key.waiters(name), session.id)
+  end
+  local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
+  return rest, hand.given, taken or numbers.waits ~= waited
+end
