@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use baton::{
     ConnectError, Fleet, FleetOptions,
     operate::{OperateError, Operator},
-    store::{SqliteStore, StoreError, StoreUrl},
+    store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
 
 use crate::{
@@ -29,6 +29,11 @@ pub(crate) struct Connection {
     url: StoreUrl,
     /// Whether there was no file yet.
     is_new: bool,
+}
+
+/// Passes on what happens to a store.
+pub(crate) fn ear() -> Ear {
+    Arc::new(|event| remark(&event.to_string()))
 }
 
 impl Connection {
@@ -58,7 +63,7 @@ impl Connection {
                 gone => Failure::of_store(&gone, &url),
             });
         }
-        fleet.store().hear(Arc::new(remark));
+        fleet.store().hear(ear());
         let operator = Operator::new(&fleet).wait(settings.wait.value);
         let operator = operator.told_to(Arc::new(|note| remark(&note.to_string())));
         Ok(Self { operator, url, is_new })

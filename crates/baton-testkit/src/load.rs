@@ -14,8 +14,8 @@ use std::{
 use baton::{
     message::{Digest, Lot, Name, Outcome, Parcel, ParcelBuilder, Run},
     store::{
-        Disposal, Kind, LotVerdict, Offer, Peek, Push, Refusal, Store, StoreError, ask,
-        session::{Catch, Session, SessionOptions},
+        Disposal, Kind, LotVerdict, Offer, Peek, Refusal, Store, StoreError, ask,
+        session::{Catch, Fate, Session, SessionOptions},
     },
 };
 use tokio::task::JoinHandle;
@@ -167,31 +167,18 @@ impl Part {
                     continue;
                 }
             };
-            let (mut cursor, mut batch_no) = (taken.cursor.parse::<u64>().unwrap_or(0), taken.batch_no);
+            let mut cursor = taken.cursor.parse::<u64>().unwrap_or(0);
+            let mut pushes = session.pushes(source(), taken, 1 << 30);
             while !self.stopped() {
                 let count = 1 + self.random(20);
-                let push = Push {
-                    session: session.id(),
-                    source: source(),
-                    epoch: taken.epoch,
-                    batch_no: batch_no + 1,
-                    from: if cursor == 0 { String::new() } else { cursor.to_string() },
-                    to: (cursor + count).to_string(),
-                    parcels: vec![parcel(cursor, count)],
-                    end: false,
-                    max_backlog: 1 << 30,
-                };
-                match session.push(push).await {
-                    Ok(_) => {
+                pushes.send(Some(parcel(cursor, count)), Some((cursor + count).to_string()), false, ());
+                match pushes.fate().await {
+                    Some(Fate::Stored { .. }) => {
                         cursor += count;
-                        batch_no += 1;
                         self.acknowledged.pushed.fetch_add(count, Relaxed);
                     }
-                    Err(error) => {
-                        let fenced = matches!(error, StoreError::Refused(Refusal::Stale | Refusal::StaleBaton { .. }));
-                        assert!(fenced, "{error}");
-                        continue 'join;
-                    }
+                    Some(Fate::Lost(Refusal::Stale | Refusal::StaleBaton { .. })) => continue 'join,
+                    fate => panic!("{fate:?}"),
                 }
             }
             session.leave().await.ok();

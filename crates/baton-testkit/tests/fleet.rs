@@ -11,12 +11,12 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Failure, Fleet, FleetOptions, Flow, Node, Observer, QueuePolicy, Role, Source,
-    SourceError, Stream,
+    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, Node, Observer, QueuePolicy, Role,
+    Source, SourceError, Stream,
     message::Name,
     store::{
-        Books, Clock, Leave, MemoryStore, Peek, Push, Pushed, Recount, RedisOptions, RedisStore, SqliteStore, Store,
-        Survey, TakeSurvey,
+        Books, Clock, Leave, MemoryStore, Peek, Recount, RedisOptions, RedisStore, SqliteStore, Store, Survey,
+        TakeSurvey,
     },
 };
 use baton_testkit::{
@@ -186,8 +186,10 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn pushed(&self, _: &Push, _: &Pushed) {
-        self.last.store(self.me, Ordering::Relaxed);
+    fn told(&self, event: &Event) {
+        if matches!(event, Event::Pushed { .. }) {
+            self.last.store(self.me, Ordering::Relaxed);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Fleet, FleetOptions, Flow, Node, Observer, Source, SourceError, Stream,
+    Batch, BoxFuture, Cancel, Done, Event, Fleet, FleetOptions, Flow, Node, Observer, Source, SourceError, Stream,
     store::{MemoryStore, Survey, TakeSurvey},
 };
 use baton_testkit::subject::test_fleet;
@@ -80,12 +80,18 @@ impl Stream for Numbers {
 }
 
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Told(Mutex<Vec<Event>>);
 
 impl Observer for Told {
-    fn told(&self, line: &str) {
-        self.0.lock().unwrap().push(line.to_owned());
+    fn told(&self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
     }
+}
+
+/// Whether the source of the nodes has panicked here.
+fn panicked(event: &Event) -> bool {
+    matches!(event, Event::SourceFailed { source, error, .. }
+        if source.as_str() == "numbers" && error.to_string() == "it panicked: shaken" && !error.is_for_good())
 }
 
 /// A fleet in memory and what was run in it.
@@ -137,9 +143,9 @@ async fn a_source_that_panics_has_failed_and_is_tried_again() {
         cancel.drain();
         running.await.unwrap().unwrap();
         let told = setting.told.0.lock().unwrap();
-        let failures = told.iter().filter(|line| line.contains("source numbers cannot go on: it panicked: shaken"));
-        assert_eq!(failures.count(), 2, "{told:?}");
-        assert_eq!(told.iter().filter(|line| line.contains("has ended")).count(), 1, "{told:?}");
+        assert_eq!(told.iter().filter(|event| panicked(event)).count(), 2, "{told:?}");
+        let ended = told.iter().filter(|event| matches!(event, Event::SourceEnded { .. }));
+        assert_eq!(ended.count(), 1, "{told:?}");
     }
 }
 
@@ -149,12 +155,12 @@ async fn a_source_that_panics_here_is_run_elsewhere() {
         let setting = Setting::new();
         let cancel = Cancel::new();
         let shaky = tokio::spawn(setting.node(Shaky::new(place, u32::MAX)).run(cancel.clone()));
-        let panicked = async {
-            while !setting.told.0.lock().unwrap().iter().any(|line| line.contains("it panicked")) {
+        let has_panicked = async {
+            while !setting.told.0.lock().unwrap().iter().any(panicked) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), panicked).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(30), has_panicked).await.unwrap();
         let sound = tokio::spawn(setting.node(Shaky::new(place, 0)).run(cancel.clone()));
         setting.finished().await;
         cancel.drain();

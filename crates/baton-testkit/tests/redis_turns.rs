@@ -10,7 +10,8 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Source, SourceError, Stream,
+    Batch, BoxFuture, Cancel, Done, Event, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Source, SourceError,
+    Stream,
     store::{Books, Recount, RedisOptions, RedisStore, TakeSurvey, ask},
 };
 use baton_testkit::{
@@ -55,17 +56,32 @@ impl Stream for Counting {
 
 /// Keeps what a node tells.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Told(Mutex<Vec<Event>>);
 
 impl Observer for Told {
-    fn told(&self, line: &str) {
-        self.0.lock().unwrap().push(line.to_owned());
+    fn told(&self, event: &Event) {
+        if !event.is_routine() {
+            self.0.lock().unwrap().push(event.clone());
+        }
     }
 }
 
 impl Told {
-    fn count(&self, what: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+    fn count(&self, what: impl Fn(&Event) -> bool) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| what(event)).count()
+    }
+
+    fn joined(&self) -> usize {
+        self.count(|event| matches!(event, Event::Joined { .. }))
+    }
+
+    /// How often the store was away for a reason like this.
+    fn away(&self, why: &str) -> usize {
+        self.count(|event| matches!(event, Event::StoreAway { error } if error.to_string().contains(why)))
+    }
+
+    fn back(&self) -> usize {
+        self.count(|event| matches!(event, Event::StoreBack { .. }))
     }
 }
 
@@ -152,12 +168,12 @@ async fn a_demoted_primary_is_waited_for_until_it_leads_again() {
         running.until_done(before + 100).await;
         // Its primary-to-be does not exist, so it keeps what it has.
         order(&server, "REPLICAOF 127.0.0.1 1");
-        running.until("it is told", async || running.told.count("read-only replica now") >= round).await;
+        running.until("it is told", async || running.told.away("read-only replica now") >= round).await;
         order(&server, "REPLICAOF NO ONE");
-        running.until("its end is told", async || running.told.count("the store is back after") >= round).await;
+        running.until("its end is told", async || running.told.back() >= round).await;
         running.until_done(running.done().await + 100).await;
     }
-    assert_eq!(running.told.count("joined as session"), 4, "once more after each: {:?}", running.told.0);
+    assert_eq!(running.told.joined(), 4, "once more after each: {:?}", running.told.0);
     running.stop().await;
 }
 
@@ -206,8 +222,13 @@ async fn flushed_functions_cost_neither_the_baton_nor_the_session() {
         running.until_done(running.done().await + 400).await;
         flushing.store(false, Ordering::Relaxed);
         flusher.join().unwrap();
-        assert_eq!(running.told.count("generating"), 1, "it keeps its baton: {:?}", running.told.0);
-        assert_eq!(running.told.count("joined as session"), 1, "and its session: {:?}", running.told.0);
+        assert_eq!(
+            running.told.count(|event| matches!(event, Event::BatonTaken { .. })),
+            1,
+            "it keeps its baton: {:?}",
+            running.told.0
+        );
+        assert_eq!(running.told.joined(), 1, "and its session: {:?}", running.told.0);
         running.stop().await;
     }
 }
@@ -219,11 +240,11 @@ async fn an_outage_is_told_once_when_it_begins_and_once_when_it_is_over() {
     for round in 1..=2 {
         running.until_done(running.done().await + 100).await;
         server.kill();
-        running.until("it is told", async || running.told.count("waiting for it") >= round).await;
+        running.until("it is told", async || running.told.away("") >= round).await;
         server.restart();
-        running.until("its end is told", async || running.told.count("the store is back after") >= round).await;
+        running.until("its end is told", async || running.told.back() >= round).await;
         running.until_done(running.done().await + 100).await;
-        let told = [running.told.count("waiting for it"), running.told.count("the store is back after")];
+        let told = [running.told.away(""), running.told.back()];
         assert_eq!(told, [round, round], "{:?}", running.told.0);
     }
     running.stop().await;
@@ -236,9 +257,9 @@ async fn a_server_that_stands_still_is_told_of() {
     let running = Running::start(&server.url(), 1);
     running.until_done(100).await;
     server.stand_still(true);
-    running.until("it is told", async || running.told.count("has not answered") == 1).await;
+    running.until("it is told", async || running.told.away("has not answered") == 1).await;
     server.stand_still(false);
-    running.until("its end is told", async || running.told.count("the store is back after") == 1).await;
+    running.until("its end is told", async || running.told.back() == 1).await;
     running.until_done(running.done().await + 100).await;
     running.stop().await;
 }

@@ -9,11 +9,11 @@ use std::{
 
 use baton::{
     Fleet, FleetOptions,
-    message::{Key, Lot, Name, Outcome, Parcel, Range, Run},
+    message::{Digest, Key, Lot, Name, Outcome, Parcel, Range, Run},
     store::{
-        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Peek, Recount, RedisOptions, RedisStore, Store,
-        TakeSurvey, ask,
-        session::{Session, SessionOptions},
+        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Offer, Peek, Recount, RedisOptions, RedisStore,
+        Refusal, Store, TakeSurvey, ask,
+        session::{Fate, Pushes, Session, SessionOptions},
     },
 };
 use baton_testkit::{
@@ -192,6 +192,80 @@ async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
             None => tokio::task::yield_now().await,
         }
     }
+}
+
+/// A session of this store with a baton, and the pushes under it.
+async fn generating(store: Arc<dyn Store>, max_backlog: u64) -> (Session, Pushes<u64>) {
+    let (source, definition) = (Name::new("numbers").unwrap(), Digest::of(b"numbers"));
+    let offers = vec![Offer { source: source.clone(), queue: queue(), definition, adopts: false }];
+    let options = SessionOptions { kind: Kind::Node, queues: vec![queue()], offers, ..SessionOptions::client() };
+    let session = loop {
+        if let Ok(session) = Session::join(store.clone(), options.clone()).await {
+            break session;
+        }
+    };
+    let taken = session.take(source.clone()).await.unwrap();
+    let pushes = session.pushes(source, taken, max_backlog);
+    (session, pushes)
+}
+
+/// Replies are lost, calls are lost and come late, so that batches overtake each other.
+#[tokio::test]
+async fn batches_are_stored_once_and_in_order() {
+    const BATCHES: u64 = 400;
+    let (store, sound) = faulty();
+    let (_session, mut pushes) = generating(store, 1 << 20).await;
+    let (mut sent, mut stored, mut gaps) = (0, 0, 0);
+    while stored < BATCHES {
+        while pushes.under_way() < 4 && sent < BATCHES {
+            sent += 1;
+            let body = Parcel::single(sent.to_string().as_bytes()).unwrap();
+            pushes.send(Some(body), Some(sent.to_string()), sent == BATCHES, sent);
+        }
+        match pushes.fate().await.unwrap() {
+            Fate::Stored { push, kept, .. } => {
+                stored += 1;
+                let from = if stored == 1 { String::new() } else { (stored - 1).to_string() };
+                assert_eq!((push.batch_no, push.from, kept), (stored, from, stored));
+            }
+            Fate::Refused { refusal: Refusal::Gap { .. }, batch_no } => {
+                gaps += 1;
+                assert_eq!(batch_no, stored + 1);
+                pushes.send_again(Duration::ZERO).await;
+            }
+            fate => panic!("{fate:?}"),
+        }
+    }
+    println!("{gaps} gaps");
+    assert_eq!((books(&sound).await.pushed, pushes.under_way()), (BATCHES, 0));
+    let survey = ask(&*sound, TakeSurvey).await.unwrap();
+    assert_eq!((survey.sources[0].cursor.as_str(), survey.sources[0].ended), ("400", true));
+    pushes.send(None, None, false, 0);
+    assert!(matches!(pushes.fate().await, Some(Fate::Ended)));
+}
+
+#[tokio::test]
+async fn what_a_full_queue_refuses_is_sent_again_under_its_number() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
+    let (session, mut pushes) = generating(store.clone(), 1).await;
+    for batch in 1..=3 {
+        pushes.send(Some(Parcel::single(b"1").unwrap()), None, false, batch);
+    }
+    for batch in 1..=3 {
+        assert!(matches!(pushes.fate().await, Some(Fate::Stored { kept, .. }) if kept == batch));
+        if batch < 3 {
+            let refused = pushes.fate().await;
+            let full = matches!(&refused, Some(Fate::Refused { batch_no, refusal: Refusal::Full { .. } })
+                if *batch_no == batch + 1);
+            assert!(full, "{refused:?}");
+        }
+        let (claim_no, queue, pieces) = session.claim(queue(), 1, 1 << 10).await.unwrap().held.unwrap().into_parts();
+        let range = pieces[0].0.range;
+        session.settle(vec![Run { claim_no, queue, range, outcome: Outcome::DONE }]).await.unwrap();
+        pushes.send_again(Duration::from_millis(1)).await;
+    }
+    assert_eq!((books(&store).await.done, pushes.under_way()), (3, 0));
+    session.leave().await.unwrap();
 }
 
 /// As one of a queue with more seats than a settle has room for.

@@ -68,7 +68,7 @@ pub mod store;
 pub mod testing;
 
 pub use fleet::{
-    Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Failure, Fleet, FleetOptions,
-    Flow, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, Role,
-    Source, SourceError, Stream,
+    Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Event, Failure, Fleet,
+    FleetOptions, Flow, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy,
+    Report, Role, Source, SourceError, Stream,
 };

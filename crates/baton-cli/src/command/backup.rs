@@ -1,6 +1,6 @@
 //! `baton backup`: copies the store to a file.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use baton::{
     operate::{BackedUp, CopyError, back_up},
@@ -8,8 +8,9 @@ use baton::{
 };
 
 use crate::{
+    connection::ear,
     exit::{Exit, Failure},
-    output::{Output, remark},
+    output::Output,
     settings::Settings,
 };
 
@@ -36,7 +37,7 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let url = &settings.store.value;
-        let copied = back_up(url, &self.path, self.force, Arc::new(remark)).await;
+        let copied = back_up(url, &self.path, self.force, ear()).await;
         let copied = copied.map_err(|error| failure(&error, url))?;
         Output::print(self.json, &copied, |output| {
             let BackedUp { store, backup, bytes, .. } = &copied;

@@ -1,13 +1,14 @@
 //! `baton restore`: puts a backup in the place of the store.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use baton::operate::restore;
 
 use super::backup::failure;
 use crate::{
+    connection::ear,
     exit::{Exit, Failure},
-    output::{Output, remark},
+    output::Output,
     settings::Settings,
 };
 
@@ -31,7 +32,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let url = &settings.store.value;
-        let restored = restore(url, &self.path, Arc::new(remark)).await.map_err(|error| failure(&error, url))?;
+        let restored = restore(url, &self.path, ear()).await.map_err(|error| failure(&error, url))?;
         Output::print(self.json, &restored, |output| {
             let kept = restored.kept.as_ref().map(|kept| format!("; the former store is kept as {}", kept.display()));
             let (store, backup) = (&restored.copy.store, restored.copy.backup.display());

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use baton::message::Name;
+use baton::{Event, message::Name};
 use indicatif::ProgressBar;
 use tokio::sync::watch;
 
@@ -24,15 +24,17 @@ impl Log {
         Self { fleet, quiet, panel, session: watch::Sender::default() }
     }
 
-    /// What a node says of itself.
-    pub(super) fn told(&self, line: &str) {
-        match line.strip_prefix("joined as session ") {
-            Some(session) => {
+    /// What a node says of itself, but for what healthy ones have to say all the time.
+    pub(super) fn told(&self, event: &Event) {
+        match event {
+            Event::Joined { session } => {
+                let session = session.to_string();
                 // First told, then known: whoever waits for it speaks after it.
-                self.tell("joined", Some(session));
-                self.session.send_replace(Some(session.to_owned()));
+                self.tell("joined", Some(&session));
+                self.session.send_replace(Some(session));
             }
-            None => self.line(line),
+            event if event.is_routine() => {}
+            event => self.line(&event.to_string()),
         }
     }
 

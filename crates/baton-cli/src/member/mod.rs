@@ -13,7 +13,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Node, NodeError, Observer, Role, SourceError,
+    Cancel, Event, Node, NodeError, Observer, Role,
     message::Name,
     operate::Journal,
     store::{Refusal, StoreError},
@@ -153,7 +153,7 @@ impl Member {
 
     /// Sees the node to its end, and says how that was.
     async fn see_through(
-        &self, node: Node, done: impl Future<Output = u64>, mut failed: watch::Receiver<Option<String>>, log: &Log,
+        &self, node: Node, done: impl Future<Output = u64>, mut failed: watch::Receiver<Option<Event>>, log: &Log,
         cancel: &Cancel,
     ) -> Result<Result<Exit, Failure>, NodeError> {
         let running = node.run(cancel.clone());
@@ -171,8 +171,9 @@ impl Member {
                 }
                 Ok(failure) = failed.wait_for(Option::is_some), if waits && self.until_done => {
                     waits = false;
-                    let cause = failure.clone().unwrap_or_default();
-                    ended = Err(for_good(&cause));
+                    if let Some(failure) = &*failure {
+                        ended = Err(for_good(failure));
+                    }
                     cancel.drain();
                 }
                 dead = &mut done, if waits => {
@@ -200,10 +201,12 @@ fn open_journal(path: &Path) -> Result<Journal, Failure> {
 }
 
 /// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.
-fn for_good(cause: &str) -> Failure {
-    match cause.contains("rewind") {
-        true => Failure::advised(Exit::Failed, &format!("{cause} (--rewind)")),
-        false => Failure::new(cause, "correct that and run this again"),
+fn for_good(failure: &Event) -> Failure {
+    match failure {
+        Event::SourceFailed { error, .. } if error.is_until_rewound() => {
+            Failure::advised(Exit::Failed, &format!("{failure} (--rewind)"))
+        }
+        _ => Failure::new(failure.to_string(), "correct that and run this again"),
     }
 }
 
@@ -211,8 +214,8 @@ fn for_good(cause: &str) -> Failure {
 struct Witness {
     log: Arc<Log>,
     journal: Option<Journal>,
-    /// Which source failed for good, and why.
-    failed: watch::Sender<Option<String>>,
+    /// That a source failed for good, once one has.
+    failed: watch::Sender<Option<Event>>,
 }
 
 impl Observer for Witness {
@@ -228,19 +231,13 @@ impl Observer for Witness {
         }
     }
 
-    fn pushed(&self, push: &baton::store::Push, pushed: &baton::store::Pushed) {
+    fn told(&self, event: &Event) {
+        self.log.told(event);
         if let Some(journal) = &self.journal {
-            journal.pushed(push, pushed);
+            journal.told(event);
         }
-    }
-
-    fn source_failed(&self, source: &Name, error: &SourceError) {
-        if error.is_for_good() {
-            self.failed.send_replace(Some(format!("source {source} has failed for good: {error}")));
+        if matches!(event, Event::SourceFailed { error, .. } if error.is_for_good()) {
+            self.failed.send_replace(Some(event.clone()));
         }
-    }
-
-    fn told(&self, line: &str) {
-        self.log.told(line);
     }
 }

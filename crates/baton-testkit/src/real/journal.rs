@@ -20,7 +20,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use baton::{Message, Observer};
+use baton::{Event, Message, Observer};
 
 use crate::sim::{
     body::Body,
@@ -89,9 +89,11 @@ impl Witness for Journal {
 }
 
 impl Observer for Journal {
-    fn told(&self, line: &str) {
-        println!("{line}");
-        if line.starts_with("the session is over") {
+    fn told(&self, event: &Event) {
+        if !event.is_routine() {
+            println!("{event}");
+        }
+        if matches!(event, Event::SessionOver { .. }) {
             self.write("over");
         }
     }

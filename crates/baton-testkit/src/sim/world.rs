@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Fleet, FleetOptions, NodeError, Observer, Role, SourceError,
+    Cancel, Event, Fleet, FleetOptions, NodeError, Observer, Role,
     message::Name,
     store::{
         Clock, MemoryStore, Order,
@@ -343,16 +343,18 @@ struct Told {
 }
 
 impl Observer for Told {
-    /// Its rest begins when the node hears of the failure, which one that was paused does late.
-    fn source_failed(&self, source: &Name, _: &SourceError) {
-        let mut scene = self.scene.lock().unwrap();
-        let now = scene.now();
-        if let Some(well) = number(source.as_str()).and_then(|source| scene.wells.get_mut(source)) {
-            well.failed_ms = Some(now);
+    fn told(&self, event: &Event) {
+        if event.is_routine() {
+            return;
         }
-    }
-
-    fn told(&self, line: &str) {
-        self.scene.lock().unwrap().note(Some(self.member), "says:", line.to_owned());
+        let mut scene = self.scene.lock().unwrap();
+        scene.note(Some(self.member), "says:", event.to_string());
+        if let Event::SourceFailed { source, .. } = event {
+            // Its rest begins when the node hears of the failure, which one that was paused does late.
+            let now = scene.now();
+            if let Some(well) = number(source.as_str()).and_then(|source| scene.wells.get_mut(source)) {
+                well.failed_ms = Some(now);
+            }
+        }
     }
 }

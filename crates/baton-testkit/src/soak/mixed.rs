@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, FleetOptions, Node, Observer, QueuePolicy, Role,
+    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Node, Observer, QueuePolicy, Role,
     jobs::{Noop, Tick},
     message::{Name, Range},
     store::StoreUrl,
@@ -125,7 +125,9 @@ impl Observer for Journal {
         lines.clear();
     }
 
-    fn told(&self, line: &str) {
-        println!("{line}");
+    fn told(&self, event: &Event) {
+        if !event.is_routine() {
+            println!("{event}");
+        }
     }
 }

@@ -1,24 +1,29 @@
 //! The generator: pulls a source and pushes what it gives, several batches under way, while it holds the baton.
 //!
-//! Batches are pushed in order and numbered within the epoch. One that is refused because the queue is full makes
-//! all behind it miss their cursor; so does one that has to be repeated and is overtaken. They are sent again in order,
-//! after a pause if there is no room. The stream is pulled in a task of its own through a short channel, so it rests as
-//! soon as the store does not take more. A source that panics has failed, as one that says so.
+//! It hands batches and cursors to [`Pushes`](crate::store::session::Pushes), which numbers them, and has those that
+//! were refused sent again, after a pause if there is no room. The stream is pulled in a task of its own through a short
+//! channel, so it rests as soon as the store does not take more. A source that panics has failed, as one that says so.
 
-use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesOrdered};
+use futures_util::FutureExt as _;
 use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
+use tracing::Instrument as _;
 
 use super::{
     activity::Activity,
-    observer::Observer,
+    event::Event,
+    observer::{Observer, tell},
     source::{Batch, Flow, Source, SourceError},
     stillness::{Stillness, Unstored},
+    traces,
 };
 use crate::{
     message::{Name, Parcel},
-    store::{Clock, Push, Pushed, Refusal, StoreError, Taken, session::Session},
+    store::{
+        Clock, Push, Pushed, Refusal, StoreError, Taken,
+        session::{Fate, Session},
+    },
 };
 
 /// Pushes under way at once.
@@ -42,6 +47,8 @@ pub(super) enum Ended {
 pub(super) struct Generator {
     pub(super) session: Session,
     pub(super) name: Name,
+    /// The queue it feeds.
+    pub(super) queue: Name,
     pub(super) source: Arc<dyn Source>,
     pub(super) taken: Taken,
     pub(super) max_backlog: u64,
@@ -58,74 +65,53 @@ pub(super) struct Generator {
 /// What the pulling task hands over.
 type Pulled = Result<(Option<Parcel>, Option<String>, Flow, Unstored), SourceError>;
 
-/// A batch that was sent and is not stored as far as is known.
-struct Sent {
-    push: Push,
-    _unstored: Unstored,
-}
-
 impl Generator {
     /// Generates until the source or the baton ends.
     pub(super) async fn run(self) -> Ended {
         let (sender, pulled) = mpsc::channel(UNDER_WAY);
         let (source, cursor, clock) = (self.source.clone(), self.taken.cursor.clone(), self.clock.clone());
         let pulling = pull_all(source, cursor, clock, self.stillness.clone(), sender);
-        let _puller = AbortOnDrop(self.home.spawn(pulling));
-        let ended = self.push_all(pulled).await;
+        let span = traces::generate(&self.name, self.taken.epoch);
+        let _puller = AbortOnDrop(self.home.spawn(pulling.instrument(span.clone())));
+        let ended = self.push_all(pulled).instrument(span).await;
         self.activity.set_full(false);
         ended
     }
 
     async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
-        let (mut cursor, mut batch_no) = (self.taken.cursor.clone(), self.taken.batch_no);
-        // The batch that was sent last with nothing before it on its way.
-        let mut foremost = batch_no + 1;
-        let mut unanswered: VecDeque<Sent> = VecDeque::new();
-        let mut under_way = FuturesOrdered::new();
+        let mut pushes = self.session.pushes(self.name.clone(), self.taken.clone(), self.max_backlog);
         let mut failed = None;
         let mut pause = FULL_PAUSE.0;
         let mut more = true;
         loop {
-            self.activity.pushing(!under_way.is_empty());
+            self.activity.pushing(pushes.under_way() > 0);
             tokio::select! {
                 biased;
-                Some(answer) = under_way.next() => {
-                    match self.answered(&mut unanswered, foremost, answer) {
-                        Answered::Taken => {
-                            pause = FULL_PAUSE.0;
-                            self.activity.set_full(false);
-                        }
-                        Answered::Ended(ended) => return ended,
-                        Answered::Again { after_pause } => {
-                            while under_way.next().await.is_some() {}
-                            if after_pause {
-                                self.activity.set_full(true);
-                                tokio::time::sleep(pause).await;
-                                pause = (pause * 2).min(FULL_PAUSE.1);
-                            }
-                            foremost = unanswered.front().map_or(foremost, |sent| sent.push.batch_no);
-                            under_way.extend(unanswered.iter().map(|sent| self.session.push(sent.push.clone())));
+                Some(fate) = pushes.fate() => match fate {
+                    Fate::Stored { push, pushed, kept } => {
+                        pause = FULL_PAUSE.0;
+                        self.activity.set_full(false);
+                        self.stored(push, &pushed, kept);
+                    }
+                    Fate::Refused { batch_no, refusal } => {
+                        let full = matches!(refusal, Refusal::Full { .. });
+                        self.refused(batch_no, refusal);
+                        if full {
+                            self.activity.set_full(true);
+                            pushes.send_again(pause).await;
+                            pause = (pause * 2).min(FULL_PAUSE.1);
+                        } else {
+                            pushes.send_again(Duration::ZERO).await;
                         }
                     }
-                }
-                item = pulled.recv(), if more && under_way.len() < UNDER_WAY => match item {
-                    Some(Ok((parcel, reached, flow, _unstored))) => {
+                    Fate::Ended => return Ended::Source,
+                    Fate::Lost(_) => return Ended::Baton,
+                    Fate::Failed(error) => return Ended::Store(error),
+                },
+                item = pulled.recv(), if more && pushes.under_way() < UNDER_WAY => match item {
+                    Some(Ok((parcel, reached, flow, unstored))) => {
                         more = flow == Flow::More;
-                        let to = reached.unwrap_or_else(|| cursor.clone());
-                        batch_no += 1;
-                        let push = Push {
-                            session: self.session.id(),
-                            source: self.name.clone(),
-                            epoch: self.taken.epoch,
-                            batch_no,
-                            from: std::mem::replace(&mut cursor, to.clone()),
-                            to,
-                            parcels: parcel.into_iter().collect(),
-                            end: !more,
-                            max_backlog: self.max_backlog,
-                        };
-                        unanswered.push_back(Sent { push: push.clone(), _unstored });
-                        under_way.push_back(self.session.push(push));
+                        pushes.send(parcel, reached, !more, unstored);
                     }
                     Some(Err(error)) => {
                         more = false;
@@ -144,33 +130,18 @@ impl Generator {
         }
     }
 
-    /// What the answer to the oldest push means.
-    fn answered(&self, unanswered: &mut VecDeque<Sent>, foremost: u64, answer: Result<Pushed, StoreError>) -> Answered {
-        match answer {
-            Ok(pushed) => {
-                if let Some(sent) = unanswered.pop_front() {
-                    self.observer.pushed(&sent.push, &pushed);
-                }
-                Answered::Taken
-            }
-            Err(StoreError::Refused(Refusal::Full { .. })) => Answered::Again { after_pause: true },
-            Err(StoreError::Refused(Refusal::Gap { batch_no, cursor })) => {
-                unanswered.retain(|sent| sent.push.batch_no > batch_no);
-                match unanswered.front().map(|sent| &sent.push) {
-                    Some(next) if next.from == cursor && next.batch_no == batch_no + 1 => {
-                        Answered::Again { after_pause: false }
-                    }
-                    // It overtook one before it that was being repeated, and has been taken since.
-                    Some(next) if next.batch_no > batch_no + 1 && next.batch_no > foremost => {
-                        Answered::Again { after_pause: false }
-                    }
-                    _ => Answered::Ended(Ended::Baton),
-                }
-            }
-            Err(StoreError::Refused(Refusal::Ended { .. })) => Answered::Ended(Ended::Source),
-            Err(StoreError::Refused(_)) => Answered::Ended(Ended::Baton),
-            Err(error) => Answered::Ended(Ended::Store(error)),
-        }
+    /// Tells of a batch that is stored, before it is no longer counted as on its way.
+    fn stored(&self, push: Push, pushed: &Pushed, _unstored: Unstored) {
+        let Push { source, epoch, batch_no, from, to, parcels, .. } = push;
+        let count = parcels.iter().map(|parcel| u64::from(parcel.len())).sum();
+        let (queue, first, duplicate) = (self.queue.clone(), pushed.firsts.first().copied(), pushed.duplicate);
+        let event = Event::Pushed { source, queue, epoch, batch_no, from, to, count, first, duplicate };
+        tell(&*self.observer, &event);
+    }
+
+    fn refused(&self, batch_no: u64, refusal: Refusal) {
+        let (source, queue, epoch) = (self.name.clone(), self.queue.clone(), self.taken.epoch);
+        tell(&*self.observer, &Event::PushRefused { source, queue, epoch, batch_no, refusal });
     }
 }
 
@@ -201,12 +172,6 @@ async fn unless_it_panics<T>(work: impl Future<Output = Result<T, SourceError>>)
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
         Err(SourceError::new(format_args!("it panicked: {text}")))
     })
-}
-
-enum Answered {
-    Taken,
-    Again { after_pause: bool },
-    Ended(Ended),
 }
 
 /// A task that ends with its owner.

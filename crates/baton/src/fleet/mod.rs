@@ -7,6 +7,7 @@
 mod activity;
 mod blocking;
 mod cancel;
+mod event;
 mod generator;
 mod handler;
 mod joining;
@@ -22,6 +23,7 @@ mod source;
 mod stillness;
 mod tally;
 mod threads;
+mod traces;
 mod worker;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -29,6 +31,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::Instant};
 
 pub use cancel::Cancel;
+pub use event::Event;
 pub use handler::{Context, Done, Failure, Handler, Message};
 pub use node::{DEFAULT_QUEUE, Node, NodeError, Role};
 pub use observer::Observer;

@@ -4,13 +4,15 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
+use tracing::{Instrument as _, Span};
 
 use super::{
     Fleet,
     blocking::Blocking,
     cancel::Cancel,
+    event::Event,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
-    observer::{Nobody, Observer},
+    observer::{Nobody, Observer, tell},
     office,
     outage::Outage,
     policy::QueuePolicy,
@@ -19,6 +21,7 @@ use super::{
     source::Source,
     stillness::Stillness,
     tally::Tally,
+    traces,
 };
 use crate::{
     message::{InvalidMessage, Name},
@@ -219,7 +222,7 @@ impl Node {
         self
     }
 
-    /// Tells an observer what the node does.
+    /// Tells an observer what the node does. Without one, it is in the events of `tracing` alone.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
@@ -250,9 +253,9 @@ impl Node {
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
         self.check()?;
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
-        store.hear(Arc::new(move |line| observer.told(line)));
+        store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
         let (footing, home) = (self.fleet.footing().clone(), Handle::current());
-        let ended = office::run(&footing, self.serve(cancel, home)).await;
+        let ended = office::run(&footing, self.serve(cancel, home).instrument(Span::current())).await;
         store.close().await;
         ended?
     }
@@ -269,16 +272,17 @@ impl Node {
                 Some(session) => session,
                 None => return Ok(()),
             };
-            self.observer.told(&format!("joined as session {}", session.id()));
+            let id = session.id();
+            tell(&*self.observer, &Event::Joined { session: id });
             former = Some(session.join_no());
             let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone(), home.clone());
             let served = tokio::select! {
                 biased;
-                served = service.run() => served,
+                served = service.run().instrument(traces::session(id)) => served,
                 () = outage.watch(&session) => Ok(()),
             };
             if session.is_over() {
-                self.observer.told("the session is over: joining anew");
+                tell(&*self.observer, &Event::SessionOver { session: id });
                 continue;
             }
             // The lease does the rest if the store is away.
@@ -286,11 +290,11 @@ impl Node {
             if cancel.asked().is_none() {
                 served?;
             }
-            self.observer.told(if matches!(left, Ok(Ok(()))) {
-                "left"
-            } else {
-                "left without a word: the store is away"
-            });
+            let left = match left {
+                Ok(Ok(())) => Event::Left { session: id },
+                _ => Event::LeftUnheard { session: id },
+            };
+            tell(&*self.observer, &left);
         }
         Ok(())
     }

@@ -10,7 +10,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::observer::Observer;
+use super::{
+    event::Event,
+    observer::{Observer, tell},
+};
 use crate::store::{StoreError, session::Session};
 
 /// How long a store is away before that is told.
@@ -38,7 +41,7 @@ impl Outage {
         let begun = outage.get_or_insert_with(|| Begun { at: Instant::now(), told: false });
         if !begun.told && begun.at.elapsed() >= WORTH_A_LINE {
             begun.told = true;
-            self.observer.told(&format!("{cause}: waiting for it"));
+            tell(&*self.observer, &Event::StoreAway { error: cause.clone() });
         }
     }
 
@@ -46,7 +49,7 @@ impl Outage {
     pub(super) fn ends(&self) {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Begun { at, told: true }) = begun {
-            self.observer.told(&format!("the store is back after {:.1} s", at.elapsed().as_secs_f64()));
+            tell(&*self.observer, &Event::StoreBack { after: at.elapsed() });
         }
     }
 
@@ -83,8 +86,8 @@ mod tests {
     struct Told(Mutex<Vec<String>>);
 
     impl Observer for Told {
-        fn told(&self, line: &str) {
-            self.0.lock().unwrap().push(line.to_owned());
+        fn told(&self, event: &Event) {
+            self.0.lock().unwrap().push(event.to_string());
         }
     }
 

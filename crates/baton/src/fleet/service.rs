@@ -15,12 +15,15 @@ use tokio::{
     task::{Id, JoinError, JoinSet},
     time::Instant,
 };
+use tracing::Instrument as _;
 
 use super::{
     activity::Activity,
     cancel::Cancel,
+    event::Event,
     generator::{Ended, Generator},
     node::{Node, Offered, Role},
+    observer::tell,
     source::SourceError,
     tally::Tally,
     worker::{Clerk, Desk},
@@ -168,13 +171,19 @@ impl<'a> Service<'a> {
             Err(StoreError::Refused(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let Offered { name, source, .. } = offered;
-        let at = if taken.cursor.is_empty() { "the start" } else { taken.cursor.as_str() };
-        self.node.observer.told(&format!("generating {name} from {at} (epoch {})", taken.epoch));
+        let Offered { name, source, queue } = offered;
+        self.tell(&Event::BatonTaken {
+            session: self.session.id(),
+            source: name.clone(),
+            queue: queue.clone(),
+            epoch: taken.epoch,
+            cursor: taken.cursor.clone(),
+        });
         let (epoch, activity) = (taken.epoch, Arc::<Activity>::default());
         let generator = Generator {
             session: self.session.clone(),
             name: name.clone(),
+            queue: queue.clone(),
             source: source.clone(),
             taken,
             max_backlog: self.node.max_backlog,
@@ -185,7 +194,7 @@ impl<'a> Service<'a> {
             home: self.home.clone(),
         };
         self.node.stillness.note(name, false);
-        let task = self.generators.spawn(generator.run()).id();
+        let task = self.generators.spawn(generator.run().in_current_span()).id();
         self.running.insert(name.clone(), Baton { task, epoch, activity });
         Ok(())
     }
@@ -196,19 +205,21 @@ impl<'a> Service<'a> {
         };
         let Some(Baton { epoch, .. }) = self.running.remove(&name) else { return Ok(()) };
         match ended {
-            Ended::Source => self.node.observer.told(&format!("source {name} has ended")),
-            Ended::Baton => self.node.observer.told(&format!("the baton of {name} has passed on")),
+            Ended::Source => self.tell(&Event::SourceEnded { source: name.clone(), epoch }),
+            Ended::Baton => self.tell(&Event::BatonPassed { source: name.clone(), epoch }),
             Ended::Failed(error) => {
-                let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
-                self.node.observer.told(&format!("source {name} {what}: {error}"));
-                self.node.observer.source_failed(&name, &error);
-                self.node.stillness.note(&name, true);
                 let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
+                self.tell(&Event::SourceFailed { source: name.clone(), epoch, error });
+                self.node.stillness.note(&name, true);
                 self.resting.insert(name.clone(), again);
             }
             Ended::Store(error) => return Err(error),
         }
         self.session.resign(name, epoch).await.or_else(unless_over)
+    }
+
+    fn tell(&self, event: &Event) {
+        tell(&*self.node.observer, event);
     }
 
     /// Stops generating, lets the workers end in good order. Batons are given back at once: handlers may take long, and

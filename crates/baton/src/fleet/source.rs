@@ -16,24 +16,43 @@ use crate::{
 #[error("{cause}")]
 pub struct SourceError {
     cause: String,
-    for_good: bool,
+    lasts: Lasts,
+}
+
+/// How long a cause lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasts {
+    AWhile,
+    UntilCorrected,
+    UntilRewound,
 }
 
 impl SourceError {
     /// An error that may pass, with this cause, in one line.
     pub fn new(cause: impl fmt::Display) -> Self {
-        Self { cause: cause.to_string(), for_good: false }
+        Self { cause: cause.to_string(), lasts: Lasts::AWhile }
     }
 
     /// An error that stays until somebody corrects its cause, told in one line.
     pub fn for_good(cause: impl fmt::Display) -> Self {
-        Self { cause: cause.to_string(), for_good: true }
+        Self { cause: cause.to_string(), lasts: Lasts::UntilCorrected }
+    }
+
+    /// An error for good that is over once the source is rewound, which its cause says too.
+    pub fn until_rewound(cause: impl fmt::Display) -> Self {
+        Self { cause: cause.to_string(), lasts: Lasts::UntilRewound }
     }
 
     /// Whether trying again is in vain.
     #[must_use]
     pub const fn is_for_good(&self) -> bool {
-        self.for_good
+        !matches!(self.lasts, Lasts::AWhile)
+    }
+
+    /// Whether rewinding the source helps.
+    #[must_use]
+    pub const fn is_until_rewound(&self) -> bool {
+        matches!(self.lasts, Lasts::UntilRewound)
     }
 }
 

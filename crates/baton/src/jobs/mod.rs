@@ -35,5 +35,5 @@ use crate::SourceError;
 /// A cursor that no stream of the source can have given.
 fn foreign(cursor: &str) -> SourceError {
     let shown: String = cursor.chars().take(80).collect();
-    SourceError::for_good(format_args!("the cursor {shown:?} is not one of this source: rewind it to start again"))
+    SourceError::until_rewound(format_args!("the cursor {shown:?} is not one of this source: rewind it to start again"))
 }

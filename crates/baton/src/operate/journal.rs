@@ -16,10 +16,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{
-    message::Range,
-    store::{Push, Pushed},
-};
+use crate::{Event, message::Range};
 
 /// Lines that wait for others to go with them.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -83,17 +80,14 @@ impl Journal {
         }
     }
 
-    /// A push was acknowledged.
-    pub fn pushed(&self, push: &Push, pushed: &Pushed) {
-        if pushed.duplicate || push.parcels.is_empty() {
-            return;
+    /// Something happened; of this, pushes that brought messages are written.
+    pub fn told(&self, event: &Event) {
+        if let Event::Pushed { epoch, from, to, count: count @ 1.., first, duplicate: false, .. } = event {
+            let (from, first) = (if from.is_empty() { "-" } else { from }, first.unwrap_or(0));
+            let mut lines = self.lines();
+            writeln!(lines.text, "push {epoch} {from} {to} {first} {count}").ok();
+            self.write(&mut lines);
         }
-        let mut lines = self.lines();
-        let from = if push.from.is_empty() { "-" } else { &push.from };
-        let first = pushed.firsts.first().copied().unwrap_or(0);
-        let count: usize = push.parcels.iter().map(|parcel| parcel.len() as usize).sum();
-        writeln!(lines.text, "push {} {from} {} {first} {count}", push.epoch, push.to).ok();
-        self.write(&mut lines);
     }
 
     /// Writes everything.

@@ -63,6 +63,7 @@ mod bells;
 mod books;
 mod clock;
 mod engine;
+mod event;
 mod location;
 mod memory;
 pub(crate) mod notice;
@@ -82,6 +83,7 @@ use crate::message::{Name, SessionId};
 
 pub use books::{Books, Found, Lacking, QueueRecount, Recounted};
 pub use clock::Clock;
+pub use event::{Ear, StoreEvent};
 pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
 pub use open::open;
@@ -153,9 +155,6 @@ async fn serve(store: &dyn Store, queues: Vec<Name>, waiting: &dyn Waiting) -> R
     Ok(woken)
 }
 
-/// Hears what a store has to tell a person, a line at a time.
-pub type Ear = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// A store; see the module for what every operation means.
 pub trait Store: Send + Sync {
     /// Carries out one request.
@@ -171,8 +170,8 @@ pub trait Store: Send + Sync {
     /// The same store for calls that must not queue behind others, also from another runtime: for beats.
     fn apart(&self) -> Arc<dyn Store>;
 
-    /// Has what a person may want to know told to `ear` from now on, instead of to the one before: who holds the store
-    /// up, what was done about a file. Nothing is told of calls: their errors say that.
+    /// Has what happens to the store told to `ear` from now on, instead of to the one before: who holds it up, what was
+    /// done about a file. Nothing is told of calls: their errors say that.
     fn hear(&self, ear: Ear) {
         drop(ear);
     }

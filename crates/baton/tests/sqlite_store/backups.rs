@@ -10,7 +10,7 @@ use baton::{
 use crate::{join, name, open, submit};
 
 fn deaf() -> Ear {
-    Arc::new(|_: &str| {})
+    Arc::new(|_| {})
 }
 
 async fn pushed(path: &Path) -> u64 {

@@ -9,7 +9,7 @@ use std::{
 
 use baton::{
     message::{Lot, SessionId},
-    store::{Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, Submit, TakeSurvey, ask},
+    store::{Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, StoreEvent, Submit, TakeSurvey, ask},
 };
 
 use crate::{join, name, open, parcel, submit};
@@ -22,11 +22,11 @@ fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// What a store says to people.
-fn listen(store: &SqliteStore) -> Arc<Mutex<Vec<String>>> {
+/// What a store has to tell.
+fn listen(store: &SqliteStore) -> Arc<Mutex<Vec<StoreEvent>>> {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = heard.clone();
-    store.hear(Arc::new(move |line: &str| ear.lock().unwrap().push(line.to_owned())));
+    store.hear(Arc::new(move |event| ear.lock().unwrap().push(event.clone())));
     heard
 }
 
@@ -110,7 +110,7 @@ async fn a_killed_store_and_its_log_belong_together_wherever_they_are_taken() {
     let moved = open(&copy, "baton", false);
     let heard = listen(&moved);
     assert_eq!(count(&moved).await, 100);
-    assert_eq!(*heard.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*heard.lock().unwrap(), []);
     drop(moved);
     // Brought back with its log over a store that has gone on.
     let copy = killed(&path, &folder.path().join("again"));
@@ -151,8 +151,8 @@ async fn a_log_of_another_file_is_put_aside_and_neither_used_nor_deleted() {
         assert_eq!(count(&restored).await, 20);
         let aside = beside(&killed, "-wal.aside-1");
         assert_eq!(fs::read(&aside).unwrap(), log);
-        let lines = heard.lock().unwrap().clone();
-        assert!(lines.len() == 1 && lines[0].contains("belongs to another file"), "{lines:?}");
+        let events = heard.lock().unwrap().clone();
+        assert!(matches!(&*events, [StoreEvent::LogSetAside { .. }]), "{events:?}");
         drop(restored);
         // With the file it belongs to, the log still says everything.
         fs::rename(&aside, beside(&former, "-wal")).unwrap();
@@ -242,8 +242,9 @@ async fn a_log_put_aside_is_named_where_one_is_missing() {
     let looked = open(&copy, "baton", false);
     let heard = listen(&looked);
     ask(&looked, TakeSurvey).await.unwrap();
-    let lines = heard.lock().unwrap().clone();
-    assert!(lines.len() == 1 && lines[0].contains("x.db-wal.aside-1 may be that log"), "{lines:?}");
+    let events = heard.lock().unwrap().clone();
+    let [event @ StoreEvent::LogMissing { aside: Some(_), .. }] = &*events else { panic!("{events:?}") };
+    assert!(event.to_string().contains("x.db-wal.aside-1 may be that log"), "{event}");
     drop(looked);
     // What it says helps.
     fs::rename(beside(&copy, "-wal.aside-1"), beside(&copy, "-wal")).unwrap();
@@ -288,7 +289,7 @@ async fn a_file_replaced_under_a_running_store_is_gone_on_with_undamaged() {
         ask(&store, join(session)).await.unwrap();
         ask(&store, submit(session, 1, "a")).await.unwrap();
         assert_eq!(count(&store).await, 22);
-        assert!(!by_rename || heard.lock().unwrap().iter().any(|line| line.contains("is another file now")));
+        assert!(!by_rename || heard.lock().unwrap().iter().any(|event| matches!(event, StoreEvent::Replaced { .. })));
         drop((store, other));
         let check: String = rusqlite::Connection::open(&path)
             .unwrap()

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use baton::{
     message::SessionId,
-    store::{Store as _, TakeSurvey, ask},
+    store::{Store as _, StoreEvent, TakeSurvey, ask},
 };
 
 use crate::{join, open, submit};
@@ -38,7 +38,7 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
     let store = open(&path, "baton", true);
     ask(&store, join(SessionId::random())).await.unwrap();
     let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    store.hear(std::sync::Arc::new(move |line: &str| drop(tell.send(line.to_owned()))));
+    store.hear(std::sync::Arc::new(move |event| drop(tell.send(event.clone()))));
     // The store's own lock, then SQLite's, as a person with a shell might hold it.
     for own in [true, false] {
         let turn = fs::OpenOptions::new().write(true).open(format!("{}-lock", path.display())).unwrap();
@@ -52,8 +52,10 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
             let store = store.clone();
             async move { ask(&store, join(SessionId::random())).await }
         });
-        let line = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
-        assert!(line.contains(&format!("waiting for process {} (", std::process::id())), "{line}");
+        let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
+        let named = format!("waiting for process {} (", std::process::id());
+        assert!(matches!(event, StoreEvent::Stalled { holder: Some(_), .. }), "{event:?}");
+        assert!(event.to_string().starts_with(&named), "{event}");
         assert!(!waiting.is_finished());
         // Reading needs no turn.
         ask(&store, TakeSurvey).await.unwrap();
@@ -63,7 +65,8 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
             db.execute_batch("ROLLBACK").unwrap();
         }
         waiting.await.unwrap().unwrap();
-        let line = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
-        assert!(line.contains("free again after"), "{line}");
+        let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
+        assert!(matches!(event, StoreEvent::Unstalled { after, .. } if after.as_secs() >= 1), "{event:?}");
+        assert!(event.to_string().contains("free again after"), "{event}");
     }
 }

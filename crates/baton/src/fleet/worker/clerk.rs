@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{desk::Desk, outbox};
 use crate::{
-    fleet::{BoxFuture, Cancel},
+    fleet::{BoxFuture, Cancel, event::Event, observer::tell},
     message::Name,
     store::{
         Rest, Settled, Stop, StoreError,
@@ -157,7 +157,9 @@ impl Clerk {
         self.settling = None;
         self.desk.tray().reported();
         if !settled.refused.is_empty() {
-            self.desk.observer.told(&format!("{} run(s) were refused: others have them", settled.refused.len()));
+            let messages = settled.refused.iter().map(|(_, _, range)| u64::from(range.len)).sum();
+            let (queue, runs) = (self.desk.queue().clone(), settled.refused.len());
+            tell(&*self.desk.observer, &Event::RunsRefused { queue, runs, messages });
         }
     }
 

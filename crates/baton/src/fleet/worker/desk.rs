@@ -7,6 +7,7 @@ use std::sync::{
 
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::{runtime::Handle, sync::watch, time::Instant};
+use tracing::{Instrument as _, Span};
 
 use super::{
     hand::Grip,
@@ -21,6 +22,7 @@ use crate::{
         policy::QueuePolicy,
         seats::Seats,
         tally::Tally,
+        traces,
     },
     message::Name,
     store::session::Footing,
@@ -38,6 +40,8 @@ pub(in crate::fleet) struct Desk {
     pub(super) seats: Arc<Seats>,
     /// Where handlers run.
     runtime: Handle,
+    /// What their traces are under.
+    span: Span,
     tray: Mutex<Tray>,
 }
 
@@ -47,9 +51,9 @@ impl Desk {
         worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, seats } = worked;
-        let tray = Mutex::new(Tray::new(queue.clone()));
+        let (tray, span) = (Mutex::new(Tray::new(queue.clone())), traces::work(&queue));
         let shift = Arc::new(handler::Shift { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { shift, handler, policy, footing, tally, observer, seats, runtime, tray })
+        Arc::new(Self { shift, handler, policy, footing, tally, observer, seats, runtime, span, tray })
     }
 
     pub(super) fn queue(&self) -> &Name {
@@ -76,7 +80,8 @@ impl Desk {
         }
         drop(tray);
         for (slot, registration) in slots {
-            drop(self.runtime.spawn(Abortable::new(slot.work(), registration)));
+            let work = slot.work().instrument(self.span.clone());
+            drop(self.runtime.spawn(Abortable::new(work, registration)));
         }
     }
 

@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     fleet::{
+        event::Event,
         handler::{Context, Done, Failure, Message, Work},
+        observer::tell,
         seats::Seat,
     },
     message::{Outcome, Range, Run},
@@ -41,15 +43,6 @@ pub(super) struct Slot {
     spent: Duration,
 }
 
-/// A message that a slot is at.
-struct Current {
-    claim_no: u64,
-    id: u64,
-    attempts: u32,
-    body: Bytes,
-    begun: Instant,
-}
-
 impl Slot {
     pub(super) fn new(desk: Arc<Desk>, place: usize, seat: Arc<Seat>) -> Self {
         let starter = Starter::new(Arc::clone(&desk.handler), desk.policy.deadline, seat);
@@ -71,12 +64,13 @@ impl Slot {
                 }
                 Portion::One(share) => self.run_one(&share).await,
                 Portion::Handful { share, on_trial } => {
-                    if let Some((current, work)) = self.run_handful(&share, on_trial)
-                        && self.desk.waits(self.place, current.id, &mut self.told)
+                    let since = *self.since.get_or_insert_with(Instant::now);
+                    if let Some((one, work)) = self.run_handful(&share, since, on_trial)
+                        && self.desk.waits(self.place, one.range().first, &mut self.told)
                     {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
-                        self.attend(current, work).await;
+                        self.attend(&one, since, work).await;
                     }
                 }
             }
@@ -84,9 +78,8 @@ impl Slot {
     }
 
     /// Runs messages on the spot, up to the first that waits.
-    fn run_handful(&mut self, share: &Share, on_trial: bool) -> Option<(Current, Work)> {
+    fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<(Share, Work)> {
         let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
-        let since = *self.since.get_or_insert_with(Instant::now);
         self.starts(share);
         let (mut failed, mut waits) = (0, None);
         let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
@@ -106,8 +99,7 @@ impl Slot {
                     self.record(claim_no, id, piece.attempts, result);
                 }
                 Begun::Works(work) => {
-                    let body = parcel.body(index).unwrap_or_default();
-                    waits = Some((Current { claim_no, id, attempts: piece.attempts, body, begun: since }, work));
+                    waits = Some((Share { from: index, to: index + 1, ..share.clone() }, work));
                     break;
                 }
             }
@@ -139,21 +131,19 @@ impl Slot {
         (self.untimed, self.since) = (0, (!waits).then_some(now));
     }
 
-    /// Runs a message to its end.
-    async fn run_one(&mut self, share: &Share) {
-        self.starts(share);
-        let (message, context) = self.message(share, share.from);
-        let (id, body) = (message.id, message.body.clone());
+    /// Runs the one message of a share to its end.
+    async fn run_one(&mut self, one: &Share) {
+        self.starts(one);
+        let (message, context) = self.message(one, one.from);
         let begun = Instant::now();
-        let current = Current { claim_no: share.claim_no, id, attempts: share.piece.attempts, body, begun };
         match self.starter.begin(message, context) {
-            Ok(work) => self.attend(current, work).await,
-            Err(failure) => self.ended(current, true, Err(failure)),
+            Ok(work) => self.attend(one, begun, work).await,
+            Err(failure) => self.ended(one, begun, true, Err(failure)),
         }
     }
 
     /// Stays with a message until its handler has ended.
-    async fn attend(&mut self, current: Current, work: Work) {
+    async fn attend(&mut self, one: &Share, begun: Instant, work: Work) {
         let mut at_once = true;
         let ran = {
             let mut running = pin!(self.starter.running(work));
@@ -165,15 +155,14 @@ impl Slot {
             .await
         };
         let result = self.starter.reuse(ran);
-        self.ended(current, at_once, result);
+        self.ended(one, begun, at_once, result);
     }
 
-    fn ended(&mut self, current: Current, at_once: bool, result: Result<Done, Failure>) {
-        let Current { claim_no, id, attempts, body, begun } = current;
+    fn ended(&mut self, one: &Share, begun: Instant, at_once: bool, result: Result<Done, Failure>) {
         let now = Instant::now();
         let took = now.saturating_duration_since(begun);
-        self.tell(Range { first: id, len: 1 }, u64::from(result.is_err()), &body);
-        self.record(claim_no, id, attempts, result);
+        self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
+        self.record(one.claim_no, one.range().first, one.piece.attempts, result);
         self.told.ended += 1;
         self.told.in_a_task = Some((at_once, took));
         self.told.now = Some(now);
@@ -222,10 +211,25 @@ impl Slot {
         let desk = &self.desk;
         let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
-            Err(failure) => desk.policy.after_failure(attempts, failure, desk.footing.chance()),
+            Err(failure) => self.failed(id, attempts, failure),
         };
         let (queue, range) = (desk.queue().clone(), Range { first: id, len: 1 });
         outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome });
+    }
+}
+
+impl Slot {
+    /// What becomes of a message that failed, which is told.
+    fn failed(&self, id: u64, attempts: u32, failure: Failure) -> Outcome {
+        let (desk, error) = (&self.desk, failure.error.clone());
+        let outcome = desk.policy.after_failure(attempts, failure, desk.footing.chance());
+        let retry_after = match outcome {
+            Outcome::Retry { after_ms } => Some(Duration::from_millis(after_ms)),
+            _ => None,
+        };
+        let (queue, attempt) = (desk.queue().clone(), attempts + 1);
+        tell(&*desk.observer, &Event::MessageFailed { queue, id, attempt, error, retry_after });
+        outcome
     }
 }
 

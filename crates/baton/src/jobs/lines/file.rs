@@ -27,7 +27,7 @@ impl NamedFile {
         let name = path.display().to_string();
         let unreadable = |error| unreadable(&name, &error);
         let changed = |what: &str| {
-            SourceError::for_good(format_args!(
+            SourceError::until_rewound(format_args!(
                 "{name} {what}: it is not the file of which {} lines were read; put that one back, or rewind the source",
                 place.lines
             ))

@@ -26,7 +26,7 @@ impl NamedPipe {
     pub(super) fn open(path: &Path, cursor: &str) -> Result<Self, SourceError> {
         let name = path.display().to_string();
         if !cursor.is_empty() {
-            return Err(SourceError::for_good(format_args!(
+            return Err(SourceError::until_rewound(format_args!(
                 "{name} is a pipe, whose lines are gone once they are read: {cursor} were pushed, and what the node that \
                  read it had read beyond them is lost; rewind the source to read what is written from now on"
             )));

@@ -16,6 +16,7 @@ mod finishing;
 mod footing;
 mod lookout;
 mod packing;
+mod pushes;
 mod settles;
 mod submits;
 
@@ -33,6 +34,7 @@ pub use self::{
     beat::Heart,
     claims::{Catch, Held},
     footing::Footing,
+    pushes::{Fate, Pushes},
     submits::SubmitError,
 };
 use self::{
@@ -42,8 +44,8 @@ use self::{
     lookout::Lookout,
 };
 use super::{
-    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Push, Pushed,
-    Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
+    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Refusal,
+    Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, Name, Run, SessionId};
 
@@ -276,13 +278,10 @@ impl Session {
         self.caller.repeat(Resign { session: self.id(), source, epoch }).await
     }
 
-    /// Pushes a batch of a source; the holder of the baton numbers its batches. Several may be under way: one that
-    /// overtakes is answered with a gap, and is sent again by its owner.
-    ///
-    /// # Errors
-    /// The store's refusal or failure.
-    pub async fn push(&self, push: Push) -> Result<Pushed, StoreError> {
-        self.caller.repeat(Push { session: self.id(), ..push }).await
+    /// The pushes under a baton that was taken, into a queue that may hold so many bytes.
+    #[must_use]
+    pub fn pushes<K>(&self, source: Name, taken: Taken, max_backlog: u64) -> Pushes<K> {
+        Pushes::new(self.caller.clone(), source, taken, max_backlog)
     }
 
     /// Begins to drain the errors of a queue, waiting for a drainer that is gone to be found out.

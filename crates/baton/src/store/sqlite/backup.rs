@@ -76,7 +76,7 @@ pub enum RestoreError {
 }
 
 impl SqliteStore {
-    /// Copies the store at `path` to the file `to`, over what may be there. Lines for people go to `ear`.
+    /// Copies the store at `path` to the file `to`, over what may be there. What happens to it goes to `ear`.
     ///
     /// # Errors
     /// As opening the store; [`StoreError::Damaged`] if the copy does not hold together.
@@ -89,7 +89,7 @@ impl SqliteStore {
         building::in_place(&to, |site| copy(&source.db, site))
     }
 
-    /// Puts the backup `from` in the place of the store at `path`. Lines for people go to `ear`.
+    /// Puts the backup `from` in the place of the store at `path`. What happens to it goes to `ear`.
     ///
     /// # Errors
     /// [`RestoreError`]; nothing is changed then.

@@ -318,8 +318,10 @@ impl Stay {
         }
         probe(path)?;
         match log::examine(path) {
-            Ok(told) => {
-                site.tell(told);
+            Ok(found) => {
+                if let Some(found) = found {
+                    site.tell(&found);
+                }
                 Ok(false)
             }
             Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok(true),

@@ -19,7 +19,7 @@ use super::{
     mark::{self, Mark},
     note::{FileId, Note},
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreEvent};
 
 /// How long the last one out waits for a foreign reader before it leaves the log to the next one.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -48,14 +48,13 @@ fn belongs(path: &Path, mark: &Mark) -> bool {
 ///
 /// # Errors
 /// [`StoreError::Unfit`] if a foreign log cannot be renamed.
-pub(super) fn examine(path: &Path) -> Result<Option<String>, StoreError> {
+pub(super) fn examine(path: &Path) -> Result<Option<StoreEvent>, StoreError> {
     let mark = mark::read(path)?;
     // A store that was ever written has no rollback journal: SQLite would play back whatever lies there.
     let journal = mark != Mark::Absent && fs::symlink_metadata(sidecar(path, "-journal")).is_ok();
     if journal || (has_log(path) && !belongs(path, &mark)) {
         let aside = put_aside(path, if journal { "-journal" } else { "-wal" })?;
-        let (path, aside) = (path.display(), aside.display());
-        return Ok(Some(format!("the log beside {path} belongs to another file: it is kept as {aside} and not used")));
+        return Ok(Some(StoreEvent::LogSetAside { path: path.to_owned(), aside }));
     }
     if has_log(path) {
         return Ok(None);
@@ -65,18 +64,7 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StoreError> {
     let lost = matches!(mark, Mark::Open(_));
     let aside =
         (1..).map(|nth| aside(path, "-wal", nth)).take_while(|aside| fs::symlink_metadata(aside).is_ok()).last();
-    Ok(lost.then(|| {
-        let path = path.display();
-        let aside = aside.map(|aside| {
-            let aside = aside.display();
-            format!("; {aside} may be that log: stop all, and before anything is stored rename it to {path}-wal")
-        });
-        format!(
-            "{path} was not closed in order and its log is not beside it: if it was copied or moved without \
-             {path}-wal, what was stored last is missing{}",
-            aside.unwrap_or_default()
-        )
-    }))
+    Ok(lost.then(|| StoreEvent::LogMissing { path: path.to_owned(), aside }))
 }
 
 /// The name of a log put aside.

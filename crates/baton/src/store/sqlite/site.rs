@@ -11,7 +11,7 @@ use std::{
 use super::{absence, note::FileId, stall::Stall};
 use crate::{
     message::Name,
-    store::{Clock, Ear, StoreError},
+    store::{Clock, Ear, StoreError, StoreEvent, event},
 };
 
 /// Shared by the threads of one store.
@@ -50,7 +50,7 @@ impl Site {
         self.was_open.store(true, Ordering::Relaxed);
         let former = std::mem::replace(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner), file);
         if former.is_some() && former != file {
-            self.tell(Some(format!("{} is another file now: going on with that one", path.display())));
+            self.tell(&StoreEvent::Replaced { path: path.to_owned() });
         }
     }
 
@@ -63,12 +63,10 @@ impl Site {
         StoreError::Unreachable(format!("the store's file {path} is gone: bring it back; none is made in its place"))
     }
 
-    /// Has a line told to whoever listens.
-    pub(super) fn tell(&self, line: Option<String>) {
+    /// Tells whoever listens.
+    pub(super) fn tell(&self, event: &StoreEvent) {
         let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let (Some(ear), Some(line)) = (ear, line) {
-            ear(&line);
-        }
+        event::tell(ear.as_ref(), event);
     }
 
     /// Sets who listens from now on.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{Site, holder};
+use crate::store::StoreEvent;
 
 /// How long a wait is ordinary.
 pub(super) const ORDINARY: Duration = Duration::from_secs(1);
@@ -55,9 +56,7 @@ impl Site {
         let Some(wait) = long.filter(|_| state.told.is_none()) else { return };
         state.told = Some(wait);
         drop(state);
-        let path = self.path.display();
-        let who = holder::of(&self.path).unwrap_or_else(|| "another process".to_owned());
-        self.tell(Some(format!("waiting for {who}, which holds the lock of {path} and does not let go")));
+        self.tell(&StoreEvent::Stalled { path: self.path.clone(), holder: holder::of(&self.path) });
     }
 }
 
@@ -68,13 +67,7 @@ impl Drop for Wait<'_> {
         let over = state.told.take_if(|(no, _)| *no == self.no);
         drop(state);
         if let Some((_, since)) = over {
-            let took = since.elapsed().as_millis();
-            let path = self.site.path.display();
-            self.site.tell(Some(format!(
-                "the lock of {path} is free again after {}.{} s",
-                took / 1000,
-                took % 1000 / 100
-            )));
+            self.site.tell(&StoreEvent::Unstalled { path: self.site.path.clone(), after: since.elapsed() });
         }
     }
 }

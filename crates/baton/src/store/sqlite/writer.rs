@@ -20,7 +20,7 @@ use super::{
     tables::SqliteTables,
     wake::{Bell, Rings},
 };
-use crate::store::{Answer, Request, StoreError, engine};
+use crate::store::{Answer, Request, StoreError, StoreEvent, engine};
 
 /// The most requests in one transaction.
 const MAX_GROUP: usize = 256;
@@ -108,10 +108,7 @@ fn alone(desk: &mut Desk, request: &Request) -> Result<Answers, StoreError> {
     file.copy_back();
     drop(turn);
     if given_up {
-        desk.site().tell(Some(format!(
-            "the disk of {} is full: the room kept for stopping and settling is used now",
-            desk.site().path.display()
-        )));
+        desk.site().tell(&StoreEvent::ReserveUsed { path: desk.site().path.clone() });
     }
     carry_out(desk, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
 }

@@ -1,0 +1,238 @@
+//! What happens to a node, as values: its log, users' observers and `tracing` read the same ones.
+//!
+//! The text of an event is one line for a person. Nobody needs to read that line to know what happened: all that is in
+//! it is in the fields too.
+
+use std::{fmt, time::Duration};
+
+use super::source::SourceError;
+use crate::{
+    message::{Name, SessionId},
+    store::{Refusal, StoreError, StoreEvent},
+};
+
+/// Something that happened to a node or to its store. Its text is one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The node has joined the fleet.
+    Joined {
+        /// As which session.
+        session: SessionId,
+    },
+    /// The store no longer knows the session: what it held goes to others, and the node joins anew.
+    SessionOver {
+        /// Which session.
+        session: SessionId,
+    },
+    /// The node has left in good order.
+    Left {
+        /// Which session.
+        session: SessionId,
+    },
+    /// The node has gone, and the store could not be told: the lease does the rest.
+    LeftUnheard {
+        /// Which session.
+        session: SessionId,
+    },
+    /// The store has not answered for a while; the node waits for it.
+    StoreAway {
+        /// Why, as the last call says.
+        error: StoreError,
+    },
+    /// The end of [`Event::StoreAway`].
+    StoreBack {
+        /// How long the store was away.
+        after: Duration,
+    },
+    /// The node has taken a baton and begins to generate.
+    BatonTaken {
+        /// For which session.
+        session: SessionId,
+        /// Of which source.
+        source: Name,
+        /// The queue the source feeds.
+        queue: Name,
+        /// The epoch of the baton.
+        epoch: u64,
+        /// Where the source goes on; empty at its start.
+        cursor: String,
+    },
+    /// A batch of a source was stored.
+    Pushed {
+        /// The source.
+        source: Name,
+        /// The queue it went to.
+        queue: Name,
+        /// The epoch of the baton.
+        epoch: u64,
+        /// Which batch of the epoch.
+        batch_no: u64,
+        /// The cursor before it.
+        from: String,
+        /// The cursor after it.
+        to: String,
+        /// How many messages it had.
+        count: u64,
+        /// The id of the first, if the store still knew it.
+        first: Option<u64>,
+        /// Whether an earlier attempt had stored it already.
+        duplicate: bool,
+    },
+    /// A batch was refused because its queue is full, or because of a gap: one before it is not stored. It is sent again.
+    PushRefused {
+        /// The source.
+        source: Name,
+        /// The queue it goes to.
+        queue: Name,
+        /// The epoch of the baton.
+        epoch: u64,
+        /// Which batch of the epoch.
+        batch_no: u64,
+        /// [`Refusal::Full`] or [`Refusal::Gap`].
+        refusal: Refusal,
+    },
+    /// The source has no more messages.
+    SourceEnded {
+        /// The source.
+        source: Name,
+        /// The epoch of the baton.
+        epoch: u64,
+    },
+    /// The baton is another's now, or is taken again.
+    BatonPassed {
+        /// The source.
+        source: Name,
+        /// The epoch of the baton that this node had.
+        epoch: u64,
+    },
+    /// A source cannot go on. If that is [for good](SourceError::is_for_good), this node leaves it alone from now on.
+    SourceFailed {
+        /// The source.
+        source: Name,
+        /// The epoch of the baton.
+        epoch: u64,
+        /// Why.
+        error: SourceError,
+    },
+    /// A handler failed, panicked or took too long.
+    MessageFailed {
+        /// The queue of the message.
+        queue: Name,
+        /// Its id there.
+        id: u64,
+        /// Which attempt this was, from 1.
+        attempt: u32,
+        /// Why.
+        error: String,
+        /// After what time it is to be tried again; if not at all, it goes to the error registry.
+        retry_after: Option<Duration>,
+    },
+    /// Outcomes were refused: others have the messages.
+    RunsRefused {
+        /// The queue of the messages.
+        queue: Name,
+        /// How many runs of messages.
+        runs: usize,
+        /// How many messages.
+        messages: u64,
+    },
+    /// Something happened to the store.
+    Store(StoreEvent),
+}
+
+impl Event {
+    /// Whether healthy nodes have many of its kind: pushes, pushes that are sent again, messages that failed. A log for
+    /// people leaves these out.
+    #[must_use]
+    pub const fn is_routine(&self) -> bool {
+        matches!(self, Self::Pushed { .. } | Self::PushRefused { .. } | Self::MessageFailed { .. })
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined { session } => write!(f, "joined as session {session}"),
+            Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
+            Self::Left { .. } => f.write_str("left"),
+            Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
+            Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
+            Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
+            Self::BatonTaken { source, epoch, cursor, .. } => {
+                let at = if cursor.is_empty() { "the start" } else { cursor };
+                write!(f, "generating {source} from {at} (epoch {epoch})")
+            }
+            Self::Pushed { source, batch_no, count, .. } => {
+                write!(f, "batch {batch_no} of {source} is stored, {count} message(s)")
+            }
+            Self::PushRefused { source, batch_no, refusal, .. } => {
+                write!(f, "batch {batch_no} of {source} is to be sent again: {refusal}")
+            }
+            Self::SourceEnded { source, .. } => write!(f, "source {source} has ended"),
+            Self::BatonPassed { source, .. } => write!(f, "the baton of {source} has passed on"),
+            Self::SourceFailed { source, error, .. } => {
+                let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
+                write!(f, "source {source} {what}: {error}")
+            }
+            Self::MessageFailed { queue, id, attempt, error, retry_after } => {
+                write!(f, "message {id} of {queue} failed at attempt {attempt}")?;
+                match retry_after {
+                    Some(after) => write!(f, " and is tried again after {:.1} s: {error}", after.as_secs_f64()),
+                    None => write!(f, " for good: {error}"),
+                }
+            }
+            Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
+            Self::Store(event) => event.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// People look for these lines in logs.
+    #[test]
+    fn lines_say_what_happened() {
+        let (name, session) = (|text| Name::new(text).unwrap(), SessionId::from_u128(7));
+        let failed = |error| Event::SourceFailed { source: name("s"), epoch: 2, error };
+        let message = |retry_after| Event::MessageFailed {
+            queue: name("q"),
+            id: 5,
+            attempt: 2,
+            error: "no".to_owned(),
+            retry_after,
+        };
+        let taken = |cursor: &str| Event::BatonTaken {
+            session,
+            source: name("s"),
+            queue: name("q"),
+            epoch: 2,
+            cursor: cursor.into(),
+        };
+        let path = "/x.db".into();
+        for (event, line) in [
+            (Event::Joined { session }, format!("joined as session {session}").as_str()),
+            (Event::SessionOver { session }, "the session is over: joining anew"),
+            (Event::LeftUnheard { session }, "left without a word: the store is away"),
+            (taken(""), "generating s from the start (epoch 2)"),
+            (taken("9"), "generating s from 9 (epoch 2)"),
+            (Event::SourceEnded { source: name("s"), epoch: 2 }, "source s has ended"),
+            (Event::BatonPassed { source: name("s"), epoch: 2 }, "the baton of s has passed on"),
+            (failed(SourceError::new("no")), "source s cannot go on: no"),
+            (failed(SourceError::for_good("no")), "source s has failed for good: no"),
+            (failed(SourceError::until_rewound("no")), "source s has failed for good: no"),
+            (message(None), "message 5 of q failed at attempt 2 for good: no"),
+            (
+                message(Some(Duration::from_millis(1500))),
+                "message 5 of q failed at attempt 2 and is tried again after 1.5 s: no",
+            ),
+            (Event::RunsRefused { queue: name("q"), runs: 2, messages: 9 }, "2 run(s) were refused: others have them"),
+            (Event::Store(StoreEvent::Replaced { path }), "/x.db is another file now: going on with that one"),
+        ] {
+            assert_eq!(event.to_string(), line);
+        }
+        assert!(message(None).is_routine() && !failed(SourceError::new("no")).is_routine());
+    }
+}

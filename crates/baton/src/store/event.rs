@@ -1,0 +1,113 @@
+//! What a store has to tell a person, beside its answers.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+/// Something that happened to a store and that no call's answer tells: who holds it up, what was done about a file. Its
+/// text is one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreEvent {
+    /// A writer has waited for over a second for another process, which holds the lock.
+    Stalled {
+        /// The store's file.
+        path: PathBuf,
+        /// Which process that is, as far as the system tells.
+        holder: Option<String>,
+    },
+    /// The end of [`StoreEvent::Stalled`].
+    Unstalled {
+        /// The store's file.
+        path: PathBuf,
+        /// How long the writer had to wait.
+        after: Duration,
+    },
+    /// Another file has taken the place of the store's; calls go on with that one.
+    Replaced {
+        /// The store's file.
+        path: PathBuf,
+    },
+    /// A log that belongs to another file was found beside the store's, and set aside.
+    LogSetAside {
+        /// The store's file.
+        path: PathBuf,
+        /// Where that log is now.
+        aside: PathBuf,
+    },
+    /// The file was not closed in order, and the log that should be beside it is not there: what was stored last may be
+    /// missing.
+    LogMissing {
+        /// The store's file.
+        path: PathBuf,
+        /// What may be that log.
+        aside: Option<PathBuf>,
+    },
+    /// The disk is full, and the room kept for stopping and settling is used now.
+    ReserveUsed {
+        /// The store's file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for StoreEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stalled { path, holder } => {
+                let (who, path) = (holder.as_deref().unwrap_or("another process"), path.display());
+                write!(f, "waiting for {who}, which holds the lock of {path} and does not let go")
+            }
+            Self::Unstalled { path, after } => {
+                let (path, took) = (path.display(), after.as_millis());
+                write!(f, "the lock of {path} is free again after {}.{} s", took / 1000, took % 1000 / 100)
+            }
+            Self::Replaced { path } => write!(f, "{} is another file now: going on with that one", path.display()),
+            Self::LogSetAside { path, aside } => {
+                let (path, aside) = (path.display(), aside.display());
+                write!(f, "the log beside {path} belongs to another file: it is kept as {aside} and not used")
+            }
+            Self::LogMissing { path, aside } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} was not closed in order and its log is not beside it: if it was copied or moved without \
+                     {path}-wal, what was stored last is missing"
+                )?;
+                match aside.as_ref().map(|aside| aside.display()) {
+                    Some(aside) => write!(
+                        f,
+                        "; {aside} may be that log: stop all, and before anything is stored rename it to {path}-wal"
+                    ),
+                    None => Ok(()),
+                }
+            }
+            Self::ReserveUsed { path } => {
+                let path = path.display();
+                write!(f, "the disk of {path} is full: the room kept for stopping and settling is used now")
+            }
+        }
+    }
+}
+
+/// Hears what a store has to tell.
+pub type Ear = Arc<dyn Fn(&StoreEvent) + Send + Sync>;
+
+/// Tells whoever listens, and writes an event of `tracing`: the only place where either is done.
+#[cfg(feature = "sqlite")]
+pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
+    match event {
+        StoreEvent::Stalled { path, holder } => {
+            tracing::warn!(target: "baton", path = %path.display(), holder = holder.as_deref(), "{event}");
+        }
+        StoreEvent::Unstalled { path, after } => {
+            tracing::info!(target: "baton", path = %path.display(), after = after.as_secs_f64(), "{event}");
+        }
+        StoreEvent::LogSetAside { path, aside } => {
+            tracing::warn!(target: "baton", path = %path.display(), aside = %aside.display(), "{event}");
+        }
+        StoreEvent::Replaced { path } | StoreEvent::LogMissing { path, .. } | StoreEvent::ReserveUsed { path } => {
+            tracing::warn!(target: "baton", path = %path.display(), "{event}");
+        }
+    }
+    if let Some(ear) = ear {
+        ear(event);
+    }
+}
