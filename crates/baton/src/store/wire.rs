@@ -1,53 +1,7 @@
-//! Answers as text, the way stores keep them with a session and scripts send them.
+//! Values as text, the way stores keep them and scripts send them.
 
-use super::{LotVerdict, Place, StoreError};
-use crate::message::{Name, Piece, Range};
-
-/// Verdicts as `s17;d4;c;k;f`: stored at, duplicate of, conflict, keys full, full.
-pub(crate) fn verdicts(verdicts: &[LotVerdict]) -> String {
-    let text = verdicts.iter().map(|verdict| match verdict {
-        LotVerdict::Stored { first } => format!("s{first}"),
-        LotVerdict::Duplicate { first } => format!("d{first}"),
-        LotVerdict::Conflict => "c".to_owned(),
-        LotVerdict::KeysFull => "k".to_owned(),
-        LotVerdict::Full => "f".to_owned(),
-    });
-    text.collect::<Vec<_>>().join(";")
-}
-
-/// Reads [`verdicts`].
-pub(crate) fn parse_verdicts(text: &str) -> Result<Vec<LotVerdict>, StoreError> {
-    let parse = |word: &str| {
-        let (kind, first) = word.split_at_checked(1)?;
-        Some(match kind {
-            "s" => LotVerdict::Stored { first: first.parse().ok()? },
-            "d" => LotVerdict::Duplicate { first: first.parse().ok()? },
-            "c" => LotVerdict::Conflict,
-            "k" => LotVerdict::KeysFull,
-            "f" => LotVerdict::Full,
-            _ => return None,
-        })
-    };
-    list(text, parse)
-}
-
-/// Refused runs as `queue,claim,first,len;…`.
-pub(crate) fn refused(runs: &[(Name, u64, Range)]) -> String {
-    let text = runs.iter().map(|(queue, claim_no, range)| format!("{queue},{claim_no},{},{}", range.first, range.len));
-    text.collect::<Vec<_>>().join(";")
-}
-
-/// Reads [`refused`].
-pub(crate) fn parse_refused(text: &str) -> Result<Vec<(Name, u64, Range)>, StoreError> {
-    let parse = |word: &str| {
-        let mut fields = word.split(',');
-        let queue = fields.next()?.parse().ok()?;
-        let claim_no = fields.next()?.parse().ok()?;
-        let range = Range { first: fields.next()?.parse().ok()?, len: fields.next()?.parse().ok()? };
-        fields.next().is_none().then_some((queue, claim_no, range))
-    };
-    list(text, parse)
-}
+use super::{Place, StoreError};
+use crate::message::Piece;
 
 /// A place as `lines,digest`.
 pub(crate) fn place(place: &Place) -> String {
@@ -76,7 +30,8 @@ pub(crate) fn parse_pieces(text: &str) -> Result<Vec<Piece>, StoreError> {
     list(text, |word| word.parse().ok())
 }
 
-fn list<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, StoreError> {
+/// Reads words between semicolons.
+pub(super) fn list<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, StoreError> {
     let words = text.split(';').filter(|word| !word.is_empty());
     let values: Option<Vec<T>> = words.map(parse).collect();
     values.ok_or_else(|| unreadable(text))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::kept;
 use crate::{
     message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
     store::{
@@ -15,7 +16,6 @@ use crate::{
             registry, returns,
             returns::suspects,
         },
-        wire,
     },
 };
 
@@ -30,7 +30,7 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
     if it.settle_no != session.settle_no + 1 {
         let answer = tables.answer(it.session, Series::Settle, it.settle_no)?;
         let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;
-        return Ok(Settled { refused: wire::parse_refused(&answer)? });
+        return Ok(Settled { refused: kept::parse_refused(&answer)? });
     }
     let mut settling = Settling {
         tables,
@@ -50,7 +50,7 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
     let mut session = settling.finish()?;
     session.settle_no = it.settle_no;
     tables.put_session(it.session, &session)?;
-    tables.put_answer(it.session, Series::Settle, it.settle_no, 1, &wire::refused(&refused))?;
+    tables.put_answer(it.session, Series::Settle, it.settle_no, 1, &kept::refused(&refused))?;
     Ok(Settled { refused })
 }
 

@@ -1,6 +1,7 @@
 //! Settling: what became of claimed messages, and what they keep.
 
 mod engine;
+mod kept;
 #[cfg(feature = "redis")]
 mod redis;
 

@@ -1,11 +1,11 @@
 //! The arguments and the answer of `settle.lua`.
 
+use super::kept;
 use crate::{
     message::{Outcome, Run},
     store::{
         RESULT_TTL_MS, Settle, Settled, StoreError,
         redis::{Arguments, Coded, Number, Reply, numbers},
-        wire,
     },
 };
 
@@ -18,7 +18,7 @@ impl Coded for Settle {
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Settled, StoreError> {
         match code {
-            "OK" => Ok(Settled { refused: wire::parse_refused(&reply.text()?)? }),
+            "OK" => Ok(Settled { refused: kept::parse_refused(&reply.text()?)? }),
             _ => Err(reply.refusal(code)),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::kept;
 use crate::store::{
     LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
     engine::{
@@ -10,7 +11,6 @@ use crate::store::{
         intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
         queues::OpenQueues,
     },
-    wire,
 };
 
 impl Effect for Submit {
@@ -19,7 +19,7 @@ impl Effect for Submit {
         if self.submit_no != session.submit_no + 1 {
             let answer = tables.answer(self.session, Series::Submit, self.submit_no)?;
             let answer = answer.ok_or(Refusal::OutOfTurn { last: session.submit_no })?;
-            return Ok(Submitted { lots: wire::parse_verdicts(&answer)? });
+            return Ok(Submitted { lots: kept::parse_verdicts(&answer)? });
         }
         if let Some(mark) = &self.bookmark {
             let Place { lines, digest } = tables.bookmark(&mark.key)?.unwrap_or(Place::START);
@@ -63,7 +63,7 @@ impl Effect for Submit {
         queues.close(tables)?;
         session.submit_no = self.submit_no;
         tables.put_session(self.session, &session)?;
-        let answer = wire::verdicts(&verdicts);
+        let answer = kept::verdicts(&verdicts);
         tables.put_answer(self.session, Series::Submit, self.submit_no, SUBMIT_WINDOW, &answer)?;
         Ok(Submitted { lots: verdicts })
     }

@@ -1,6 +1,7 @@
 //! Submitting: messages from outside, their idempotency keys, and a bookmark that moves with them.
 
 mod engine;
+mod kept;
 #[cfg(feature = "redis")]
 mod redis;
 

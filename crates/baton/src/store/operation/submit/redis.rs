@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::kept;
 use crate::{
     message::Name,
     store::{
@@ -35,7 +36,7 @@ impl Coded for Submit {
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
         match code {
-            "OK" => Ok(Submitted { lots: wire::parse_verdicts(&reply.text()?)? }),
+            "OK" => Ok(Submitted { lots: kept::parse_verdicts(&reply.text()?)? }),
             _ => Err(reply.refusal(code)),
         }
     }
