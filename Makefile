@@ -63,6 +63,7 @@ test: tools
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p baton-cli -- -D warnings
 	@# What only a feature uses lies idle without it: of that, all of them together are asked above.
 	@for features in $(FEATURE_SETS); do \
 		echo "$(CARGO) clippy -p baton-fleet --no-default-features --features '$$features'"; \

@@ -39,6 +39,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
+//! | [`process`] | child processes that never outlive their parent; ever longer pauses |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
@@ -62,6 +63,7 @@ mod fleet;
 pub mod jobs;
 pub mod message;
 pub mod operate;
+pub mod process;
 pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]

@@ -1,13 +1,13 @@
 //! Child processes of the measurement: this program again, on a leash.
 //!
-//! The leash is a pipe on the child's standard input, as the crew of `up` has it: `drain` asks it to end, and the end
-//! of the pipe tells it that this process is gone. A child that is dropped is killed by its process id.
+//! A child ends when it is asked to, when this process is gone, or killed when it is dropped.
 
 use std::{process::Stdio, time::Duration};
 
+use baton::process::{Child, Leash, Word};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{ChildStdout, Command},
 };
 
 use super::stand::Stand;
@@ -19,8 +19,7 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// A child process on the store of a stand.
 pub(super) struct Leashed {
     child: Child,
-    leash: Option<ChildStdin>,
-    pid: u32,
+    leash: Leash,
 }
 
 impl Leashed {
@@ -30,9 +29,9 @@ impl Leashed {
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
         command.env_remove(CONFIG).envs(stand.settings.variables());
         command.args(arguments).stdin(Stdio::piped()).stdout(stdout);
-        let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(cannot)?;
-        let (leash, pid) = (child.stdin.take(), child.id().unwrap_or(0));
-        Ok(Self { child, leash, pid })
+        let mut child = Child::start(&mut command).map_err(cannot)?;
+        let leash = Leash::of(&mut child);
+        Ok(Self { child, leash })
     }
 
     /// Starts a worker of `queue` whose handler does nothing, and waits until it has joined.
@@ -44,17 +43,17 @@ impl Leashed {
     }
 
     pub(super) const fn pid(&self) -> u32 {
-        self.pid
+        self.child.pid()
     }
 
     /// What it prints, a line at a time; once.
     pub(super) fn lines(&mut self) -> Option<Lines<BufReader<ChildStdout>>> {
-        self.child.stdout.take().map(|stdout| BufReader::new(stdout).lines())
+        self.child.output().map(|stdout| BufReader::new(stdout).lines())
     }
 
     /// Fails if it has ended.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
-        match self.child.try_wait() {
+        match self.child.ended() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(lost(&status.to_string())),
             Err(error) => Err(lost(&error.to_string())),
@@ -63,10 +62,7 @@ impl Leashed {
 
     /// Asks it to end; it may still have something to print.
     pub(super) async fn ask_to_end(&mut self) {
-        if let Some(mut leash) = self.leash.take() {
-            // One that has just ended hears nothing, and need not.
-            leash.write_all(b"drain\n").await.ok();
-        }
+        self.leash.say(Word::Drain).await;
     }
 
     /// Asks it to end and waits for that.
@@ -82,7 +78,7 @@ impl Leashed {
 
     /// Kills it with -9.
     pub(super) async fn kill(mut self) {
-        self.child.kill().await.ok();
+        self.child.kill().await;
     }
 }
 

@@ -1,7 +1,6 @@
 //! Who may ask a member to stop: signals, and the process that holds its leash.
 
 use std::{
-    io::{self, BufRead as _},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,8 +11,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::Log;
 use crate::{exit::Failure, output::remark};
 
-/// How long a member whose holder is gone may finish what runs.
-const ALONE: Duration = Duration::from_secs(10);
 /// One wish may come twice: to the process, and to its group.
 const SAME_WISH: Duration = Duration::from_millis(250);
 /// How long, over the lease, whoever was told to stop at once may take, `up` with its workers included.
@@ -74,23 +71,9 @@ fn end_after(time: Duration) {
     }
 }
 
-/// Obeys the lines `drain` and `now` on standard input; its end means that the process which held it is gone.
+/// Obeys the process that holds this one by a leash.
 pub(crate) fn obey_leash(cancel: &Cancel) {
-    let cancel = cancel.clone();
-    let listen = move || {
-        for line in io::stdin().lock().lines() {
-            match line.as_deref() {
-                Ok("now") => cancel.now(),
-                Ok("drain") => cancel.drain(),
-                Ok(_) => {}
-                Err(_) => break,
-            }
-        }
-        cancel.drain();
-        std::thread::sleep(ALONE);
-        cancel.now();
-    };
-    if std::thread::Builder::new().name("baton-leash".to_owned()).spawn(listen).is_err() {
+    if baton::operate::obey_leash(cancel).is_err() {
         remark("cannot start a thread that listens to the parent; free some threads");
     }
 }

@@ -7,7 +7,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinSet};
 use tracing::Instrument as _;
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     message::{Name, Parcel},
+    process::Backoff,
     store::{
         Clock, Push, Pushed, Refusal, StoreError, Taken,
         session::{Fate, Session},
@@ -72,7 +73,8 @@ impl Generator {
         let (source, cursor, clock) = (self.source.clone(), self.taken.cursor.clone(), self.clock.clone());
         let pulling = pull_all(source, cursor, clock, self.stillness.clone(), sender);
         let span = traces::generate(&self.name, self.taken.epoch);
-        let _puller = AbortOnDrop(self.home.spawn(pulling.instrument(span.clone())));
+        let mut puller = JoinSet::new();
+        puller.spawn_on(pulling.instrument(span.clone()), &self.home);
         let ended = self.push_all(pulled).instrument(span).await;
         self.activity.set_full(false);
         ended
@@ -81,7 +83,7 @@ impl Generator {
     async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
         let mut pushes = self.session.pushes(self.name.clone(), self.taken.clone(), self.max_backlog);
         let mut failed = None;
-        let mut pause = FULL_PAUSE.0;
+        let mut backoff = Backoff::new(FULL_PAUSE.0, FULL_PAUSE.1);
         let mut more = true;
         loop {
             self.activity.pushing(pushes.under_way() > 0);
@@ -89,7 +91,7 @@ impl Generator {
                 biased;
                 Some(fate) = pushes.fate() => match fate {
                     Fate::Stored { push, pushed, kept } => {
-                        pause = FULL_PAUSE.0;
+                        backoff.reset();
                         self.activity.set_full(false);
                         self.stored(push, &pushed, kept);
                     }
@@ -98,8 +100,7 @@ impl Generator {
                         self.refused(batch_no, refusal);
                         if full {
                             self.activity.set_full(true);
-                            pushes.send_again(pause).await;
-                            pause = (pause * 2).min(FULL_PAUSE.1);
+                            pushes.send_again(backoff.pause()).await;
                         } else {
                             pushes.send_again(Duration::ZERO).await;
                         }
@@ -172,13 +173,4 @@ async fn unless_it_panics<T>(work: impl Future<Output = Result<T, SourceError>>)
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
         Err(SourceError::new(format_args!("it panicked: {text}")))
     })
-}
-
-/// A task that ends with its owner.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

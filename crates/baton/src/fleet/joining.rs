@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     message::{Digest, SessionId},
+    process::Backoff,
     store::{
         Kind, Offer, Refusal, StoreError, TakeSurvey,
         session::{Session, SessionOptions},
@@ -28,7 +29,7 @@ impl Node {
         &self, home: &Handle, cancel: &Cancel, former: Option<u64>, outage: &Outage,
     ) -> Result<Option<Session>, NodeError> {
         let options = self.session_options(former);
-        let mut pause = Duration::from_millis(10);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(200));
         let mut watch: Option<Watch> = None;
         let joined = loop {
             match Session::join_for(self.fleet.store().clone(), options.clone(), home).await {
@@ -58,7 +59,7 @@ impl Node {
             tokio::select! {
                 biased;
                 () = cancel.any() => break Ok(None),
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_millis(200)),
+                () = tokio::time::sleep(backoff.pause()) => {}
             }
         };
         if let Some(watch) = watch {

@@ -46,6 +46,7 @@ pub use worker::trial;
 
 use crate::{
     message::Name,
+    process::Backoff,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
         session::{Footing, Session, SessionOptions},
@@ -209,15 +210,14 @@ impl Fleet {
         &self, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
         let deadline = Instant::now() + self.options.wait;
-        let mut pause = Duration::from_millis(10);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         loop {
-            match attempt().await {
-                Err(error) if error.is_retryable() && Instant::now() + pause < deadline => {
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_millis(250));
-                }
-                result => return result,
+            let result = attempt().await;
+            let pause = backoff.pause();
+            if !result.as_ref().is_err_and(StoreError::is_retryable) || Instant::now() + pause >= deadline {
+                return result;
             }
+            tokio::time::sleep(pause).await;
         }
     }
 }

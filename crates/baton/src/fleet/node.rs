@@ -329,6 +329,7 @@ impl Node {
         self.offered.iter().filter(|_| self.role != Role::Worker).map(|offered| &offered.name)
     }
 
+    #[cfg(feature = "testing")]
     /// What its sources are about.
     pub(crate) fn stillness(&self) -> Stillness {
         self.stillness.clone()

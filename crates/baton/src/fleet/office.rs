@@ -15,7 +15,7 @@ use std::{
 
 use tokio::{
     runtime::{Builder, Handle},
-    task::{AbortHandle, JoinError},
+    task::{JoinError, JoinSet},
 };
 
 use crate::store::{StoreError, session::Footing};
@@ -39,9 +39,12 @@ pub(super) async fn run<T: Send + 'static>(
     let office = office().map_err(|error| {
         StoreError::Unreachable(format!("cannot start the thread on which nodes call the store: {error}"))
     })?;
-    let task = office.spawn(work);
-    let _end_with_me = AbortOnDrop(task.abort_handle());
-    task.await.map_err(broken_off)
+    let mut task = JoinSet::new();
+    task.spawn_on(work, &office);
+    match task.join_next().await {
+        Some(done) => done.map_err(broken_off),
+        None => Err(lost()),
+    }
 }
 
 fn office() -> io::Result<Handle> {
@@ -60,15 +63,11 @@ fn broken_off(error: JoinError) -> StoreError {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());
     }
-    StoreError::Unreachable("the node was broken off".to_owned())
+    lost()
 }
 
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+fn lost() -> StoreError {
+    StoreError::Unreachable("the node was broken off".to_owned())
 }
 
 #[cfg(test)]

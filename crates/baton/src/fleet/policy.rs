@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::handler::{Failure, Retry};
-use crate::message::Outcome;
+use crate::{message::Outcome, process::Backoff};
 
 /// The longest error text that is kept.
 const MAX_ERROR_BYTES: usize = 16 << 10;
@@ -49,8 +49,8 @@ impl QueuePolicy {
             Retry::After(_) if attempts >= self.retries.max(MOST_PUT_OFF) => return dead(failure.error),
             Retry::After(after) => after,
             Retry::ByPolicy => {
-                let doubled = self.backoff.saturating_mul(1_u32.checked_shl(attempts).unwrap_or(u32::MAX));
-                doubled.min(self.max_backoff).mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)
+                let pause = Backoff::new(self.backoff, self.max_backoff).after(attempts);
+                pause.mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)
             }
         };
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);

@@ -21,11 +21,13 @@ struct State {
 }
 
 impl Stillness {
+    #[cfg(feature = "testing")]
     /// How many batches were pulled and are not stored. A stream counts its batch before it is pulled again.
     pub(crate) fn unstored(&self) -> usize {
         self.0.unstored.load(Ordering::SeqCst)
     }
 
+    #[cfg(feature = "testing")]
     /// Sources whose last attempt here failed.
     pub(crate) fn failed(&self) -> BTreeSet<Name> {
         self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -4,22 +4,28 @@
 //! is gone, however it went. Each is a process group of its own, so that Ctrl-C at the terminal reaches only the one
 //! that holds the leashes, and whoever it concerns hears it once.
 
-use std::{ffi::OsString, fmt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsString, fmt, io, path::PathBuf, process::Stdio, sync::Arc, thread, time::Duration};
 
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdin, Command},
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    process::Command,
     task::JoinSet,
     time::Instant,
 };
 
 use super::wording::{plural, span, tame};
-use crate::Cancel;
+use crate::{
+    Cancel,
+    process::{Backoff, Child, Leash, Word, words},
+};
 
 /// The pause before a crashed worker is replaced, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How workers are started. The program obeys its leash: `drain` and `now` on standard input, and the end of that.
+/// How long a worker whose holder is gone may finish what runs.
+const ALONE: Duration = Duration::from_secs(10);
+
+/// How workers are started. The program obeys its leash: see [`obey_leash`].
 pub struct Crew {
     /// The program.
     pub program: PathBuf,
@@ -88,7 +94,7 @@ impl Crew {
 
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
     async fn keep(&self, cancel: &Cancel) {
-        let mut pause = PAUSE.0;
+        let mut backoff = Backoff::new(PAUSE.0, PAUSE.1);
         while cancel.asked().is_none() {
             let begun = Instant::now();
             let why = match self.start() {
@@ -102,17 +108,18 @@ impl Crew {
                 return;
             }
             if begun.elapsed() > PAUSE.1 {
-                pause = PAUSE.0;
+                backoff.reset();
             }
+            let pause = backoff.pause();
             (self.hear)(&CrewEvent::Lost { why, pause });
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE.1),
+                () = tokio::time::sleep(pause) => {}
                 () = cancel.any() => return,
             }
         }
     }
 
-    fn start(&self) -> std::io::Result<Child> {
+    fn start(&self) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         for variable in &self.without {
@@ -120,8 +127,8 @@ impl Crew {
         }
         command.envs(self.variables.iter().map(|(name, it)| (name, it)));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
-        if let Some(stderr) = child.stderr.take() {
+        let mut child = Child::start(&mut command)?;
+        if let Some(stderr) = child.errors() {
             tokio::spawn(pass_on(stderr, self.hear.clone()));
         }
         Ok(child)
@@ -129,8 +136,8 @@ impl Crew {
 
     /// Sees a worker to its end; why it crashed, if it did.
     async fn tend(&self, mut child: Child, cancel: &Cancel) -> Option<String> {
-        let pid = child.id().unwrap_or(0);
-        let mut leash = child.stdin.take();
+        let pid = child.pid();
+        let mut leash = Leash::of(&mut child);
         let ended = tokio::select! {
             ended = child.wait() => Some(ended),
             () = cancel.any() => None,
@@ -138,15 +145,12 @@ impl Crew {
         let ended = match ended {
             Some(ended) => ended,
             None => {
-                // A worker that has just ended hears nothing, and need not.
-                if let Some(leash) = &mut leash {
-                    leash.write_all(b"drain\n").await.ok();
-                }
+                leash.say(Word::Drain).await;
                 tokio::select! {
                     ended = child.wait() => ended,
                     () = self.stop_at_once(&mut leash, cancel) => {
                         (self.hear)(&CrewEvent::Killed { pid });
-                        child.kill().await.ok();
+                        child.kill().await;
                         return None;
                     }
                 }
@@ -160,11 +164,9 @@ impl Crew {
     }
 
     /// When all have to stop at once, says so to the worker; returns when it has had its time.
-    async fn stop_at_once(&self, leash: &mut Option<ChildStdin>, cancel: &Cancel) {
+    async fn stop_at_once(&self, leash: &mut Leash, cancel: &Cancel) {
         cancel.at_once().await;
-        if let Some(leash) = leash {
-            leash.write_all(b"now\n").await.ok();
-        }
+        leash.say(Word::Now).await;
         tokio::time::sleep(self.last_words).await;
     }
 }
@@ -175,4 +177,25 @@ async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&CrewEvent) + 
     while let Ok(Some(line)) = lines.next_line().await {
         hear(&CrewEvent::Line(line));
     }
+}
+
+/// Has this process obey the leash that a [`Crew`] holds it by: it is asked to stop as it is told, and when its holder is
+/// gone it is asked to finish, and to stop at once if that takes long.
+///
+/// # Errors
+/// The system's, if there is no thread to be had.
+pub fn obey_leash(cancel: &Cancel) -> io::Result<()> {
+    let cancel = cancel.clone();
+    let obey = move || {
+        for word in words() {
+            match word {
+                Word::Drain => cancel.drain(),
+                Word::Now => cancel.now(),
+            }
+        }
+        cancel.drain();
+        thread::sleep(ALONE);
+        cancel.now();
+    };
+    thread::Builder::new().name("baton-leash".to_owned()).spawn(obey).map(drop)
 }

@@ -67,7 +67,7 @@ use self::patience::Voice;
 pub use self::{
     audit::{Audit, Fault},
     causes::{Cause, Causes},
-    crew::{Crew, CrewEvent},
+    crew::{Crew, CrewEvent, obey_leash},
     errors::{HandedOver, Taken, Total, Wanted},
     failed::FailedMessage,
     import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{Note, NoteEar, Operator, Whereabouts, wording::span};
 use crate::{
     message::SessionId,
+    process::Backoff,
     store::{Operation, StoreError, session::Session},
 };
 
@@ -125,7 +126,7 @@ impl Operator {
         &self, answer_limit: Option<Duration>, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
         let deadline = Instant::now() + self.wait;
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let result = match answer_limit {
                 Some(limit) => tokio::time::timeout(limit, attempt())
@@ -136,8 +137,7 @@ impl Operator {
             match result {
                 Err(error) if error.is_retryable() && Instant::now() < deadline => {
                     self.say_waiting(&error);
-                    tokio::time::sleep(pause.min(deadline - Instant::now())).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    tokio::time::sleep(backoff.pause().min(deadline - Instant::now())).await;
                 }
                 result => return result,
             }

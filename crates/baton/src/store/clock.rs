@@ -84,6 +84,7 @@ impl Clock {
         matches!(self.0, Reading::Manual(_))
     }
 
+    #[cfg(feature = "testing")]
     /// How many sleep by a manual clock who are not to be woken yet.
     pub(crate) fn asleep(&self) -> usize {
         let Reading::Manual(hands) = &self.0 else { return 0 };

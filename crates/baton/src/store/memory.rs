@@ -47,6 +47,7 @@ impl MemoryStore {
         Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
     }
 
+    #[cfg(feature = "testing")]
     /// Whether a delayed message of this queue is due.
     pub(crate) fn has_due(&self, queue: &Name) -> bool {
         let now = self.shared.clock.now_ms();

@@ -393,6 +393,7 @@ impl Tray {
         self.have() == 0 && self.outbox.is_empty() && !self.reporting
     }
 
+    #[cfg(feature = "testing")]
     /// What is in the outbox.
     pub(super) fn take_outbox(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.outbox)

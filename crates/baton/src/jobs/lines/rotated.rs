@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{fs::File, sync::mpsc, task::JoinHandle, time::Instant};
+use tokio::{fs::File, sync::mpsc, task::JoinSet, time::Instant};
 
 use super::file::unreadable;
 use crate::SourceError;
@@ -63,15 +63,16 @@ impl Found {
 pub(super) struct Successors {
     found: mpsc::Receiver<Result<Found, SourceError>>,
     next: Option<Found>,
-    watch: JoinHandle<()>,
+    /// Ends with this.
+    _watch: JoinSet<()>,
 }
 
 impl Successors {
     /// Watches the name from now on; `first` has it, or had it a moment ago.
     pub(super) fn of(path: &Path, first: &Found) -> Self {
         let (tell, found) = mpsc::channel(MAX_WAITING);
-        let watch = tokio::spawn(watch(path.to_owned(), first.identity, tell));
-        Self { found, next: None, watch }
+        let watch = JoinSet::from_iter([watch(path.to_owned(), first.identity, tell)]);
+        Self { found, next: None, _watch: watch }
     }
 
     /// The next one, noticed by now; it stays there until it is taken.
@@ -88,12 +89,6 @@ impl Successors {
     /// Takes it.
     pub(super) const fn take(&mut self) -> Option<Found> {
         self.next.take()
-    }
-}
-
-impl Drop for Successors {
-    fn drop(&mut self) {
-        self.watch.abort();
     }
 }
 

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 
 use crate::{
     message::SessionId,
+    process::Backoff,
     store::{Operation, Refusal, Request, Store, StoreError, notice::Notice},
 };
 
@@ -95,7 +96,7 @@ impl Caller {
 
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
     pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut ambiguous = false;
         loop {
             if let Some(reason) = self.over.get() {
@@ -124,9 +125,8 @@ impl Caller {
             tokio::select! {
                 biased;
                 _ = self.ended() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(backoff.pause()) => {}
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use tokio::{
     sync::{Notify, oneshot},
-    task::AbortHandle,
+    task::JoinSet,
     time::Instant,
 };
 
@@ -42,7 +42,7 @@ const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 /// The lookout of a session, begun with its first wait; it ends with the last clone of the session.
 pub(super) struct Lookout {
     lines: Arc<Lines>,
-    task: AbortHandle,
+    _task: JoinSet<()>,
 }
 
 impl Lookout {
@@ -51,12 +51,6 @@ impl Lookout {
         if let Some(place) = self.lines.take_under(queue, claim_no) {
             place.ring();
         }
-    }
-}
-
-impl Drop for Lookout {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -219,8 +213,8 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
     let lookout = session.lookout.get_or_init(|| {
         let lines = Lines { session: session.id(), state: Mutex::default(), changed: Notify::new() };
         let lines = Arc::new(lines);
-        let task = tokio::spawn(run(claimer.clone(), lines.clone())).abort_handle();
-        Lookout { lines, task }
+        let task = JoinSet::from_iter([run(claimer.clone(), lines.clone())]);
+        Lookout { lines, _task: task }
     });
     let (reply, heard) = oneshot::channel();
     let claim_no = {

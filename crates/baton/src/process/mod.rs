@@ -1,0 +1,17 @@
+//! Child processes, and the pauses before something is tried again.
+//!
+//! A [`Child`] leads a process group of its own, so that Ctrl-C at the terminal reaches only its parent, and never
+//! outlives whoever holds it: dropped, the whole group is killed. A [`Leash`] tells it to end, and that its parent is
+//! gone, however it went. A [`Tail`] keeps what it complained of last. [`Backoff`] spaces out what is tried again.
+
+mod backoff;
+mod child;
+mod leash;
+mod tail;
+
+pub use self::{
+    backoff::Backoff,
+    child::Child,
+    leash::{Leash, Word, words},
+    tail::Tail,
+};
