@@ -1,13 +1,8 @@
-//! Real Redis servers on free loopback ports, ended by process id when dropped.
+//! Real Redis servers for tests: a test without its server has failed.
 
-use std::{
-    fs::File,
-    net::{TcpListener, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
+use baton_servers::RedisServer as Server;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -25,10 +20,9 @@ pub enum Persistence {
 /// A Redis server of this process.
 #[derive(Debug)]
 pub struct RedisServer {
-    child: Child,
-    port: u16,
+    // Ended before its folder goes.
+    server: Server,
     folder: TempDir,
-    arguments: Vec<String>,
 }
 
 impl RedisServer {
@@ -58,21 +52,11 @@ impl RedisServer {
             Persistence::AofAlways => ("yes", "always"),
             Persistence::AofEverySecond => ("yes", "everysec"),
         };
-        let mut arguments: Vec<String> =
-            ["--bind", "127.0.0.1", "--save", "", "--appendonly", aof, "--appendfsync", sync]
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-        arguments.extend(["--enable-debug-command", "local", "--aof-use-rdb-preamble", "yes"].map(String::from));
-        arguments.extend(extra.iter().map(ToString::to_string));
-        for _ in 0..20 {
-            let port = free_port();
-            let mut child = spawn(&arguments, folder.path(), port);
-            if comes_up(&mut child, port) {
-                return Self { child, port, folder, arguments };
-            }
-        }
-        panic!("redis-server does not start; is it installed? (make test installs it on Debian)");
+        let mut arguments = vec!["--appendonly", aof, "--appendfsync", sync];
+        arguments.extend(["--enable-debug-command", "local", "--aof-use-rdb-preamble", "yes"]);
+        arguments.extend(extra);
+        let server = Server::start(folder.path(), &arguments);
+        Self { server: server.expect("redis-server starts (make test installs it on Debian)"), folder }
     }
 
     /// Another server, which nobody knows, over a copy of this one's append-only files; best after
@@ -92,19 +76,19 @@ impl RedisServer {
     /// The server's port on 127.0.0.1.
     #[must_use]
     pub const fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     /// The server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.server.pid()
     }
 
     /// The URL of its database 0.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        self.server.url()
     }
 
     /// The folder it keeps its files in.
@@ -115,76 +99,24 @@ impl RedisServer {
 
     /// Kills it with -9.
     pub fn kill(&mut self) {
-        self.child.kill().expect("the server can be killed");
-        self.child.wait().expect("the server ends");
+        self.server.kill();
     }
 
     /// Stops it with SIGSTOP, or lets it go on.
     pub fn stand_still(&self, still: bool) {
         let signal = if still { Signal::STOP } else { Signal::CONT };
-        kill_process(Pid::from_child(&self.child), signal).expect("the server can be signalled");
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, signal).expect("the server can be signalled");
     }
 
     /// Starts it again on the same port and files after [`RedisServer::kill`].
     pub fn restart(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
-            self.child = spawn(&self.arguments, self.folder.path(), self.port);
-            if comes_up(&mut self.child, self.port) {
-                return;
-            }
-        }
-        panic!("redis-server does not come up again on port {}", self.port);
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.server.restart().expect("redis-server comes up again");
     }
 }
 
 /// A loopback port that was free a moment ago.
 #[must_use]
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
-}
-
-fn spawn(arguments: &[String], folder: &Path, port: u16) -> Child {
-    let log = File::create(folder.join("log")).expect("a log file");
-    Command::new("redis-server")
-        .args(arguments)
-        .args(["--port", &port.to_string(), "--dir"])
-        .arg(folder)
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("redis-server is installed")
-}
-
-/// Whether the server answers a ping; false once it has ended.
-fn comes_up(child: &mut Child, port: u16) -> bool {
-    use std::io::{Read as _, Write as _};
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while Instant::now() < deadline {
-        if child.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return false;
-        }
-        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
-            let mut answer = [0; 5];
-            stream.set_read_timeout(Some(Duration::from_secs(1))).ok();
-            let asked = stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut answer));
-            // A server that wants a password is up too.
-            if asked.is_ok() && (answer == *b"+PONG" || answer == *b"-NOAU") {
-                return true;
-            }
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().ok();
-    child.wait().ok();
-    false
+    baton_servers::free_port().expect("a free port")
 }

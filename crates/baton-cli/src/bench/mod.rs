@@ -20,13 +20,17 @@ mod queues;
 mod report;
 mod rounds;
 mod samples;
-mod server;
 mod singles;
 mod stand;
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::{ErrorKind, IsTerminal as _},
+    path::Path,
+    time::Duration,
+};
 
 use baton::{Cancel, store::StoreUrl};
+use baton_servers::RedisServer;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -35,7 +39,7 @@ pub(crate) use self::{
     plan::{Measure, Plan},
     report::Figures,
 };
-use self::{folder::Folder, server::Server, stand::Stand};
+use self::{folder::Folder, stand::Stand};
 use crate::{
     exit::Failure,
     output::remark,
@@ -73,13 +77,23 @@ pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Fai
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
     results.sqlite = Some(measure_and_clear(plan, sqlite, wait, true, &cancel).await?);
-    match Server::start(folder.path(), plan.aof)? {
+    match start_server(folder.path(), plan.aof)? {
         Some(server) => {
             results.redis = Some(measure_and_clear(plan, server.url().parse()?, wait, true, &cancel).await?);
         }
         None => remark("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
     Ok(results)
+}
+
+/// A server of its own; nothing if there is none to start.
+fn start_server(folder: &Path, aof: bool) -> Result<Option<RedisServer>, Failure> {
+    let aof = if aof { "yes" } else { "no" };
+    match RedisServer::start(folder, &["--appendonly", aof, "--appendfsync", "everysec"]) {
+        Ok(server) => Ok(Some(server)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("cannot start redis-server: {error}"), "name one with --store")),
+    }
 }
 
 /// Measures one store until that is done or a signal comes, and leaves nothing there.

@@ -14,7 +14,7 @@ impl From<Error> for StoreError {
             ErrorCode::DiskFull => no_room(&error),
             ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => no_room(&error),
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
-                Self::Damaged(format!("{error}: stop the fleet and bring a backup back with `baton restore`"))
+                Self::Damaged(format!("{error}: stop the fleet and bring a backup back"))
             }
             ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => Self::Damaged(error.to_string()),
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
