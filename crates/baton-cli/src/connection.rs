@@ -75,11 +75,6 @@ impl Connection {
         self.is_new.then(|| format!("a new store was made: {}", self.url))
     }
 
-    /// A failure of this store.
-    pub(crate) fn failure(&self, error: &StoreError) -> Failure {
-        Failure::of_store(error, &self.url)
-    }
-
     /// What an operation gave, or what is told of its failure.
     pub(crate) fn given<T>(&self, result: Result<T, impl Into<OperateError>>) -> Result<T, Failure> {
         result.map_err(|error| Failure::of_operation(&error.into(), &self.url))

@@ -115,6 +115,19 @@ impl Failure {
     }
 }
 
+impl From<baton_bench::Failure> for Failure {
+    fn from(failure: baton_bench::Failure) -> Self {
+        match failure {
+            baton_bench::Failure::Failed { cause, next } => Self::new(cause, next),
+            baton_bench::Failure::Usage { cause, next } => Self::usage(cause, next),
+            baton_bench::Failure::Unbalanced(cause) => {
+                Self { exit: Exit::Unbalanced, ..Self::new(cause, "report this") }
+            }
+            baton_bench::Failure::Store { error, url } => Self::of_operation(&error, &url),
+        }
+    }
+}
+
 impl From<InvalidUrl> for Failure {
     fn from(error: InvalidUrl) -> Self {
         Self::advised(Exit::Usage, &error.to_string())

@@ -2,7 +2,6 @@
 //! `baton::operate`.
 
 mod arguments;
-mod bench;
 mod command;
 mod connection;
 mod crew;

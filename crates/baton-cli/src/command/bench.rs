@@ -1,12 +1,14 @@
 //! `baton bench`: the figures of a store, with ratios to what the bare store does.
 
+use std::sync::Arc;
+
 use baton::settings::quantity;
+use baton_bench::{Echo, Figures, Measure, Plan, Tell};
 
 use crate::{
-    bench::{self, Echo, Measure, Plan},
     exit::{Exit, Failure},
-    output::Output,
-    settings::Settings,
+    output::{Ink, Output, remark},
+    settings::{Origin, Settings},
 };
 
 /// Measure a store: rates, latency, failover, memory and CPU, with ratios to bare Redis commands
@@ -72,24 +74,38 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let tell: Tell = Arc::new(remark);
         if let Some(echo) = self.echo {
-            return echo.run(settings).await;
+            echo.run(settings, &tell).await?;
+            return Ok(Exit::Ok);
         }
         if self.bytes < 2 {
             return Err(Failure::usage("a JSON string has 2 bytes or more", "take a larger --bytes"));
         }
         let Self { messages, rounds, parcel, bytes, backlog, only, aof, .. } = self;
         let plan = Plan { messages, rounds, parcel, bytes, backlog, aof, only };
-        let results = bench::run(&plan, settings).await?;
+        let named = (settings.store.from == Origin::Said).then(|| settings.store.value.clone());
+        let results = baton_bench::run(&plan, named, settings.wait.value, tell).await?;
         let mut output = Output::new();
         if self.json {
             output.json(&results)?;
         } else {
             for figures in results.sqlite.iter().chain(&results.redis) {
-                figures.show(&mut output)?;
+                show(figures, &mut output)?;
             }
         }
         output.flush()?;
         Ok(Exit::Ok)
     }
+}
+
+fn show(figures: &Figures, output: &mut Output) -> Result<(), Failure> {
+    output.line(&figures.title())?;
+    output.table(&["", "baton", "raw", "ratio", ""], &figures.rows())?;
+    if figures.is_shared() {
+        output.line("others use this server too: they are in its CPU and memory figures")?;
+    }
+    let done = figures.done();
+    let balanced = format!("balanced: {done} messages are done, each once, and the data agrees with the books");
+    output.line(&output.paint(Ink::Green, &balanced))
 }

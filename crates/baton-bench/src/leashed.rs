@@ -4,14 +4,17 @@
 
 use std::{process::Stdio, time::Duration};
 
-use baton::process::{Child, Leash, Word};
+use baton::{
+    process::{Child, Leash, Word},
+    settings::CONFIG,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{ChildStdout, Command},
 };
 
 use super::stand::Stand;
-use crate::{exit::Failure, settings::CONFIG};
+use crate::failure::Failure;
 
 /// How long a child may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use super::{
     say,
     stand::Stand,
 };
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// How long after its start the worker is at rest.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
     many.turn(1, queue_name).await?;
     if let Some(bare) = &stand.bare {
         // This command does not beat meanwhile; its connections are the one that asks and that of the store.
-        stand.connection.operator.leave().await;
+        stand.operator.leave().await;
         figures.queues_connections = Figure(Some(bare.info("clients", &["connected_clients"]).await? - 2.0));
         // It has claimed from each queue once, and found them empty.
         tokio::time::sleep(SETTLING).await;

@@ -2,23 +2,21 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use baton::{
-    Fleet,
+    ConnectError, Fleet, FleetOptions,
     message::Name,
-    store::{Books, Kind, Order, StoreUrl, Survey, session::Session},
+    operate::{OperateError, Operator},
+    settings::{Origin, Setting, Settings},
+    store::{Books, Kind, Order, StoreError, StoreUrl, Survey, session::Session},
 };
 use tokio::time::Instant;
 
-use super::{bare::Bare, leashed::Leashed};
-use crate::{
-    connection::{Connection, Missing},
-    exit::{Exit, Failure},
-    settings::{Origin, Setting, Settings},
-};
+use super::{Tell, bare::Bare, leashed::Leashed};
+use crate::failure::Failure;
 
 /// How often the books are read while something is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
@@ -32,7 +30,9 @@ const MAX_HOLD: Duration = Duration::from_secs(60);
 /// A store under test.
 pub(super) struct Stand {
     pub(super) settings: Settings,
-    pub(super) connection: Connection,
+    pub(super) operator: Operator,
+    /// Hears what a person may want to know.
+    pub(super) tell: Tell,
     /// The way past the accounting; only Redis has one.
     pub(super) bare: Option<Bare>,
     /// What was pushed to each queue, as far as it is known here.
@@ -41,7 +41,7 @@ pub(super) struct Stand {
 
 impl Stand {
     /// Opens a store with a fleet of a new name.
-    pub(super) async fn open(url: StoreUrl, wait: Duration) -> Result<Self, Failure> {
+    pub(super) async fn open(url: StoreUrl, wait: Duration, tell: Tell) -> Result<Self, Failure> {
         let fleet = queue(&format!("bench-{:08x}", fastrand::u32(..)))?;
         let settings = Settings {
             store: Setting { value: url, from: Origin::Said },
@@ -50,23 +50,33 @@ impl Stand {
             file: None,
             file_read: false,
         };
-        let connection = Connection::open(&settings, Missing::Create, Some(MAX_BACKLOG))?;
-        connection.given(connection.operator.survey().await)?;
+        let operator = connect(&settings, Some(MAX_BACKLOG), &tell)?;
+        operator.survey().await.map_err(|error| failure(&settings, error))?;
         let bare = match redis_url(&settings) {
             Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
             None => None,
         };
-        Ok(Self { settings, connection, bare, pushed: Mutex::default() })
+        Ok(Self { settings, operator, tell, bare, pushed: Mutex::default() })
+    }
+
+    /// What an operation gave, or its failure.
+    pub(super) fn given<T>(&self, result: Result<T, impl Into<OperateError>>) -> Result<T, Failure> {
+        result.map_err(|error| failure(&self.settings, error))
+    }
+
+    /// A failure of this store.
+    pub(super) fn failure(&self, error: &StoreError) -> Failure {
+        failure(&self.settings, error.clone())
     }
 
     /// The session by which it pushes.
     pub(super) async fn session(&self) -> Result<Session, Failure> {
-        self.connection.given(self.connection.operator.session().await)
+        self.given(self.operator.session().await)
     }
 
     /// The fleet, for whoever does its own waiting.
     pub(super) const fn fleet(&self) -> &Fleet {
-        self.connection.operator.fleet()
+        self.operator.fleet()
     }
 
     /// Notes that messages were pushed.
@@ -75,7 +85,7 @@ impl Stand {
     }
 
     pub(super) async fn survey(&self) -> Result<Survey, Failure> {
-        self.connection.given(self.connection.operator.survey().await)
+        self.given(self.operator.survey().await)
     }
 
     pub(super) async fn books(&self, name: &str) -> Result<Books, Failure> {
@@ -87,7 +97,7 @@ impl Stand {
     pub(super) async fn pause(&self, name: &str, paused: bool) -> Result<(), Failure> {
         let name = queue(name)?;
         let order = if paused { Order::Pause(name) } else { Order::Resume(name) };
-        self.connection.given(self.connection.operator.fleet().ask(order).await)
+        self.given(self.operator.fleet().ask(order).await)
     }
 
     /// Waits until a child is a member of the fleet.
@@ -140,7 +150,7 @@ impl Stand {
         for books in self.survey().await?.queues {
             self.drain(books.queue.as_str()).await?;
         }
-        let audit = self.connection.given(self.connection.operator.audit(None, Some(MAX_HOLD)).await)?;
+        let audit = self.given(self.operator.audit(None, Some(MAX_HOLD)).await)?;
         let mut faults: Vec<String> = audit.unbalanced.iter().map(ToString::to_string).collect();
         let pushed = self.pushed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (queue, pushed) in pushed {
@@ -153,10 +163,29 @@ impl Stand {
         if faults.is_empty() {
             return Ok(audit.books.iter().map(|it| it.done).sum());
         }
-        let mut failure = Failure::new(format!("NOT balanced: {}", faults.join(", ")), "report this");
-        failure.exit = Exit::Unbalanced;
-        Err(failure)
+        Err(Failure::Unbalanced(format!("NOT balanced: {}", faults.join(", "))))
     }
+}
+
+/// Whoever operates the fleet of these settings, whose store is made if it is missing.
+pub(super) fn connect(settings: &Settings, max_backlog: Option<u64>, tell: &Tell) -> Result<Operator, Failure> {
+    let mut options = FleetOptions::new(settings.fleet.value.clone());
+    // The waiting is the operator's, who tells the person who waits.
+    options.wait = Duration::ZERO;
+    if let Some(max_backlog) = max_backlog {
+        options.session.max_backlog = max_backlog;
+    }
+    let fleet = Fleet::connect_with(&settings.store.value, options).map_err(|error| match error {
+        ConnectError::Store(error) => failure(settings, error),
+        other => Failure::usage(other.to_string(), "name another store"),
+    })?;
+    let (heard, tell) = (Arc::clone(tell), Arc::clone(tell));
+    fleet.store().hear(Arc::new(move |event| heard(&event.to_string())));
+    Ok(Operator::new(&fleet).wait(settings.wait.value).told_to(Arc::new(move |note| tell(&note.to_string()))))
+}
+
+fn failure(settings: &Settings, error: impl Into<OperateError>) -> Failure {
+    Failure::Store { error: Box::new(error.into()), url: Box::new(settings.store.value.clone()) }
 }
 
 /// The address of the store in force, if that is Redis.

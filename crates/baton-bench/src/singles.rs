@@ -16,7 +16,7 @@ use baton::store::StoreUrl;
 use tokio::{process::Command, task::JoinSet, time::Instant};
 
 use super::{Figures, Plan, bare, bodies, report::Figure, samples::median, say, stand::Stand};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Callers at once.
 const CALLERS: usize = 64;

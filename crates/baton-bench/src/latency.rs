@@ -18,7 +18,7 @@ use super::{
     say, singles,
     stand::Stand,
 };
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Turns of pushes at rest; the median of their percentiles is given.
 const TURNS: u32 = 5;

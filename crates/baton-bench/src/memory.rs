@@ -18,7 +18,7 @@ use super::{
     say,
     stand::Stand,
 };
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// The most messages in parcels, and the most single ones.
 const MOST: (u64, u64) = (1_000_000, 20_000);
@@ -40,7 +40,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
     {
         let each = match &stand.bare {
             Some(bare) => in_redis(plan, stand, bare, way).await?,
-            None => in_sqlite(plan, stand.settings.wait.value, way).await?,
+            None => in_sqlite(plan, stand, way).await?,
         };
         *figure = Figure(Some(each - plan.bytes as f64));
     }
@@ -59,10 +59,11 @@ async fn used(bare: &Bare) -> Result<f64, Failure> {
     Ok(bare.info("memory", &["used_memory"]).await? - bare.info("memory", &["mem_clients_normal"]).await?)
 }
 
-async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure> {
+async fn in_sqlite(plan: &Plan, beside: &Stand, way: Way) -> Result<f64, Failure> {
     let folder = Folder::make()?;
     let path = folder.path().join("memory.db");
-    let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait).await?;
+    let (wait, tell) = (beside.settings.wait.value, beside.tell.clone());
+    let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait, tell).await?;
     stand.session().await?;
     let before = file_bytes(&stand, &path).await?;
     let count = push(plan, &stand, way).await?;
@@ -72,7 +73,7 @@ async fn in_sqlite(plan: &Plan, wait: Duration, way: Way) -> Result<f64, Failure
 
 /// Leaves the store, so that nothing is written, and counts the bytes in use.
 async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
-    stand.connection.operator.leave().await;
+    stand.operator.leave().await;
     in_use(path).map_err(|error| {
         Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
     })

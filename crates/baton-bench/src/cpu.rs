@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fs};
 
 use super::stand::Stand;
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// A measurement that was begun.
 pub(super) enum Meter<'a> {

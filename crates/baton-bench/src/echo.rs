@@ -6,19 +6,19 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use baton::{Cancel, Context, Done};
+use baton::{
+    Cancel, Context, Done,
+    operate::{Operator, obey_leash},
+    settings::Settings,
+};
 use clap::ValueEnum;
 
 use super::{
+    Tell,
     bare::{self, Bare},
-    stand::redis_url,
+    stand::{connect, redis_url},
 };
-use crate::{
-    connection::{Connection, Missing},
-    exit::{Exit, Failure},
-    member::obey_leash,
-    settings::Settings,
-};
+use crate::failure::Failure;
 
 /// The queue and the list of the measurement.
 pub(super) const LATENCY: &str = "latency";
@@ -29,7 +29,7 @@ const READ_SECONDS: f64 = 1.0;
 
 /// What receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Echo {
+pub enum Echo {
     /// A handler that tells at once
     Worker,
     /// A handler that tells everything at the end, so that telling does not slow it
@@ -41,21 +41,27 @@ pub(crate) enum Echo {
 }
 
 impl Echo {
-    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+    /// Receives, until its leash says that it is over.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn run(self, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
         let cancel = Cancel::new();
-        obey_leash(&cancel);
+        if let Err(error) = obey_leash(&cancel) {
+            return Err(Failure::new(format!("cannot start a thread: {error}"), "free some threads"));
+        }
         // Opened for BLPOP too: it prepares for TLS.
-        let connection = Connection::open(settings, Missing::Create, None)?;
+        let operator = connect(settings, None, ear)?;
         match self {
-            Self::Worker => work(&connection, 1, cancel, tell).await?,
-            Self::Queues => work(&connection, QUEUES, cancel, tell).await?,
+            Self::Worker => work(&operator, 1, cancel, tell).await?,
+            Self::Queues => work(&operator, QUEUES, cancel, tell).await?,
             Self::Load => {
                 let kept: Arc<Mutex<Vec<u64>>> = Arc::default();
                 let keep = {
                     let kept = kept.clone();
                     move |nanos| kept.lock().unwrap_or_else(PoisonError::into_inner).push(nanos)
                 };
-                work(&connection, 1, cancel, keep).await?;
+                work(&operator, 1, cancel, keep).await?;
                 kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().for_each(tell);
             }
             Self::Blpop => {
@@ -68,7 +74,7 @@ impl Echo {
                 }
             }
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 }
 
@@ -92,10 +98,10 @@ pub(super) fn queue_name(number: u64) -> String {
 }
 
 async fn work(
-    connection: &Connection, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
+    operator: &Operator, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let took = Arc::new(took);
-    let node = (0..queues).fold(connection.operator.fleet().node(), |node, number| {
+    let node = (0..queues).fold(operator.fleet().node(), |node, number| {
         let took = took.clone();
         node.handler(&queue_name(number), move |sent_ns: u64, _: Context| {
             took(now_ns().saturating_sub(sent_ns));

@@ -17,7 +17,7 @@ use super::{
     leashed::Leashed,
     stand::{Stand, queue},
 };
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Parcels under way at once, as `baton push` has them: the session sends those that wait in up to four calls.
 pub(super) const DEPTH: usize = 64;
@@ -108,7 +108,7 @@ fn stored(stand: &Stand, answer: Result<Result<Vec<LotVerdict>, SubmitError>, Jo
     match answer {
         Ok(Ok(verdicts)) if matches!(verdicts[..], [LotVerdict::Stored { .. }]) => Ok(()),
         Ok(Ok(_)) => Err(Failure::new("the store did not take a parcel", "give it more room")),
-        Ok(Err(error)) => Err(stand.connection.failure(&error.error)),
+        Ok(Err(error)) => Err(stand.failure(&error.error)),
         Err(error) => Err(Failure::new(format!("a fault in baton itself: {error}"), "report this")),
     }
 }

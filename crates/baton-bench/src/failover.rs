@@ -6,7 +6,7 @@ use baton::store::{SourceView, Survey};
 use tokio::time::Instant;
 
 use super::{Figures, leashed::Leashed, report::Figure, samples::median, say, stand::Stand};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Generators killed.
 const KILLS: u32 = 5;

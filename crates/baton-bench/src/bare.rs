@@ -21,7 +21,7 @@ use redis::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{bulk::DEPTH, echo::LATENCY, singles::SINGLES};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// The list that parcels go through.
 const PARCELS: &str = "parcels";

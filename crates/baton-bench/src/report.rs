@@ -1,16 +1,13 @@
 //! The figures of one store, as JSON and as a table.
 
+use baton::operate::wording::plural;
 use serde::Serialize;
 
 use super::plan::Plan;
-use crate::{
-    exit::Failure,
-    output::{Ink, Output, plural},
-};
 
 /// All figures of one store; what was not measured is left out.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Figures {
+pub struct Figures {
     /// Without its password.
     store: String,
     messages: u64,
@@ -122,12 +119,29 @@ impl Figures {
         self
     }
 
-    pub(crate) fn show(&self, output: &mut Output) -> Result<(), Failure> {
+    /// What was measured, in a line.
+    #[must_use]
+    pub fn title(&self) -> String {
         let Self { store, messages, rounds, parcel, bytes, .. } = self;
-        output.line(&format!(
-            "{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} round{}",
-            plural(u64::from(*rounds))
-        ))?;
+        let s = plural(u64::from(*rounds));
+        format!("{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} round{s}")
+    }
+
+    /// Whether others used the server too, and are in its CPU and memory figures.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// How many messages are done.
+    #[must_use]
+    pub const fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// The figures for people: what, Baton's, the bare store's, the ratio, and the unit.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Vec<String>> {
         let none = Figure::default();
         let rows = [
             ("push", "messages/s", self.push_per_s, self.raw_push_per_s, self.push_ratio),
@@ -177,17 +191,9 @@ impl Figures {
             "singles to redis-benchmark" => raw.0.is_some(),
             _ => baton.0.is_some() || raw.0.is_some(),
         });
-        let rows: Vec<Vec<String>> = told
-            .map(|(what, unit, baton, raw, ratio)| {
-                vec![what.to_owned(), baton.shown(), raw.shown(), ratio.shown(), unit.to_owned()]
-            })
-            .collect();
-        output.table(&["", "baton", "raw", "ratio", ""], &rows)?;
-        if self.shared {
-            output.line("others use this server too: they are in its CPU and memory figures")?;
-        }
-        let balanced =
-            format!("balanced: {} messages are done, each once, and the data agrees with the books", self.done);
-        output.line(&output.paint(Ink::Green, &balanced))
+        let shown = |(what, unit, baton, raw, ratio): (&str, &str, Figure, Figure, Figure)| {
+            vec![what.to_owned(), baton.shown(), raw.shown(), ratio.shown(), unit.to_owned()]
+        };
+        told.map(shown).collect()
     }
 }

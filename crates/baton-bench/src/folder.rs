@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use tempfile::TempDir;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// How often its removal is tried, and the pause after each.
 const ATTEMPTS: u32 = 100;

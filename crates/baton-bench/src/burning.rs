@@ -13,7 +13,7 @@ use std::{
 use baton::{Cancel, Done, QueuePolicy, Role};
 
 use super::{Figures, Plan, report::Figure, samples::median, say, stand::Stand};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// How long each side is measured in a round, with as many messages as that takes or less.
 const TIME: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// A group of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Measure {
+pub enum Measure {
     /// Bulk push from one process
     Push,
     /// One worker process with a handler that does nothing
@@ -29,15 +29,21 @@ pub(crate) enum Measure {
 
 /// How it is to be measured.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) messages: u64,
-    pub(crate) rounds: u32,
-    pub(crate) parcel: u32,
-    pub(crate) bytes: usize,
-    pub(crate) backlog: u64,
-    pub(crate) aof: bool,
+pub struct Plan {
+    /// Messages a round.
+    pub messages: u64,
+    /// Rounds, of which medians are given.
+    pub rounds: u32,
+    /// Messages in a parcel.
+    pub parcel: u32,
+    /// Bytes of a body, two at least.
+    pub bytes: usize,
+    /// Messages that wait before anything is measured.
+    pub backlog: u64,
+    /// Whether a server of its own keeps an append-only file.
+    pub aof: bool,
     /// Everything if empty.
-    pub(crate) only: Vec<Measure>,
+    pub only: Vec<Measure>,
 }
 
 impl Plan {

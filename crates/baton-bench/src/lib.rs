@@ -1,5 +1,7 @@
 //! Measuring a store: every figure beside what the bare store does in the same run.
 //!
+//! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Echo`].
+//!
 //! Each store is measured on a fleet of a new name, by this process and by children on a leash. After the last figure
 //! everything is processed, recounted and compared with what was pushed; a figure that was bought with a lost or
 //! doubled message is a failure. Whatever way the command ends, its children, its server and its folder end with it.
@@ -11,6 +13,7 @@ mod burning;
 mod cpu;
 mod echo;
 mod failover;
+mod failure;
 mod folder;
 mod latency;
 mod leashed;
@@ -26,6 +29,7 @@ mod stand;
 use std::{
     io::{ErrorKind, IsTerminal as _},
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -34,33 +38,37 @@ use baton_servers::RedisServer;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub(crate) use self::{
+pub use self::{
     echo::Echo,
+    failure::Failure,
     plan::{Measure, Plan},
     report::Figures,
 };
 use self::{folder::Folder, stand::Stand};
-use crate::{
-    exit::Failure,
-    output::remark,
-    settings::{Origin, Settings},
-};
+
+/// Hears what a person may want to know, a line at a time.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The figures of each store that was measured.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Results {
+pub struct Results {
+    /// Of SQLite.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sqlite: Option<Figures>,
+    pub sqlite: Option<Figures>,
+    /// Of Redis.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) redis: Option<Figures>,
+    pub redis: Option<Figures>,
 }
 
-/// Measures the store named on the command line, or SQLite and Redis in a folder of their own.
-pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Failure> {
-    let (wait, cancel) = (settings.wait.value, listen()?);
+/// Measures this store, waiting so long for it if it is not up, or else SQLite and Redis in a folder of their own. A
+/// signal ends it.
+///
+/// # Errors
+/// [`Failure`]; nothing is left running then.
+pub async fn run(plan: &Plan, store: Option<StoreUrl>, wait: Duration, tell: Tell) -> Result<Results, Failure> {
+    let cancel = listen()?;
     let mut results = Results::default();
-    if settings.store.from == Origin::Said {
-        let url = settings.store.value.clone();
+    if let Some(url) = store {
         let place = match url {
             StoreUrl::Sqlite(_) => &mut results.sqlite,
             StoreUrl::Redis(_) => &mut results.redis,
@@ -71,17 +79,19 @@ pub(crate) async fn run(plan: &Plan, settings: &Settings) -> Result<Results, Fai
                 ));
             }
         };
-        *place = Some(measure_and_clear(plan, url, wait, false, &cancel).await?);
+        *place = Some(measure_and_clear(plan, Stand::open(url, wait, tell).await?, false, &cancel).await?);
         return Ok(results);
     }
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
-    results.sqlite = Some(measure_and_clear(plan, sqlite, wait, true, &cancel).await?);
+    results.sqlite =
+        Some(measure_and_clear(plan, Stand::open(sqlite, wait, tell.clone()).await?, true, &cancel).await?);
     match start_server(folder.path(), plan.aof)? {
         Some(server) => {
-            results.redis = Some(measure_and_clear(plan, server.url().parse()?, wait, true, &cancel).await?);
+            let stand = Stand::open(server.url().parse()?, wait, tell).await?;
+            results.redis = Some(measure_and_clear(plan, stand, true, &cancel).await?);
         }
-        None => remark("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
+        None => tell("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
     Ok(results)
 }
@@ -97,21 +107,18 @@ fn start_server(folder: &Path, aof: bool) -> Result<Option<RedisServer>, Failure
 }
 
 /// Measures one store until that is done or a signal comes, and leaves nothing there.
-async fn measure_and_clear(
-    plan: &Plan, url: StoreUrl, wait: Duration, private: bool, cancel: &Cancel,
-) -> Result<Figures, Failure> {
-    let stand = Stand::open(url, wait).await?;
+async fn measure_and_clear(plan: &Plan, stand: Stand, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
     let measured = tokio::select! {
         biased;
         () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
         measured = measure(plan, &stand, private) => measured,
     };
-    stand.connection.operator.leave().await;
+    stand.operator.leave().await;
     if private {
         return measured;
     }
     // The first failure is the one to tell.
-    let cleared = stand.connection.given(stand.connection.operator.purge().await.map(drop));
+    let cleared = stand.given(stand.operator.purge().await.map(drop));
     let cleared = match &stand.bare {
         Some(bare) => bare.clear().await.and(cleared),
         None => cleared,
@@ -175,6 +182,6 @@ async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, F
 /// Tells the person at the terminal what is being measured.
 fn say(stand: &Stand, what: &str) {
     if std::io::stderr().is_terminal() {
-        remark(&format!("{}: {what}", stand.settings.store.value));
+        (stand.tell)(&format!("{}: {what}", stand.settings.store.value));
     }
 }

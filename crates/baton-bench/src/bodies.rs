@@ -2,7 +2,7 @@
 
 use baton::message::{Parcel, ParcelBuilder};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// The most body bytes kept ready; beyond them the same parcels come round again.
 const MOST_BYTES: usize = 128 << 20;

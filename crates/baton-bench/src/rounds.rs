@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Figures, Measure, Plan, bodies::Parcels, bulk, report::Figure, samples::median, say, stand::Stand};
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Rounds of bulk, each figure next to its bare counterpart so that both see the same weather.
 pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
