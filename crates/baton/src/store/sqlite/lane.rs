@@ -28,7 +28,8 @@ pub(super) struct Lane<J> {
 
 struct Running<J> {
     orders: mpsc::Sender<Order<J>>,
-    /// Is cut off when the thread has ended, with its connection closed.
+    /// Is cut off when the thread has ended: its connection is closed, and it holds no more of the store. A store that
+    /// was dropped is then gone, with all that shows others that it is there.
     ended: mpsc::Receiver<()>,
 }
 
@@ -65,7 +66,7 @@ impl<J: Send + 'static> Lane<J> {
         let mut inbox = Inbox { orders: inbox, next: None, desk: Desk::new(Arc::clone(&self.site), self.purpose) };
         let thread = thread::Builder::new().name(self.name.to_owned()).spawn(move || {
             work(&mut inbox);
-            drop(inbox);
+            drop((inbox, work));
             drop(alive);
         });
         let unreachable = |why| StoreError::Unreachable(format!("the store's thread did not start: {why}"));
