@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Purge(command::purge::Purge),
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
+    Migrate(command::migrate::Migrate),
     Bench(command::bench::Bench),
     Config(command::config::Config),
 }

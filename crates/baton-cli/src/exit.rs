@@ -74,6 +74,11 @@ impl Failure {
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 return Self::advised(Exit::Store, &format!("{url}: {error}"));
             }
+            StoreError::Refused(Refusal::OlderFormat { found, known }) => (
+                Exit::Store,
+                format!("{url}: the store has format {found}, this program needs format {known}"),
+                "stop the fleet and run `baton migrate`",
+            ),
             StoreError::Refused(Refusal::Definition { source_name }) => (
                 Exit::Failed,
                 format!("source {source_name} is known with another definition"),
@@ -100,6 +105,7 @@ impl Failure {
             OperateError::Running { .. } => "stop it, then rewind",
             OperateError::Draining { .. } => "wait for it to end",
             OperateError::NodesAlive { .. } => "stop them first",
+            OperateError::InUse { .. } => "stop it with the release it is of, then run this again",
             _ => "run this again",
         };
         Self::new(error.to_string(), next)

@@ -60,6 +60,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Purge(command) => command.run(&settings).await,
             Command::Backup(command) => command.run(&settings).await,
             Command::Restore(command) => command.run(&settings).await,
+            Command::Migrate(command) => command.run(&settings).await,
             Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

@@ -203,7 +203,7 @@ impl Part {
             let mut runs = Vec::new();
             for (piece, _) in &pieces {
                 let outcome = match self.random(12) {
-                    0 => Outcome::Retry { after_ms: self.random(50) },
+                    0 => Outcome::Retry { after_ms: self.random(50), error: String::new() },
                     1 => Outcome::Dead { error: "by chance".to_owned() },
                     2 => Outcome::Back,
                     _ => Outcome::DONE,

@@ -1,21 +1,30 @@
-//! Stores written by every released format open, balance and give their messages.
+//! Stores of every earlier format are refused until they are migrated, and then hold what they held.
 //!
-//! A fixture holds forty ticks run by a node, some of them dead and two of those drained, three messages waiting, and
-//! ten under a bookmark in a paused queue.
+//! A fixture holds messages in every state: waiting, delayed, in flight, suspect, dead, drained, requeued; a key, a
+//! bookmark, a result, a paused queue, and a source midway; three sessions are silent. See `fixtures/README.md`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use baton::{
-    DEFAULT_FLEET,
-    message::{Key, Name},
+    DEFAULT_FLEET, Fleet, FleetOptions,
+    jobs::Tick,
+    message::{Digest, Key, Lot, LotKey, Name, Parcel, SessionId},
+    operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
-        Kind, Order, Peek, ReadBookmark, Recount, RedisOptions, RedisStore, SqliteOptions, SqliteStore, Store,
-        TakeSurvey, ask,
-        session::{Session, SessionOptions},
+        Books, Claim, Clock, Conversion, FORMAT, Join, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order, Peek,
+        ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
+        StoreError, Submit, Take, TakeSurvey, ask,
     },
 };
 use baton_testkit::server::RedisServer;
+
+/// Store time when the fixtures were written.
+const WRITTEN_MS: u64 = 1_700_000_001_500;
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
@@ -25,95 +34,324 @@ fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-async fn opens(store: Arc<dyn Store>) {
-    let recounted = ask(&*store, Recount { max_hold_ms: 1_000 }).await.unwrap();
-    assert!(!recounted.queues.is_empty() && recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
-    let survey = ask(&*store, TakeSurvey).await.unwrap();
-    let source = survey.sources.first().unwrap();
-    assert_eq!((source.cursor.as_str(), source.ended), ("40", true));
-    let messages = survey.queues.iter().find(|books| books.queue == name("messages")).unwrap();
-    assert_eq!((messages.pushed, messages.ready, messages.drained), (43, 3, 2));
-    let bookmark = ask(&*store, ReadBookmark { key: Key::new("import").unwrap() }).await.unwrap();
-    assert_eq!(bookmark.lines, 10);
-    let peek = Peek { queue: name("messages"), after: 0, upto: 1 << 40, limit: 99, max_bytes: 1 << 20 };
-    let errors = ask(&*store, peek).await.unwrap().errors;
-    assert_eq!(errors.len() as u64, messages.dead);
-    assert!(errors.iter().all(|error| error.error == "demo failure" && error.body.starts_with(b"{\"tick\":")));
-    let options = SessionOptions { kind: Kind::Node, ..SessionOptions::client() };
-    let session = Session::join(store.clone(), options).await.unwrap();
-    ask(&*store, Order::Resume(name("other"))).await.unwrap();
-    for (queue, bodies) in [("messages", &["{\"waiting\":1}", "\"two\"", "3"][..]), ("other", &["10", "11"][..])] {
-        let Some(held) = session.claim(name(queue), bodies.len() as u32, 1 << 20).await.unwrap().held else {
-            panic!("{queue} is empty")
-        };
-        let (_, _, pieces) = held.into_parts();
-        let given: Vec<_> = pieces.iter().flat_map(|(_, parcel)| parcel.bodies().collect::<Vec<_>>()).collect();
-        assert_eq!(given, bodies);
-    }
-    session.leave().await.unwrap();
+/// A fixture that may be changed, and what it lies in.
+enum Home {
+    File(tempfile::TempDir),
+    Server(Box<RedisServer>),
 }
 
-/// A node of an older release was killed with eight of thirty messages: they come back with a loss.
-async fn goes_on_after_a_kill(store: Arc<dyn Store>) {
-    let survey = ask(&*store, TakeSurvey).await.unwrap();
-    assert_eq!((survey.sessions.len(), survey.queues[0].in_flight), (1, 8), "looking changes nothing");
-    let options = SessionOptions { kind: Kind::Node, ..SessionOptions::client() };
-    let session = Session::join(store.clone(), options).await.unwrap();
-    let reaped = async {
-        while ask(&*store, TakeSurvey).await.unwrap().sessions.len() > 1 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+impl Home {
+    fn sqlite(format: u32) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(fixture(&format!("format-{format}.sqlite")), Self::file(folder.path())).unwrap();
+        Self::File(folder)
+    }
+
+    fn redis(format: u32) -> Self {
+        Self::Server(Box::new(RedisServer::start_from(&fixture(&format!("format-{format}.rdb")))))
+    }
+
+    fn file(folder: &Path) -> PathBuf {
+        folder.join("store.db")
+    }
+
+    /// The store, at the time it was written.
+    fn open(&self) -> Arc<dyn Store> {
+        let fleet = name(DEFAULT_FLEET);
+        match self {
+            Self::File(folder) => {
+                let options = SqliteOptions { clock: Clock::manual(WRITTEN_MS), create: false };
+                Arc::new(SqliteStore::open(&Self::file(folder.path()), fleet, options).unwrap())
+            }
+            Self::Server(server) => {
+                let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
+                Arc::new(RedisStore::open(&server.url(), fleet, options).unwrap())
+            }
         }
+    }
+}
+
+fn join(kind: Kind, queues: &[&str], offers: Vec<Offer>) -> Join {
+    let (session, host, pid) = (SessionId::random(), "here".to_owned(), 7);
+    let queues = queues.iter().map(|queue| name(queue)).collect();
+    Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None }
+}
+
+async fn migrate(store: &Arc<dyn Store>) -> Result<Migrated, OperateError> {
+    let fleet = Fleet::over(Arc::clone(store), FleetOptions::new(name(DEFAULT_FLEET)));
+    Operator::new(&fleet).migrate(|_| ()).await
+}
+
+/// Nobody may use it, whatever they want.
+async fn is_refused(store: &dyn Store, found: u32) {
+    let older = StoreError::Refused(Refusal::OlderFormat { found, known: FORMAT });
+    assert_eq!(ask(store, join(Kind::Client, &[], Vec::new())).await.unwrap_err(), older);
+    assert_eq!(ask(store, TakeSurvey).await.unwrap_err(), older);
+    assert_eq!(ask(store, Recount { max_hold_ms: 1_000 }).await.unwrap_err(), older);
+    assert_eq!(ask(store, ReadBookmark { key: Key::new("import").unwrap() }).await.unwrap_err(), older);
+    assert_eq!(ask(store, ReadResult { queue: name("work"), id: 1 }).await.unwrap_err(), older);
+    assert_eq!(ask(store, peek()).await.unwrap_err(), older);
+    assert_eq!(ask(store, Order::Resume(name("import"))).await.unwrap_err(), older);
+    assert!(!older.is_retryable() && older.to_string().contains("migrate"));
+}
+
+fn peek() -> Peek {
+    Peek { queue: name("work"), after: 0, upto: 1 << 40, limit: 99, max_bytes: 1 << 20 }
+}
+
+/// What a queue has in each state, and the sums of what has gone.
+fn figures(books: &Books) -> [u64; 8] {
+    [books.pushed, books.ready, books.delayed, books.in_flight, books.done, books.dead, books.drained, books.requeued]
+}
+
+/// Everything is there: books, bodies, key, bookmark, result, error, and the place of the source.
+async fn holds_all(store: &Arc<dyn Store>) {
+    let recounted = ask(&**store, Recount { max_hold_ms: 1_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
+    let survey = ask(&**store, TakeSurvey).await.unwrap();
+    assert!(survey.sessions.is_empty());
+    let books: BTreeMap<String, &Books> = survey.queues.iter().map(|it| (it.queue.to_string(), it)).collect();
+    assert_eq!(figures(books["import"]), [3, 3, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(figures(books["long"]), [40, 40, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(figures(books["ticks"]), [7, 7, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(figures(books["work"]), [21, 13, 2, 0, 4, 1, 1, 1]);
+    assert_eq!((books["import"].paused, books["work"].bytes, books["long"].bytes), (true, 325, 9180));
+    let source = survey.sources.first().unwrap();
+    assert_eq!((source.cursor.as_str(), source.ended, source.holder), ("7", false, None));
+
+    let errors = ask(&**store, peek()).await.unwrap().errors;
+    assert_eq!(errors.len(), 1);
+    assert_eq!((errors[0].id, errors[0].error.as_str(), &errors[0].body[..]), (7, "no good", &b"{\"n\":7}"[..]));
+    assert!(errors[0].headers.is_empty());
+    let result = ask(&**store, ReadResult { queue: name("work"), id: 1 }).await.unwrap();
+    assert_eq!(result.unwrap(), "{\"made\":1}");
+    let bookmark = ask(&**store, ReadBookmark { key: Key::new("import").unwrap() }).await.unwrap();
+    assert_eq!(bookmark.lines, 3);
+
+    let worker = join(Kind::Node, &["work"], Vec::new());
+    let session = worker.session;
+    ask(&**store, worker).await.unwrap();
+    let body = b"{\"keyed\":1}";
+    let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body) };
+    let lots = vec![Lot { queue: name("work"), parcel: Parcel::single(body).unwrap(), key: Some(key) }];
+    let submit = Submit { session, submit_no: 1, lots, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
+    assert_eq!(ask(&**store, submit).await.unwrap().lots, [LotVerdict::Duplicate { first: 21 }]);
+    ask(&**store, Order::Resume(name("import"))).await.unwrap();
+    every_body(store, session).await;
+    let second = join(Kind::Node, &["work"], Vec::new());
+    let other = second.session;
+    ask(&**store, second).await.unwrap();
+    assert_eq!(claimed(store, other, "work", 1).await, [(12, 2, "{\"n\":12}".to_owned())], "the other suspect");
+    for session in [session, other] {
+        ask(&**store, Leave { session }).await.unwrap();
+    }
+}
+
+/// Claims from a queue: id, losses and body of each message.
+async fn claimed(store: &Arc<dyn Store>, session: SessionId, queue: &str, claim_no: u64) -> Vec<(u64, u32, String)> {
+    let claim = Claim { session, queue: name(queue), claim_no, n: 99, max_bytes: 1 << 20 };
+    let pieces = ask(&**store, claim).await.unwrap().pieces;
+    let of_piece = |(piece, parcel): &(baton::message::Piece, Parcel)| -> Vec<_> {
+        let bodies = parcel.bodies().map(|body| String::from_utf8(body.to_vec()).unwrap());
+        (piece.range.first..).zip(bodies).map(|(id, body)| (id, piece.losses, body)).collect()
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), reaped).await.unwrap();
-    let held = session.claim(name("messages"), 99, 1 << 20).await.unwrap().held.unwrap();
-    let (_, _, pieces) = held.into_parts();
-    let lost: u32 = pieces.iter().filter(|(piece, _)| piece.losses == 1).map(|(piece, _)| piece.range.len).sum();
-    assert_eq!((lost, pieces.iter().map(|(piece, _)| piece.range.len).sum::<u32>()), (8, 30));
-    session.leave().await.unwrap();
-    let recounted = ask(&*store, Recount { max_hold_ms: 1_000 }).await.unwrap();
+    pieces.iter().flat_map(of_piece).collect()
+}
+
+/// What waited has its body as before; what silent nodes held is back with a loss.
+async fn every_body(store: &Arc<dyn Store>, session: SessionId) {
+    let work = claimed(store, session, "work", 1).await;
+    let numbered = |id: u64, losses: u32| (id, losses, format!("{{\"n\":{id}}}"));
+    let mut expected = vec![numbered(11, 3), numbered(9, 1)];
+    expected.extend((13..=20).map(|id| numbered(id, 0)));
+    expected.extend([(21, 0, "{\"keyed\":1}".to_owned()), numbered(10, 0)]);
+    assert_eq!(work, expected, "of two suspects one");
+    let long = claimed(store, session, "long", 1).await;
+    let body = |n: usize| format!("\"{n} {}\"", "x".repeat(200 + n));
+    let expected: Vec<_> = (1..=40).map(|n: usize| (n as u64, u32::from(n <= 5), body(n))).collect();
+    assert_eq!(long, expected);
+    let import: Vec<String> = claimed(store, session, "import", 1).await.into_iter().map(|it| it.2).collect();
+    assert_eq!(import, ["10", "11", "12"]);
+    let ticks: Vec<String> = claimed(store, session, "ticks", 1).await.into_iter().map(|it| it.2).collect();
+    assert_eq!(ticks, (1..=7).map(|tick| format!("{{\"tick\":{tick}}}")).collect::<Vec<_>>());
+}
+
+/// A node that offers the source goes on with the eighth tick, once each.
+async fn source_goes_on(store: &Arc<dyn Store>) {
+    let offer = Offer { source: name("ticks"), queue: name("ticks"), definition: Digest::of(b"tick"), adopts: false };
+    let holder = join(Kind::Node, &[], vec![offer]);
+    let session = holder.session;
+    ask(&**store, holder).await.unwrap();
+    assert_eq!(ask(&**store, Take { session, source: name("ticks") }).await.unwrap().cursor, "7");
+    ask(&**store, Leave { session }).await.unwrap();
+    let fleet = Fleet::over(Arc::clone(store), FleetOptions::new(name(DEFAULT_FLEET)));
+    let (heard, seen) = tokio::sync::mpsc::unbounded_channel();
+    let mut seen = seen;
+    let node = fleet
+        .node()
+        .source_into("ticks", "ticks", Tick::every(std::time::Duration::from_millis(1)).count(20))
+        .handler("ticks", move |tick: serde_json::Value, _| {
+            heard.send(tick["tick"].as_u64().unwrap()).unwrap();
+            async { Ok(baton::Done::default()) }
+        });
+    let cancel = baton::Cancel::new();
+    let running = tokio::spawn({
+        let cancel = cancel.clone();
+        async move { node.run(cancel).await }
+    });
+    let mut ticks = Vec::new();
+    while ticks.len() < 20 {
+        ticks.push(seen.recv().await.unwrap());
+    }
+    cancel.drain();
+    running.await.unwrap().unwrap();
+    ticks.sort_unstable();
+    assert_eq!(ticks, (1..=20).collect::<Vec<_>>());
+    let survey = ask(&**store, TakeSurvey).await.unwrap();
+    assert!(survey.sources[0].ended && survey.sources[0].cursor == "20");
+    let recounted = ask(&**store, Recount { max_hold_ms: 1_000 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
 }
 
-#[tokio::test]
-async fn sqlite_format_1_of_a_node_that_was_killed() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("store.db");
-    std::fs::copy(fixture("format-1-killed.sqlite"), &file).unwrap();
-    let options = SqliteOptions { create: false, ..SqliteOptions::default() };
-    goes_on_after_a_kill(Arc::new(SqliteStore::open(&file, name(DEFAULT_FLEET), options).unwrap())).await;
+async fn is_migrated(home: Home, format: u32) {
+    let store = home.open();
+    is_refused(&*store, format).await;
+    let mut told = Vec::new();
+    let fleet = Fleet::over(Arc::clone(&store), FleetOptions::new(name(DEFAULT_FLEET)));
+    let did = Operator::new(&fleet).migrate(|progress| told.push(progress)).await.unwrap();
+    let expected = Migrated { migrated: true, from: Some(format), to: FORMAT, sessions: 3, back: 7, dead: 0 };
+    assert_eq!(did, expected);
+    let time = std::time::Duration::from_millis(1_200);
+    assert_eq!(told[0], MigrationProgress::Watching { sessions: 3, time });
+    assert_eq!(told.last(), Some(&MigrationProgress::Converting { done: 3, left: 0 }));
+    let again = migrate(&store).await.unwrap();
+    assert_eq!((again.migrated, again.from), (false, Some(FORMAT)));
+    holds_all(&store).await;
+    // Opened by another, as after a restart.
+    source_goes_on(&home.open()).await;
 }
 
-#[tokio::test]
-async fn redis_format_1_of_a_node_that_was_killed() {
-    let server = RedisServer::start_from(&fixture("format-1-killed.rdb"));
-    let store = RedisStore::open(&server.url(), name(DEFAULT_FLEET), RedisOptions::default()).unwrap();
-    // While it beats, it is waited for.
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-    let client = redis::Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let session = ask(&store, TakeSurvey).await.unwrap().sessions[0].session;
-    let beat = |at: u128| {
-        redis::cmd("HSET").arg(format!("{{baton/0}}:s:{session}")).arg("beat").arg(at.to_string()).to_owned()
+/// Killed after each of its steps, with another process to go on each time.
+async fn goes_on_after_kills(home: Home, format: u32) {
+    let since = home.open().standing().await.unwrap();
+    let mut steps = 0;
+    loop {
+        let store = home.open();
+        let Conversion::Step { left, .. } = store.convert(since.clone()).await.unwrap() else { panic!() };
+        steps += 1;
+        if left == 0 {
+            break;
+        }
+        is_refused(&*home.open(), format).await;
+    }
+    assert_eq!(steps, if matches!(home, Home::File(_)) { 1 } else { 3 }, "a session a step in Redis");
+    let store = home.open();
+    assert!(!migrate(&store).await.unwrap().migrated);
+    holds_all(&store).await;
+}
+
+/// Whoever calls while it is watched keeps it as it is.
+async fn is_refused_while_used(home: Home, format: u32) {
+    let store = home.open();
+    let since = store.standing().await.unwrap();
+    call_as_delta(&home).await;
+    assert_eq!(store.convert(since.clone()).await.unwrap(), Conversion::Disturbed);
+    let now = store.standing().await.unwrap();
+    assert_eq!(now.alive_since(&since).map(|it| it.host.as_str()).collect::<Vec<_>>(), ["delta"]);
+    let fleet = Fleet::over(Arc::clone(&store), FleetOptions::new(name(DEFAULT_FLEET)));
+    let operator = Operator::new(&fleet);
+    let (watching, watched) = tokio::sync::oneshot::channel();
+    let mut watching = Some(watching);
+    let migration = operator.migrate(|progress| {
+        if matches!(progress, MigrationProgress::Watching { .. }) {
+            watching.take().unwrap().send(()).unwrap();
+        }
+    });
+    let call = async {
+        watched.await.unwrap();
+        call_as_delta(&home).await;
     };
-    beat(now + 60_000).query_async::<u64>(&mut connection).await.unwrap();
-    let refused = Session::join(Arc::new(store.clone()), SessionOptions::client()).await.err().unwrap();
-    assert!(refused.is_retryable() && refused.to_string().contains("older release"), "{refused}");
-    beat(now - 60_000).query_async::<u64>(&mut connection).await.unwrap();
-    goes_on_after_a_kill(Arc::new(store)).await;
+    let (migrated, ()) = tokio::join!(migration, call);
+    let Err(OperateError::InUse { by }) = migrated else { panic!("{migrated:?}") };
+    assert_eq!(by.iter().map(ToString::to_string).collect::<Vec<_>>(), ["delta/11"]);
+    is_refused(&*store, format).await;
+}
+
+/// What a call of the session that joined last leaves behind, in the words of every format.
+async fn call_as_delta(home: &Home) {
+    match home {
+        Home::File(folder) => {
+            let file = rusqlite::Connection::open(Home::file(folder.path())).unwrap();
+            file.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+            let sql = "BEGIN IMMEDIATE; UPDATE fleets SET clock = clock + 1, last = last + 1; \
+                       UPDATE sessions SET expires = expires + 1 WHERE session = (SELECT max(session) FROM sessions); COMMIT";
+            file.execute_batch(sql).unwrap();
+        }
+        Home::Server(server) => {
+            let client = redis::Client::open(server.url()).unwrap();
+            let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+            let delta = format!("{:032x}", 5);
+            redis::pipe()
+                .atomic()
+                .cmd("HINCRBY")
+                .arg("{baton/0}")
+                .arg("clock")
+                .arg(1)
+                .cmd("HINCRBY")
+                .arg("{baton/0}")
+                .arg("last")
+                .arg(1)
+                .cmd("ZINCRBY")
+                .arg("{baton/0}:sessions")
+                .arg(1)
+                .arg(delta)
+                .exec_async(&mut connection)
+                .await
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_format_1_is_migrated() {
+    is_migrated(Home::sqlite(1), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_format_2_is_migrated() {
+    is_migrated(Home::sqlite(2), 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_format_1_is_migrated() {
+    is_migrated(Home::redis(1), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_format_2_is_migrated() {
+    is_migrated(Home::redis(2), 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn formats_1_and_2_are_migrated_in_spite_of_kills() {
+    for format in [1, 2] {
+        goes_on_after_kills(Home::sqlite(format), format).await;
+        goes_on_after_kills(Home::redis(format), format).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_format_is_migrated_while_it_is_used() {
+    for format in [1, 2] {
+        is_refused_while_used(Home::sqlite(format), format).await;
+        is_refused_while_used(Home::redis(format), format).await;
+    }
 }
 
 #[tokio::test]
-async fn sqlite_format_1() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("store.db");
-    std::fs::copy(fixture("format-1.sqlite"), &file).unwrap();
-    let options = SqliteOptions { create: false, ..SqliteOptions::default() };
-    opens(Arc::new(SqliteStore::open(&file, name(DEFAULT_FLEET), options).unwrap())).await;
-}
-
-#[tokio::test]
-async fn redis_format_1() {
+async fn an_empty_store_needs_no_migration() {
     let server = RedisServer::start_from(&fixture("format-1.rdb"));
-    let store = RedisStore::open(&server.url(), name(DEFAULT_FLEET), RedisOptions::default()).unwrap();
-    opens(Arc::new(store)).await;
+    let store = RedisStore::open(&server.url(), name("another"), RedisOptions::default()).unwrap();
+    let did = migrate(&(Arc::new(store) as Arc<dyn Store>)).await.unwrap();
+    assert_eq!((did.migrated, did.from), (false, None));
 }

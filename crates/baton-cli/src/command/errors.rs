@@ -26,8 +26,9 @@ Examples:
   baton errors --match 'timed out' --requeue
   baton errors --drain --json >> errors.ndjson
 
-JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"attempts\",\"losses\",\"node\",\"at\"}; \
-`at` is in milliseconds since 1970.
+JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"losses\",\"node\",\"at\"}; \
+`at` is in milliseconds since 1970; `last_error`, of a \
+retried message, is why the attempt before failed.
 With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
     /// Only this queue
@@ -148,6 +149,9 @@ fn write(output: &mut Output, it: &FailedMessage, json: bool) -> Result<(), Fail
     output.line(&format!("{}  {}", output.paint(Ink::Red, &head), output.paint(Ink::Faint, &about)))?;
     for (number, line) in it.error.lines().enumerate() {
         output.line(&format!("  {}{}", if number == 0 { "error: " } else { "       " }, tame(line)))?;
+    }
+    if let Some(before) = &it.last_error {
+        output.line(&format!("  before: {}", tame(before)))?;
     }
     let body = if it.body.is_empty() { "(missing)".into() } else { String::from_utf8_lossy(&it.body) };
     output.line(&format!("  body:  {}", tame(&body)))

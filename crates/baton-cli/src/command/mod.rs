@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod errors;
 pub(crate) mod kill;
+pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod pause;
 pub(crate) mod performance;

@@ -49,7 +49,7 @@ pub async fn a_claimed_message_whose_body_went_is_settled_or_buried(scene: &mut 
     assert_eq!(ranges(&pieces(scene.ask(claim.clone()).await.unwrap())), [range(1, 4)]);
     scene.subject.lose_parcel(&queue(), 1).await;
     let runs = vec![
-        run(claim_no, range(1, 1), Outcome::Retry { after_ms: 0 }),
+        run(claim_no, range(1, 1), Outcome::Retry { after_ms: 0, error: String::new() }),
         run(claim_no, range(2, 1), dead("no")),
         run(claim_no, range(3, 1), Outcome::DONE),
     ];

@@ -130,7 +130,7 @@ pub async fn claim_numbers_stay_within_the_window(scene: &mut Scene) {
 pub async fn a_paused_queue_gives_nothing(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 2).await;
-    scene.finish(node, 1, Outcome::Retry { after_ms: 0 }).await;
+    scene.finish(node, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
     scene.ask(Order::Pause(queue())).await.unwrap();
     assert!(scene.books().await.paused);
     let claim = scene.a_claim(node, 9);
@@ -143,8 +143,8 @@ pub async fn a_paused_queue_gives_nothing(scene: &mut Scene) {
 pub async fn an_empty_claim_tells_when_to_come_back(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 2).await;
-    scene.finish(node, 1, Outcome::Retry { after_ms: 700 }).await;
-    scene.finish(node, 1, Outcome::Retry { after_ms: 300 }).await;
+    scene.finish(node, 1, Outcome::Retry { after_ms: 700, error: String::new() }).await;
+    scene.finish(node, 1, Outcome::Retry { after_ms: 300, error: String::new() }).await;
     scene.subject.pass(100).await;
     let claim = scene.a_claim(node, 9);
     assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(Some(200)));

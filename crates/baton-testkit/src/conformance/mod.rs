@@ -7,6 +7,7 @@ mod baton_cases;
 mod body_cases;
 mod claim_cases;
 mod clock_cases;
+mod header_cases;
 mod membership_cases;
 mod push_cases;
 mod reap_cases;
@@ -18,8 +19,8 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, membership_cases::*, push_cases::*, reap_cases::*,
-    registry_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
+    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, header_cases::*, membership_cases::*, push_cases::*,
+    reap_cases::*, registry_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.
@@ -85,6 +86,8 @@ macro_rules! for_each_case {
             results_and_follow_ups_commit_with_the_settle
             follow_ups_pass_a_full_queue
             a_parcel_goes_with_its_last_message
+            headers_travel_with_their_messages
+            the_last_error_stays_with_a_retried_message
             losses_split_pieces_in_id_order
             suspects_go_one_to_a_session
             a_poison_message_ends_as_one_error

@@ -79,7 +79,7 @@ pub async fn losses_are_counted_apart_from_attempts(scene: &mut Scene) {
     let keeper = scene.node().await;
     scene.fill(keeper, 1).await;
     lose_once(scene, keeper).await;
-    scene.finish(keeper, 1, Outcome::Retry { after_ms: 0 }).await;
+    scene.finish(keeper, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
     lose_once(scene, keeper).await;
     let (claim_no, claimed) = scene.claim(keeper, 1).await;
     assert_eq!((claimed[0].0.attempts, claimed[0].0.losses), (1, 1), "an attempt that ended forgives earlier losses");

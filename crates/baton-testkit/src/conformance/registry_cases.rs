@@ -119,7 +119,7 @@ pub async fn requeued_errors_run_again_under_their_ids(scene: &mut Scene) {
 pub async fn pages_are_bounded_by_bytes_but_never_empty(scene: &mut Scene) {
     some_errors(scene, 3).await;
     let weight = "reason 0".len() as u64 + 1;
-    assert_eq!(parcel(1).body_bytes(), 1);
+    assert_eq!(parcel(1).weight(), 1);
     for (max_bytes, want) in [(0, 1), (weight, 1), (2 * weight - 1, 1), (2 * weight, 2), (1_000, 3)] {
         let peek = Peek { queue: queue(), after: 0, upto: 9, limit: 9, max_bytes };
         assert_eq!(scene.ask(peek).await.unwrap().errors.len(), want, "within {max_bytes} bytes");

@@ -104,7 +104,7 @@ pub async fn retried_messages_come_back_when_due(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 6).await;
     scene.claim(node, 4).await;
-    let retry = |after_ms| Outcome::Retry { after_ms };
+    let retry = |after_ms| Outcome::Retry { after_ms, error: "again".to_owned() };
     scene.settle(node, vec![run(1, range(3, 2), retry(200)), run(1, range(1, 2), retry(200))]).await;
     let books = scene.books().await;
     assert_eq!((books.delayed, books.in_flight, books.ready), (4, 0, 2));
@@ -177,7 +177,7 @@ pub async fn a_parcel_goes_with_its_last_message(scene: &mut Scene) {
     scene.finish(node, 1, Outcome::DONE).await;
     scene.finish(node, 1, dead("no")).await;
     assert_eq!(scene.books().await.bytes, whole);
-    scene.finish(node, 1, Outcome::Retry { after_ms: 0 }).await;
+    scene.finish(node, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
     let single = parcel(1).bytes().len() as u64;
     assert_eq!(scene.books().await.bytes, whole + single, "a retried message takes a copy along");
     let (claim_no, _) = scene.claim(node, 2).await;

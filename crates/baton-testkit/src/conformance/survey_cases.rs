@@ -29,7 +29,7 @@ pub async fn a_purge_needs_all_nodes_gone(scene: &mut Scene) {
     let (node, other) = (scene.node().await, scene.node().await);
     scene.fill(node, 40).await;
     scene.finish(node, 3, dead("no")).await;
-    scene.finish(node, 3, Outcome::Retry { after_ms: 9_999 }).await;
+    scene.finish(node, 3, Outcome::Retry { after_ms: 9_999, error: String::new() }).await;
     scene.claim(node, 3).await;
     let submit = scene.a_submit(node, vec![keyed("k", "1")]);
     scene.ask(submit).await.unwrap();

@@ -143,7 +143,7 @@ pub async fn a_claim_that_leaves_something_wakes_the_next(scene: &mut Scene) {
             waiting.push(session);
         }
         let after_ms = if leave == "soon" { 700 } else { 0 };
-        let outcome = if leave == "ready" { Outcome::Back } else { Outcome::Retry { after_ms } };
+        let outcome = if leave == "ready" { Outcome::Back } else { Outcome::Retry { after_ms, error: String::new() } };
         scene.settle(taker, vec![run(claim_no, claimed[0].0.range, outcome)]).await;
         assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "{leave}: what came back");
         if leave == "soon" {
@@ -189,7 +189,7 @@ pub async fn a_look_tells_what_is_worth_a_claim(scene: &mut Scene) {
     let (claim_no, claimed) = scene.claim(node, 9).await;
     assert_eq!(claimed.len(), 1);
     assert_eq!(looked(scene).await, []);
-    let retry = run(claim_no, claimed[0].0.range, Outcome::Retry { after_ms: 300 });
+    let retry = run(claim_no, claimed[0].0.range, Outcome::Retry { after_ms: 300, error: String::new() });
     scene.settle(node, vec![retry]).await;
     assert_eq!(looked(scene).await, [(queue(), 0)], "it was woken for the delayed ones, and does not wait any more");
     scene.idle(node).await;
@@ -221,7 +221,7 @@ pub async fn a_queue_knows_who_helps(scene: &mut Scene) {
     assert!(scene.helped(holder).await);
     scene.live(200, &[holder, other]).await;
     assert!(!scene.helped(holder).await, "the front has waited too long");
-    scene.finish(holder, 1, Outcome::Retry { after_ms: 0 }).await;
+    scene.finish(holder, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
     assert!(scene.helped(holder).await);
     scene.live(600, &[holder, other]).await;
     assert!(!scene.helped(holder).await, "what is due has waited too long");

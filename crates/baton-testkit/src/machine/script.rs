@@ -1,7 +1,9 @@
 //! Giving steps a meaning: from small numbers and what is known so far to requests.
 
 use baton::{
-    message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId},
+    message::{
+        Digest, Fields, Key, LAST_ERROR, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId,
+    },
     store::{
         Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
         Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
@@ -345,7 +347,7 @@ fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
 
 fn outcome(seed: u16, len: u32) -> Outcome {
     match seed / 3 % 12 {
-        0 => Outcome::Retry { after_ms: u64::from(seed % 700) },
+        0 => Outcome::Retry { after_ms: u64::from(seed % 700), error: reason(seed) },
         1 => Outcome::Dead { error: format!("failed for reason {seed}; \"quoted\", ünïcode | ,") },
         2 | 3 => Outcome::Back,
         4 => Outcome::Done {
@@ -359,6 +361,11 @@ fn outcome(seed: u16, len: u32) -> Outcome {
         }
         _ => Outcome::DONE,
     }
+}
+
+/// Why a message is retried; one in three says nothing.
+fn reason(seed: u16) -> String {
+    if seed.is_multiple_of(3) { String::new() } else { format!("reason {}", "ü".repeat(seed as usize % 300)) }
 }
 
 fn order(a: u16, b: u16) -> Request {
@@ -389,10 +396,16 @@ fn parcel(seed: u16) -> Parcel {
     let count = [1, 2, 5, 18, 40][seed as usize % 5];
     // One in six is so long that a store may treat it differently.
     let longer = if seed.is_multiple_of(6) { 150 } else { 1 };
+    // One in four has headers, its own or shared ones or both, some of them of a later release.
+    let headed = seed.is_multiple_of(4);
+    let field = |tag: u8, has: bool| Fields::default().with(tag, has.then_some(&b"value"[..])).unwrap();
+    builder = builder.shared(field(77, headed && seed.is_multiple_of(8)));
     for nth in 0..count {
         let pad = (seed as usize * 7 + nth * 13) % 40 * longer;
         let body = format!("{{\"n\":{nth},\"pad\":\"{}\"}}", "x".repeat(pad));
-        builder.add(body.as_bytes()).unwrap();
+        builder
+            .add_with(&field(if nth % 2 == 0 { LAST_ERROR } else { 201 }, headed && nth % 3 == 0), body.as_bytes())
+            .unwrap();
     }
     builder.finish().unwrap()
 }

@@ -132,7 +132,7 @@ impl Lane {
             match &run.outcome {
                 Outcome::Done { .. } => letter.place = Place::Done,
                 Outcome::Dead { .. } => letter.place = Place::Dead,
-                Outcome::Retry { after_ms } => {
+                Outcome::Retry { after_ms, .. } => {
                     let due = now + after_ms;
                     *letter = Letter { place: Place::Delayed { due }, since: due, losses: 0, ..*letter };
                 }

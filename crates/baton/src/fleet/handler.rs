@@ -48,6 +48,7 @@ pub struct Context {
     id: u64,
     born: u64,
     attempt: u32,
+    last_error: Option<Arc<str>>,
 }
 
 /// What all messages of one worker have in common.
@@ -59,8 +60,10 @@ pub(super) struct Shift {
 }
 
 impl Context {
-    pub(super) fn new(shift: &Arc<Shift>, message: &Message) -> Self {
-        Self { shift: Arc::clone(shift), id: message.id, born: message.born, attempt: message.attempts + 1 }
+    pub(super) fn new(shift: &Arc<Shift>, message: &Message, last_error: Option<String>) -> Self {
+        let attempt = message.attempts + 1;
+        let last_error = last_error.map(Arc::from);
+        Self { shift: Arc::clone(shift), id: message.id, born: message.born, attempt, last_error }
     }
 
     /// See [`Message::key`].
@@ -73,6 +76,13 @@ impl Context {
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Why the attempt before this one failed, at most 1 KiB of it; nothing in a first attempt, nor after a requeue
+    /// of what never was retried.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 
     /// Returns when the work is of no more use: the node stops at once, or its session is over and others have the
@@ -146,7 +156,8 @@ impl Failure {
     }
 
     /// Failed, to be tried again after a while. It counts as an attempt like any other: after ten of them, or as many as
-    /// the queue has retries if these are more, the message goes to the error registry. The text is kept only then.
+    /// the queue has retries if these are more, the message goes to the error registry. The next attempt finds the text in
+    /// [`Context::last_error`].
     pub fn retry_after(after: Duration, error: impl fmt::Display) -> Self {
         Self { retry: Retry::After(after), ..Self::new(error) }
     }

@@ -3,10 +3,16 @@
 use std::time::Duration;
 
 use super::handler::{Failure, Retry};
-use crate::{message::Outcome, process::Backoff};
+use crate::{
+    message::{MAX_LAST_ERROR_BYTES, Outcome},
+    process::Backoff,
+};
 
-/// The longest error text that is kept.
+/// The longest error text that is kept in the error registry.
 const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// What stands where a text was cut.
+const ELLIPSIS: &str = "…";
 
 /// How often a handler may have a message retried by [`Failure::retry_after`] where its queue has fewer retries.
 const MOST_PUT_OFF: u32 = 10;
@@ -42,7 +48,7 @@ impl Default for QueuePolicy {
 impl QueuePolicy {
     /// What becomes of a message that failed after `attempts` earlier failures; `chance` is a number from 0 to 1.
     pub(super) fn after_failure(&self, attempts: u32, failure: Failure, chance: f64) -> Outcome {
-        let dead = |error: String| Outcome::Dead { error: shortened(error) };
+        let dead = |error: String| Outcome::Dead { error: shortened(error, MAX_ERROR_BYTES) };
         let after = match failure.retry {
             Retry::Never => return dead(failure.error),
             Retry::ByPolicy if attempts >= self.retries => return dead(failure.error),
@@ -54,15 +60,17 @@ impl QueuePolicy {
             }
         };
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        Outcome::Retry { after_ms: after_ms.min(crate::store::MAX_RETRY_MS) }
+        let error = shortened(failure.error, MAX_LAST_ERROR_BYTES - ELLIPSIS.len());
+        Outcome::Retry { after_ms: after_ms.min(crate::store::MAX_RETRY_MS), error }
     }
 }
 
-fn shortened(mut error: String) -> String {
-    if error.len() > MAX_ERROR_BYTES {
-        let end = (0..=MAX_ERROR_BYTES).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
+/// A text cut to `most` bytes, and a sign that it was.
+fn shortened(mut error: String, most: usize) -> String {
+    if error.len() > most {
+        let end = (0..=most).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
         error.truncate(end);
-        error.push('…');
+        error.push_str(ELLIPSIS);
     }
     error
 }
@@ -89,7 +97,7 @@ mod tests {
     fn failures_retry_with_growing_pauses_and_then_die() {
         let policy = QueuePolicy { retries: 3, max_backoff: Duration::from_secs(3), ..QueuePolicy::default() };
         let after = |attempts| match policy.after_failure(attempts, Failure::new("no"), 0.5) {
-            Outcome::Retry { after_ms } => Some(after_ms),
+            Outcome::Retry { after_ms, .. } => Some(after_ms),
             _ => None,
         };
         assert_eq!([0, 1, 2, 3].map(after), [Some(1000), Some(2000), Some(3000), None]);
@@ -97,9 +105,16 @@ mod tests {
         assert_eq!(policy.after_failure(0, Failure::fatal("no"), 0.5), dead);
         assert_eq!(QueuePolicy::default().after_failure(0, Failure::new("no"), 0.0), dead);
         let told = Failure::retry_after(Duration::from_millis(7), "later");
-        assert_eq!(policy.after_failure(9, told.clone(), 0.9), Outcome::Retry { after_ms: 7 });
+        assert_eq!(
+            policy.after_failure(9, told.clone(), 0.9),
+            Outcome::Retry { after_ms: 7, error: "later".to_owned() }
+        );
         assert_eq!(policy.after_failure(10, told, 0.9), Outcome::Dead { error: "later".to_owned() });
         let Outcome::Dead { error } = policy.after_failure(9, Failure::new("ä".repeat(20_000)), 0.5) else { panic!() };
         assert!(error.len() <= MAX_ERROR_BYTES + 3);
+        let Outcome::Retry { error, .. } = policy.after_failure(0, Failure::new("ä".repeat(20_000)), 0.5) else {
+            panic!()
+        };
+        assert!(error.len() <= MAX_LAST_ERROR_BYTES && error.ends_with('…'));
     }
 }

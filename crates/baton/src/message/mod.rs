@@ -4,6 +4,7 @@
 //! panics; what is malformed is refused with an [`InvalidMessage`] that says why.
 
 mod digest;
+mod headers;
 mod invalid;
 mod name;
 mod outcome;
@@ -13,10 +14,11 @@ mod ranges;
 mod session_id;
 
 pub use digest::Digest;
+pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;
 pub use name::{Key, Name};
 pub use outcome::{Lot, LotKey, Outcome, Run};
-pub use parcel::{FORMAT, MAX_BODY_BYTES, MAX_PARCEL_MESSAGES, PARCEL_HEADER, Parcel, ParcelBuilder};
+pub use parcel::{HEADED, MAX_BODY_BYTES, MAX_PARCEL_MESSAGES, PARCEL_TABLE, PLAIN, Parcel, ParcelBuilder};
 pub use piece::{Home, MAX_LOSSES, Piece, SPLIT_AFTER_LOSS, SUSPECT_LOSSES};
 pub use ranges::{IdSum, Mask, MessageId, Range};
 pub use session_id::SessionId;

@@ -18,6 +18,9 @@ pub enum Outcome {
     Retry {
         /// Milliseconds until it is due.
         after_ms: u64,
+        /// Why, for a person to read: kept with the message until its next attempt ends, at most
+        /// [`MAX_LAST_ERROR_BYTES`](super::MAX_LAST_ERROR_BYTES); empty if there is nothing to say.
+        error: String,
     },
     /// Failed for good: to the error registry; counts an attempt.
     Dead {

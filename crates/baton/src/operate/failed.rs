@@ -19,6 +19,9 @@ pub struct FailedMessage {
     pub body: Bytes,
     /// Why it failed.
     pub error: String,
+    /// Why the attempt before failed, if there was one that was retried and told: at most 1 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
     /// Attempts that ended with an error.
     pub attempts: u32,
     /// Sessions that died with it.
@@ -31,8 +34,9 @@ pub struct FailedMessage {
 
 impl FailedMessage {
     pub(super) fn of(queue: &Name, it: DeadMessage) -> Self {
-        let DeadMessage { id, attempts, losses, at, node, error, body, .. } = it;
-        Self { id, queue: queue.clone(), body, error, attempts, losses, node, at }
+        let DeadMessage { id, attempts, losses, at, node, error, headers, body, .. } = it;
+        let last_error = headers.last_error();
+        Self { id, queue: queue.clone(), body, error, last_error, attempts, losses, node, at }
     }
 }
 

@@ -29,6 +29,7 @@
 //! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
 //! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
+//! | `migrate` | a store of an older release is brought up to this one's format |
 //! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
 //! | `crew` | worker processes are kept running on this machine |
 //!
@@ -46,6 +47,7 @@ mod errors;
 mod failed;
 mod import;
 mod journal;
+mod migrate;
 mod note;
 mod overview;
 mod patience;
@@ -72,6 +74,7 @@ pub use self::{
     failed::FailedMessage,
     import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},
     journal::Journal,
+    migrate::{Migrated, MigrationProgress},
     note::{Note, NoteEar},
     overview::{NodeState, Overview, QueueState, SourceState},
     pause::Paused,

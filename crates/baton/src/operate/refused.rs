@@ -55,6 +55,12 @@ pub enum OperateError {
         /// Which.
         nodes: Vec<Whereabouts>,
     },
+    /// Somebody uses the store that is to be migrated.
+    #[error("the store is in use{}", users(by))]
+    InUse {
+        /// The sessions that called or came meanwhile; none if whoever it was has left again.
+        by: Vec<Whereabouts>,
+    },
     /// The node is put together wrongly.
     #[error(transparent)]
     Node(NodeError),
@@ -79,6 +85,10 @@ impl From<NodeError> for OperateError {
             other => Self::Node(other),
         }
     }
+}
+
+fn users(by: &[Whereabouts]) -> String {
+    if by.is_empty() { String::new() } else { format!(" by {}", named(by)) }
 }
 
 fn named(nodes: &[Whereabouts]) -> String {

@@ -52,6 +52,11 @@
 //! Messages travel and are stored as parcels: bodies are written once, and splitting, settling in part and reaping
 //! only ever move [`crate::message::Piece`]s over them. A claim gives cut parcels, never a list of messages.
 //!
+//! # Formats
+//!
+//! What is stored has a format number. A join, and every call without a session, is refused if it is another than
+//! [`FORMAT`]; [`Store::standing`] and [`Store::convert`] lead from an older one to this.
+//!
 //! # Layout
 //!
 //! [`Request`] and its answers are plain data, so wrappers (faults, recorders) have one method to pass on. `operation`
@@ -66,6 +71,7 @@ mod engine;
 mod event;
 mod location;
 mod memory;
+mod migration;
 pub(crate) mod notice;
 mod open;
 mod operation;
@@ -86,6 +92,7 @@ pub use clock::Clock;
 pub use event::{Ear, StoreEvent};
 pub use location::{InvalidUrl, StoreUrl};
 pub use memory::MemoryStore;
+pub use migration::{Conversion, Converted, FORMAT, SeenSession, Standing};
 pub use open::open;
 pub use operation::*;
 #[cfg(feature = "redis")]
@@ -93,9 +100,6 @@ pub use redis::{RedisOptions, RedisStore};
 pub use refusal::{Refusal, StoreError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
-
-/// The format of what is stored; a store of a newer one is refused.
-pub(crate) const FORMAT: u32 = 2;
 
 /// A future a store hands out: one a call, never one a message.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -192,11 +196,26 @@ pub trait Store: Send + Sync {
     /// # Cancel safety
     /// As after an error.
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>>;
-}
 
-/// Why a store of an older format cannot be lifted to this one yet.
-fn used_by_an_older_release(sessions: u64) -> String {
-    format!("the store is used by an older release ({sessions} session(s) of it are alive): stop it first")
+    /// How what is stored stands towards this release's format, [`FORMAT`]. What lives no longer than its process is in
+    /// none.
+    ///
+    /// # Errors
+    /// As [`Store::call`]; [`Refusal::NewerFormat`] for what a newer release has written.
+    fn standing(&self) -> Reply<'_, Result<Standing, StoreError>> {
+        Box::pin(std::future::ready(Ok(Standing::default())))
+    }
+
+    /// Carries out one step of the conversion to [`FORMAT`], unless somebody has called since `since` was looked at: the
+    /// caller has watched for so long that whoever was silent is dead. Repeated until no step is left; the last one too
+    /// may be repeated.
+    ///
+    /// # Errors
+    /// As [`Store::standing`].
+    fn convert(&self, since: Standing) -> Reply<'_, Result<Conversion, StoreError>> {
+        drop(since);
+        Box::pin(std::future::ready(Ok(Conversion::Step { done: Converted::default(), left: 0 })))
+    }
 }
 
 /// Carries out an operation and gives its own kind of answer.

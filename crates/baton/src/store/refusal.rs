@@ -77,11 +77,19 @@ pub enum Refusal {
         session: SessionId,
     },
     /// The store was written by a newer release.
-    #[error("the store has format {found}, this program knows formats up to {known}: use a newer baton")]
+    #[error("the store has format {found}, this program knows formats up to {known}: use a newer release")]
     NewerFormat {
         /// The format found.
         found: u32,
         /// The newest format known here.
+        known: u32,
+    },
+    /// The store was written by an older release, or a migration of it was not finished.
+    #[error("the store has format {found}, this program needs format {known}: stop the fleet and migrate the store")]
+    OlderFormat {
+        /// The format found.
+        found: u32,
+        /// The format needed here.
         known: u32,
     },
     /// A heartbeat too slow for its lease, or a lease out of bounds.

@@ -71,7 +71,7 @@ async fn missing_bodies_are_found_in_one_step_and_in_pages() {
     }
     // One parcel in flight, one half of one delayed, the rest ready.
     ask(&whole, claim(session, 1, 3)).await.unwrap();
-    ask(&whole, settle(session, 1, 3, 1, Outcome::Retry { after_ms: 60_000 })).await.unwrap();
+    ask(&whole, settle(session, 1, 3, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();
     let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
     let _: u64 = behind(&server, "DEL {fleet/0}:c:q:3");
     let _: u64 = behind(&server, "DEL {fleet/0}:b:q:7");

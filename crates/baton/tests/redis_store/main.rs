@@ -250,11 +250,11 @@ async fn a_newer_format_is_refused() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     join(&store, Kind::Client).await;
-    let _: u64 = behind(&server, "HSET {fleet/0} format 3");
+    let _: u64 = behind(&server, "HSET {fleet/0} format 4");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
     let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
-    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 3, known: 2 }.into());
+    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 4, known: 3 }.into());
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn at_maxmemory_nothing_comes_in_and_everything_else_goes_on() {
     let refused = ask(&store, submit(session, 2, &[b"4"])).await.unwrap_err();
     assert!(matches!(&refused, StoreError::NoRoom(text) if text.contains("maxmemory")), "{refused:?}");
     ask(&store, claim(session, 1, 9)).await.unwrap();
-    ask(&store, settle(session, 1, 1, 1, Outcome::Retry { after_ms: 60_000 })).await.unwrap();
+    ask(&store, settle(session, 1, 1, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();
     let mut dead = settle(session, 2, 2, 1, Outcome::Dead { error: "no".to_owned() });
     dead.runs[0].claim_no = 1;
     ask(&store, dead).await.unwrap();

@@ -1,7 +1,7 @@
 //! Random calls, one by one and in groups: the SQLite store gives the answers of the store in memory.
 
 use baton::{
-    message::{Digest, Key, Lot, LotKey, Name, Outcome, ParcelBuilder, Piece, Range, Run, SessionId},
+    message::{Digest, Fields, Key, Lot, LotKey, Name, Outcome, ParcelBuilder, Piece, Range, Run, SessionId},
     store::{
         Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MemoryStore,
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
@@ -55,11 +55,13 @@ impl Generator {
     }
 
     fn parcel(&mut self) -> baton::message::Parcel {
-        let mut builder = ParcelBuilder::default();
+        let headed = self.one_in(3);
+        let field = |tag: u8, has: bool| Fields::default().with(tag, has.then_some(&b"value"[..])).unwrap();
+        let mut builder = ParcelBuilder::default().shared(field(9, headed && self.one_in(2)));
         for _ in 0..=[0, 3, 40, 200][self.below(4) as usize] {
             let len = if self.one_in(20) { 5_000 } else { self.below(120) };
             let byte = b'a' + self.below(26) as u8;
-            builder.add(&vec![byte; len as usize]).unwrap();
+            builder.add_with(&field(byte, headed && self.one_in(3)), &vec![byte; len as usize]).unwrap();
         }
         let parcel = builder.finish().unwrap();
         // A cut of a parcel is a parcel too, with a base of its own.
@@ -109,7 +111,11 @@ impl Generator {
                 if self.one_in(2) { range.len - start } else { 1 + self.below(u64::from(range.len - start)) as u32 };
             let range = Range { first: range.first + u64::from(start), len };
             let outcome = match self.below(8) {
-                0 => Outcome::Retry { after_ms: if self.one_in(9) { u64::from(u32::MAX) } else { self.below(400) } },
+                0 => {
+                    let after_ms = if self.one_in(9) { u64::from(u32::MAX) } else { self.below(400) };
+                    let error = if self.one_in(3) { String::new() } else { "again ".repeat(self.below(60) as usize) };
+                    Outcome::Retry { after_ms, error }
+                }
                 1 => Outcome::Dead { error: "no".repeat(self.below(9) as usize) },
                 2 => Outcome::Back,
                 3 => Outcome::Done { result: None, follow_ups: vec![self.lot()] },

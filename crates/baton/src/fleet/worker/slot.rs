@@ -181,7 +181,9 @@ impl Slot {
             losses: piece.losses,
             body: share.parcel.body(index).unwrap_or_default(),
         };
-        let context = Context::new(shift, &message);
+        // Only what was retried has something to tell.
+        let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
+        let context = Context::new(shift, &message, last_error);
         (message, context)
     }
 
@@ -224,7 +226,7 @@ impl Slot {
         let (desk, error) = (&self.desk, failure.error.clone());
         let outcome = desk.policy.after_failure(attempts, failure, desk.footing.chance());
         let retry_after = match outcome {
-            Outcome::Retry { after_ms } => Some(Duration::from_millis(after_ms)),
+            Outcome::Retry { after_ms, .. } => Some(Duration::from_millis(after_ms)),
             _ => None,
         };
         let (queue, attempt) = (desk.queue().clone(), attempts + 1);

@@ -2,15 +2,20 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::{PARCEL_HEADER, Parcel, begun, number, place_before};
+use bytes::BufMut as _;
+
+use super::{
+    super::headers::{SECTION_LENGTH, section_end},
+    HEADED, PARCEL_TABLE, Parcel, begun, number, place_before,
+};
 
 /// How many ends are read at once.
 const ENDS_AT_ONCE: usize = 1_024;
 
 impl Parcel {
     /// The messages `start .. start + len` of a parcel of `count` messages that is `stored` in `size` bytes, as many as
-    /// fit into `budget` body bytes; nothing if not even one does. Reads their ends, as far as they fit, and then just
-    /// their bodies.
+    /// fit into `budget` bytes of [`Parcel::weight`]; nothing if not even one does. Reads their ends, as far as they fit,
+    /// and then just their records.
     ///
     /// # Errors
     /// Those of reading; [`io::ErrorKind::InvalidData`] if it is shorter than its ends say, or no parcel.
@@ -18,9 +23,22 @@ impl Parcel {
         stored: &mut (impl Read + Seek), size: usize, count: u32, start: u32, len: u32, budget: u64,
     ) -> io::Result<Option<Self>> {
         let short = || io::Error::new(io::ErrorKind::InvalidData, "a parcel is shorter than its table of ends");
+        let mut head = [0; PARCEL_TABLE];
+        read_at(stored, 0, &mut head)?;
+        let (format, parcel_base) = (head[0], number(&head, place_before(0)).ok_or_else(short)?);
+        let table_end = PARCEL_TABLE + count as usize * 4;
+        let mut shared = Vec::new();
+        if format == HEADED {
+            shared.resize(SECTION_LENGTH, 0);
+            read_at(stored, table_end, &mut shared)?;
+            shared.resize(section_end(&shared).unwrap_or(SECTION_LENGTH), 0);
+            read_at(stored, table_end, &mut shared)?;
+        }
+        let Some(budget) = budget.checked_sub(shared.len() as u64) else { return Ok(None) };
         let wanted = len.min(count.saturating_sub(start)) as usize;
-        let parcel_base = read_number(stored, place_before(0))?;
-        let base = read_number(stored, place_before(start))?;
+        let mut base = [0; 4];
+        read_at(stored, place_before(start), &mut base)?;
+        let base = u32::from_le_bytes(base);
         let (mut ends, mut last) = (Vec::new(), base);
         'steps: while ends.len() / 4 < wanted {
             let mut step = vec![0; (wanted - ends.len() / 4).min(ENDS_AT_ONCE) * 4];
@@ -35,23 +53,21 @@ impl Parcel {
             }
         }
         let Some(taken) = u32::try_from(ends.len() / 4).ok().filter(|taken| *taken > 0) else { return Ok(None) };
-        let from = PARCEL_HEADER + count as usize * 4 + base.checked_sub(parcel_base).ok_or_else(short)? as usize;
+        let from = table_end + shared.len() + base.checked_sub(parcel_base).ok_or_else(short)? as usize;
         let data = (last - base) as usize;
         if from + data > size {
             return Err(short());
         }
-        let mut bytes = begun(taken, base, &ends, data);
-        let bodies = bytes.len();
-        bytes.resize(bodies + data, 0);
-        stored.seek(SeekFrom::Start(from as u64))?;
-        stored.read_exact(bytes.get_mut(bodies..).ok_or_else(short)?)?;
+        let mut bytes = begun(format, taken, base, &ends, shared.len() + data);
+        bytes.put_slice(&shared);
+        let records = bytes.len();
+        bytes.resize(records + data, 0);
+        read_at(stored, from, bytes.get_mut(records..).ok_or_else(short)?)?;
         Self::parse(bytes.freeze()).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }
 
-fn read_number(stored: &mut (impl Read + Seek), at: usize) -> io::Result<u32> {
-    let mut number = [0; 4];
+fn read_at(stored: &mut (impl Read + Seek), at: usize, into: &mut [u8]) -> io::Result<()> {
     stored.seek(SeekFrom::Start(at as u64))?;
-    stored.read_exact(&mut number)?;
-    Ok(u32::from_le_bytes(number))
+    stored.read_exact(into)
 }

@@ -10,7 +10,7 @@ use super::{
     bodies::{cut, release},
 };
 use crate::{
-    message::{Piece, Range},
+    message::{Headers, Piece, Range},
     store::DeadMessage,
 };
 
@@ -29,9 +29,9 @@ pub(in crate::store) fn bury<T: Tables>(
     let name = queue.books.queue.clone();
     for first in piece.range.first..piece.range.end() {
         let one = piece.over(Range { first, len: 1 });
-        let body = match cut(tables, &name, &one, u64::MAX)? {
-            Cut::Some(parcel) => parcel.body(0).unwrap_or_default(),
-            Cut::NoneFits | Cut::Missing => Bytes::new(),
+        let (headers, body) = match cut(tables, &name, &one, u64::MAX)? {
+            Cut::Some(parcel) => (parcel.headers(0), parcel.body(0).unwrap_or_default()),
+            Cut::NoneFits | Cut::Missing => (Headers::default(), Bytes::new()),
         };
         queue.books.dead_seq += 1;
         let message = DeadMessage {
@@ -43,6 +43,7 @@ pub(in crate::store) fn bury<T: Tables>(
             at: now,
             node: node.to_owned(),
             error: error.to_owned(),
+            headers,
             body,
         };
         tables.put_dead(&name, &message)?;

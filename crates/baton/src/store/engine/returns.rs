@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues, registry};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues, registry, waits};
 use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
 
 /// Why a message that was lost too often is an error, after how often it was.
@@ -59,6 +59,18 @@ pub(in crate::store) fn all<T: Tables>(
         to_front(tables, queue, returning)?;
     }
     Ok(Returned { back, dead })
+}
+
+/// Takes out a session that is lost, whatever its lease: what it held goes back, and others are woken for it.
+pub(in crate::store) fn lose<T: Tables>(
+    tables: &mut T, now: u64, id: SessionId, session: &SessionRecord,
+) -> Moved<Returned> {
+    let mut queues = OpenQueues::default();
+    let returned = all(tables, &mut queues, now, id, session, Why::Lost)?;
+    waits::gone(tables, &mut queues, id, session)?;
+    queues.close(tables)?;
+    tables.drop_session(id)?;
+    Ok(returned)
 }
 
 /// Cuts a lost piece to the size its losses allow.

@@ -8,7 +8,9 @@ use super::{
     coding::{Coded, Number},
 };
 use crate::{
-    message::{FORMAT as PARCEL_FORMAT, IdSum, MAX_LOSSES, MessageId, PARCEL_HEADER, SPLIT_AFTER_LOSS, SUSPECT_LOSSES},
+    message::{
+        HEADED, IdSum, LAST_ERROR, MAX_LOSSES, MessageId, PARCEL_TABLE, PLAIN, SPLIT_AFTER_LOSS, SUSPECT_LOSSES,
+    },
     store::{
         Books, FORMAT, KEY_TTL_MS, Place,
         engine::{EXPIRED_AT_ONCE, registry::MISSING_BODY, returns::LOST, waits::SOON_MS},
@@ -28,8 +30,10 @@ const MODULUS: u64 = IdSum::MODULUS;
 /// Those that several scripts need.
 const SHARED: &[Number] = numbers![
     FORMAT,
-    PARCEL_FORMAT,
-    PARCEL_HEADER,
+    PLAIN,
+    HEADED,
+    PARCEL_TABLE,
+    LAST_ERROR,
     INLINE,
     MAX_ID,
     MODULUS,

@@ -21,7 +21,7 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging, migrating (from which format) |
 //! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |
@@ -47,6 +47,7 @@ mod constants;
 mod failure;
 mod keys;
 mod log;
+mod migration;
 mod reply;
 mod runs;
 mod scripts;
@@ -75,7 +76,9 @@ use self::{
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{Answer, Reply as StoreReply, Request, Store, StoreError, Waiting, Woken, operation::Given};
+use super::{
+    Answer, Conversion, Reply as StoreReply, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given,
+};
 use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -170,6 +173,14 @@ impl Store for RedisStore {
 
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> StoreReply<'_, Result<Woken, StoreError>> {
         Box::pin(self.shared.wait(session, waiting))
+    }
+
+    fn standing(&self) -> StoreReply<'_, Result<Standing, StoreError>> {
+        Box::pin(migration::standing(&self.shared))
+    }
+
+    fn convert(&self, since: Standing) -> StoreReply<'_, Result<Conversion, StoreError>> {
+        Box::pin(async move { migration::convert(&self.shared, &since).await })
     }
 }
 

@@ -60,10 +60,6 @@ impl Reply {
 
     /// The refusal this code stands for, its details read from the reply.
     pub(in crate::store) fn refusal(&mut self, code: &str) -> StoreError {
-        if code == "OLDER" {
-            let older = |sessions| StoreError::Unreachable(crate::store::used_by_an_older_release(sessions));
-            return self.parsed().map_or_else(|error| error, older);
-        }
         self.read_refusal(code).map_or_else(|error| error, StoreError::Refused)
     }
 
@@ -81,6 +77,7 @@ impl Reply {
             "REDEFINED" => Refusal::DefinitionInUse { source_name: self.parsed()?, session: self.parsed()? },
             "OFFERED" => Refusal::Offered { source_name: self.parsed()?, session: self.parsed()? },
             "NEWER" => Refusal::NewerFormat { found: self.parsed()?, known: self.parsed()? },
+            "OLDER" => Refusal::OlderFormat { found: self.parsed()?, known: self.parsed()? },
             "SPENT" => Refusal::Spent { claim_no: self.parsed()? },
             "TURN" => Refusal::OutOfTurn { last: self.parsed()? },
             "BOOKMARK" => {

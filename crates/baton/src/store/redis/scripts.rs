@@ -29,6 +29,7 @@ pub(in crate::store) const LIBRARIES: &str = "baton_";
 const PARTS: &[&str] = &[
     include_str!("lua/clock.lua"),
     include_str!("lua/fleet.lua"),
+    include_str!("lua/standing.lua"),
     include_str!("lua/offers.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/piece.lua"),
@@ -203,6 +204,8 @@ macro_rules! scripts {
             hold: "../operation/recount/hold.lua";
             serve: "serve.lua";
             new_run: "new_run.lua";
+            standing: "standing.lua";
+            convert: "convert.lua";
         }
     };
     ($($name:ident: $file:expr;)*) => {

@@ -18,7 +18,7 @@ use crate::{
     store::{FORMAT, StoreError},
 };
 
-const SCHEMA: &str = include_str!("schema.sql");
+pub(super) const SCHEMA: &str = include_str!("schema.sql");
 /// SQLite's own files beside one of its databases.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 

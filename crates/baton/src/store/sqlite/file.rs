@@ -158,7 +158,7 @@ impl OpenFile {
             note = Some(log::begin(&db, path, &turns)?);
             turnstile = Some(turns);
         }
-        check_format(&db)?;
+        check_known(&db)?;
         stay.may_write = writable && !bare;
         let identity = FileId::of(path);
         let mut file =
@@ -330,10 +330,16 @@ impl Stay {
     }
 }
 
-/// Refuses a file that a newer release has taken over since it was opened.
+/// Refuses a file of another format than this release's: a newer release may have taken it over since it was opened.
 pub(super) fn check_format(db: &Connection) -> Result<(), StoreError> {
-    let found: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > FORMAT { Err(Refusal::NewerFormat { found, known: FORMAT }.into()) } else { Ok(()) }
+    let found = check_known(db)?;
+    if found < FORMAT { Err(Refusal::OlderFormat { found, known: FORMAT }.into()) } else { Ok(()) }
+}
+
+/// The format of the file, if it can be known here: older ones can be copied and migrated.
+pub(super) fn check_known(db: &Connection) -> Result<u32, StoreError> {
+    let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > FORMAT { Err(Refusal::NewerFormat { found, known: FORMAT }.into()) } else { Ok(found) }
 }
 
 /// Looks at an existing file without being able to change it, and past its log.
@@ -352,7 +358,7 @@ pub(super) fn probe(path: &Path) -> Result<(), StoreError> {
     if application != APPLICATION {
         return Err(unfit(path, "is the database of another program: choose another path"));
     }
-    check_format(&db)
+    check_known(&db).map(drop)
 }
 
 /// A connection that copies nothing back by itself: whose file it is has to be asked first.

@@ -30,10 +30,10 @@ mod fault;
 mod file;
 mod holder;
 mod lane;
-mod lift;
 mod lock;
 mod log;
 mod mark;
+mod migration;
 mod mounts;
 mod note;
 mod reader;
@@ -50,7 +50,7 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
 use self::{file::Purpose, lane::Lane, reader::Question, site::Site, wake::Bell, writer::Job};
-use super::{Answer, Clock, Ear, Kind, Reply, Request, Store, StoreError, Waiting, Woken, serve};
+use super::{Answer, Clock, Conversion, Ear, Kind, Reply, Request, Standing, Store, StoreError, Waiting, Woken, serve};
 use crate::message::{Name, SessionId};
 
 /// How a [`SqliteStore`] is opened.
@@ -159,6 +159,13 @@ impl Shared {
     }
 }
 
+/// Carries out what blocks its thread.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broken_off()))
+}
+
 /// The thread ended before it answered: whether the call took effect is not known.
 fn broken_off() -> StoreError {
     StoreError::Unreachable("the store's thread broke off: repeat the call".to_owned())
@@ -189,5 +196,15 @@ impl Store for SqliteStore {
 
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
         Box::pin(async move { serve(self, self.shared.bell.wait(session).await, &*waiting).await })
+    }
+
+    fn standing(&self) -> Reply<'_, Result<Standing, StoreError>> {
+        let site = Arc::clone(&self.shared.site);
+        Box::pin(apart(move || migration::standing(&site)))
+    }
+
+    fn convert(&self, since: Standing) -> Reply<'_, Result<Conversion, StoreError>> {
+        let site = Arc::clone(&self.shared.site);
+        Box::pin(apart(move || migration::convert(&site, &since)))
     }
 }

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::{
     fault::is_busy,
+    file::check_format,
     lane::{Desk, Inbox},
     tables::SqliteTables,
 };
@@ -33,7 +34,7 @@ pub(super) fn run(inbox: &mut Inbox<Question>) {
 fn snapshot<T>(desk: &mut Desk, read: impl Fn(&mut SqliteTables<'_>) -> Moved<T>) -> Result<T, StoreError> {
     let site = Arc::clone(desk.site());
     let db = &desk.file()?.db;
-    let answer = begin(db).and_then(|()| read(&mut SqliteTables::new(db, &site.fleet)));
+    let answer = begin(db).and_then(|()| check_format(db)).and_then(|()| read(&mut SqliteTables::new(db, &site.fleet)));
     let stuck = !db.is_autocommit() && db.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).is_err();
     let answer = answer.map_err(|error| desk.explain(error));
     if stuck {

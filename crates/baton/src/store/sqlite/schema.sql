@@ -1,4 +1,4 @@
--- The tables of a store file, format 2. Several fleets share one file; a queue's number is unique in the file.
+-- The tables of a store file, format 3. Several fleets share one file; a queue's number is unique in the file.
 -- Ids, times and counters are 64-bit integers. Pieces are kept in their text form.
 
 CREATE TABLE fleets (
@@ -182,6 +182,7 @@ CREATE TABLE dead (
     at INTEGER NOT NULL,
     node TEXT NOT NULL,
     error TEXT NOT NULL,
+    headers BLOB NOT NULL,
     body BLOB NOT NULL,
     UNIQUE (queue, seq),
     UNIQUE (queue, id)

@@ -15,7 +15,6 @@ use super::{
     fault::is_busy,
     file::{OpenFile, check_format},
     lane::{Desk, Inbox},
-    lift::lift,
     reserve::Reserve,
     tables::SqliteTables,
     wake::{Bell, Rings},
@@ -162,7 +161,8 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
     done
 }
 
-fn begin(db: &Connection) -> Result<(), StoreError> {
+/// Begins a transaction that writes.
+pub(super) fn begin(db: &Connection) -> Result<(), StoreError> {
     loop {
         match db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
             Err(error) if is_busy(&error) => {}
@@ -181,10 +181,9 @@ fn apply(file: &OpenFile, site: &Site, requests: &[Request]) -> Result<Answers, 
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
         let now = site.clock.now_ms();
-        let checked = match request {
-            Request::Join(_) => check_format(db).and_then(|()| lift(db, now)),
-            _ => Ok(()),
-        };
+        // A session that is known was refused at its join if need be; one that a migration has taken out is not known.
+        let checked =
+            if matches!(request, Request::Join(_)) || request.session().is_none() { check_format(db) } else { Ok(()) };
         match checked.and_then(|()| engine::apply(&mut tables, now, request)) {
             answer @ (Ok(_) | Err(StoreError::Refused(_))) => answers.push(answer),
             Err(error) => return Err(error),

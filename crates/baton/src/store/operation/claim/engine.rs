@@ -210,7 +210,7 @@ impl Hand {
         };
         let len = parcel.len();
         self.n -= len;
-        self.budget = self.budget.saturating_sub(parcel.body_bytes() as u64);
+        self.budget = self.budget.saturating_sub(parcel.weight() as u64);
         self.pieces.push((piece.over(Range { len, ..piece.range }), parcel));
         Ok(Some(len))
     }

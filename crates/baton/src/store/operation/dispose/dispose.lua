@@ -18,10 +18,14 @@ if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } e
 local queue, count = known_queue(name), 0
 for message in string.gmatch(ARGV[5], '%d+') do
   local record = call('HGET', key.dead(name), message)
-  local born, node, reason, past
-  if record then born, node, reason, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+)|()') end
+  local born, node, reason, headers, past
+  if record then
+    born, node, reason, headers, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+),?(%d*)|()')
+    -- Where the headers begin, and how many bytes they have.
+    past, headers = past + tonumber(node) + tonumber(reason), tonumber(headers) or 0
+  end
   -- One without a body cannot run, and stays.
-  local has_body = record and past + tonumber(node) + tonumber(reason) <= #record
+  local has_body = record and past + headers <= #record
   if record and (ARGV[4] == 'd' or has_body) then
     count = count + 1
     call('HDEL', key.dead(name), message)
@@ -31,8 +35,7 @@ for message in string.gmatch(ARGV[5], '%d+') do
       add(queue, 'drained', 1)
       add_sum(queue, 'drained_sum', tonumber(message), 1)
     else
-      local body = string.sub(record, past + tonumber(node) + tonumber(reason))
-      local parcel = single(0, #body, body)
+      local parcel = parcel_of(string.sub(record, past, past + headers - 1), string.sub(record, past + headers))
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
       add(queue, 'bytes', #parcel)

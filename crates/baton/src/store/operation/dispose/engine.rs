@@ -36,7 +36,7 @@ impl Effect for Dispose {
                     books.drained_sum = books.drained_sum.plus(IdSum::of(range));
                 }
                 Disposal::Requeue => {
-                    let parcel = Parcel::of_stored(&message.body)?;
+                    let parcel = Parcel::of_stored(&message.headers, &message.body)?;
                     books.requeued += 1;
                     books.ready += 1;
                     books.bytes += parcel.bytes().len() as u64;

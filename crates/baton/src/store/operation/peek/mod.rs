@@ -7,7 +7,7 @@ mod redis;
 use bytes::Bytes;
 
 use crate::{
-    message::{Name, SessionId},
+    message::{Headers, Name, SessionId},
     store::Facts,
 };
 
@@ -22,7 +22,7 @@ pub struct Peek {
     pub upto: u64,
     /// The most errors.
     pub limit: u32,
-    /// The most bytes of bodies and error texts, though at least one error is given.
+    /// The most bytes of bodies, headers and error texts, though at least one error is given.
     pub max_bytes: u64,
 }
 
@@ -45,6 +45,8 @@ pub struct DeadMessage {
     pub node: String,
     /// Why it failed.
     pub error: String,
+    /// Its headers, among them why the attempt before the last one failed, if that was told.
+    pub headers: Headers,
     /// Its body; empty if that was missing, which no JSON is.
     pub body: Bytes,
 }
@@ -53,7 +55,7 @@ impl DeadMessage {
     /// What it counts for against the byte bound of a page.
     #[must_use]
     pub const fn weight(&self) -> u64 {
-        (self.body.len() + self.error.len()) as u64
+        (self.body.len() + self.headers.byte_len() + self.error.len()) as u64
     }
 
     /// Adds it to a page that weighs `bytes` so far, if the page may still weigh so much or is empty.

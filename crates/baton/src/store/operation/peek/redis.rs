@@ -1,8 +1,13 @@
 //! The arguments and the answer of `peek.lua`.
 
-use crate::store::{
-    DeadMessage, Page, Peek, StoreError,
-    redis::{Arguments, Coded, Reply, parsed},
+use bytes::Bytes;
+
+use crate::{
+    message::Headers,
+    store::{
+        DeadMessage, Page, Peek, StoreError,
+        redis::{Arguments, Coded, Reply, parsed},
+    },
 };
 
 impl Coded for Peek {
@@ -18,7 +23,7 @@ impl Coded for Peek {
     }
 }
 
-/// An error as its id and its record `seq,attempts,losses,born,at,length of node,length of error|node error body`.
+/// An error as its id and its record; see `registry.lua`.
 fn dead_message(it: &mut Reply) -> Result<DeadMessage, StoreError> {
     let id = it.parsed()?;
     let record = it.bytes()?;
@@ -26,17 +31,23 @@ fn dead_message(it: &mut Reply) -> Result<DeadMessage, StoreError> {
     let bar = record.iter().position(|byte| *byte == b'|').ok_or_else(damaged)?;
     let head = record.get(..bar).and_then(|head| std::str::from_utf8(head).ok()).ok_or_else(damaged)?;
     let numbers: Vec<u64> = head.split(',').map(parsed).collect::<Result<_, _>>()?;
-    let [seq, attempts, losses, born, at, node_len, error_len] = numbers[..] else { return Err(damaged()) };
+    let (numbers, headers_len) = match numbers[..] {
+        [ref numbers @ .., headers_len] if numbers.len() == 7 => (numbers, headers_len),
+        ref numbers => (numbers, 0),
+    };
+    let [seq, attempts, losses, born, at, node_len, error_len] = *numbers else { return Err(damaged()) };
     let small = |number: u64| u32::try_from(number).map_err(|_| damaged());
     let mut from = bar + 1;
-    let mut text = |len: u64| -> Option<String> {
-        let past = from.checked_add(usize::try_from(len).ok()?)?;
-        let text = String::from_utf8(record.get(from..past)?.to_vec()).ok()?;
+    let mut part = |len: u64| -> Result<Bytes, StoreError> {
+        let past = usize::try_from(len).ok().and_then(|len| from.checked_add(len));
+        let past = past.filter(|past| *past <= record.len()).ok_or_else(damaged)?;
+        let part = record.slice(from..past);
         from = past;
-        Some(text)
+        Ok(part)
     };
-    let node = text(node_len).ok_or_else(damaged)?;
-    let error = text(error_len).ok_or_else(damaged)?;
+    let text = |part: Bytes| String::from_utf8(part.into()).map_err(|_| damaged());
+    let (node, error) = (text(part(node_len)?)?, text(part(error_len)?)?);
+    let headers = Headers::parse(&part(headers_len)?)?;
     let (attempts, losses) = (small(attempts)?, small(losses)?);
-    Ok(DeadMessage { seq, id, attempts, losses, born, at, node, error, body: record.slice(from..) })
+    Ok(DeadMessage { seq, id, attempts, losses, born, at, node, error, headers, body: record.slice(from..) })
 }

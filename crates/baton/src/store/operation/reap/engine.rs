@@ -5,9 +5,7 @@ use crate::store::{
     engine::{
         Effect, Moved, Tables,
         clock::touch,
-        queues::OpenQueues,
-        returns::{self, Returned, Why},
-        waits,
+        returns::{Returned, lose},
     },
 };
 
@@ -18,11 +16,7 @@ impl Effect for Reap {
         if target.expires > meta.clock {
             return Ok(Reaped::Alive);
         }
-        let mut queues = OpenQueues::default();
-        let Returned { back, dead } = returns::all(tables, &mut queues, now, self.target, &target, Why::Lost)?;
-        waits::gone(tables, &mut queues, self.target, &target)?;
-        queues.close(tables)?;
-        tables.drop_session(self.target)?;
+        let Returned { back, dead } = lose(tables, now, self.target, &target)?;
         Ok(Reaped::Taken { back, dead })
     }
 }

@@ -2,9 +2,11 @@
 -- Purpose: counts the data itself in one step, if there is not too much of it.
 -- KEYS: 1 root
 -- ARGV: 1 most descriptors to count
--- Returns: OK {{{queue, counter …}, four for each of ready, delayed, in flight, dead} …} | LARGE
+-- Returns: OK {{{queue, counter …}, four for each of ready, delayed, in flight, dead} …} | LARGE | NEWER found known | OLDER found known
 --          The four are messages, their sum, how many of them lack their bodies, the lowest of these or 0.
 -- Idempotency: reads only.
+local unfit = unfit_fleet(true)
+if unfit then return unfit end
 -- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
 local PIECE_BYTES = 18
 local names, members = call('SMEMBERS', key.queues), call('ZRANGE', key.sessions, 0, -1)

@@ -2,8 +2,10 @@
 -- Purpose: forgets a source that no live session offers, its cursor with it.
 -- KEYS: 1 root
 -- ARGV: 1 source
--- Returns: OK | OFFERED source session
+-- Returns: OK | OFFERED source session | NEWER found known | OLDER found known | PURGING
 -- Idempotency: a repeat finds nothing to forget.
+local unfit = unfit_fleet()
+if unfit then return unfit end
 local session = offering(ARGV[1], function() return true end)
 if session then return { 'OFFERED', ARGV[1], session } end
 call('SREM', key.sources, ARGV[1])

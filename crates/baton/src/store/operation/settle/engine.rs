@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kept;
 use crate::{
-    message::{Home, IdSum, Name, Outcome, Piece, Range, Run, SessionId},
+    message::{Home, IdSum, Name, Outcome, Parcel, Piece, Range, Run, SessionId},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled,
         engine::{
@@ -126,8 +126,8 @@ impl<T: Tables> Settling<'_, T> {
                 queue.books.done_sum = queue.books.done_sum.plus(IdSum::of(piece.range));
                 release(self.tables, queue, piece)
             }
-            Outcome::Retry { after_ms } => {
-                if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms))? {
+            Outcome::Retry { after_ms, error } => {
+                if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms), error)? {
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
                     queue.wakes = true;
@@ -184,17 +184,25 @@ impl<T: Tables> Settling<'_, T> {
     }
 }
 
-/// Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten. False, with
-/// nothing done, if there is nothing to copy.
-fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64) -> Moved<bool> {
+/// Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
+/// forgotten. False, with nothing done, if there is nothing to copy.
+fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64, error: &str) -> Moved<bool> {
     let name = queue.books.queue.clone();
     for first in piece.range.first..piece.range.end() {
         let one = piece.over(Range { first, len: 1 });
-        if one.home != Home::Own {
-            // The messages of a piece have one home: either all of them are there, or none.
-            let Cut::Some(body) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
-            queue.books.bytes += body.bytes().len() as u64;
-            tables.put_bodies(&name, BodyKey::Own(first), &body)?;
+        // The messages of a piece have one home: either all of them are there, or none.
+        let Cut::Some(before) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
+        let headers = before.headers(0);
+        let failed = headers.failed_again(error)?;
+        let changed = (failed != headers).then(|| Parcel::of_stored(&failed, &before.body(0).unwrap_or_default()));
+        let changed = changed.transpose()?;
+        if one.home != Home::Own || changed.is_some() {
+            if one.home == Home::Own {
+                queue.books.bytes -= tables.drop_bodies(&name, BodyKey::Own(first))?;
+            }
+            let copy = changed.unwrap_or(before);
+            queue.books.bytes += copy.bytes().len() as u64;
+            tables.put_bodies(&name, BodyKey::Own(first), &copy)?;
         }
         let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;

@@ -7,7 +7,7 @@ mod redis;
 
 use super::malformed;
 use crate::{
-    message::{Name, Outcome, Range, Run, SessionId},
+    message::{MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
     store::{Facts, StoreError},
 };
 
@@ -50,8 +50,11 @@ impl Facts for Settle {
             if run.range.len == 0 || run.range.first == 0 || (with_result && run.range.len != 1) {
                 return malformed("a run is never empty, and a result belongs to one message");
             }
-            if matches!(&run.outcome, Outcome::Retry { after_ms } if *after_ms > MAX_RETRY_MS) {
+            if matches!(&run.outcome, Outcome::Retry { after_ms, .. } if *after_ms > MAX_RETRY_MS) {
                 return malformed("a retry is put off by at most 366 days");
+            }
+            if matches!(&run.outcome, Outcome::Retry { error, .. } if error.len() > MAX_LAST_ERROR_BYTES) {
+                return malformed("the error of a retry has at most 1 KiB");
             }
             if let Outcome::Done { follow_ups, .. } = &run.outcome
                 && follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1)

@@ -32,7 +32,7 @@ fn run<'r>(to: Arguments<'r>, run: &Run) -> Arguments<'r> {
             let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
             follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).bytes(lot.parcel.bytes()))
         }
-        Outcome::Retry { after_ms } => to.text("r").text(after_ms),
+        Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),
         Outcome::Dead { error } => to.text("x").text(error),
         Outcome::Back => to.text("b"),
     }

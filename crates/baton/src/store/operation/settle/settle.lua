@@ -3,7 +3,7 @@
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 settle number, then for each run: claim number, queue, first id, messages, outcome and its own:
 --       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit)
---       r retry, ms · x dead, error · b back
+--       r retry, ms, error · x dead, error · b back
 -- Returns: OK refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
@@ -56,42 +56,43 @@ local function take_out(first, len)
   return taken
 end
 
--- Delays each message of a piece in a copy of its own. It came back alive, so its losses are forgotten. Without a body
--- there is nothing to copy, and it is buried.
-local function retry(queue, piece, due)
+-- Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
+-- forgotten. Without a body there is nothing to copy, and it is buried.
+local function retry(queue, piece, due, reason)
   local function delay(message)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
       born = piece.born }
     call('ZADD', key.delayed(queue.name), text(due), padded(text(message)) .. '|' .. write_piece(one))
   end
-  if piece.size == 0 then
-    delay(piece.first)
-  else
-    local copied = each_message(queue.name, piece, function(message, parcel)
-      add(queue, 'bytes', #parcel)
+  local copied = each_message(queue.name, piece, function(message, parcel, body, headers)
+    local failed, before = failed_again(headers, reason), #parcel
+    if failed ~= headers then parcel = parcel_of(failed, body) end
+    if piece.size > 0 then before = 0 end
+    if piece.size > 0 or failed ~= headers then
+      add(queue, 'bytes', #parcel - before)
       call('SET', key.own(queue.name, text(message)), parcel)
-      delay(message)
-    end)
-    if not copied then
-      piece.attempts = piece.attempts + 1
-      return bury(queue, piece, node, MISSING_BODY)
     end
-    release(queue, piece)
+    delay(message)
+  end)
+  if not copied then
+    piece.attempts = piece.attempts + 1
+    return bury(queue, piece, node, MISSING_BODY)
   end
+  if piece.size > 0 then release(queue, piece) end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'delayed', piece.len)
   queue.wakes = true
 end
 
 local returning = {}
-local function apply(queue, piece, outcome, detail)
+local function apply(queue, piece, outcome, detail, reason)
   if outcome == 'D' or outcome == 'd' then
     add(queue, 'in_flight', -piece.len)
     add(queue, 'done', piece.len)
     add_sum(queue, 'done_sum', piece.first, piece.len)
     release(queue, piece)
   elseif outcome == 'r' then
-    retry(queue, piece, now + tonumber(detail))
+    retry(queue, piece, now + tonumber(detail), reason)
   elseif outcome == 'x' then
     piece.attempts = piece.attempts + 1
     bury(queue, piece, node, detail)
@@ -119,7 +120,7 @@ local refused, at = {}, 3
 while at <= #ARGV do
   local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local detail = at + 5
-  at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or (outcome == 'r' or outcome == 'x') and 1 or 0)
+  at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
   open_claim(claim_no .. ' ' .. name)
   local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
@@ -129,7 +130,7 @@ while at <= #ARGV do
         suspects = suspects - piece.len
         open_queue(name).wakes = true
       end
-      apply(open_queue(name), piece, outcome, ARGV[detail])
+      apply(open_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
       if ARGV[detail] == '1' then keep_result(name, first, ARGV[detail + 1]) end

@@ -5,7 +5,10 @@
 -- Returns: OK now {{session, kind, host, pid, queues, lease, join number, joined, beat,
 --          report} …}
 --          {{source, queue, holder, epoch, cursor, ended} …} {{queue, counter …} …}
+--          | NEWER found known | OLDER found known
 -- Idempotency: reads only.
+local unfit = unfit_fleet(true)
+if unfit then return unfit end
 local sessions, sources, queues = {}, {}, {}
 local members = call('ZRANGE', key.sessions, 0, -1)
 for i, id in ipairs(members) do

@@ -1,5 +1,8 @@
 -- Bodies: found in stored parcels without reading more than is given away, and removed with their last message.
--- The format is that of message/parcel.rs: format u8 | count u32 | base u32 | end u32 * count | bodies.
+-- The format is that of message/parcel: format u8 | count u32 | base u32 | end u32 * count | records; in a headed one
+-- the section of headers that all share comes before the records, and each record begins with the message's own.
+-- Both sections of a message without headers.
+local NO_HEADERS = '\0\0\0\0'
 
 local function body_key(name, piece)
   if piece.size == 0 then return key.own(name, text(piece.first)) end
@@ -11,12 +14,12 @@ local function number(bytes, index)
   return (struct.unpack('<I4', bytes, index * 4 - 3))
 end
 
--- A parcel of one message whose body lies between these ends.
-local function single(before, past, body)
-  return struct.pack('<BI4I4I4', PARCEL_FORMAT, 1, before, past) .. body
+-- The section of headers that lies `at` bytes into a parcel, with its length.
+local function section(bytes, at)
+  return string.sub(bytes, at + 1, at + 2 + struct.unpack('<I2', bytes, at + 1))
 end
 
--- Finds as many messages of a piece as fit into `budget` body bytes: a record of how many, their body bytes, and what
+-- Finds as many messages of a piece as weigh no more than `budget` bytes: a record of how many, their weight, and what
 -- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
 -- Nothing if not even one fits, false if the bodies are missing.
 local function find(name, piece, budget)
@@ -26,22 +29,30 @@ local function find(name, piece, budget)
     local head = count == 1 and call('GETRANGE', at, 0, INLINE - 1) or ''
     local is_all = #head > 0 and #head < INLINE
     local bytes = is_all and #head or call('STRLEN', at)
-    local bodies = bytes - PARCEL_HEADER - 4 * count
-    if bodies < 0 then return false end
-    if bodies <= budget then
+    local weight = bytes - PARCEL_TABLE - 4 * count
+    if weight < 0 then return false end
+    if weight <= budget then
       if not is_all then head = '' end
-      return { count = count, bytes = bodies, head = head, at = at, from = #head, to = bytes - 1 }
+      return { count = count, bytes = weight, head = head, at = at, from = #head, to = bytes - 1 }
     elseif count == 1 then
       return nil
     end
   end
   local start = piece.first - piece.parcel
-  -- The number before the first end of the cut: the base, or the end of the message before.
-  local from = start == 0 and PARCEL_HEADER - 4 or PARCEL_HEADER + 4 * (start - 1)
-  local ends = call('GETRANGE', at, from, PARCEL_HEADER + 4 * (start + piece.len) - 1)
+  -- From the number before the first end of the cut on: the end of the message before. At the start it is the base, and
+  -- the table is read from its beginning; else that is read by itself.
+  local ends = call('GETRANGE', at, start == 0 and 0 or PARCEL_TABLE + 4 * (start - 1), PARCEL_TABLE + 4 * (start + piece.len) - 1)
+  local first = start == 0 and ends or call('GETRANGE', at, 0, PARCEL_TABLE - 1)
+  if start == 0 then ends = string.sub(ends, PARCEL_TABLE - 3) end
   if #ends ~= 4 + 4 * piece.len then return false end
+  local format, base = string.byte(first), number(string.sub(first, PARCEL_TABLE - 3, PARCEL_TABLE), 1)
+  local shared, data = '', PARCEL_TABLE + 4 * count
+  if format == HEADED then
+    shared = call('GETRANGE', at, data, data + 1)
+    shared = call('GETRANGE', at, data, data + 1 + struct.unpack('<I2', shared))
+    budget = budget - #shared
+  end
   local before = number(ends, 1)
-  local base = start == 0 and before or number(call('GETRANGE', at, PARCEL_HEADER - 4, PARCEL_HEADER - 1), 1)
   local taken = piece.len
   if number(ends, taken + 1) - before > budget then
     -- The largest number of messages that fits lies in low .. high - 1; ends never decrease.
@@ -53,10 +64,10 @@ local function find(name, piece, budget)
     taken = low
   end
   if taken == 0 then return nil end
-  local bytes = number(ends, taken + 1) - before
-  local head = struct.pack('<BI4I4', PARCEL_FORMAT, taken, before) .. string.sub(ends, 5, 4 + 4 * taken)
-  local data = PARCEL_HEADER + 4 * count + before - base
-  return { count = taken, bytes = bytes, head = head, at = at, from = data, to = data + bytes - 1 }
+  local records = number(ends, taken + 1) - before
+  local head = struct.pack('<BI4I4', format, taken, before) .. string.sub(ends, 5, 4 + 4 * taken) .. shared
+  local from = data + #shared + before - base
+  return { count = taken, bytes = #shared + records, head = head, at = at, from = from, to = from + records - 1 }
 end
 
 -- The parcel of what was found.
@@ -65,18 +76,51 @@ local function fetch(found)
   return found.head .. call('GETRANGE', found.at, found.from, found.to)
 end
 
--- Every message of a piece by itself: calls each(id, parcel of one, body) in the order of ids. False, and no call, if
--- the bodies are missing.
+-- A parcel of one message; headers are both sections, or empty.
+local function parcel_of(headers, body)
+  if headers == '' or headers == NO_HEADERS then return struct.pack('<BI4I4I4', PLAIN, 1, 0, #body) .. body end
+  local shared = section(headers, 0)
+  return struct.pack('<BI4I4I4', HEADED, 1, 0, #headers - #shared + #body) .. headers .. body
+end
+
+-- The headers of a message that has failed again: this text is its last error; an empty one leaves none.
+local function failed_again(headers, reason)
+  if headers == '' then
+    if reason == '' then return '' end
+    headers = NO_HEADERS
+  end
+  local shared = section(headers, 0)
+  local own, fields, at = section(headers, #shared), {}, 3
+  while at <= #own do
+    local tag, length = struct.unpack('<BI2', own, at)
+    if tag ~= LAST_ERROR then fields[#fields + 1] = string.sub(own, at, at + 2 + length) end
+    at = at + 3 + length
+  end
+  if reason ~= '' then fields[#fields + 1] = struct.pack('<BI2', LAST_ERROR, #reason) .. reason end
+  own = table.concat(fields)
+  return shared .. struct.pack('<I2', #own) .. own
+end
+
+-- Every message of a piece by itself: calls each(id, parcel of one, body, headers) in the order of ids. False, and no
+-- call, if the bodies are missing.
 local function each_message(name, piece, each)
   local found = find(name, piece, math.huge)
   if not found then return false end
   local parcel, count = fetch(found), found.count
-  local ends, data = string.sub(parcel, 6, PARCEL_HEADER + 4 * count), PARCEL_HEADER + 4 * count
+  local format, data = string.byte(parcel), PARCEL_TABLE + 4 * count
+  local ends, shared = string.sub(parcel, PARCEL_TABLE - 3, data), ''
+  if format == HEADED then shared = section(parcel, data) end
   local base = number(ends, 1)
+  data = data + #shared
   for i = 1, count do
     local before, past = number(ends, i), number(ends, i + 1)
-    local body = string.sub(parcel, data + before - base + 1, data + past - base)
-    each(piece.first + i - 1, single(before, past, body), body)
+    local record, headers = string.sub(parcel, data + before - base + 1, data + past - base), ''
+    local one = struct.pack('<BI4I4I4', format, 1, before, past) .. shared .. record
+    if format == HEADED then
+      local own = section(record, 0)
+      headers, record = shared .. own, string.sub(record, #own + 1)
+    end
+    each(piece.first + i - 1, one, record, headers)
   end
   return true
 end

@@ -9,10 +9,10 @@ local function ids_used_up(queue, count)
   return queue.pushed + count > MAX_ID
 end
 
--- A parcel is given as its bytes, which begin with their format, or as the place where the same transaction has
--- staged them: what passes through Lua is copied and hashed byte by byte.
+-- A parcel is given as its bytes, which begin with their format, or as the place in digits where the same transaction
+-- has staged them: what passes through Lua is copied and hashed byte by byte.
 local function is_staged(parcel)
-  return string.byte(parcel) ~= PARCEL_FORMAT
+  return string.byte(parcel) >= 48
 end
 
 -- The bytes of a parcel given by this session.

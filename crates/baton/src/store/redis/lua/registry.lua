@@ -1,17 +1,20 @@
--- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`; the
--- body of one that was missing is empty.
+-- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`, with the
+-- length of the headers as an eighth number and the headers before the body if there are some. The body of one that was
+-- missing is empty.
 
 local function bury(queue, piece, node, reason)
   local dead, order = key.dead(queue.name), key.dead_order(queue.name)
-  local function keep(id, _, body)
+  local function keep(id, _, body, headers)
     add(queue, 'dead_seq', 1)
-    local head = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d|',
+    local head = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d',
       queue.dead_seq, piece.attempts, piece.losses, piece.born, now, #node, #reason)
-    call('HSET', dead, text(id), head .. node .. reason .. body)
+    if headers == NO_HEADERS then headers = '' end
+    if headers ~= '' then head = head .. ',' .. #headers end
+    call('HSET', dead, text(id), head .. '|' .. node .. reason .. headers .. body)
     call('ZADD', order, text(queue.dead_seq), text(id))
   end
   if not each_message(queue.name, piece, keep) then
-    for id = piece.first, piece.first + piece.len - 1 do keep(id, nil, '') end
+    for id = piece.first, piece.first + piece.len - 1 do keep(id, nil, '', '') end
   end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'dead', piece.len)

@@ -85,7 +85,7 @@ local function drop_session(id)
       queues = value
     elseif field == 'batons' then
       batons = tonumber(value)
-    elseif string.sub(field, 1, 2) == 'c:' and string.sub(value, -1) == 'w' then
+    elseif string.sub(field, 1, 2) == 'c:' and string.find(value, '|w', 1, true) then
       local name = string.sub(field, 3)
       call('ZREM', key.waiters(name), id)
       local queue = known_queue(name)

@@ -7,15 +7,15 @@ use rusqlite::{Row, params};
 
 use super::{SqliteTables, blob, int, ordered, text, uint};
 use crate::{
-    message::Name,
+    message::{Headers, Name},
     store::{DeadMessage, engine::Moved},
 };
 
 impl SqliteTables<'_> {
     pub(super) fn write_dead(&mut self, queue: &Name, it: &DeadMessage) -> Moved<()> {
         let queue = self.own_queue(queue)?;
-        let sql = "INSERT INTO dead (queue, seq, id, attempts, losses, born, at, node, error, body) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let sql = "INSERT INTO dead (queue, seq, id, attempts, losses, born, at, node, error, headers, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         self.run(
             sql,
             params![
@@ -28,6 +28,7 @@ impl SqliteTables<'_> {
                 int(it.at),
                 it.node,
                 it.error,
+                it.headers.bytes().as_ref(),
                 it.body.as_ref(),
             ],
         )
@@ -39,7 +40,7 @@ impl SqliteTables<'_> {
         &mut self, queue: &Name, seqs: Range<u64>, limit: u32, budget: u64,
     ) -> Moved<Vec<DeadMessage>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
-        let sql = "SELECT seq, id, attempts, losses, born, at, node, error, body FROM dead \
+        let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
         let mut statement = self.db.prepare_cached(sql)?;
         let mut rows = statement.query(params![queue, ordered(seqs.start), ordered(seqs.end), limit])?;
@@ -56,7 +57,7 @@ impl SqliteTables<'_> {
 
     pub(super) fn remove_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
-        let sql = "SELECT seq, id, attempts, losses, born, at, node, error, body FROM dead \
+        let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND id = ?2";
         let message = self.one(sql, params![queue, int(id)], read_dead)?;
         if message.is_some() {
@@ -100,6 +101,7 @@ fn read_dead(row: &Row<'_>) -> Moved<DeadMessage> {
         at: uint(row, 5)?,
         node: text(row, 6)?.to_owned(),
         error: text(row, 7)?.to_owned(),
-        body: blob(row, 8)?,
+        headers: Headers::parse(&blob(row, 8)?)?,
+        body: blob(row, 9)?,
     })
 }

@@ -1,0 +1,76 @@
+//! `baton migrate`: brings a store of an older release up to this one's format.
+
+use baton::operate::{MigrationProgress, wording::span};
+use serde::Serialize;
+
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    output::{Output, plural, remark},
+    settings::Settings,
+};
+
+/// Bring the store of an older release up to this one's format; the fleet must be stopped
+///
+/// Nodes that were killed are watched for two of their leases and then taken out: what they held goes back to its queues.
+/// Anybody else who lives stands in the way. There is no way back: make a backup first, with `baton backup` or the means
+/// of Redis. A run that was cut off is finished by the next. All fleets of an SQLite store are migrated, of a Redis server
+/// the one that is named.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton backup before.db && baton migrate
+  baton --rhost 10.0.0.5 --fleet billing migrate --json")]
+pub(crate) struct Migrate {
+    /// Print one JSON object: {"migrated","from","to","sessions","back","dead","fleet","store"}
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Migrated {
+    #[serde(flatten)]
+    did: baton::operate::Migrated,
+    fleet: String,
+    store: String,
+}
+
+impl Migrate {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let did = connection.given(connection.operator.migrate(tell).await)?;
+        let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
+        let migrated = Migrated { did, fleet, store };
+        Output::print(self.json, &migrated, |output| output.line(&line(&migrated)))
+    }
+}
+
+/// Tells the person who waits; steps that end at once are not worth a line.
+fn tell(progress: MigrationProgress) {
+    match progress {
+        MigrationProgress::Watching { sessions, time } => {
+            let s = plural(sessions);
+            remark(&format!("watching for {} whether any of {sessions} session{s} lives", span(time)));
+        }
+        MigrationProgress::Converting { done, left } if left > 0 && done.is_multiple_of(100) => {
+            remark(&format!("{done} of {} sessions are taken out", done + left));
+        }
+        _ => {}
+    }
+}
+
+fn line(it: &Migrated) -> String {
+    let Migrated { did: baton::operate::Migrated { migrated, from, to, sessions, back, dead }, store, .. } = it;
+    match from {
+        Some(from) if *migrated => {
+            let s = (plural(*sessions), plural(*back), plural(*dead));
+            format!(
+                "{store} is migrated from format {from} to {to}: {sessions} silent session{} taken out, {back} message{} \
+                 back, {dead} error{}",
+                s.0, s.1, s.2
+            )
+        }
+        Some(_) => format!("{store} is of format {to} already"),
+        None => format!("{store} holds nothing of fleet {}: nothing to migrate", it.fleet),
+    }
+}

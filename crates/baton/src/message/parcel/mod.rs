@@ -1,0 +1,231 @@
+//! Parcels: runs of message bodies that are written once and travel as one record.
+//!
+//! ```text
+//! plain    1 u8 | count u32 | base u32 | end u32 × count | body × count
+//! headed   2 u8 | count u32 | base u32 | end u32 × count | section | (section | body) × count
+//! ```
+//! Numbers are little-endian. Record `i` lies between the ends `i-1` and `i`, counted from `base`; a fresh parcel has
+//! base 0. A record is a body; in a headed parcel it is the message's headers and its body, and what all messages share
+//! stands before the records (see [`Headers`]).
+//!
+//! A cut of a parcel is a parcel again: the same slice of ends, the same shared section, the same slice of records, and
+//! the end before the cut as its base. So a store cuts without touching a number, headers or not, and a reader needs one
+//! format. Bulk without headers is written plain, byte for byte as ever.
+
+mod builder;
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+pub use self::builder::ParcelBuilder;
+use super::{
+    InvalidMessage,
+    headers::{Fields, Headers, section_end},
+};
+
+/// The format byte of parcels without headers.
+pub const PLAIN: u8 = 1;
+/// The format byte of parcels with headers.
+pub const HEADED: u8 = 2;
+/// The most messages one parcel holds.
+pub const MAX_PARCEL_MESSAGES: usize = 65_536;
+/// The largest body. Kept where parcels are made, so that there is no way around it; what is stored already is read
+/// whatever its size.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+/// The most bytes of records one parcel is made with.
+const MAX_PARCEL_BYTES: usize = 64 << 20;
+/// The bytes before the table of ends; the last four of them are the base.
+pub const PARCEL_TABLE: usize = 9;
+
+/// A checked parcel over shared bytes; cloning and cutting copy no bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parcel {
+    bytes: Bytes,
+    count: u32,
+    base: u32,
+    /// The bytes of the shared section: 0 in a plain parcel.
+    shared: u32,
+}
+
+impl Parcel {
+    /// Checks `bytes` against the format and takes them as a parcel.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::Parcel`] says what is wrong; no input panics.
+    pub fn parse(bytes: Bytes) -> Result<Self, InvalidMessage> {
+        let refuse = |why| Err(InvalidMessage::Parcel(why));
+        let headed = match bytes.first() {
+            Some(&PLAIN) => false,
+            Some(&HEADED) => true,
+            _ => return refuse("unknown format byte"),
+        };
+        let (Some(count), Some(base)) = (number(&bytes, 1), number(&bytes, 5)) else {
+            return refuse("shorter than its header");
+        };
+        if count == 0 || count as usize > MAX_PARCEL_MESSAGES {
+            return refuse("count outside 1 to 65536");
+        }
+        let table = PARCEL_TABLE + count as usize * 4;
+        let Some(ends) = bytes.get(PARCEL_TABLE..table) else {
+            return refuse("shorter than its table of ends");
+        };
+        let mut last = base;
+        for end in ends.chunks_exact(4) {
+            let end = number(end, 0).unwrap_or(0);
+            if end < last {
+                return refuse("ends go backwards");
+            }
+            last = end;
+        }
+        let shared = if headed { Fields::read(&bytes.slice(table..))?.1 } else { 0 };
+        if (last - base) as usize != bytes.len() - table - shared {
+            return refuse("length differs from its table of ends");
+        }
+        let shared = u32::try_from(shared).unwrap_or(u32::MAX);
+        let parcel = Self { bytes, count, base, shared };
+        if headed {
+            for index in 0..count {
+                Fields::read(&parcel.record(index).unwrap_or_default())?;
+            }
+        }
+        Ok(parcel)
+    }
+
+    /// A parcel of one message.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`].
+    pub fn single(body: &[u8]) -> Result<Self, InvalidMessage> {
+        let mut builder = ParcelBuilder::default();
+        builder.add(body)?;
+        builder.finish().ok_or(InvalidMessage::Parcel("empty"))
+    }
+
+    /// A parcel of one message that was taken before, when the limit may have been another.
+    pub(crate) fn of_stored(headers: &Headers, body: &[u8]) -> Result<Self, InvalidMessage> {
+        let mut builder = ParcelBuilder::with_limit(usize::MAX).shared(headers.shared.clone());
+        builder.add_with(&headers.own, body)?;
+        builder.finish().ok_or(InvalidMessage::Parcel("empty"))
+    }
+
+    /// How many messages it holds; never 0.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a parcel is never empty")]
+    pub const fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// The parcel as it is stored.
+    #[must_use]
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// What it counts for against a bound of body bytes: its bodies and headers.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        self.bytes.len() - self.table_end()
+    }
+
+    /// The body at `index`, sharing the parcel's memory.
+    #[must_use]
+    pub fn body(&self, index: u32) -> Option<Bytes> {
+        let record = self.record(index)?;
+        if self.shared == 0 {
+            return Some(record);
+        }
+        let body = section_end(&record).filter(|body| *body <= record.len())?;
+        Some(record.slice(body..))
+    }
+
+    /// All bodies in order, without a copy.
+    pub fn bodies(&self) -> impl Iterator<Item = Bytes> + '_ {
+        (0..self.count).map_while(|index| self.body(index))
+    }
+
+    /// The headers of the message at `index`, sharing the parcel's memory; none in a plain parcel.
+    #[must_use]
+    pub fn headers(&self, index: u32) -> Headers {
+        if self.shared == 0 {
+            return Headers::default();
+        }
+        // Both were read when the parcel was checked.
+        let read = |bytes: Bytes| Fields::read(&bytes).map(|(fields, _)| fields).unwrap_or_default();
+        let shared = read(self.bytes.slice(self.table_end()..self.records()));
+        Headers { shared, own: self.record(index).map(read).unwrap_or_default() }
+    }
+
+    /// How many of the messages from `start` on fit into `budget` bytes of [`Parcel::weight`], at most `len`.
+    #[must_use]
+    pub fn fitting(&self, start: u32, len: u32, budget: usize) -> u32 {
+        let Some(budget) = budget.checked_sub(self.shared as usize) else { return 0 };
+        let from = self.end_before(start);
+        (1..=len.min(self.count.saturating_sub(start)))
+            .take_while(|taken| self.end_before(start + taken) - from <= budget)
+            .last()
+            .unwrap_or(0)
+    }
+
+    /// The messages `start .. start + len` as a parcel of their own; out of bounds gives nothing.
+    #[must_use]
+    pub fn cut(&self, start: u32, len: u32) -> Option<Self> {
+        let end = start.checked_add(len).filter(|end| len > 0 && *end <= self.count)?;
+        if len == self.count {
+            return Some(self.clone());
+        }
+        let (from, to) = (self.end_before(start), self.end_before(end));
+        let base = self.base + u32::try_from(from).ok()?;
+        let ends = self.bytes.get(PARCEL_TABLE + start as usize * 4..PARCEL_TABLE + end as usize * 4)?;
+        let shared = self.bytes.get(self.table_end()..self.records())?;
+        let records = self.bytes.get(self.records() + from..self.records() + to)?;
+        let mut bytes = begun(*self.bytes.first()?, len, base, ends, shared.len() + records.len());
+        bytes.put_slice(shared);
+        bytes.put_slice(records);
+        Some(Self { bytes: bytes.freeze(), count: len, base, shared: self.shared })
+    }
+
+    /// Its headers and its body together, or the body alone in a plain parcel.
+    fn record(&self, index: u32) -> Option<Bytes> {
+        if index >= self.count {
+            return None;
+        }
+        let ends = self.bytes.get(place_before(index)..)?;
+        let (from, to) = (number(ends, 0)? - self.base, number(ends, 4)? - self.base);
+        Some(self.bytes.slice(self.records() + from as usize..self.records() + to as usize))
+    }
+
+    const fn table_end(&self) -> usize {
+        PARCEL_TABLE + self.count as usize * 4
+    }
+
+    /// Where the records begin.
+    const fn records(&self) -> usize {
+        self.table_end() + self.shared as usize
+    }
+
+    /// Where record `index` begins among them.
+    fn end_before(&self, index: u32) -> usize {
+        (number(&self.bytes, place_before(index)).unwrap_or(self.base) - self.base) as usize
+    }
+}
+
+/// Where the end of the record before `index` is written; the first has the base for it, which lies before the ends.
+const fn place_before(index: u32) -> usize {
+    PARCEL_TABLE - 4 + index as usize * 4
+}
+
+/// A parcel up to the end of its table, with room for what follows.
+fn begun(format: u8, count: u32, base: u32, ends: &[u8], rest: usize) -> BytesMut {
+    let mut bytes = BytesMut::with_capacity(PARCEL_TABLE + ends.len() + rest);
+    bytes.put_u8(format);
+    bytes.put_u32_le(count);
+    bytes.put_u32_le(base);
+    bytes.put_slice(ends);
+    bytes
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,112 @@
+//! A store of an older format is brought up to this release's, while its fleet stands still.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{OperateError, Operator, Whereabouts};
+use crate::store::{Conversion, Converted, FORMAT, SeenSession, Standing, StoreError};
+
+/// How often it is looked whether anybody calls.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How many of the longest leases are watched for: who beats is seen within one.
+const LEASES_WATCHED: u32 = 2;
+
+/// What a migration did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Migrated {
+    /// Whether there was something to do.
+    pub migrated: bool,
+    /// The format found; nothing if nothing is stored.
+    pub from: Option<u32>,
+    /// The format it is in now.
+    pub to: u32,
+    /// Sessions of before that were taken out, as if their leases had ended.
+    pub sessions: u64,
+    /// Messages they held that are back in their queues.
+    pub back: u64,
+    /// Messages they held that went to the error registry, their losses used up.
+    pub dead: u64,
+}
+
+/// How far a migration is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MigrationProgress {
+    /// It is watched whether any of the sessions that are still there lives.
+    Watching {
+        /// How many there are.
+        sessions: u64,
+        /// For how long.
+        time: Duration,
+    },
+    /// It is being converted.
+    Converting {
+        /// Sessions taken out.
+        done: u64,
+        /// Sessions still to be taken out.
+        left: u64,
+    },
+}
+
+impl Operator {
+    /// Brings the store from an older format to this release's. One way; of an SQLite file all fleets at once. Sessions
+    /// that are still there are watched for two of their longest leases: the silent ones are taken out, and what they
+    /// held goes back with a loss.
+    ///
+    /// A migration that was cut off goes on when it is run again, and until then nobody can join. A store that is of this
+    /// format is left as it is.
+    ///
+    /// # Errors
+    /// [`OperateError::InUse`] if anybody has called meanwhile; the store's failure or refusal.
+    pub async fn migrate(&self, mut progress: impl FnMut(MigrationProgress)) -> Result<Migrated, OperateError> {
+        let since = self.standing().await?;
+        let mut migrated =
+            Migrated { migrated: since.is_older(), from: since.format, to: FORMAT, sessions: 0, back: 0, dead: 0 };
+        if !since.is_older() {
+            return Ok(migrated);
+        }
+        self.watch_silence(&since, &mut progress).await?;
+        loop {
+            let step = self.when_up(None, || self.fleet.store().convert(since.clone())).await?;
+            let Conversion::Step { done: Converted { sessions, back, dead }, left } = step else {
+                return Err(in_use(&since, &self.standing().await?));
+            };
+            migrated.sessions += sessions;
+            migrated.back += back;
+            migrated.dead += dead;
+            progress(MigrationProgress::Converting { done: migrated.sessions, left });
+            if left == 0 {
+                return Ok(migrated);
+            }
+        }
+    }
+
+    /// Looks until those who were silent so far must be dead.
+    async fn watch_silence(
+        &self, since: &Standing, progress: &mut impl FnMut(MigrationProgress),
+    ) -> Result<(), OperateError> {
+        let Some(longest) = since.seen.iter().map(|session| session.lease_ms).max() else { return Ok(()) };
+        let time = Duration::from_millis(longest) * LEASES_WATCHED;
+        progress(MigrationProgress::Watching { sessions: since.seen.len() as u64, time });
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            tokio::time::sleep(LOOK_EVERY.min(until - Instant::now())).await;
+            let now = self.standing().await?;
+            if now.stamp != since.stamp {
+                return Err(in_use(since, &now));
+            }
+        }
+        Ok(())
+    }
+
+    async fn standing(&self) -> Result<Standing, StoreError> {
+        self.when_up(Some(self.answer_limit()), || self.fleet.store().standing()).await
+    }
+}
+
+fn in_use(since: &Standing, now: &Standing) -> OperateError {
+    let whereabouts = |it: &SeenSession| Whereabouts { session: it.session, process: Some((it.host.clone(), it.pid)) };
+    OperateError::InUse { by: now.alive_since(since).map(whereabouts).collect() }
+}

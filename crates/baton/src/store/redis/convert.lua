@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- Purpose: one step of a migration to this format: marks the fleet, takes one session out as if it had been reaped, and
+--          with the last of them ends it. Parcels, pieces, books and all else is in the same form since format 1.
+-- KEYS: 1 root
+-- ARGV: 1 stamp of when the fleet was looked at
+-- Returns: OK sessions back dead, sessions left (none: it is of this format now) | DISTURBED | NEWER found known
+--          | PURGING
+-- Idempotency: each step finds what is left; behind the last one nothing is. Marked, a fleet is refused by every release:
+--              older ones take it for newer.
+local unfit, format = read_format()
+if unfit then return unfit end
+if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '0' } end
+if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
+call('HSET', key.meta, 'migrating', format, 'format', text(FORMAT))
+local sessions, back, dead = 0, 0, 0
+local id = call('ZRANGE', key.sessions, 0, 0)[1]
+if id then
+  local record = call('HMGET', key.session(id), 'host', 'pid')
+  back, dead = return_all(id, (record[1] or '') .. '/' .. (record[2] or ''), true)
+  drop_session(id)
+  close_queues()
+  sessions = 1
+end
+local left = call('ZCARD', key.sessions)
+if left == 0 then
+  -- Nobody works or waits any more.
+  for _, name in ipairs(call('SMEMBERS', key.queues)) do
+    call('HDEL', key.queue(name), 'workers')
+    call('UNLINK', key.waiters(name))
+  end
+  call('UNLINK', key.leases, key.nodes)
+  keep_least()
+  call('HDEL', key.meta, 'migrating')
+end
+return { 'OK', text(sessions), text(back), text(dead), text(left) }

@@ -1,0 +1,131 @@
+//! A file of an older format brought up to this one, with all fleets in it, in one transaction.
+//!
+//! What belongs to sessions is made anew, as the schema has it now, and the sessions of before are taken out as if they
+//! had been reaped. Bodies are not touched. Killed at any moment, the file is as it was.
+
+use rusqlite::{Connection, Row};
+
+use super::{
+    Site,
+    building::SCHEMA,
+    file::{OpenFile, Purpose, check_known},
+    tables::SqliteTables,
+    writer,
+};
+use crate::{
+    message::{Name, SessionId},
+    store::{
+        Conversion, Converted, FORMAT, Kind, SeenSession, Standing, StoreError,
+        engine::{
+            Tables as _,
+            returns::{Returned, lose},
+        },
+    },
+};
+
+/// The tables that belong to sessions, and what is taken over of them: those of each format have at least this.
+const OF_SESSIONS: [(&str, &str); 8] = [
+    ("sessions", "fleet, session, lease_ms, expires, suspects, settle_no, submit_no, dispose_no"),
+    ("members", "fleet, session, node, host, pid, queues, offers, join_no, joined_ms, beat_ms, report"),
+    ("claims", "fleet, session, queue, claim_no, pieces"),
+    ("answers", ""),
+    ("claim_numbers", ""),
+    ("waiters", ""),
+    ("batons", ""),
+    ("workers", ""),
+];
+
+/// What is in the file, and who was seen last, in any of its fleets.
+pub(super) fn standing(site: &Site) -> Result<Standing, StoreError> {
+    read_standing(&OpenFile::open(site, Purpose::Reads)?.db)
+}
+
+fn read_standing(db: &Connection) -> Result<Standing, StoreError> {
+    let format = check_known(db)?;
+    let mut rows = db.prepare(
+        "SELECT session, node, host, pid, lease_ms, expires, beat_ms FROM sessions JOIN members USING (fleet, session) \
+         ORDER BY fleet, session",
+    )?;
+    let seen = rows.query_map([], seen)?.collect::<rusqlite::Result<_>>()?;
+    let sql = "SELECT coalesce(group_concat(fleet || ',' || clock || ',' || last || ',' || joins, ';' ORDER BY fleet), '') \
+               FROM fleets";
+    Ok(Standing { format: Some(format), seen, stamp: db.query_row(sql, [], |row| row.get(0))? })
+}
+
+fn seen(row: &Row<'_>) -> rusqlite::Result<SeenSession> {
+    Ok(SeenSession {
+        session: SessionId::from_u128(u128::from_be_bytes(row.get(0)?)),
+        kind: if row.get(1)? { Kind::Node } else { Kind::Client },
+        host: row.get(2)?,
+        pid: row.get(3)?,
+        lease_ms: row.get::<_, i64>(4)?.cast_unsigned(),
+        expires: row.get::<_, i64>(5)?.cast_unsigned(),
+        beat_ms: row.get::<_, i64>(6)?.cast_unsigned(),
+    })
+}
+
+/// The whole conversion, unless somebody has called since.
+pub(super) fn convert(site: &Site, since: &Standing) -> Result<Conversion, StoreError> {
+    let file = OpenFile::open(site, Purpose::Messages)?;
+    let _turn = file.turn()?;
+    writer::begin(&file.db)?;
+    let step = convert_within(&file.db, site.clock.now_ms(), since);
+    if step.is_ok() {
+        file.db.execute_batch("COMMIT")?;
+        file.keep_log_short();
+    }
+    // Otherwise the connection is closed, which undoes all of it.
+    step
+}
+
+fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Conversion, StoreError> {
+    let standing = read_standing(db)?;
+    if !standing.is_older() {
+        return Ok(Conversion::Step { done: Converted::default(), left: 0 });
+    }
+    if standing.stamp != since.stamp {
+        return Ok(Conversion::Disturbed);
+    }
+    renew_tables(db)?;
+    db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
+    let mut done = Converted::default();
+    for fleet in fleets(db)? {
+        let mut tables = SqliteTables::new(db, &fleet);
+        for (id, session) in tables.sessions()? {
+            let Returned { back, dead } = lose(&mut tables, now, id, &session)?;
+            done = Converted { sessions: done.sessions + 1, back: done.back + back, dead: done.dead + dead };
+        }
+        tables.flush()?;
+    }
+    for (table, _) in OF_SESSIONS {
+        db.execute(&format!("DELETE FROM {table}"), [])?;
+    }
+    db.pragma_update(None, "user_version", FORMAT)?;
+    Ok(Conversion::Step { done, left: 0 })
+}
+
+/// Makes the tables of sessions anew, as the schema has them, with what is taken over.
+fn renew_tables(db: &Connection) -> Result<(), StoreError> {
+    let model = Connection::open_in_memory()?;
+    model.execute_batch(SCHEMA)?;
+    for (table, columns) in OF_SESSIONS {
+        let made: String =
+            model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
+        let known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?.exists([table])?;
+        if known {
+            db.execute_batch(&format!("ALTER TABLE {table} RENAME TO former_{table}"))?;
+        }
+        db.execute_batch(&made)?;
+        if known && !columns.is_empty() {
+            db.execute(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM former_{table}"), [])?;
+        }
+        db.execute_batch(&format!("DROP TABLE IF EXISTS former_{table}"))?;
+    }
+    Ok(())
+}
+
+fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {
+    let mut rows = db.prepare("SELECT name FROM fleets ORDER BY fleet")?;
+    let names: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    names.iter().map(|name| Ok(Name::new(name)?)).collect()
+}
