@@ -177,6 +177,28 @@ pub async fn wake_ups_are_passed_on(scene: &mut Scene) {
     assert_eq!(scene.rung(one).await, []);
 }
 
+/// Whoever goes takes its places with it, also those whose claims wait in the store, and others are woken in its stead:
+/// several, since who is woken may have died with it.
+pub async fn a_session_that_goes_wakes_several_others(scene: &mut Scene) {
+    let (gone, others) = (scene.node().await, [scene.node().await, scene.node().await, scene.node().await]);
+    scene.idle(gone).await;
+    let waiting = Claim { claim_no: 1, ..scene.a_claim(gone, 9) };
+    assert_eq!(scene.wait(gone, vec![waiting]).await, Woken::default());
+    scene.subject.pass(1).await;
+    for session in others {
+        scene.idle(session).await;
+    }
+    scene.fill(others[0], 1).await;
+    scene.leave(gone).await;
+    for session in others {
+        assert_eq!(scene.rung(session).await, [queue()]);
+    }
+    assert_eq!(scene.finish(others[0], 9, Outcome::DONE).await.len(), 1);
+    scene.idle(others[0]).await;
+    scene.fill(others[1], 1).await;
+    assert_eq!(scene.rung(others[0]).await, [queue()], "nobody who is gone waits any more");
+}
+
 /// What is worth a claim: something now, something later, or a place among those who wait that was lost.
 pub async fn a_look_tells_what_is_worth_a_claim(scene: &mut Scene) {
     let node = scene.node().await;

@@ -15,7 +15,7 @@ pub(in crate::store) fn deposit<T: Tables>(
     books.pushed += u64::from(parcel.len());
     books.ready += u64::from(parcel.len());
     books.bytes += parcel.bytes().len() as u64;
-    queue.wakes = true;
+    queue.wakes = 1;
     let books = &queue.books;
     tables.put_bodies(&books.queue, BodyKey::Parcel(first), parcel)?;
     tables.push_back(&books.queue, Line::Ready, &Piece::fresh(first, parcel.len(), now))?;

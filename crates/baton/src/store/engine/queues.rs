@@ -16,7 +16,7 @@ pub(in crate::store) fn open_queue<T: Tables>(tables: &mut T, name: &Name) -> Mo
     if let Some(record) = tables.queue(name)? {
         return Ok(record);
     }
-    let record = QueueRecord { books: Books::new(name.clone()), drainer: None, wakes: false };
+    let record = QueueRecord { books: Books::new(name.clone()), drainer: None, wakes: 0 };
     tables.put_queue(&record)?;
     Ok(record)
 }
@@ -30,11 +30,11 @@ fn unknown(name: &Name) -> StoreError {
     StoreError::Damaged(format!("queue {name} is claimed from but unknown"))
 }
 
-/// Writes a record back, and wakes one of those who wait if the queue was given something.
+/// Writes a record back, and wakes those of whom it says so.
 pub(in crate::store) fn close<T: Tables>(tables: &mut T, queue: &mut QueueRecord) -> Moved<()> {
     let wakes = std::mem::take(&mut queue.wakes);
     tables.put_queue(queue)?;
-    if wakes { waits::wake(tables, queue) } else { Ok(()) }
+    if wakes > 0 { waits::wake(tables, queue, wakes) } else { Ok(()) }
 }
 
 /// The records a call has open: each read once, and written once when all are closed.

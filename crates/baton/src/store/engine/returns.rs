@@ -96,7 +96,7 @@ pub(in crate::store) fn to_front<T: Tables>(
     let count: u64 = pieces.iter().map(|piece| u64::from(piece.range.len)).sum();
     queue.books.in_flight -= count;
     queue.books.ready += count;
-    queue.wakes |= count > 0;
+    queue.wakes = queue.wakes.max(usize::from(count > 0));
     for line in [Line::Ready, Line::Suspects] {
         let of_line: Vec<Piece> = pieces.iter().filter(|piece| Line::of(piece) == line).copied().collect();
         if !of_line.is_empty() {

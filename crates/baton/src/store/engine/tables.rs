@@ -83,9 +83,8 @@ pub(crate) struct QueueRecord {
     pub(crate) books: Books,
     /// May name a session that is gone: then nobody drains.
     pub(crate) drainer: Option<SessionId>,
-    /// Whether this call gave the queue something that others may wait for: closing the record wakes one of them. Never
-    /// kept.
-    pub(crate) wakes: bool,
+    /// How many of those who wait closing the record wakes: one, if this call gave the queue something. Never kept.
+    pub(crate) wakes: usize,
 }
 
 /// The claim numbers of one session for one queue: the highest used, and those below it that were not.

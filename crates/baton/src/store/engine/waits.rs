@@ -2,7 +2,9 @@
 //!
 //! Whatever makes a message ready or delayed takes the one that has waited longest out of those who wait and rings for
 //! it, once a queue and call. A session that is rung for claims, or passes the ring on. One that goes takes its places
-//! with it and wakes others in its stead, since a ring may have been on its way to it.
+//! with it and wakes several others in its stead: a ring may have been on its way to it, and others may have died with it.
+
+use std::collections::BTreeSet;
 
 use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues};
 use crate::{
@@ -18,18 +20,25 @@ pub(in crate::store) fn enter<T: Tables>(tables: &mut T, now: u64, session: Sess
     tables.add_waiter(queue, session, now)
 }
 
-/// Wakes one of those who wait for a queue, if it has something: the one that has waited longest, and of several that
-/// with the smallest id.
-pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord) -> Moved<()> {
+/// How many are woken in the stead of a session that is gone: nodes of one machine die together, and a wake-up may go to
+/// the next of them.
+pub(in crate::store) const IN_ITS_STEAD: usize = 16;
+
+/// Wakes some of those who wait for a queue, if it has something: those that have waited longest, and of several that
+/// with the smallest id first.
+pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord, count: usize) -> Moved<()> {
     let name = &queue.books.queue;
     if queue.books.paused || queue.books.ready + queue.books.delayed == 0 {
         return Ok(());
     }
-    let mut longest: Option<(u64, SessionId)> = None;
+    let mut longest: BTreeSet<(u64, SessionId)> = BTreeSet::new();
     tables.each_waiter(name, &mut |since, id| {
-        longest = Some(longest.map_or((since, id), |longest| longest.min((since, id))));
+        longest.insert((since, id));
+        if longest.len() > count {
+            longest.pop_last();
+        }
     })?;
-    if let Some((_, id)) = longest {
+    for (_, id) in longest {
         tables.drop_waiter(name, id)?;
         tables.ring(id, name)?;
     }
@@ -47,7 +56,7 @@ pub(in crate::store) fn left_behind<T: Tables>(tables: &mut T, now: u64, queue: 
     let left = (queue.books.ready > 0
         && (tables.front(name, Line::Ready)?.is_some() || tables.front(name, Line::Suspects)?.is_some()))
         || (queue.books.delayed > 0 && tables.next_delayed(name)?.is_some_and(|(due, _)| due <= soon));
-    if left { wake(tables, queue) } else { Ok(()) }
+    if left { wake(tables, queue, 1) } else { Ok(()) }
 }
 
 /// A session is over: it works for no queue and waits for none, and others are woken in its stead.
@@ -64,7 +73,7 @@ pub(in crate::store) fn gone<T: Tables>(
     }
     for name in waits.iter().chain(&session.queues) {
         if let Some(queue) = queues.known(tables, name)? {
-            queue.wakes = true;
+            queue.wakes = IN_ITS_STEAD;
         }
     }
     Ok(())
@@ -84,7 +93,7 @@ pub(in crate::store) fn count_worker<T: Tables>(tables: &mut T, session: &Sessio
 /// Wakes one of those who wait for the queue of this name.
 pub(in crate::store) fn wake_known<T: Tables>(tables: &mut T, name: &Name) -> Moved<()> {
     match tables.queue(name)? {
-        Some(queue) => wake(tables, &queue),
+        Some(queue) => wake(tables, &queue, 1),
         None => Ok(()),
     }
 }

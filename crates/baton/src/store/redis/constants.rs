@@ -13,7 +13,12 @@ use crate::{
     },
     store::{
         Books, FORMAT, KEY_TTL_MS, Place,
-        engine::{EXPIRED_AT_ONCE, registry::MISSING_BODY, returns::LOST, waits::SOON_MS},
+        engine::{
+            EXPIRED_AT_ONCE,
+            registry::MISSING_BODY,
+            returns::LOST,
+            waits::{IN_ITS_STEAD, SOON_MS},
+        },
         operation::{self, operations},
         wire,
     },
@@ -42,7 +47,8 @@ const SHARED: &[Number] = numbers![
     SUSPECT_LOSSES,
     KEY_TTL_MS,
     EXPIRED_AT_ONCE,
-    SOON_MS
+    SOON_MS,
+    IN_ITS_STEAD
 ];
 
 macro_rules! own {

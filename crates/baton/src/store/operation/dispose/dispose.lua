@@ -39,7 +39,7 @@ for message in string.gmatch(ARGV[5], '%d+') do
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
       add(queue, 'bytes', #parcel)
-      queue.wakes = true
+      queue.wakes = 1
       call('SET', key.own(name, message), parcel)
       call('RPUSH', key.ready(name), message .. ',0,' .. message .. ',1,0,0,' .. born)
     end

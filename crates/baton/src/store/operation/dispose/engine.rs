@@ -46,7 +46,7 @@ impl Effect for Dispose {
                 }
             }
         }
-        queue.wakes = self.disposal == Disposal::Requeue && count > 0;
+        queue.wakes = usize::from(self.disposal == Disposal::Requeue && count > 0);
         queues::close(tables, &mut queue)?;
         session.dispose_no = self.dispose_no;
         tables.put_session(self.session, &session)?;

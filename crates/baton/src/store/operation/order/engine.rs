@@ -14,7 +14,7 @@ impl Effect for Order {
             Order::Pause(name) | Order::Resume(name) => {
                 let mut queue = open_queue(tables, name)?;
                 queue.books.paused = matches!(self, Order::Pause(_));
-                queue.wakes = true;
+                queue.wakes = 1;
                 queues::close(tables, &mut queue)
             }
             Order::Stop(stop, upto) => {

@@ -16,6 +16,6 @@ end
 local queue = open_queue(ARGV[2])
 local paused = ARGV[1] == 'pause' and 1 or 0
 add(queue, 'paused', paused - queue.paused)
-queue.wakes = true
+queue.wakes = 1
 close_queues()
 return { 'OK' }

@@ -8,5 +8,5 @@ local id, name = ARGV[1], ARGV[2]
 if not touch(id) then return { 'STALE' } end
 call('ZREM', key.waiters(name), id)
 local queue = known_queue(name)
-if queue then wake(queue) end
+if queue then wake(queue, 1) end
 return { 'OK' }

@@ -92,7 +92,7 @@ impl<T: Tables> Settling<'_, T> {
         if freed > 0 {
             // Those who hold a suspect pass others by: one may be waiting for this session.
             self.session.suspects -= freed;
-            self.queues.open(self.tables, &run.queue)?.wakes = true;
+            self.queues.open(self.tables, &run.queue)?.wakes = 1;
         }
         for piece in &settled {
             self.apply(&run.queue, piece, &run.outcome)?;
@@ -130,7 +130,7 @@ impl<T: Tables> Settling<'_, T> {
                 if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms), error)? {
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
-                    queue.wakes = true;
+                    queue.wakes = 1;
                     return Ok(());
                 }
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };

@@ -81,7 +81,7 @@ local function retry(queue, piece, due, reason)
   if piece.size > 0 then release(queue, piece) end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'delayed', piece.len)
-  queue.wakes = true
+  queue.wakes = 1
 end
 
 local returning = {}
@@ -128,7 +128,7 @@ while at <= #ARGV do
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - piece.len
-        open_queue(name).wakes = true
+        open_queue(name).wakes = 1
       end
       apply(open_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
     end

@@ -196,8 +196,9 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
     use_number(numbers, claim_no)
     call('HSET', key.claims(session.id), text(claim_no) .. ' ' .. name, name .. '|' .. table.concat(hand.pieces, ';'))
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
-    queue.wakes = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
+    local left = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
       or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
+    queue.wakes = left and 1 or 0
   end
   if taken or hand.buried > 0 then close_queues() end
   if not more then

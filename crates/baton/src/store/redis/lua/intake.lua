@@ -37,7 +37,7 @@ local function deposit(id, queue, count, parcel, bytes)
     call('SET', at, parcel)
   end
   call('RPUSH', key.ready(queue.name), text(first) .. ',' .. text(count) .. ',' .. text(now))
-  queue.wakes = true
+  queue.wakes = 1
   return first
 end
 

@@ -10,7 +10,7 @@ local function known_queue(name)
   local at = key.queue(name)
   local values = call('HMGET', at, unpack(OFTEN))
   if not values[1] then return nil end
-  queue = setmetatable({ name = name, wakes = false, changed = {} }, {
+  queue = setmetatable({ name = name, wakes = 0, changed = {} }, {
     __index = function(record, counter)
       record[counter] = tonumber(call('HGET', at, counter) or 0)
       return record[counter]
@@ -45,11 +45,11 @@ local function add_sum(queue, counter, first, len)
   queue.changed[counter] = true
 end
 
--- Wakes the one that has waited longest for a queue, if the queue has something: puts its name on that session's list.
-local function wake(queue)
+-- Wakes those that have waited longest for a queue, if the queue has something: puts its name on their lists.
+local function wake(queue, count)
   if queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
-  local waiter = call('ZPOPMIN', key.waiters(queue.name))[1]
-  if waiter then call('RPUSH', key.wakes(waiter), queue.name) end
+  local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
+  for at = 1, #waiters, 2 do call('RPUSH', key.wakes(waiters[at]), queue.name) end
 end
 
 -- Counts a node among those without a baton that work for its queues (by 1), or no longer (by -1).
@@ -58,7 +58,8 @@ local function count_worker(kind, queues, by)
   for name in string.gmatch(queues, '[^,]+') do call('HINCRBY', key.queue(name), 'workers', by) end
 end
 
--- Writes the changed counters back, and wakes a waiter of each queue that was given something.
+-- Writes the changed counters back, and wakes as many waiters of each queue as its record says: one, if it was given
+-- something.
 local function close_queues()
   for name, queue in pairs(opened) do
     local fields = {}
@@ -67,8 +68,8 @@ local function close_queues()
       fields[#fields + 1] = text(queue[counter])
     end
     if #fields > 0 then call('HSET', key.queue(name), unpack(fields)) end
-    if queue.wakes then wake(queue) end
-    queue.wakes, queue.changed = false, {}
+    if queue.wakes > 0 then wake(queue, queue.wakes) end
+    queue.wakes, queue.changed = 0, {}
   end
 end
 

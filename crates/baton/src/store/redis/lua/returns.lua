@@ -25,7 +25,7 @@ local function to_front(queue, pieces)
   add(queue, 'ready', count)
   push_front(key.ready(queue.name), ready)
   push_front(key.suspects(queue.name), suspects)
-  if count > 0 then queue.wakes = true end
+  if count > 0 then queue.wakes = math.max(queue.wakes, 1) end
 end
 
 -- Cuts a piece to the size its losses allow; one that was not lost stays whole.
@@ -89,13 +89,13 @@ local function drop_session(id)
       local name = string.sub(field, 3)
       call('ZREM', key.waiters(name), id)
       local queue = known_queue(name)
-      if queue then queue.wakes = true end
+      if queue then queue.wakes = IN_ITS_STEAD end
     end
   end
   if batons == 0 then count_worker(kind, queues, -1) end
   for name in string.gmatch(queues, '[^,]+') do
     local queue = known_queue(name)
-    if queue then queue.wakes = true end
+    if queue then queue.wakes = IN_ITS_STEAD end
   end
   call('UNLINK', key.session(id), key.claims(id), key.wakes(id))
   call('ZREM', key.sessions, id)

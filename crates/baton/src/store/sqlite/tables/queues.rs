@@ -101,5 +101,5 @@ fn read_record(row: &Row<'_>) -> Moved<QueueRecord> {
     for (place, counter) in (3..).zip(Books::COUNTERS) {
         (counter.set)(&mut books, uint(row, place)?);
     }
-    Ok(QueueRecord { books, drainer: optional_session(row, 2)?, wakes: false })
+    Ok(QueueRecord { books, drainer: optional_session(row, 2)?, wakes: 0 })
 }
