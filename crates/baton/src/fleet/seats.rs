@@ -18,7 +18,7 @@ pub(super) struct Seats {
     taken: AtomicUsize,
     /// Whether somebody went without.
     wanted: AtomicBool,
-    /// Rung when the clerk of the queue should look.
+    /// Rung when the dispatcher of the queue should look.
     bell: Notify,
 }
 
@@ -55,12 +55,12 @@ impl Seats {
         Some(Arc::new(Seat(Arc::clone(self))))
     }
 
-    /// Calls the clerk.
+    /// Calls the dispatcher.
     pub(super) fn ring(&self) {
         self.bell.notify_one();
     }
 
-    /// Returns when the clerk is called.
+    /// Returns when the dispatcher is called.
     pub(super) async fn called(&self) {
         self.bell.notified().await;
     }

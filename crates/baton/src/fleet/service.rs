@@ -26,7 +26,7 @@ use super::{
     observer::tell,
     source::SourceError,
     tally::Tally,
-    worker::{Clerk, Desk},
+    worker::{Dispatcher, Desk},
 };
 use crate::{
     message::Name,
@@ -119,8 +119,8 @@ impl<'a> Service<'a> {
             let footing = self.node.fleet.footing().clone();
             let (tally, observer) = (self.tally.clone(), self.node.observer.clone());
             let desk = Desk::new(worked.clone(), footing, tally, observer, self.home.clone());
-            let clerk = Clerk::new(self.session.clone(), desk);
-            self.workers.spawn(clerk.run(self.closed.clone(), self.cancel.clone()));
+            let dispatcher = Dispatcher::new(self.session.clone(), desk);
+            self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
         }
     }
 

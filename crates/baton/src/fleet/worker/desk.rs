@@ -1,4 +1,4 @@
-//! The desk of a queue, between the clerk who brings messages and the slots that run them. It knows no store.
+//! The desk of a queue, between the dispatcher which brings messages and the slots that run them. It knows no store.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

@@ -1,6 +1,6 @@
 //! The worker of one queue: claims ahead, runs handlers, reports what they came to.
 //!
-//! A [`Clerk`] in the office speaks with the store; *slots*, tasks of the node's own runtime, run handlers; a *tray* under
+//! A [`Dispatcher`] in the office speaks with the store; *slots*, tasks of the node's own runtime, run handlers; a *tray* under
 //! a short lock lies between them.
 //!
 //! * At most [`QueuePolicy::concurrency`](super::QueuePolicy::concurrency) slots are at work, counted over all sessions
@@ -17,7 +17,7 @@
 //! * While its gate is closed it claims nothing and hands back what it has not begun.
 //! * When the session is over, everything is dropped at once: others have the messages.
 
-mod clerk;
+mod dispatcher;
 mod desk;
 mod hand;
 mod manner;
@@ -31,4 +31,4 @@ mod trial;
 
 #[cfg(feature = "testing")]
 pub use self::trial::trial;
-pub(super) use self::{clerk::Clerk, desk::Desk};
+pub(super) use self::{dispatcher::Dispatcher, desk::Desk};

@@ -1,4 +1,4 @@
-//! What a clerk and its slots pass to each other, under one short lock: messages one way, outcomes the other.
+//! What a dispatcher and its slots pass to each other, under one short lock: messages one way, outcomes the other.
 //!
 //! Every message that came in is at any time in exactly one of these: in hand, held by a slot, in the outbox. What goes
 //! wrong with a slot therefore loses none: what it held goes back. After [`Tray::close`] nothing is begun and nothing is
@@ -44,11 +44,11 @@ pub(super) struct Tray {
     turns: u64,
     /// How far the runner was when it was looked at last, and since when it is there.
     seen: Option<((u64, u32), Instant)>,
-    /// With how many messages left the clerk wants to know, to claim more.
+    /// With how many messages left the dispatcher wants to know, to claim more.
     claim_at: Option<usize>,
-    /// Whether a report is under way, after which the clerk looks by itself.
+    /// Whether a report is under way, after which the dispatcher looks by itself.
     reporting: bool,
-    /// Until when outcomes gather. The clerk looks then by itself.
+    /// Until when outcomes gather. The dispatcher looks then by itself.
     gathering: Option<Instant>,
     stopped: bool,
     closed: bool,
@@ -123,7 +123,7 @@ impl Tray {
         }
     }
 
-    /// For the clerk.
+    /// For the dispatcher.
     pub(super) const fn hand(&mut self) -> &mut Hand {
         &mut self.hand
     }
@@ -237,7 +237,7 @@ impl Tray {
         Portion::Handful { share, on_trial: handful == 1 }
     }
 
-    /// Whether the clerk should be called; `now` is when a slot saw that nothing is left to do.
+    /// Whether the dispatcher should be called; `now` is when a slot saw that nothing is left to do.
     pub(super) fn calls(&mut self, now: impl FnOnce() -> Instant) -> bool {
         let have = self.have();
         let (idle, in_vain) = (have == 0, self.pace.has_overstayed() && self.coming > 0);
@@ -249,7 +249,7 @@ impl Tray {
         wants_more || report
     }
 
-    /// A slot has ended, in whatever way; what it held goes back. Whether the clerk should be called.
+    /// A slot has ended, in whatever way; what it held goes back. Whether the dispatcher should be called.
     pub(super) fn left(&mut self, at: usize) -> bool {
         let Some(Place { holds, .. }) = self.places.get_mut(at).and_then(Option::take) else { return false };
         self.vacant.push(at);
@@ -383,7 +383,7 @@ impl Tray {
         self.reporting = false;
     }
 
-    /// Says with how many messages left the clerk wants to know.
+    /// Says with how many messages left the dispatcher wants to know.
     pub(super) const fn call_at(&mut self, least: Option<usize>) {
         self.claim_at = least;
     }

@@ -1,4 +1,4 @@
-//! The clerk of a queue: brings messages from the store to the desk, and outcomes from the desk to the store.
+//! The dispatcher of a queue: brings messages from the store to the desk, and outcomes from the desk to the store.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ const CLAIM_BYTES: u64 = 4 << 20;
 const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
 
 /// See the module. Dropped, it closes the desk.
-pub(in crate::fleet) struct Clerk {
+pub(in crate::fleet) struct Dispatcher {
     session: Session,
     desk: Arc<Desk>,
     claims: FuturesUnordered<Claiming>,
@@ -55,7 +55,7 @@ impl Future for Claiming {
     }
 }
 
-impl Clerk {
+impl Dispatcher {
     pub(in crate::fleet) fn new(session: Session, desk: Arc<Desk>) -> Self {
         Self { session, desk, claims: FuturesUnordered::new(), settling: None, waiting: None }
     }
@@ -222,7 +222,7 @@ impl Clerk {
     }
 }
 
-impl Drop for Clerk {
+impl Drop for Dispatcher {
     fn drop(&mut self) {
         self.desk.close();
     }
