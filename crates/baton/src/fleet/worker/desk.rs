@@ -12,7 +12,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     hand::Grip,
     slot::Slot,
-    tray::{Portion, Told, Tray},
+    buffer::{Portion, Told, Buffer},
 };
 use crate::{
     fleet::{
@@ -42,7 +42,7 @@ pub(in crate::fleet) struct Desk {
     runtime: Handle,
     /// What their traces are under.
     span: Span,
-    tray: Mutex<Tray>,
+    buffer: Mutex<Buffer>,
 }
 
 impl Desk {
@@ -51,34 +51,34 @@ impl Desk {
         worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, seats } = worked;
-        let (tray, span) = (Mutex::new(Tray::new(queue.clone())), traces::work(&queue));
+        let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
         let shift = Arc::new(handler::Shift { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { shift, handler, policy, footing, tally, observer, seats, runtime, span, tray })
+        Arc::new(Self { shift, handler, policy, footing, tally, observer, seats, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {
         &self.shift.queue
     }
 
-    pub(super) fn tray(&self) -> MutexGuard<'_, Tray> {
-        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Seats that are not held by what earlier sessions left behind.
-    pub(super) fn seats_open(&self, tray: &Tray) -> usize {
-        self.seats.open_to(tray.slots())
+    pub(super) fn seats_open(&self, buffer: &Buffer) -> usize {
+        self.seats.open_to(buffer.slots())
     }
 
     /// Starts as many slots as there is work and room for.
     pub(super) fn start_slots(self: &Arc<Self>) {
         let mut slots = Vec::new();
-        let mut tray = self.tray();
-        for _ in 0..tray.slots_due() {
+        let mut buffer = self.buffer();
+        for _ in 0..buffer.slots_due() {
             let Some(seat) = self.seats.take() else { break };
             let (abort, registration) = AbortHandle::new_pair();
-            slots.push((Slot::new(Arc::clone(self), tray.expect(abort), seat), registration));
+            slots.push((Slot::new(Arc::clone(self), buffer.expect(abort), seat), registration));
         }
-        drop(tray);
+        drop(buffer);
         for (slot, registration) in slots {
             let work = slot.work().instrument(self.span.clone());
             drop(self.runtime.spawn(Abortable::new(work, registration)));
@@ -88,11 +88,11 @@ impl Desk {
     /// A slot comes with what it has to tell and gets what it is to do next. It rests if it has to, and after others
     /// were started: they may wait in its very thread, and must not be held up by what it would begin.
     pub(super) fn next(self: &Arc<Self>, at: usize, told: &mut Told, grip: &Arc<Grip>, rest: bool) -> Portion {
-        let mut tray = self.tray();
-        let left_the_spot = tray.came(at, told);
-        let portion = if left_the_spot || rest { Portion::Rest } else { tray.portion(at, grip) };
-        let calls = tray.calls(|| told.now.unwrap_or_else(Instant::now));
-        drop(tray);
+        let mut buffer = self.buffer();
+        let left_the_spot = buffer.came(at, told);
+        let portion = if left_the_spot || rest { Portion::Rest } else { buffer.portion(at, grip) };
+        let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
+        drop(buffer);
         if calls {
             self.seats.ring();
         }
@@ -104,10 +104,10 @@ impl Desk {
 
     /// A slot that runs messages on the spot has one that waits; others go on with the rest. Whether it is to stay with it.
     pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, told: &mut Told) -> bool {
-        let mut tray = self.tray();
-        let stays = tray.waits(at, id, told);
-        let calls = tray.calls(|| told.now.unwrap_or_else(Instant::now));
-        drop(tray);
+        let mut buffer = self.buffer();
+        let stays = buffer.waits(at, id, told);
+        let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
+        drop(buffer);
         if calls {
             self.seats.ring();
         }
@@ -117,7 +117,7 @@ impl Desk {
 
     /// A slot has ended, or goes because its seat is still held by what it has begun.
     pub(super) fn left(&self, at: usize) {
-        if self.tray().left(at) {
+        if self.buffer().left(at) {
             self.seats.ring();
         }
     }
@@ -136,17 +136,17 @@ impl Desk {
 
     /// Breaks off what runs and hands all messages back.
     pub(super) fn stop(&self) {
-        let aborted = self.tray().stop();
+        let aborted = self.buffer().stop();
         self.end(&aborted);
     }
 
     /// Ends everything: the messages are others'.
     pub(super) fn close(&self) {
-        let aborted = self.tray().close();
+        let aborted = self.buffer().close();
         self.end(&aborted);
     }
 
-    /// Tells handlers that their work is of no more use, which the tray knows already: whatever they make of it, it is
+    /// Tells handlers that their work is of no more use, which the buffer knows already: whatever they make of it, it is
     /// not reported.
     fn end(&self, aborted: &[AbortHandle]) {
         self.shift.over.send_replace(true);

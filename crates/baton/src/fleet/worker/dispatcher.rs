@@ -119,32 +119,32 @@ impl Dispatcher {
 
     /// Whether nothing is left that has to be ended in good order.
     fn is_done(&self) -> bool {
-        self.desk.tray().is_clear() && self.claims.is_empty() && self.settling.is_none()
+        self.desk.buffer().is_clear() && self.claims.is_empty() && self.settling.is_none()
     }
 
     /// Looks after what depends on time; when to do so again.
     fn look(&self) -> Option<Instant> {
-        let mut tray = self.desk.tray();
-        let seats = self.desk.seats_open(&tray);
-        tray.look(Instant::now(), seats)
+        let mut buffer = self.desk.buffer();
+        let seats = self.desk.seats_open(&buffer);
+        buffer.look(Instant::now(), seats)
     }
 
     /// Gives up a claim that waits for more than there are free seats, once messages have waited for one in vain: it was
     /// made when things went faster.
     fn reconsider(&mut self) {
-        let mut tray = self.desk.tray();
-        let seats = self.desk.seats_open(&tray);
+        let mut buffer = self.desk.buffer();
+        let seats = self.desk.seats_open(&buffer);
         let too_much = |waiting: &mut Claiming| {
-            tray.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(tray.have())
+            buffer.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(buffer.have())
         };
         if let Some(waiting) = self.waiting.take_if(too_much) {
-            tray.pace.answered(waiting.n);
+            buffer.pace.answered(waiting.n);
         }
     }
 
     /// Reports what there is, unless a report is under way.
     fn report(&mut self, all: bool) {
-        let runs = self.desk.tray().report(Instant::now(), all);
+        let runs = self.desk.buffer().report(Instant::now(), all);
         if !runs.is_empty() {
             self.desk.observer.settling();
             let runs = if outbox::has_failures(&runs) && self.desk.is_going() { outbox::unfailed(runs) } else { runs };
@@ -155,7 +155,7 @@ impl Dispatcher {
 
     fn settled(&mut self, settled: &Settled) {
         self.settling = None;
-        self.desk.tray().reported();
+        self.desk.buffer().reported();
         if !settled.refused.is_empty() {
             let messages = settled.refused.iter().map(|(_, _, range)| u64::from(range.len)).sum();
             let (queue, runs) = (self.desk.queue().clone(), settled.refused.len());
@@ -170,19 +170,19 @@ impl Dispatcher {
             self.claims.push(claiming);
         }
         let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
-        let mut tray = self.desk.tray();
-        let seats = self.desk.seats_open(&tray);
-        let least = may_claim.then(|| tray.pace.claim_at(seats, self.claims.len())).flatten();
-        tray.call_at(least);
+        let mut buffer = self.desk.buffer();
+        let seats = self.desk.seats_open(&buffer);
+        let least = may_claim.then(|| buffer.pace.claim_at(seats, self.claims.len())).flatten();
+        buffer.call_at(least);
     }
 
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
     fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
         let n = {
-            let mut tray = self.desk.tray();
-            let seats = self.desk.seats_open(&tray);
-            let n = tray.wanted(seats, self.claims.len())?;
-            tray.pace.asked(n);
+            let mut buffer = self.desk.buffer();
+            let seats = self.desk.seats_open(&buffer);
+            let n = buffer.wanted(seats, self.claims.len())?;
+            buffer.pace.asked(n);
             n
         };
         let (session, queue) = (self.session.clone(), self.desk.queue().clone());
@@ -196,15 +196,15 @@ impl Dispatcher {
     }
 
     fn caught(&mut self, n: u32, catch: Catch) {
-        let mut tray = self.desk.tray();
-        tray.pace.answered(n);
+        let mut buffer = self.desk.buffer();
+        buffer.pace.answered(n);
         if let Some(held) = catch.held {
             let (claim_no, _, pieces) = held.into_parts();
             let now = Instant::now();
-            tray.pace.works(now);
-            tray.hand().add(claim_no, pieces, now);
+            buffer.pace.works(now);
+            buffer.hand().add(claim_no, pieces, now);
         }
-        drop(tray);
+        drop(buffer);
         if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
             let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
             self.waiting = self.claiming(Some(due));
@@ -213,11 +213,11 @@ impl Dispatcher {
 
     /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
     fn hand_back(&mut self) {
-        let mut tray = self.desk.tray();
-        tray.hand_back(None);
-        tray.call_at(None);
+        let mut buffer = self.desk.buffer();
+        buffer.hand_back(None);
+        buffer.call_at(None);
         if let Some(waiting) = self.waiting.take() {
-            tray.pace.answered(waiting.n);
+            buffer.pace.answered(waiting.n);
         }
     }
 }

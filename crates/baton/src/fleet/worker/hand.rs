@@ -99,7 +99,7 @@ pub(super) struct Grip(AtomicU32);
 const TAKEN_AWAY: u32 = u32::MAX / 2;
 
 impl Grip {
-    /// Begins at this message of the piece. Only under the tray's lock, as [`Grip::take_away`].
+    /// Begins at this message of the piece. Only under the buffer's lock, as [`Grip::take_away`].
     pub(super) fn set(&self, from: u32) {
         self.0.store(from, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use super::{
     manner::{STRETCH, Stretch},
     outbox,
     running::{Begun, Starter},
-    tray::{Portion, Told},
+    buffer::{Portion, Told},
 };
 use crate::{
     fleet::{

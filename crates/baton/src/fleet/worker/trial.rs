@@ -23,13 +23,13 @@ pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parc
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        desk.tray().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
+        desk.buffer().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
     }
-    while desk.tray().have() > 0 {
+    while desk.buffer().have() > 0 {
         desk.start_slots();
         desk.seats.called().await;
     }
-    desk.tray().take_outbox()
+    desk.buffer().take_outbox()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a dispatcher and its slots pass to each other, under one short lock: messages one way, outcomes the other.
 //!
 //! Every message that came in is at any time in exactly one of these: in hand, held by a slot, in the outbox. What goes
-//! wrong with a slot therefore loses none: what it held goes back. After [`Tray::close`] nothing is begun and nothing is
+//! wrong with a slot therefore loses none: what it held goes back. After [`Buffer::close`] nothing is begun and nothing is
 //! reported any more; the messages are others'.
 
 use std::{sync::Arc, time::Duration};
@@ -25,7 +25,7 @@ const HELD_UP: Duration = Duration::from_millis(10);
 const GATHERING: Duration = Duration::from_millis(3);
 
 /// See the module.
-pub(super) struct Tray {
+pub(super) struct Buffer {
     queue: Name,
     hand: Hand,
     outbox: Vec<Run>,
@@ -100,7 +100,7 @@ pub(super) enum Portion {
     Nothing,
 }
 
-impl Tray {
+impl Buffer {
     pub(super) fn new(queue: Name) -> Self {
         Self {
             queue,
