@@ -26,7 +26,7 @@ use super::{
     observer::tell,
     source::SourceError,
     tally::Tally,
-    worker::{Dispatcher, Desk},
+    worker::{Dispatcher, Executor},
 };
 use crate::{
     message::Name,
@@ -118,8 +118,8 @@ impl<'a> Service<'a> {
         for worked in &self.node.worked {
             let footing = self.node.fleet.footing().clone();
             let (tally, observer) = (self.tally.clone(), self.node.observer.clone());
-            let desk = Desk::new(worked.clone(), footing, tally, observer, self.home.clone());
-            let dispatcher = Dispatcher::new(self.session.clone(), desk);
+            let executor = Executor::new(worked.clone(), footing, tally, observer, self.home.clone());
+            let dispatcher = Dispatcher::new(self.session.clone(), executor);
             self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
         }
     }

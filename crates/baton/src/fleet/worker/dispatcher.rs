@@ -1,4 +1,4 @@
-//! The dispatcher of a queue: brings messages from the store to the desk, and outcomes from the desk to the store.
+//! The dispatcher of a queue: brings messages from the store to the executor, and outcomes from the executor to the store.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::Instant;
 
-use super::{desk::Desk, outbox};
+use super::{executor::Executor, outbox};
 use crate::{
     fleet::{BoxFuture, Cancel, event::Event, observer::tell},
     message::Name,
@@ -29,10 +29,10 @@ const CLAIM_BYTES: u64 = 4 << 20;
 /// How often a runtime that shows no sign of life is looked at.
 const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
 
-/// See the module. Dropped, it closes the desk.
+/// See the module. Dropped, it closes the executor.
 pub(in crate::fleet) struct Dispatcher {
     session: Session,
-    desk: Arc<Desk>,
+    executor: Arc<Executor>,
     claims: FuturesUnordered<Claiming>,
     /// The report under way.
     settling: Option<BoxFuture<'static, Result<Settled, StoreError>>>,
@@ -56,8 +56,8 @@ impl Future for Claiming {
 }
 
 impl Dispatcher {
-    pub(in crate::fleet) fn new(session: Session, desk: Arc<Desk>) -> Self {
-        Self { session, desk, claims: FuturesUnordered::new(), settling: None, waiting: None }
+    pub(in crate::fleet) fn new(session: Session, executor: Arc<Executor>) -> Self {
+        Self { session, executor, claims: FuturesUnordered::new(), settling: None, waiting: None }
     }
 
     /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It
@@ -77,15 +77,15 @@ impl Dispatcher {
     }
 
     async fn work(mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
-        let desk = Arc::clone(&self.desk);
+        let executor = Arc::clone(&self.executor);
         loop {
             let stop = cancel.asked();
-            let is_closed = closed.get().contains(desk.queue());
+            let is_closed = closed.get().contains(executor.queue());
             // A claim would keep the session, and with it what a runtime that stands still has begun.
             let awake = self.session.heart().shows_life();
             let open = !is_closed && awake && stop.is_none();
             if stop == Some(Stop::Now) {
-                desk.stop();
+                executor.stop();
             }
             if !open {
                 self.hand_back();
@@ -93,7 +93,7 @@ impl Dispatcher {
             let look_again = self.look();
             self.reconsider();
             let look_again = look_again.or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
-            desk.start_slots();
+            executor.start_slots();
             self.report(stop.is_some());
             if open {
                 self.claim();
@@ -108,8 +108,8 @@ impl Dispatcher {
                     self.waiting = None;
                     self.caught(n, caught?);
                 }
-                () = desk.seats.called() => {}
-                _ = closed.until(|closed| closed.contains(desk.queue()) != is_closed) => {}
+                () = executor.seats.called() => {}
+                _ = closed.until(|closed| closed.contains(executor.queue()) != is_closed) => {}
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
                 () = tokio::time::sleep_until(look_again.unwrap_or_else(Instant::now)), if look_again.is_some() => {}
@@ -119,21 +119,21 @@ impl Dispatcher {
 
     /// Whether nothing is left that has to be ended in good order.
     fn is_done(&self) -> bool {
-        self.desk.buffer().is_clear() && self.claims.is_empty() && self.settling.is_none()
+        self.executor.buffer().is_clear() && self.claims.is_empty() && self.settling.is_none()
     }
 
     /// Looks after what depends on time; when to do so again.
     fn look(&self) -> Option<Instant> {
-        let mut buffer = self.desk.buffer();
-        let seats = self.desk.seats_open(&buffer);
+        let mut buffer = self.executor.buffer();
+        let seats = self.executor.seats_open(&buffer);
         buffer.look(Instant::now(), seats)
     }
 
     /// Gives up a claim that waits for more than there are free seats, once messages have waited for one in vain: it was
     /// made when things went faster.
     fn reconsider(&mut self) {
-        let mut buffer = self.desk.buffer();
-        let seats = self.desk.seats_open(&buffer);
+        let mut buffer = self.executor.buffer();
+        let seats = self.executor.seats_open(&buffer);
         let too_much = |waiting: &mut Claiming| {
             buffer.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(buffer.have())
         };
@@ -144,10 +144,10 @@ impl Dispatcher {
 
     /// Reports what there is, unless a report is under way.
     fn report(&mut self, all: bool) {
-        let runs = self.desk.buffer().report(Instant::now(), all);
+        let runs = self.executor.buffer().report(Instant::now(), all);
         if !runs.is_empty() {
-            self.desk.observer.settling();
-            let runs = if outbox::has_failures(&runs) && self.desk.is_going() { outbox::unfailed(runs) } else { runs };
+            self.executor.observer.settling();
+            let runs = if outbox::has_failures(&runs) && self.executor.is_going() { outbox::unfailed(runs) } else { runs };
             let (session, runs) = (self.session.clone(), outbox::in_order(runs));
             self.settling = Some(Box::pin(async move { session.settle(runs).await }));
         }
@@ -155,11 +155,11 @@ impl Dispatcher {
 
     fn settled(&mut self, settled: &Settled) {
         self.settling = None;
-        self.desk.buffer().reported();
+        self.executor.buffer().reported();
         if !settled.refused.is_empty() {
             let messages = settled.refused.iter().map(|(_, _, range)| u64::from(range.len)).sum();
-            let (queue, runs) = (self.desk.queue().clone(), settled.refused.len());
-            tell(&*self.desk.observer, &Event::RunsRefused { queue, runs, messages });
+            let (queue, runs) = (self.executor.queue().clone(), settled.refused.len());
+            tell(&*self.executor.observer, &Event::RunsRefused { queue, runs, messages });
         }
     }
 
@@ -170,8 +170,8 @@ impl Dispatcher {
             self.claims.push(claiming);
         }
         let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
-        let mut buffer = self.desk.buffer();
-        let seats = self.desk.seats_open(&buffer);
+        let mut buffer = self.executor.buffer();
+        let seats = self.executor.seats_open(&buffer);
         let least = may_claim.then(|| buffer.pace.claim_at(seats, self.claims.len())).flatten();
         buffer.call_at(least);
     }
@@ -179,13 +179,13 @@ impl Dispatcher {
     /// A claim of as much as is wanted now, which waits for messages for a while if told so.
     fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
         let n = {
-            let mut buffer = self.desk.buffer();
-            let seats = self.desk.seats_open(&buffer);
+            let mut buffer = self.executor.buffer();
+            let seats = self.executor.seats_open(&buffer);
             let n = buffer.wanted(seats, self.claims.len())?;
             buffer.pace.asked(n);
             n
         };
-        let (session, queue) = (self.session.clone(), self.desk.queue().clone());
+        let (session, queue) = (self.session.clone(), self.executor.queue().clone());
         let caught = Box::pin(async move {
             match wait {
                 Some(due) => session.claim_when_ready(queue, n, CLAIM_BYTES, due).await,
@@ -196,7 +196,7 @@ impl Dispatcher {
     }
 
     fn caught(&mut self, n: u32, catch: Catch) {
-        let mut buffer = self.desk.buffer();
+        let mut buffer = self.executor.buffer();
         buffer.pace.answered(n);
         if let Some(held) = catch.held {
             let (claim_no, _, pieces) = held.into_parts();
@@ -213,7 +213,7 @@ impl Dispatcher {
 
     /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
     fn hand_back(&mut self) {
-        let mut buffer = self.desk.buffer();
+        let mut buffer = self.executor.buffer();
         buffer.hand_back(None);
         buffer.call_at(None);
         if let Some(waiting) = self.waiting.take() {
@@ -224,7 +224,7 @@ impl Dispatcher {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        self.desk.close();
+        self.executor.close();
     }
 }
 

@@ -18,7 +18,7 @@
 //! * When the session is over, everything is dropped at once: others have the messages.
 
 mod dispatcher;
-mod desk;
+mod executor;
 mod hand;
 mod manner;
 mod outbox;
@@ -31,4 +31,4 @@ mod trial;
 
 #[cfg(feature = "testing")]
 pub use self::trial::trial;
-pub(super) use self::{dispatcher::Dispatcher, desk::Desk};
+pub(super) use self::{dispatcher::Dispatcher, executor::Executor};

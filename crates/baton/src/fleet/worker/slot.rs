@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    desk::Desk,
+    executor::Executor,
     hand::{Grip, Share},
     manner::{STRETCH, Stretch},
     outbox,
@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_micros(200);
 
 /// See the module.
 pub(super) struct Slot {
-    desk: Arc<Desk>,
+    executor: Arc<Executor>,
     place: usize,
     starter: Starter,
     grip: Arc<Grip>,
@@ -44,20 +44,20 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(desk: Arc<Desk>, place: usize, seat: Arc<Seat>) -> Self {
-        let starter = Starter::new(Arc::clone(&desk.handler), desk.policy.deadline, seat);
+    pub(super) fn new(executor: Arc<Executor>, place: usize, seat: Arc<Seat>) -> Self {
+        let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, seat);
         let (grip, told) = (Arc::default(), Told::default());
-        Self { desk, place, starter, grip, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
+        Self { executor, place, starter, grip, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
     }
 
     /// Runs messages until there are no more for it.
     pub(super) async fn work(mut self) {
         loop {
             let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_seat();
-            match self.desk.next(self.place, &mut self.told, &self.grip, rest) {
+            match self.executor.next(self.place, &mut self.told, &self.grip, rest) {
                 Portion::Nothing => return,
                 // A thread that it gave up holds its seat: that is now the thread's.
-                Portion::Rest if !self.starter.has_its_seat() => return self.desk.start_slots(),
+                Portion::Rest if !self.starter.has_its_seat() => return self.executor.start_slots(),
                 Portion::Rest => {
                     (self.run, self.spent, self.untimed, self.since) = (0, Duration::ZERO, 0, None);
                     tokio::task::yield_now().await;
@@ -66,7 +66,7 @@ impl Slot {
                 Portion::Handful { share, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
                     if let Some((one, work)) = self.run_handful(&share, since, on_trial)
-                        && self.desk.waits(self.place, one.range().first, &mut self.told)
+                        && self.executor.waits(self.place, one.range().first, &mut self.told)
                     {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
@@ -171,7 +171,7 @@ impl Slot {
     }
 
     fn message(&self, share: &Share, index: u32) -> (Message, Context) {
-        let shift = &self.desk.shift;
+        let shift = &self.executor.shift;
         let piece = &share.piece;
         let message = Message {
             queue: shift.queue.clone(),
@@ -190,32 +190,32 @@ impl Slot {
     /// Counts how long the messages of a piece waited, at the first of them.
     fn starts(&self, share: &Share) {
         if share.from == 0 {
-            self.desk.tally.started(u64::from(share.piece.range.len), share.piece.born);
+            self.executor.tally.started(u64::from(share.piece.range.len), share.piece.born);
         }
     }
 
     /// Counts messages that were run, and tells of them.
     fn tell(&self, range: Range, failed: u64, first_body: &Bytes) {
-        self.desk.tally.ran(u64::from(range.len), failed);
-        self.desk.observer.ran(self.desk.queue(), range, first_body);
+        self.executor.tally.ran(u64::from(range.len), failed);
+        self.executor.observer.ran(self.executor.queue(), range, first_body);
     }
 
     /// Notes messages that are done and leave nothing behind.
     fn record_done(&mut self, claim_no: u64, range: Range) {
         if range.len > 0 {
-            let queue = self.desk.queue().clone();
+            let queue = self.executor.queue().clone();
             outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome: Outcome::DONE });
         }
     }
 
     /// Notes an outcome for the next report.
     fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
-        let desk = &self.desk;
+        let executor = &self.executor;
         let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
             Err(failure) => self.failed(id, attempts, failure),
         };
-        let (queue, range) = (desk.queue().clone(), Range { first: id, len: 1 });
+        let (queue, range) = (executor.queue().clone(), Range { first: id, len: 1 });
         outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome });
     }
 }
@@ -223,20 +223,20 @@ impl Slot {
 impl Slot {
     /// What becomes of a message that failed, which is told.
     fn failed(&self, id: u64, attempts: u32, failure: Failure) -> Outcome {
-        let (desk, error) = (&self.desk, failure.error.clone());
-        let outcome = desk.policy.after_failure(attempts, failure, desk.footing.chance());
+        let (executor, error) = (&self.executor, failure.error.clone());
+        let outcome = executor.policy.after_failure(attempts, failure, executor.footing.chance());
         let retry_after = match outcome {
             Outcome::Retry { after_ms, .. } => Some(Duration::from_millis(after_ms)),
             _ => None,
         };
-        let (queue, attempt) = (desk.queue().clone(), attempts + 1);
-        tell(&*desk.observer, &Event::MessageFailed { queue, id, attempt, error, retry_after });
+        let (queue, attempt) = (executor.queue().clone(), attempts + 1);
+        tell(&*executor.observer, &Event::MessageFailed { queue, id, attempt, error, retry_after });
         outcome
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.desk.left(self.place);
+        self.executor.left(self.place);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::{runtime::Handle, time::Instant};
 
-use super::desk::Desk;
+use super::executor::Executor;
 use crate::{
     fleet::{handler::Handler, node::Worked, observer::Nobody, policy::QueuePolicy},
     message::{Name, Parcel, Piece, Run},
@@ -18,18 +18,18 @@ use crate::{
 /// Outside of a tokio runtime.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
     let worked = Worked::new(queue, Arc::new(handler), policy);
-    let desk = Desk::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody), Handle::current());
+    let executor = Executor::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody), Handle::current());
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        desk.buffer().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
+        executor.buffer().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
     }
-    while desk.buffer().have() > 0 {
-        desk.start_slots();
-        desk.seats.called().await;
+    while executor.buffer().have() > 0 {
+        executor.start_slots();
+        executor.seats.called().await;
     }
-    desk.buffer().take_outbox()
+    executor.buffer().take_outbox()
 }
 
 #[cfg(test)]

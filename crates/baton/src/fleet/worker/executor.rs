@@ -1,4 +1,4 @@
-//! The desk of a queue, between the dispatcher which brings messages and the slots that run them. It knows no store.
+//! The executor of a queue, between the dispatcher which brings messages and the slots that run them. It knows no store.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Where the messages of one queue are worked on during one session.
-pub(in crate::fleet) struct Desk {
+pub(in crate::fleet) struct Executor {
     /// What handlers are given of this worker.
     pub(super) shift: Arc<handler::Shift>,
     pub(super) handler: Arc<dyn AnyHandler>,
@@ -45,8 +45,8 @@ pub(in crate::fleet) struct Desk {
     buffer: Mutex<Buffer>,
 }
 
-impl Desk {
-    /// A desk whose handlers run in this runtime.
+impl Executor {
+    /// An executor whose handlers run in this runtime.
     pub(in crate::fleet) fn new(
         worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
