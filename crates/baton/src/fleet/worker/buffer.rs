@@ -1,6 +1,6 @@
 //! What a dispatcher and its slots pass to each other, under one short lock: messages one way, outcomes the other.
 //!
-//! Every message that came in is at any time in exactly one of these: in hand, held by a slot, in the outbox. What goes
+//! Every message that came in is at any time in exactly one of these: prefetched, held by a slot, in the outbox. What goes
 //! wrong with a slot therefore loses none: what it held goes back. After [`Buffer::close`] nothing is begun and nothing is
 //! reported any more; the messages are others'.
 
@@ -10,14 +10,14 @@ use futures_util::future::AbortHandle;
 use tokio::time::Instant;
 
 use super::{
-    hand::{Grip, Hand, Share},
+    prefetched::{Position, Prefetched, Share},
     manner::{Manner, Stretch},
     outbox,
     pace::Pace,
 };
 use crate::message::{Name, Outcome, Range, Run};
 
-/// How long a message may be in hand before it goes back.
+/// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
 /// How long a message that is run on the spot may hold up those behind it.
 const HELD_UP: Duration = Duration::from_millis(10);
@@ -27,7 +27,7 @@ const GATHERING: Duration = Duration::from_millis(3);
 /// See the module.
 pub(super) struct Buffer {
     queue: Name,
-    hand: Hand,
+    prefetched: Prefetched,
     outbox: Vec<Run>,
     manner: Manner,
     pub(super) pace: Pace,
@@ -70,7 +70,7 @@ enum Holds {
     },
     Handful {
         share: Share,
-        grip: Arc<Grip>,
+        position: Arc<Position>,
     },
 }
 
@@ -104,7 +104,7 @@ impl Buffer {
     pub(super) fn new(queue: Name) -> Self {
         Self {
             queue,
-            hand: Hand::default(),
+            prefetched: Prefetched::default(),
             outbox: Vec::new(),
             manner: Manner::default(),
             pace: Pace::default(),
@@ -124,13 +124,13 @@ impl Buffer {
     }
 
     /// For the dispatcher.
-    pub(super) const fn hand(&mut self) -> &mut Hand {
-        &mut self.hand
+    pub(super) const fn prefetched(&mut self) -> &mut Prefetched {
+        &mut self.prefetched
     }
 
-    /// Messages in hand or held by slots.
+    /// Messages prefetched or held by slots.
     pub(super) const fn have(&self) -> usize {
-        self.running + self.hand.len()
+        self.running + self.prefetched.len()
     }
 
     /// Places that slots have.
@@ -147,12 +147,12 @@ impl Buffer {
 
     /// How many more slots there is work for.
     pub(super) fn slots_due(&self) -> usize {
-        if self.stopped || self.closed || self.hand.len() == 0 {
+        if self.stopped || self.closed || self.prefetched.len() == 0 {
             return 0;
         }
         match self.manner.handful() {
             Some(_) => usize::from(self.runner.is_none() && self.coming == 0),
-            None => self.hand.len().saturating_sub(self.coming),
+            None => self.prefetched.len().saturating_sub(self.coming),
         }
     }
 
@@ -184,16 +184,16 @@ impl Buffer {
 
     /// A slot that runs a handful has one in it that waits: others get the rest. Whether the slot is to stay with it.
     pub(super) fn waits(&mut self, at: usize, id: u64, told: &mut Told) -> bool {
-        let Holds::Handful { mut share, grip } = self.swap(at, Holds::Nothing) else { return false };
+        let Holds::Handful { mut share, position } = self.swap(at, Holds::Nothing) else { return false };
         self.runner = None;
         self.note(told);
         self.running -= share.len();
-        share.from = grip.take_away().min(share.to);
+        share.from = position.take_away().min(share.to);
         let (claim_no, stays) = (share.claim_no, !self.closed && !self.stopped);
         if stays {
             self.running += 1;
             self.swap(at, Holds::One { claim_no, id });
-            self.hand.put_back(share);
+            self.prefetched.put_back(share);
         } else {
             self.back(claim_no, Range { first: id, len: 1 });
         }
@@ -215,13 +215,13 @@ impl Buffer {
     }
 
     /// What the slot is to do next.
-    pub(super) fn portion(&mut self, at: usize, grip: &Arc<Grip>) -> Portion {
+    pub(super) fn portion(&mut self, at: usize, position: &Arc<Position>) -> Portion {
         let mine = self.runner.take_if(|runner| *runner == at).is_some();
         if self.stopped || self.closed {
             return Portion::Nothing;
         }
         let Some(handful) = self.manner.handful() else {
-            let Some(share) = self.hand.take(1) else { return Portion::Nothing };
+            let Some(share) = self.prefetched.take(1) else { return Portion::Nothing };
             self.running += 1;
             self.swap(at, Holds::One { claim_no: share.claim_no, id: share.range().first });
             return Portion::One(share);
@@ -229,11 +229,11 @@ impl Buffer {
         if !mine && self.runner.is_some() {
             return Portion::Nothing;
         }
-        let Some(share) = self.hand.take(handful) else { return Portion::Nothing };
+        let Some(share) = self.prefetched.take(handful) else { return Portion::Nothing };
         self.runner = Some(at);
         self.running += share.len();
-        grip.set(share.from);
-        self.swap(at, Holds::Handful { share: share.clone(), grip: Arc::clone(grip) });
+        position.set(share.from);
+        self.swap(at, Holds::Handful { share: share.clone(), position: Arc::clone(position) });
         Portion::Handful { share, on_trial: handful == 1 }
     }
 
@@ -277,13 +277,13 @@ impl Buffer {
         self.pace.measure(now, seats);
         self.gathering.take_if(|until| *until <= now);
         let held_up = self.held_up(now);
-        if let Some(since) = self.hand.since()
+        if let Some(since) = self.prefetched.since()
             && since + OVERSTAY <= now
         {
             self.pace.overstayed();
             self.hand_back(now.checked_sub(OVERSTAY));
         }
-        let overstay = self.hand.since().map(|since| since + OVERSTAY);
+        let overstay = self.prefetched.since().map(|since| since + OVERSTAY);
         [held_up, overstay, self.gathering].into_iter().flatten().min()
     }
 
@@ -292,15 +292,15 @@ impl Buffer {
         let seen = self.seen.take();
         let Some(runner) = self.runner else {
             // It is yet to come.
-            let comes = self.manner.handful().is_some() && self.hand.len() > 0;
+            let comes = self.manner.handful().is_some() && self.prefetched.len() > 0;
             return comes.then(|| now + HELD_UP);
         };
         let place = self.places.get_mut(runner)?.as_mut()?;
         let (at, behind) = match &place.holds {
-            Holds::Handful { share, grip } => (grip.at(), share.to.saturating_sub(grip.at()) as usize),
+            Holds::Handful { share, position } => (position.at(), share.to.saturating_sub(position.at()) as usize),
             _ => (0, 0),
         };
-        if behind + self.hand.len() == 0 {
+        if behind + self.prefetched.len() == 0 {
             return None;
         }
         let mark = (self.turns, at);
@@ -318,20 +318,20 @@ impl Buffer {
     /// Takes what it has not begun from the runner.
     fn take_rest(&mut self) {
         let runner = self.runner.and_then(|at| self.places.get_mut(at)?.as_mut());
-        if let Some(Place { holds: Holds::Handful { share, grip }, .. }) = runner {
-            let begun = grip.take_away().min(share.to);
+        if let Some(Place { holds: Holds::Handful { share, position }, .. }) = runner {
+            let begun = position.take_away().min(share.to);
             let rest = Share { from: begun, ..share.clone() };
             share.to = begun;
             self.running -= rest.len();
-            self.hand.put_back(rest);
+            self.prefetched.put_back(rest);
         }
     }
 
     /// Hands back what was claimed at this time or before; without a time, all of it.
     pub(super) fn hand_back(&mut self, upto: Option<Instant>) {
-        let Self { hand, outbox, queue, .. } = self;
+        let Self { prefetched, outbox, queue, .. } = self;
         let back = |(claim_no, range)| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
-        outbox.extend(hand.drain(upto).map(back));
+        outbox.extend(prefetched.drain(upto).map(back));
     }
 
     fn back(&mut self, claim_no: u64, range: Range) {
@@ -362,19 +362,19 @@ impl Buffer {
     /// Ends everything: nothing is reported any more.
     pub(super) fn close(&mut self) -> Vec<AbortHandle> {
         self.closed = true;
-        self.hand = Hand::default();
+        self.prefetched = Prefetched::default();
         self.outbox = Vec::new();
         self.places.iter().flatten().map(|place| place.abort.clone()).collect()
     }
 
     /// The outcomes to report now. While there is more to do they gather a little, unless `all` are wanted.
     pub(super) fn report(&mut self, now: Instant, all: bool) -> Vec<Run> {
-        let gathers = self.gathering.is_some() && self.hand.len() > 0 && !all;
+        let gathers = self.gathering.is_some() && self.prefetched.len() > 0 && !all;
         if gathers || self.reporting || self.outbox.is_empty() {
             return Vec::new();
         }
         self.reporting = true;
-        self.gathering = (self.hand.len() > 0).then(|| now + GATHERING);
+        self.gathering = (self.prefetched.len() > 0).then(|| now + GATHERING);
         std::mem::take(&mut self.outbox)
     }
 
@@ -388,7 +388,7 @@ impl Buffer {
         self.claim_at = least;
     }
 
-    /// Whether nothing is in hand, held or to be reported.
+    /// Whether nothing is prefetched, held or to be reported.
     pub(super) const fn is_clear(&self) -> bool {
         self.have() == 0 && self.outbox.is_empty() && !self.reporting
     }

@@ -202,7 +202,7 @@ impl Dispatcher {
             let (claim_no, _, pieces) = held.into_parts();
             let now = Instant::now();
             buffer.pace.works(now);
-            buffer.hand().add(claim_no, pieces, now);
+            buffer.prefetched().add(claim_no, pieces, now);
         }
         drop(buffer);
         if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {

@@ -10,7 +10,7 @@ use tokio::{runtime::Handle, sync::watch, time::Instant};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    hand::Grip,
+    prefetched::Position,
     slot::Slot,
     buffer::{Portion, Told, Buffer},
 };
@@ -87,10 +87,10 @@ impl Executor {
 
     /// A slot comes with what it has to tell and gets what it is to do next. It rests if it has to, and after others
     /// were started: they may wait in its very thread, and must not be held up by what it would begin.
-    pub(super) fn next(self: &Arc<Self>, at: usize, told: &mut Told, grip: &Arc<Grip>, rest: bool) -> Portion {
+    pub(super) fn next(self: &Arc<Self>, at: usize, told: &mut Told, position: &Arc<Position>, rest: bool) -> Portion {
         let mut buffer = self.buffer();
         let left_the_spot = buffer.came(at, told);
-        let portion = if left_the_spot || rest { Portion::Rest } else { buffer.portion(at, grip) };
+        let portion = if left_the_spot || rest { Portion::Rest } else { buffer.portion(at, position) };
         let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {

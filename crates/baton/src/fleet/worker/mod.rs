@@ -9,7 +9,7 @@
 //! * Handlers that are ready at once and quick are run on the spot by one slot, handfuls at a time, without a task, a
 //!   lock or memory of their own. All others are tasks on every thread of the runtime: what burns CPU or blocks its
 //!   thread holds up only itself. A queue goes from one manner to the other as its messages do.
-//! * What is in hand and not begun after 100 ms goes back, so that others can begin it; until a handler ends, only free
+//! * What is prefetched and not begun after 100 ms goes back, so that others can begin it; until a handler ends, only free
 //!   seats are claimed for.
 //! * With a concurrency of 1, messages are run in the order they were claimed in.
 //! * Outcomes are reported as they come; what comes while a report is under way goes into the next, and while there is
@@ -19,7 +19,7 @@
 
 mod dispatcher;
 mod executor;
-mod hand;
+mod prefetched;
 mod manner;
 mod outbox;
 mod pace;

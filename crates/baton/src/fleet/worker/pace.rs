@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Work to have in hand beyond what runs, in time.
+/// Work to have prefetched beyond what runs, in time.
 const AHEAD: Duration = Duration::from_millis(20);
-/// The most messages to have in hand or on their way.
+/// The most messages to have prefetched or on their way.
 const MOST: f64 = 16_384.0;
 /// The most messages in one claim.
 const MOST_AT_ONCE: usize = 4_096;
@@ -72,14 +72,14 @@ impl Pace {
         (self.ended, self.busy) = (0, Duration::ZERO);
     }
 
-    /// How many messages to claim now, with `have` of them in hand or at work, if any.
+    /// How many messages to claim now, with `have` of them prefetched or at work, if any.
     pub(super) fn wanted(&self, seats: usize, have: usize, claims_under_way: usize) -> Option<u32> {
         let want = (seats + self.ahead()).saturating_sub(have + self.on_their_way);
         let wanted = want > 0 && have <= self.claim_at(seats, claims_under_way)?;
         wanted.then(|| u32::try_from(want.min(MOST_AT_ONCE)).unwrap_or(1))
     }
 
-    /// With how many messages in hand or at work the next claim is wanted, if it is with any.
+    /// With how many messages prefetched or at work the next claim is wanted, if it is with any.
     pub(super) fn claim_at(&self, seats: usize, claims_under_way: usize) -> Option<usize> {
         let ahead = self.ahead();
         let but = |least: usize| (seats + ahead).checked_sub(self.on_their_way + least);

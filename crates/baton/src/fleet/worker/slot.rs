@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     executor::Executor,
-    hand::{Grip, Share},
+    prefetched::{Position, Share},
     manner::{STRETCH, Stretch},
     outbox,
     running::{Begun, Starter},
@@ -32,7 +32,7 @@ pub(super) struct Slot {
     executor: Arc<Executor>,
     place: usize,
     starter: Starter,
-    grip: Arc<Grip>,
+    position: Arc<Position>,
     told: Told,
     /// Messages run on the spot since the clock was read.
     untimed: u32,
@@ -46,15 +46,15 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(executor: Arc<Executor>, place: usize, seat: Arc<Seat>) -> Self {
         let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, seat);
-        let (grip, told) = (Arc::default(), Told::default());
-        Self { executor, place, starter, grip, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
+        let (position, told) = (Arc::default(), Told::default());
+        Self { executor, place, starter, position, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
     }
 
     /// Runs messages until there are no more for it.
     pub(super) async fn work(mut self) {
         loop {
             let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_seat();
-            match self.executor.next(self.place, &mut self.told, &self.grip, rest) {
+            match self.executor.next(self.place, &mut self.told, &self.position, rest) {
                 Portion::Nothing => return,
                 // A thread that it gave up holds its seat: that is now the thread's.
                 Portion::Rest if !self.starter.has_its_seat() => return self.executor.start_slots(),
@@ -84,7 +84,7 @@ impl Slot {
         let (mut failed, mut waits) = (0, None);
         let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
         loop {
-            let index = self.grip.next();
+            let index = self.position.next();
             if index >= to {
                 break;
             }

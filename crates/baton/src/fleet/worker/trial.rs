@@ -23,7 +23,7 @@ pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parc
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        executor.buffer().hand().add(claim_no, vec![(piece, parcel)], Instant::now());
+        executor.buffer().prefetched().add(claim_no, vec![(piece, parcel)], Instant::now());
     }
     while executor.buffer().have() > 0 {
         executor.start_slots();

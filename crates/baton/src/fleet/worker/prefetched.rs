@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use crate::message::{Parcel, Piece, Range};
 
-/// What a worker has in hand.
+/// What a worker has prefetched.
 #[derive(Default)]
-pub(super) struct Hand {
+pub(super) struct Prefetched {
     pieces: VecDeque<Share>,
     count: usize,
 }
@@ -40,7 +40,7 @@ impl Share {
     }
 }
 
-impl Hand {
+impl Prefetched {
     /// How many messages it holds.
     pub(super) const fn len(&self) -> usize {
         self.count
@@ -93,13 +93,13 @@ impl Hand {
 
 /// How far a share that is being run has come, so that what is not begun can be taken from under a handler that blocks.
 #[derive(Default)]
-pub(super) struct Grip(AtomicU32);
+pub(super) struct Position(AtomicU32);
 
-/// Where a grip stands that was taken away; far from any message and from the end of numbers.
+/// Where a position stands that was taken away; far from any message and from the end of numbers.
 const TAKEN_AWAY: u32 = u32::MAX / 2;
 
-impl Grip {
-    /// Begins at this message of the piece. Only under the buffer's lock, as [`Grip::take_away`].
+impl Position {
+    /// Begins at this message of the piece. Only under the buffer's lock, as [`Position::take_away`].
     pub(super) fn set(&self, from: u32) {
         self.0.store(from, Ordering::Relaxed);
     }
@@ -133,31 +133,31 @@ mod tests {
         for body in ["a", "b", "c", "d"] {
             builder.add(body.as_bytes()).unwrap();
         }
-        let (mut hand, early) = (Hand::default(), Instant::now());
+        let (mut prefetched, early) = (Prefetched::default(), Instant::now());
         let late = early + Duration::from_millis(1);
-        hand.add(4, vec![(Piece::fresh(7, 4, 99), builder.finish().unwrap())], early);
-        hand.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(b"e").unwrap())], late);
-        assert_eq!(hand.len(), 5);
-        let first = hand.take(1).unwrap();
+        prefetched.add(4, vec![(Piece::fresh(7, 4, 99), builder.finish().unwrap())], early);
+        prefetched.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(b"e").unwrap())], late);
+        assert_eq!(prefetched.len(), 5);
+        let first = prefetched.take(1).unwrap();
         assert_eq!((first.claim_no, first.range(), first.from), (4, Range { first: 7, len: 1 }, 0));
-        let mut more = hand.take(2).unwrap();
-        assert_eq!((more.range(), hand.len()), (Range { first: 8, len: 2 }, 2));
+        let mut more = prefetched.take(2).unwrap();
+        assert_eq!((more.range(), prefetched.len()), (Range { first: 8, len: 2 }, 2));
         more.from += 1;
-        hand.put_back(more);
-        assert_eq!(hand.take(16).unwrap().range(), Range { first: 9, len: 1 });
-        assert_eq!(hand.since(), Some(early));
-        assert_eq!(hand.drain(Some(early)).collect::<Vec<_>>(), [(4, Range { first: 10, len: 1 })]);
-        assert_eq!((hand.len(), hand.since()), (1, Some(late)));
-        assert_eq!(hand.drain(None).collect::<Vec<_>>(), [(5, Range { first: 11, len: 1 })]);
-        assert!(hand.take(1).is_none());
+        prefetched.put_back(more);
+        assert_eq!(prefetched.take(16).unwrap().range(), Range { first: 9, len: 1 });
+        assert_eq!(prefetched.since(), Some(early));
+        assert_eq!(prefetched.drain(Some(early)).collect::<Vec<_>>(), [(4, Range { first: 10, len: 1 })]);
+        assert_eq!((prefetched.len(), prefetched.since()), (1, Some(late)));
+        assert_eq!(prefetched.drain(None).collect::<Vec<_>>(), [(5, Range { first: 11, len: 1 })]);
+        assert!(prefetched.take(1).is_none());
     }
 
     #[test]
     fn what_was_taken_from_a_grip_is_not_begun() {
-        let grip = Grip::default();
-        grip.set(3);
-        assert_eq!((grip.next(), grip.at()), (3, 4));
-        assert_eq!(grip.take_away(), 4);
-        assert!(grip.next() > 1 << 20);
+        let position = Position::default();
+        position.set(3);
+        assert_eq!((position.next(), position.at()), (3, 4));
+        assert_eq!(position.take_away(), 4);
+        assert!(position.next() > 1 << 20);
     }
 }
