@@ -257,7 +257,7 @@ async fn one_seat_keeps_the_order_of_claims(setting: Setting) {
     let node = setting.node(1).handler("messages", move |body: u64, _| {
         let noted = noted.clone();
         async move {
-            // Every kind of work, so that the queue goes from one manner to the other and back.
+            // Every kind of work, so that the queue goes from one mode to the other and back.
             match body {
                 1_500 => std::thread::sleep(Duration::from_millis(30)),
                 body if body.is_multiple_of(300) => tokio::time::sleep(Duration::from_millis(2)).await,

@@ -1,5 +1,5 @@
 //! Handlers tried over eight parcels, in time that stands still: a worker that looked at the clock would work in another
-//! manner where instructions are counted, which takes long.
+//! mode where instructions are counted, which takes long.
 
 use std::future::ready;
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     prefetched::{Position, Prefetched, Share},
-    manner::{Manner, Stretch},
+    mode::{Mode, Stretch},
     outbox,
     pace::Pace,
 };
@@ -29,7 +29,7 @@ pub(super) struct Buffer {
     queue: Name,
     prefetched: Prefetched,
     outbox: Vec<Run>,
-    manner: Manner,
+    mode: Mode,
     pub(super) pace: Pace,
     /// A place for each slot.
     places: Vec<Option<Place>>,
@@ -106,7 +106,7 @@ impl Buffer {
             queue,
             prefetched: Prefetched::default(),
             outbox: Vec::new(),
-            manner: Manner::default(),
+            mode: Mode::default(),
             pace: Pace::default(),
             places: Vec::new(),
             vacant: Vec::new(),
@@ -150,7 +150,7 @@ impl Buffer {
         if self.stopped || self.closed || self.prefetched.len() == 0 {
             return 0;
         }
-        match self.manner.handful() {
+        match self.mode.handful() {
             Some(_) => usize::from(self.runner.is_none() && self.coming == 0),
             None => self.prefetched.len().saturating_sub(self.coming),
         }
@@ -203,9 +203,9 @@ impl Buffer {
     fn note(&mut self, told: &mut Told) -> bool {
         self.pace.ended(std::mem::take(&mut told.ended));
         if let Some((at_once, took)) = told.in_a_task.take() {
-            self.manner.ran_in_a_task(at_once, took);
+            self.mode.ran_in_a_task(at_once, took);
         }
-        let left = told.on_the_spot.take().is_some_and(|stretch| self.manner.ran_on_the_spot(stretch));
+        let left = told.on_the_spot.take().is_some_and(|stretch| self.mode.ran_on_the_spot(stretch));
         for run in told.runs.drain(..) {
             if !self.closed {
                 outbox::add(&mut self.outbox, run);
@@ -220,7 +220,7 @@ impl Buffer {
         if self.stopped || self.closed {
             return Portion::Nothing;
         }
-        let Some(handful) = self.manner.handful() else {
+        let Some(handful) = self.mode.handful() else {
             let Some(share) = self.prefetched.take(1) else { return Portion::Nothing };
             self.running += 1;
             self.swap(at, Holds::One { claim_no: share.claim_no, id: share.range().first });
@@ -292,7 +292,7 @@ impl Buffer {
         let seen = self.seen.take();
         let Some(runner) = self.runner else {
             // It is yet to come.
-            let comes = self.manner.handful().is_some() && self.prefetched.len() > 0;
+            let comes = self.mode.handful().is_some() && self.prefetched.len() > 0;
             return comes.then(|| now + HELD_UP);
         };
         let place = self.places.get_mut(runner)?.as_mut()?;
@@ -311,7 +311,7 @@ impl Buffer {
         }
         self.take_rest();
         self.runner = None;
-        self.manner.leave_the_spot();
+        self.mode.leave_the_spot();
         None
     }
 

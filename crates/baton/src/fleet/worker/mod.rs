@@ -8,7 +8,7 @@
 //!   fast work never waits for a round trip.
 //! * Handlers that are ready at once and quick are run on the spot by one slot, handfuls at a time, without a task, a
 //!   lock or memory of their own. All others are tasks on every thread of the runtime: what burns CPU or blocks its
-//!   thread holds up only itself. A queue goes from one manner to the other as its messages do.
+//!   thread holds up only itself. A queue goes from one mode to the other as its messages do.
 //! * What is prefetched and not begun after 100 ms goes back, so that others can begin it; until a handler ends, only free
 //!   seats are claimed for.
 //! * With a concurrency of 1, messages are run in the order they were claimed in.
@@ -20,7 +20,7 @@
 mod dispatcher;
 mod executor;
 mod prefetched;
-mod manner;
+mod mode;
 mod outbox;
 mod pace;
 mod running;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     executor::Executor,
     prefetched::{Position, Share},
-    manner::{STRETCH, Stretch},
+    mode::{STRETCH, Stretch},
     outbox,
     running::{Begun, Starter},
     buffer::{Portion, Told},

@@ -1,4 +1,4 @@
-//! The manner in which a queue is worked: on the spot, or by tasks.
+//! The mode in which a queue is worked: on the spot, or by tasks.
 //!
 //! **On the spot**, one task runs handfuls of messages one after the other: nothing is cheaper for handlers that are
 //! ready at once, and nothing is worse for all others, since one core is used and a slow one holds the rest up. **By
@@ -21,7 +21,7 @@ const QUICK_IN_A_ROW: u32 = 1_000;
 
 /// How the messages of a queue are run now.
 #[derive(Debug, PartialEq)]
-pub(super) enum Manner {
+pub(super) enum Mode {
     /// One after the other, where they are taken.
     OnTheSpot {
         /// Messages timed one by one so far; a stretch's worth of them and the trial is over.
@@ -47,13 +47,13 @@ pub(super) struct Stretch {
     pub(super) took: Duration,
 }
 
-impl Default for Manner {
+impl Default for Mode {
     fn default() -> Self {
         Self::OnTheSpot { timed: 0, stretch: Stretch::default(), slow: 0 }
     }
 }
 
-impl Manner {
+impl Mode {
     /// How many messages to take at once where they are run on the spot.
     pub(super) const fn handful(&self) -> Option<u32> {
         match self {
@@ -110,36 +110,36 @@ mod tests {
         Stretch { count, pending, took: Duration::from_micros(micros) }
     }
 
-    fn proven() -> Manner {
-        let mut manner = Manner::default();
+    fn proven() -> Mode {
+        let mut mode = Mode::default();
         for _ in 0..STRETCH {
-            assert_eq!(manner.handful(), Some(1));
-            assert!(!manner.ran_on_the_spot(ran(1, 0, 2)));
+            assert_eq!(mode.handful(), Some(1));
+            assert!(!mode.ran_on_the_spot(ran(1, 0, 2)));
         }
-        assert_eq!(manner.handful(), Some(STRETCH));
-        manner
+        assert_eq!(mode.handful(), Some(STRETCH));
+        mode
     }
 
     #[test]
     fn the_first_messages_are_on_trial() {
         for not_quick in [ran(1, 1, 0), ran(1, 0, 51)] {
-            let mut manner = Manner::default();
-            assert!(!manner.ran_on_the_spot(ran(1, 0, 50)));
-            assert!(manner.ran_on_the_spot(not_quick));
-            assert_eq!(manner.handful(), None);
+            let mut mode = Mode::default();
+            assert!(!mode.ran_on_the_spot(ran(1, 0, 50)));
+            assert!(mode.ran_on_the_spot(not_quick));
+            assert_eq!(mode.handful(), None);
         }
     }
 
     #[test]
     fn two_slow_stretches_in_a_row_a_long_one_or_many_that_wait_leave_the_spot() {
-        let mut manner = proven();
+        let mut mode = proven();
         for _ in 0..3 {
-            assert!(!manner.ran_on_the_spot(ran(16, 0, 801)));
-            assert!(!manner.ran_on_the_spot(ran(16, 0, 800)), "one alone does not");
+            assert!(!mode.ran_on_the_spot(ran(16, 0, 801)));
+            assert!(!mode.ran_on_the_spot(ran(16, 0, 800)), "one alone does not");
         }
-        assert!(!manner.ran_on_the_spot(ran(16, 0, 801)));
-        assert!(!manner.ran_on_the_spot(ran(10, 0, 700)), "the stretch is not over");
-        assert!(manner.ran_on_the_spot(ran(6, 0, 700)));
+        assert!(!mode.ran_on_the_spot(ran(16, 0, 801)));
+        assert!(!mode.ran_on_the_spot(ran(10, 0, 700)), "the stretch is not over");
+        assert!(mode.ran_on_the_spot(ran(6, 0, 700)));
         assert!(proven().ran_on_the_spot(ran(3, 0, 10_001)));
         assert!(!proven().ran_on_the_spot(ran(16, 8, 10)));
         assert!(proven().ran_on_the_spot(ran(16, 9, 10)));
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn a_thousand_quick_ones_in_a_row_return_to_it() {
-        let mut manner = Manner::ByTasks { quick: 0 };
+        let mut mode = Mode::ByTasks { quick: 0 };
         for (at_once, micros) in [(false, 1), (true, 51)] {
-            (0..999).for_each(|_| manner.ran_in_a_task(true, Duration::from_micros(50)));
-            manner.ran_in_a_task(at_once, Duration::from_micros(micros));
-            assert_eq!(manner, Manner::ByTasks { quick: 0 });
+            (0..999).for_each(|_| mode.ran_in_a_task(true, Duration::from_micros(50)));
+            mode.ran_in_a_task(at_once, Duration::from_micros(micros));
+            assert_eq!(mode, Mode::ByTasks { quick: 0 });
         }
-        (0..1_000).for_each(|_| manner.ran_in_a_task(true, Duration::from_micros(50)));
-        assert_eq!(manner.handful(), Some(STRETCH));
+        (0..1_000).for_each(|_| mode.ran_in_a_task(true, Duration::from_micros(50)));
+        assert_eq!(mode.handful(), Some(STRETCH));
     }
 }
