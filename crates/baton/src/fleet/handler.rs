@@ -188,7 +188,7 @@ impl<E: std::error::Error> From<E> for Failure {
 /// }
 /// ```
 pub trait Handler: Send + Sync + 'static {
-    /// Runs one message. Where a queue's futures are ready at once and quick, they are polled on the spot, one after
+    /// Runs one message. Where a queue's futures are ready at once and quick, they are polled inline, one after
     /// the other; all others are tasks of the node's runtime, on all its threads.
     fn handle(
         &self, message: Message, context: Context,

@@ -19,7 +19,7 @@ use crate::message::{Name, Outcome, Range, Run};
 
 /// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
-/// How long a message that is run on the spot may hold up those behind it.
+/// How long a message that is run inline may hold up those behind it.
 const HELD_UP: Duration = Duration::from_millis(10);
 /// How long outcomes gather between two reports while there is more to do.
 const GATHERING: Duration = Duration::from_millis(3);
@@ -38,7 +38,7 @@ pub(super) struct Buffer {
     running: usize,
     /// Slots that have not come yet.
     coming: usize,
-    /// The slot that runs messages on the spot.
+    /// The slot that runs messages inline.
     runner: Option<usize>,
     /// How often slots came for messages.
     turns: u64,
@@ -80,8 +80,8 @@ pub(super) struct Told {
     pub(super) runs: Vec<Run>,
     /// Messages that ended.
     pub(super) ended: usize,
-    /// Those that were run on the spot, once they were timed.
-    pub(super) on_the_spot: Option<Stretch>,
+    /// Those that were run inline, once they were timed.
+    pub(super) inline: Option<Stretch>,
     /// One that was run in a task: whether it was ready at once, and the time it took.
     pub(super) in_a_task: Option<(bool, Duration)>,
     /// When it last looked at the clock.
@@ -90,7 +90,7 @@ pub(super) struct Told {
 
 /// What a slot gets.
 pub(super) enum Portion {
-    /// Messages to run on the spot; timed, if it is on trial.
+    /// Messages to run inline; timed, if it is on trial.
     Handful { share: Share, on_trial: bool },
     /// A message to run in the slot's task.
     One(Share),
@@ -205,7 +205,7 @@ impl Buffer {
         if let Some((at_once, took)) = told.in_a_task.take() {
             self.mode.ran_in_a_task(at_once, took);
         }
-        let left = told.on_the_spot.take().is_some_and(|stretch| self.mode.ran_on_the_spot(stretch));
+        let left = told.inline.take().is_some_and(|stretch| self.mode.ran_inline(stretch));
         for run in told.runs.drain(..) {
             if !self.closed {
                 outbox::add(&mut self.outbox, run);
@@ -311,7 +311,7 @@ impl Buffer {
         }
         self.take_rest();
         self.runner = None;
-        self.mode.leave_the_spot();
+        self.mode.leave_inline();
         None
     }
 
@@ -340,7 +340,7 @@ impl Buffer {
         }
     }
 
-    /// Breaks tasks off and hands their messages back. What is being run on the spot is waited for.
+    /// Breaks tasks off and hands their messages back. What is being run inline is waited for.
     pub(super) fn stop(&mut self) -> Vec<AbortHandle> {
         self.stopped = true;
         self.take_rest();

@@ -89,20 +89,20 @@ impl Executor {
     /// were started: they may wait in its very thread, and must not be held up by what it would begin.
     pub(super) fn next(self: &Arc<Self>, at: usize, told: &mut Told, position: &Arc<Position>, rest: bool) -> Portion {
         let mut buffer = self.buffer();
-        let left_the_spot = buffer.came(at, told);
-        let portion = if left_the_spot || rest { Portion::Rest } else { buffer.portion(at, position) };
+        let left_inline = buffer.came(at, told);
+        let portion = if left_inline || rest { Portion::Rest } else { buffer.portion(at, position) };
         let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
             self.seats.ring();
         }
-        if left_the_spot {
+        if left_inline {
             self.start_slots();
         }
         portion
     }
 
-    /// A slot that runs messages on the spot has one that waits; others go on with the rest. Whether it is to stay with it.
+    /// A slot that runs messages inline has one that waits; others go on with the rest. Whether it is to stay with it.
     pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, told: &mut Told) -> bool {
         let mut buffer = self.buffer();
         let stays = buffer.waits(at, id, told);

@@ -6,7 +6,7 @@
 //! * At most [`QueuePolicy::concurrency`](super::QueuePolicy::concurrency) slots are at work, counted over all sessions
 //!   of the node. What is claimed beyond that follows the measured pace, so that slow work is spread over the fleet and
 //!   fast work never waits for a round trip.
-//! * Handlers that are ready at once and quick are run on the spot by one slot, handfuls at a time, without a task, a
+//! * Handlers that are ready at once and quick are run inline by one slot, handfuls at a time, without a task, a
 //!   lock or memory of their own. All others are tasks on every thread of the runtime: what burns CPU or blocks its
 //!   thread holds up only itself. A queue goes from one mode to the other as its messages do.
 //! * What is prefetched and not begun after 100 ms goes back, so that others can begin it; until a handler ends, only free

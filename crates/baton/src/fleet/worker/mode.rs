@@ -1,29 +1,29 @@
-//! The mode in which a queue is worked: on the spot, or by tasks.
+//! The mode in which a queue is worked: inline, or by tasks.
 //!
-//! **On the spot**, one task runs handfuls of messages one after the other: nothing is cheaper for handlers that are
+//! **Inline**, one task runs handfuls of messages one after the other: nothing is cheaper for handlers that are
 //! ready at once, and nothing is worse for all others, since one core is used and a slow one holds the rest up. **By
-//! tasks**, each message has a task of its own that holds up nobody. A queue begins on the spot, on trial: each of the
+//! tasks**, each message has a task of its own that holds up nobody. A queue begins inline, on trial: each of the
 //! first messages is timed, and the first that is not quick ends it. Later the clock, which costs half a message, is read
 //! once a stretch.
 
 use std::time::Duration;
 
-/// A message that takes no longer is cheaper on the spot.
+/// A message that takes no longer is cheaper inline.
 const QUICK: Duration = Duration::from_micros(50);
 /// Messages between two readings of the clock.
 pub(super) const STRETCH: u32 = 16;
-/// A stretch as long as this had a message in it that must not be on the spot.
+/// A stretch as long as this had a message in it that must not be inline.
 const LONG: Duration = Duration::from_millis(10);
-/// Slow stretches in a row that end the work on the spot.
+/// Slow stretches in a row that end the work inline.
 const SLOW_STRETCHES: u32 = 2;
-/// Quick messages in a row after which a queue is worked on the spot again.
+/// Quick messages in a row after which a queue is worked inline again.
 const QUICK_IN_A_ROW: u32 = 1_000;
 
 /// How the messages of a queue are run now.
 #[derive(Debug, PartialEq)]
 pub(super) enum Mode {
     /// One after the other, where they are taken.
-    OnTheSpot {
+    Inline {
         /// Messages timed one by one so far; a stretch's worth of them and the trial is over.
         timed: u32,
         /// What the stretch has so far.
@@ -38,7 +38,7 @@ pub(super) enum Mode {
     },
 }
 
-/// Messages run on the spot.
+/// Messages run inline.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Stretch {
     pub(super) count: u32,
@@ -49,23 +49,23 @@ pub(super) struct Stretch {
 
 impl Default for Mode {
     fn default() -> Self {
-        Self::OnTheSpot { timed: 0, stretch: Stretch::default(), slow: 0 }
+        Self::Inline { timed: 0, stretch: Stretch::default(), slow: 0 }
     }
 }
 
 impl Mode {
-    /// How many messages to take at once where they are run on the spot.
+    /// How many messages to take at once where they are run inline.
     pub(super) const fn handful(&self) -> Option<u32> {
         match self {
-            Self::OnTheSpot { timed: ..STRETCH, .. } => Some(1),
-            Self::OnTheSpot { .. } => Some(STRETCH),
+            Self::Inline { timed: ..STRETCH, .. } => Some(1),
+            Self::Inline { .. } => Some(STRETCH),
             Self::ByTasks { .. } => None,
         }
     }
 
-    /// Messages were run on the spot and timed; whether the queue is worked by tasks from now on.
-    pub(super) fn ran_on_the_spot(&mut self, ran: Stretch) -> bool {
-        let Self::OnTheSpot { timed, stretch, slow } = self else { return false };
+    /// Messages were run inline and timed; whether the queue is worked by tasks from now on.
+    pub(super) fn ran_inline(&mut self, ran: Stretch) -> bool {
+        let Self::Inline { timed, stretch, slow } = self else { return false };
         stretch.count += ran.count;
         stretch.pending += ran.pending;
         stretch.took += ran.took;
@@ -81,13 +81,13 @@ impl Mode {
             *slow == SLOW_STRETCHES || took > LONG || pending > count / 2
         };
         if leave {
-            self.leave_the_spot();
+            self.leave_inline();
         }
         leave
     }
 
     /// From now on by tasks.
-    pub(super) const fn leave_the_spot(&mut self) {
+    pub(super) const fn leave_inline(&mut self) {
         *self = Self::ByTasks { quick: 0 };
     }
 
@@ -96,7 +96,7 @@ impl Mode {
         if let Self::ByTasks { quick } = self {
             *quick = if at_once && took <= QUICK { *quick + 1 } else { 0 };
             if *quick == QUICK_IN_A_ROW {
-                *self = Self::OnTheSpot { timed: STRETCH, stretch: Stretch::default(), slow: 0 };
+                *self = Self::Inline { timed: STRETCH, stretch: Stretch::default(), slow: 0 };
             }
         }
     }
@@ -114,7 +114,7 @@ mod tests {
         let mut mode = Mode::default();
         for _ in 0..STRETCH {
             assert_eq!(mode.handful(), Some(1));
-            assert!(!mode.ran_on_the_spot(ran(1, 0, 2)));
+            assert!(!mode.ran_inline(ran(1, 0, 2)));
         }
         assert_eq!(mode.handful(), Some(STRETCH));
         mode
@@ -124,25 +124,25 @@ mod tests {
     fn the_first_messages_are_on_trial() {
         for not_quick in [ran(1, 1, 0), ran(1, 0, 51)] {
             let mut mode = Mode::default();
-            assert!(!mode.ran_on_the_spot(ran(1, 0, 50)));
-            assert!(mode.ran_on_the_spot(not_quick));
+            assert!(!mode.ran_inline(ran(1, 0, 50)));
+            assert!(mode.ran_inline(not_quick));
             assert_eq!(mode.handful(), None);
         }
     }
 
     #[test]
-    fn two_slow_stretches_in_a_row_a_long_one_or_many_that_wait_leave_the_spot() {
+    fn two_slow_stretches_in_a_row_a_long_one_or_many_that_wait_leave_inline() {
         let mut mode = proven();
         for _ in 0..3 {
-            assert!(!mode.ran_on_the_spot(ran(16, 0, 801)));
-            assert!(!mode.ran_on_the_spot(ran(16, 0, 800)), "one alone does not");
+            assert!(!mode.ran_inline(ran(16, 0, 801)));
+            assert!(!mode.ran_inline(ran(16, 0, 800)), "one alone does not");
         }
-        assert!(!mode.ran_on_the_spot(ran(16, 0, 801)));
-        assert!(!mode.ran_on_the_spot(ran(10, 0, 700)), "the stretch is not over");
-        assert!(mode.ran_on_the_spot(ran(6, 0, 700)));
-        assert!(proven().ran_on_the_spot(ran(3, 0, 10_001)));
-        assert!(!proven().ran_on_the_spot(ran(16, 8, 10)));
-        assert!(proven().ran_on_the_spot(ran(16, 9, 10)));
+        assert!(!mode.ran_inline(ran(16, 0, 801)));
+        assert!(!mode.ran_inline(ran(10, 0, 700)), "the stretch is not over");
+        assert!(mode.ran_inline(ran(6, 0, 700)));
+        assert!(proven().ran_inline(ran(3, 0, 10_001)));
+        assert!(!proven().ran_inline(ran(16, 8, 10)));
+        assert!(proven().ran_inline(ran(16, 9, 10)));
     }
 
     #[test]

@@ -54,8 +54,8 @@ impl Starter {
         Arc::strong_count(&self.seat) == 1
     }
 
-    /// Calls the handler, and polls once on the spot.
-    pub(super) fn try_on_the_spot(&mut self, message: Message, context: Context) -> Begun {
+    /// Calls the handler, and polls once inline.
+    pub(super) fn try_inline(&mut self, message: Message, context: Context) -> Begun {
         let spare = self.spare.take();
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut work = self.handler.begin(spare, message, context, &self.seat);

@@ -34,7 +34,7 @@ pub(super) struct Slot {
     starter: Starter,
     position: Arc<Position>,
     told: Told,
-    /// Messages run on the spot since the clock was read.
+    /// Messages run inline since the clock was read.
     untimed: u32,
     /// When it began with those.
     since: Option<Instant>,
@@ -77,7 +77,7 @@ impl Slot {
         }
     }
 
-    /// Runs messages on the spot, up to the first that waits.
+    /// Runs messages inline, up to the first that waits.
     fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<(Share, Work)> {
         let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
         self.starts(share);
@@ -90,7 +90,7 @@ impl Slot {
             }
             let id = piece.range.first + u64::from(index);
             let (message, context) = self.message(share, index);
-            match self.starter.try_on_the_spot(message, context) {
+            match self.starter.try_inline(message, context) {
                 Begun::Ran(Ok(Done { result: None, follow_ups })) if follow_ups.is_empty() => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
@@ -120,12 +120,12 @@ impl Slot {
         waits
     }
 
-    /// Times what was run on the spot.
+    /// Times what was run inline.
     fn read_clock(&mut self, since: Instant, waits: bool) {
         let now = Instant::now();
         let took = now.saturating_duration_since(since);
         let pending = u32::from(waits);
-        self.told.on_the_spot = Some(Stretch { count: self.untimed + pending, pending, took });
+        self.told.inline = Some(Stretch { count: self.untimed + pending, pending, took });
         self.told.now = Some(now);
         self.spent += took;
         (self.untimed, self.since) = (0, (!waits).then_some(now));
