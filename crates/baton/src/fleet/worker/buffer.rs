@@ -31,8 +31,8 @@ pub(super) struct Buffer {
     outbox: Vec<Run>,
     mode: Mode,
     pub(super) pace: Pace,
-    /// A place for each slot.
-    places: Vec<Option<Place>>,
+    /// An entry for each slot.
+    entries: Vec<Option<Entry>>,
     vacant: Vec<usize>,
     /// Messages that slots hold.
     running: usize,
@@ -54,7 +54,7 @@ pub(super) struct Buffer {
     closed: bool,
 }
 
-struct Place {
+struct Entry {
     abort: AbortHandle,
     holds: Holds,
 }
@@ -74,9 +74,9 @@ enum Holds {
     },
 }
 
-/// What a slot has to tell when it comes.
+/// What a slot has completed when it comes.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Completed {
     pub(super) runs: Vec<Run>,
     /// Messages that ended.
     pub(super) ended: usize,
@@ -89,7 +89,7 @@ pub(super) struct Told {
 }
 
 /// What a slot gets.
-pub(super) enum Portion {
+pub(super) enum Assignment {
     /// Messages to run inline; timed, if it is on trial.
     Handful { share: Share, on_trial: bool },
     /// A message to run in the slot's task.
@@ -108,7 +108,7 @@ impl Buffer {
             outbox: Vec::new(),
             mode: Mode::default(),
             pace: Pace::default(),
-            places: Vec::new(),
+            entries: Vec::new(),
             vacant: Vec::new(),
             running: 0,
             coming: 0,
@@ -135,7 +135,7 @@ impl Buffer {
 
     /// Places that slots have.
     pub(super) const fn slots(&self) -> usize {
-        self.places.len() - self.vacant.len()
+        self.entries.len() - self.vacant.len()
     }
 
     /// How many messages to claim now, if any. None while slots do not come that messages have waited for in vain: the
@@ -156,37 +156,37 @@ impl Buffer {
         }
     }
 
-    /// A place for a slot to come.
+    /// An entry for a slot to come.
     pub(super) fn expect(&mut self, abort: AbortHandle) -> usize {
         self.coming += 1;
-        let place = Place { abort, holds: Holds::NotHere };
-        let vacant = self.vacant.pop().and_then(|at| Some((at, self.places.get_mut(at)?)));
+        let entry = Entry { abort, holds: Holds::NotHere };
+        let vacant = self.vacant.pop().and_then(|at| Some((at, self.entries.get_mut(at)?)));
         if let Some((at, vacant)) = vacant {
-            *vacant = Some(place);
+            *vacant = Some(entry);
             return at;
         }
-        self.places.push(Some(place));
-        self.places.len() - 1
+        self.entries.push(Some(entry));
+        self.entries.len() - 1
     }
 
-    /// A slot comes, with what it has to tell of what it held: all of it has ended. Whether it is time for more slots.
-    pub(super) fn came(&mut self, at: usize, told: &mut Told) -> bool {
+    /// A slot comes, with what it has completed of what it held: all of it has ended. Whether it is time for more slots.
+    pub(super) fn came(&mut self, at: usize, completed: &mut Completed) -> bool {
         let held = self.swap(at, Holds::Nothing);
         self.turns += 1;
         match held {
             Holds::NotHere => self.coming -= 1,
-            Holds::Nothing => told.runs.clear(),
+            Holds::Nothing => completed.runs.clear(),
             Holds::One { .. } => self.running -= 1,
             Holds::Handful { share, .. } => self.running -= share.len(),
         }
-        self.note(told)
+        self.note(completed)
     }
 
     /// A slot that runs a handful has one in it that waits: others get the rest. Whether the slot is to stay with it.
-    pub(super) fn waits(&mut self, at: usize, id: u64, told: &mut Told) -> bool {
+    pub(super) fn waits(&mut self, at: usize, id: u64, completed: &mut Completed) -> bool {
         let Holds::Handful { mut share, position } = self.swap(at, Holds::Nothing) else { return false };
         self.runner = None;
-        self.note(told);
+        self.note(completed);
         self.running -= share.len();
         share.from = position.take_away().min(share.to);
         let (claim_no, stays) = (share.claim_no, !self.closed && !self.stopped);
@@ -200,13 +200,13 @@ impl Buffer {
         stays
     }
 
-    fn note(&mut self, told: &mut Told) -> bool {
-        self.pace.ended(std::mem::take(&mut told.ended));
-        if let Some((at_once, took)) = told.in_a_task.take() {
+    fn note(&mut self, completed: &mut Completed) -> bool {
+        self.pace.ended(std::mem::take(&mut completed.ended));
+        if let Some((at_once, took)) = completed.in_a_task.take() {
             self.mode.ran_in_a_task(at_once, took);
         }
-        let left = told.inline.take().is_some_and(|stretch| self.mode.ran_inline(stretch));
-        for run in told.runs.drain(..) {
+        let left = completed.inline.take().is_some_and(|stretch| self.mode.ran_inline(stretch));
+        for run in completed.runs.drain(..) {
             if !self.closed {
                 outbox::add(&mut self.outbox, run);
             }
@@ -215,26 +215,26 @@ impl Buffer {
     }
 
     /// What the slot is to do next.
-    pub(super) fn portion(&mut self, at: usize, position: &Arc<Position>) -> Portion {
+    pub(super) fn assign(&mut self, at: usize, position: &Arc<Position>) -> Assignment {
         let mine = self.runner.take_if(|runner| *runner == at).is_some();
         if self.stopped || self.closed {
-            return Portion::Nothing;
+            return Assignment::Nothing;
         }
         let Some(handful) = self.mode.handful() else {
-            let Some(share) = self.prefetched.take(1) else { return Portion::Nothing };
+            let Some(share) = self.prefetched.take(1) else { return Assignment::Nothing };
             self.running += 1;
             self.swap(at, Holds::One { claim_no: share.claim_no, id: share.range().first });
-            return Portion::One(share);
+            return Assignment::One(share);
         };
         if !mine && self.runner.is_some() {
-            return Portion::Nothing;
+            return Assignment::Nothing;
         }
-        let Some(share) = self.prefetched.take(handful) else { return Portion::Nothing };
+        let Some(share) = self.prefetched.take(handful) else { return Assignment::Nothing };
         self.runner = Some(at);
         self.running += share.len();
         position.set(share.from);
         self.swap(at, Holds::Handful { share: share.clone(), position: Arc::clone(position) });
-        Portion::Handful { share, on_trial: handful == 1 }
+        Assignment::Handful { share, on_trial: handful == 1 }
     }
 
     /// Whether the dispatcher should be called; `now` is when a slot saw that nothing is left to do.
@@ -251,7 +251,7 @@ impl Buffer {
 
     /// A slot has ended, in whatever way; what it held goes back. Whether the dispatcher should be called.
     pub(super) fn left(&mut self, at: usize) -> bool {
-        let Some(Place { holds, .. }) = self.places.get_mut(at).and_then(Option::take) else { return false };
+        let Some(Entry { holds, .. }) = self.entries.get_mut(at).and_then(Option::take) else { return false };
         self.vacant.push(at);
         self.runner.take_if(|runner| *runner == at);
         match holds {
@@ -295,8 +295,8 @@ impl Buffer {
             let comes = self.mode.handful().is_some() && self.prefetched.len() > 0;
             return comes.then(|| now + HELD_UP);
         };
-        let place = self.places.get_mut(runner)?.as_mut()?;
-        let (at, behind) = match &place.holds {
+        let entry = self.entries.get_mut(runner)?.as_mut()?;
+        let (at, behind) = match &entry.holds {
             Holds::Handful { share, position } => (position.at(), share.to.saturating_sub(position.at()) as usize),
             _ => (0, 0),
         };
@@ -317,8 +317,8 @@ impl Buffer {
 
     /// Takes what it has not begun from the runner.
     fn take_rest(&mut self) {
-        let runner = self.runner.and_then(|at| self.places.get_mut(at)?.as_mut());
-        if let Some(Place { holds: Holds::Handful { share, position }, .. }) = runner {
+        let runner = self.runner.and_then(|at| self.entries.get_mut(at)?.as_mut());
+        if let Some(Entry { holds: Holds::Handful { share, position }, .. }) = runner {
             let begun = position.take_away().min(share.to);
             let rest = Share { from: begun, ..share.clone() };
             share.to = begun;
@@ -345,10 +345,10 @@ impl Buffer {
         self.stopped = true;
         self.take_rest();
         let mut aborted = Vec::new();
-        for place in self.places.iter_mut().flatten() {
-            if let Holds::One { claim_no, id } = place.holds {
-                place.holds = Holds::Nothing;
-                aborted.push((place.abort.clone(), claim_no, id));
+        for entry in self.entries.iter_mut().flatten() {
+            if let Holds::One { claim_no, id } = entry.holds {
+                entry.holds = Holds::Nothing;
+                aborted.push((entry.abort.clone(), claim_no, id));
             }
         }
         self.running -= aborted.len();
@@ -364,7 +364,7 @@ impl Buffer {
         self.closed = true;
         self.prefetched = Prefetched::default();
         self.outbox = Vec::new();
-        self.places.iter().flatten().map(|place| place.abort.clone()).collect()
+        self.entries.iter().flatten().map(|entry| entry.abort.clone()).collect()
     }
 
     /// The outcomes to report now. While there is more to do they gather a little, unless `all` are wanted.
@@ -400,8 +400,8 @@ impl Buffer {
     }
 
     fn swap(&mut self, at: usize, holds: Holds) -> Holds {
-        match self.places.get_mut(at) {
-            Some(Some(place)) => std::mem::replace(&mut place.holds, holds),
+        match self.entries.get_mut(at) {
+            Some(Some(entry)) => std::mem::replace(&mut entry.holds, holds),
             _ => Holds::Nothing,
         }
     }

@@ -12,7 +12,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     prefetched::Position,
     slot::Slot,
-    buffer::{Portion, Told, Buffer},
+    buffer::{Assignment, Completed, Buffer},
 };
 use crate::{
     fleet::{
@@ -85,13 +85,13 @@ impl Executor {
         }
     }
 
-    /// A slot comes with what it has to tell and gets what it is to do next. It rests if it has to, and after others
+    /// A slot comes with what it has completed and gets what it is to do next. It rests if it has to, and after others
     /// were started: they may wait in its very thread, and must not be held up by what it would begin.
-    pub(super) fn next(self: &Arc<Self>, at: usize, told: &mut Told, position: &Arc<Position>, rest: bool) -> Portion {
+    pub(super) fn next(self: &Arc<Self>, at: usize, completed: &mut Completed, position: &Arc<Position>, rest: bool) -> Assignment {
         let mut buffer = self.buffer();
-        let left_inline = buffer.came(at, told);
-        let portion = if left_inline || rest { Portion::Rest } else { buffer.portion(at, position) };
-        let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
+        let left_inline = buffer.came(at, completed);
+        let assignment = if left_inline || rest { Assignment::Rest } else { buffer.assign(at, position) };
+        let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
             self.seats.ring();
@@ -99,14 +99,14 @@ impl Executor {
         if left_inline {
             self.start_slots();
         }
-        portion
+        assignment
     }
 
     /// A slot that runs messages inline has one that waits; others go on with the rest. Whether it is to stay with it.
-    pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, told: &mut Told) -> bool {
+    pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, completed: &mut Completed) -> bool {
         let mut buffer = self.buffer();
-        let stays = buffer.waits(at, id, told);
-        let calls = buffer.calls(|| told.now.unwrap_or_else(Instant::now));
+        let stays = buffer.waits(at, id, completed);
+        let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
             self.seats.ring();

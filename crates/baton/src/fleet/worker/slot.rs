@@ -11,7 +11,7 @@ use super::{
     mode::{STRETCH, Stretch},
     outbox,
     running::{Begun, Starter},
-    buffer::{Portion, Told},
+    buffer::{Assignment, Completed},
 };
 use crate::{
     fleet::{
@@ -30,10 +30,10 @@ const TURN: Duration = Duration::from_micros(200);
 /// See the module.
 pub(super) struct Slot {
     executor: Arc<Executor>,
-    place: usize,
+    entry: usize,
     starter: Starter,
     position: Arc<Position>,
-    told: Told,
+    completed: Completed,
     /// Messages run inline since the clock was read.
     untimed: u32,
     /// When it began with those.
@@ -44,29 +44,29 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(executor: Arc<Executor>, place: usize, seat: Arc<Seat>) -> Self {
+    pub(super) fn new(executor: Arc<Executor>, entry: usize, seat: Arc<Seat>) -> Self {
         let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, seat);
-        let (position, told) = (Arc::default(), Told::default());
-        Self { executor, place, starter, position, told, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
+        let (position, completed) = (Arc::default(), Completed::default());
+        Self { executor, entry, starter, position, completed, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
     }
 
     /// Runs messages until there are no more for it.
     pub(super) async fn work(mut self) {
         loop {
             let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_seat();
-            match self.executor.next(self.place, &mut self.told, &self.position, rest) {
-                Portion::Nothing => return,
+            match self.executor.next(self.entry, &mut self.completed, &self.position, rest) {
+                Assignment::Nothing => return,
                 // A thread that it gave up holds its seat: that is now the thread's.
-                Portion::Rest if !self.starter.has_its_seat() => return self.executor.start_slots(),
-                Portion::Rest => {
+                Assignment::Rest if !self.starter.has_its_seat() => return self.executor.start_slots(),
+                Assignment::Rest => {
                     (self.run, self.spent, self.untimed, self.since) = (0, Duration::ZERO, 0, None);
                     tokio::task::yield_now().await;
                 }
-                Portion::One(share) => self.run_one(&share).await,
-                Portion::Handful { share, on_trial } => {
+                Assignment::One(share) => self.run_one(&share).await,
+                Assignment::Handful { share, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
                     if let Some((one, work)) = self.run_handful(&share, since, on_trial)
-                        && self.executor.waits(self.place, one.range().first, &mut self.told)
+                        && self.executor.waits(self.entry, one.range().first, &mut self.completed)
                     {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
@@ -111,7 +111,7 @@ impl Slot {
             let range = Range { first: piece.range.first + u64::from(from), len: ran };
             self.tell(range, failed, &parcel.body(from).unwrap_or_default());
         }
-        self.told.ended += ran as usize;
+        self.completed.ended += ran as usize;
         self.untimed += ran;
         self.run += ran;
         if on_trial || waits.is_some() || self.untimed >= STRETCH {
@@ -125,8 +125,8 @@ impl Slot {
         let now = Instant::now();
         let took = now.saturating_duration_since(since);
         let pending = u32::from(waits);
-        self.told.inline = Some(Stretch { count: self.untimed + pending, pending, took });
-        self.told.now = Some(now);
+        self.completed.inline = Some(Stretch { count: self.untimed + pending, pending, took });
+        self.completed.now = Some(now);
         self.spent += took;
         (self.untimed, self.since) = (0, (!waits).then_some(now));
     }
@@ -163,9 +163,9 @@ impl Slot {
         let took = now.saturating_duration_since(begun);
         self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
         self.record(one.claim_no, one.range().first, one.piece.attempts, result);
-        self.told.ended += 1;
-        self.told.in_a_task = Some((at_once, took));
-        self.told.now = Some(now);
+        self.completed.ended += 1;
+        self.completed.in_a_task = Some((at_once, took));
+        self.completed.now = Some(now);
         (self.run, self.spent) = if at_once { (self.run + 1, self.spent + took) } else { (0, Duration::ZERO) };
         self.since = None;
     }
@@ -204,7 +204,7 @@ impl Slot {
     fn record_done(&mut self, claim_no: u64, range: Range) {
         if range.len > 0 {
             let queue = self.executor.queue().clone();
-            outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome: Outcome::DONE });
+            outbox::add(&mut self.completed.runs, Run { claim_no, queue, range, outcome: Outcome::DONE });
         }
     }
 
@@ -216,7 +216,7 @@ impl Slot {
             Err(failure) => self.failed(id, attempts, failure),
         };
         let (queue, range) = (executor.queue().clone(), Range { first: id, len: 1 });
-        outbox::add(&mut self.told.runs, Run { claim_no, queue, range, outcome });
+        outbox::add(&mut self.completed.runs, Run { claim_no, queue, range, outcome });
     }
 }
 
@@ -237,6 +237,6 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.executor.left(self.place);
+        self.executor.left(self.entry);
     }
 }
