@@ -268,7 +268,7 @@ async fn what_a_full_queue_refuses_is_sent_again_under_its_number() {
     session.leave().await.unwrap();
 }
 
-/// As one of a queue with more seats than a settle has room for.
+/// As one of a queue with a higher concurrency than a settle has room for.
 #[tokio::test]
 async fn a_report_of_more_runs_than_a_settle_takes_is_made_in_several() {
     const MESSAGES: u64 = 70_000;

@@ -33,7 +33,7 @@ impl Setting {
         Self { fleet: Fleet::over(store, FleetOptions::new(test_fleet())) }
     }
 
-    /// A node whose queues have this many seats.
+    /// A node whose queues have this concurrency.
     fn node(&self, concurrency: usize) -> Node {
         self.fleet.node().policy(QueuePolicy { concurrency, ..QueuePolicy::default() })
     }
@@ -151,9 +151,9 @@ on_every_store! {
     quick_messages_do_not_wait_behind_slow_ones
     handlers_run_on_every_core
     a_blocked_thread_holds_up_only_its_own_message
-    one_seat_keeps_the_order_of_claims
+    concurrency_one_keeps_the_order_of_claims
     failures_of_any_kind_are_told_in_either_manner
-    a_thread_of_an_earlier_session_is_no_free_seat
+    a_thread_of_an_earlier_session_is_no_free_permit
 }
 
 /// The node that has claimed them cannot begin them: they go back, and the other one does them.
@@ -250,7 +250,7 @@ async fn a_blocked_thread_holds_up_only_its_own_message(setting: Setting) {
     setting.balanced().await;
 }
 
-async fn one_seat_keeps_the_order_of_claims(setting: Setting) {
+async fn concurrency_one_keeps_the_order_of_claims(setting: Setting) {
     const LAST: u64 = 3_000;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = seen.clone();
@@ -332,12 +332,12 @@ async fn failures_of_any_kind_are_told_in_either_manner(setting: Setting) {
     setting.balanced().await;
 }
 
-/// Functions that nobody can break off keep their seats over the end of their session.
-async fn a_thread_of_an_earlier_session_is_no_free_seat(setting: Setting) {
-    const SEATS: usize = 2;
+/// Functions that nobody can break off keep their permits over the end of their session.
+async fn a_thread_of_an_earlier_session_is_no_free_permit(setting: Setting) {
+    const CONCURRENCY: usize = 2;
     let (gate, at_work, most) = (Gate::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (passed, counted, peak) = (gate.clone(), at_work.clone(), most.clone());
-    let node = setting.node(SEATS).handler_blocking("messages", move |_: u64, _| {
+    let node = setting.node(CONCURRENCY).handler_blocking("messages", move |_: u64, _| {
         peak.fetch_max(counted.fetch_add(1, SeqCst) + 1, SeqCst);
         passed.pass();
         counted.fetch_sub(1, SeqCst);
@@ -345,7 +345,7 @@ async fn a_thread_of_an_earlier_session_is_no_free_seat(setting: Setting) {
     });
     let node = Running::start(node);
     setting.push("messages", 1..=6).await;
-    until("both threads are held", || at_work.load(SeqCst) == SEATS).await;
+    until("both threads are held", || at_work.load(SeqCst) == CONCURRENCY).await;
     for _ in 0..2 {
         let former = setting.survey().await.sessions.into_iter().find(|view| !view.queues.is_empty()).unwrap().session;
         setting.fleet.ask(Leave { session: former }).await.unwrap();
@@ -356,10 +356,10 @@ async fn a_thread_of_an_earlier_session_is_no_free_seat(setting: Setting) {
         };
         assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "it never joined anew");
     }
-    assert_eq!(setting.books("messages").await.in_flight, 0, "it claims nothing without a seat");
+    assert_eq!(setting.books("messages").await.in_flight, 0, "it claims nothing without a permit");
     gate.open();
     setting.until_done("messages", 6).await;
     node.drain().await;
-    assert_eq!(most.load(SeqCst), SEATS);
+    assert_eq!(most.load(SeqCst), CONCURRENCY);
     setting.balanced().await;
 }

@@ -1,4 +1,4 @@
-//! Handlers that are plain functions: each message on a thread of its own, within the seats of its queue.
+//! Handlers that are plain functions: each message on a thread of its own, within the permits of its queue.
 
 use std::{
     marker::PhantomData,
@@ -12,7 +12,7 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     handler::{AnyHandler, Context, Done, Failure, Message, Work, not_taken, panicked, placed},
-    seats::Seat,
+    permits::Permit,
     threads::{Job, Threads},
 };
 
@@ -21,9 +21,9 @@ const NO_THREAD_PAUSE: Duration = Duration::from_millis(100);
 
 /// A function over bodies of type `T` that may block.
 ///
-/// The function cannot be broken off. Its thread keeps the seat until it returns, also after its message has passed its
+/// The function cannot be broken off. Its thread keeps the permit until it returns, also after its message has passed its
 /// deadline or its session is over: however many messages are given up, no more threads are held than the queue has
-/// seats.
+/// permits.
 pub(super) struct Blocking<T, F> {
     function: Arc<F>,
     threads: Arc<Threads>,
@@ -41,8 +41,8 @@ where
     T: DeserializeOwned + 'static,
     F: Fn(T, Context) -> Result<Done, Failure> + Send + Sync + 'static,
 {
-    fn begin(&self, spare: Option<Work>, message: Message, context: Context, seat: &Arc<Seat>) -> Work {
-        let (function, threads, seat) = (Arc::clone(&self.function), Arc::clone(&self.threads), Arc::clone(seat));
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context, permit: &Arc<Permit>) -> Work {
+        let (function, threads, permit) = (Arc::clone(&self.function), Arc::clone(&self.threads), Arc::clone(permit));
         placed(spare, async move {
             let (reply, answer) = oneshot::channel();
             let runtime = Handle::current();
@@ -54,7 +54,7 @@ where
                 };
                 let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)));
                 // Given up before anybody hears of the end.
-                drop(seat);
+                drop(permit);
                 reply.send(result).ok();
             });
             while let Err((unrun, _)) = threads.run(job) {

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
-use super::seats::Seat;
+use super::permits::Permit;
 use crate::message::{Lot, Name, Parcel};
 
 /// A message as its handler gets it.
@@ -201,12 +201,12 @@ pub(super) type Work = ReusableBoxFuture<'static, Result<Done, Failure>>;
 /// A handler of any kind.
 pub(super) trait AnyHandler: Send + Sync {
     /// Begins to work on a message, in the memory of earlier work if there is some. What outlives the work keeps the
-    /// seat.
-    fn begin(&self, spare: Option<Work>, message: Message, context: Context, seat: &Arc<Seat>) -> Work;
+    /// permit.
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context, permit: &Arc<Permit>) -> Work;
 }
 
 impl<H: Handler> AnyHandler for H {
-    fn begin(&self, spare: Option<Work>, message: Message, context: Context, _: &Arc<Seat>) -> Work {
+    fn begin(&self, spare: Option<Work>, message: Message, context: Context, _: &Arc<Permit>) -> Work {
         placed(spare, self.handle(message, context))
     }
 }

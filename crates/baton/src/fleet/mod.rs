@@ -17,7 +17,7 @@ mod office;
 mod outage;
 mod policy;
 mod queue;
-mod seats;
+mod permits;
 mod service;
 mod source;
 mod stillness;

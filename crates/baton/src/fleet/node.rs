@@ -16,7 +16,7 @@ use super::{
     office,
     outage::Outage,
     policy::QueuePolicy,
-    seats::Seats,
+    permits::Permits,
     service::Service,
     source::Source,
     stillness::Stillness,
@@ -79,13 +79,13 @@ pub(super) struct Worked {
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
     /// Shared by all sessions of the node.
-    pub(super) seats: Arc<Seats>,
+    pub(super) permits: Arc<Permits>,
 }
 
 impl Worked {
     pub(super) fn new(queue: Name, handler: Arc<dyn AnyHandler>, policy: QueuePolicy) -> Self {
-        let seats = Seats::new(policy.concurrency);
-        Self { queue, handler, policy, seats }
+        let permits = Permits::new(policy.concurrency);
+        Self { queue, handler, policy, permits }
     }
 }
 

@@ -140,9 +140,9 @@ impl Buffer {
 
     /// How many messages to claim now, if any. None while slots do not come that messages have waited for in vain: the
     /// runtime has no time for them.
-    pub(super) fn wanted(&self, seats: usize, claims_under_way: usize) -> Option<u32> {
+    pub(super) fn wanted(&self, permits: usize, claims_under_way: usize) -> Option<u32> {
         let in_vain = self.pace.has_overstayed() && self.coming > 0;
-        if in_vain { None } else { self.pace.wanted(seats, self.have(), claims_under_way) }
+        if in_vain { None } else { self.pace.wanted(permits, self.have(), claims_under_way) }
     }
 
     /// How many more slots there is work for.
@@ -270,11 +270,11 @@ impl Buffer {
     }
 
     /// Looks after the time; when to look again.
-    pub(super) fn look(&mut self, now: Instant, seats: usize) -> Option<Instant> {
+    pub(super) fn look(&mut self, now: Instant, permits: usize) -> Option<Instant> {
         if self.have() == 0 {
             self.pace.rests(now);
         }
-        self.pace.measure(now, seats);
+        self.pace.measure(now, permits);
         self.gathering.take_if(|until| *until <= now);
         let held_up = self.held_up(now);
         if let Some(since) = self.prefetched.since()

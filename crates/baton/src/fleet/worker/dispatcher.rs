@@ -108,7 +108,7 @@ impl Dispatcher {
                     self.waiting = None;
                     self.caught(n, caught?);
                 }
-                () = executor.seats.called() => {}
+                () = executor.permits.called() => {}
                 _ = closed.until(|closed| closed.contains(executor.queue()) != is_closed) => {}
                 () = cancel.any(), if stop.is_none() => {}
                 () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
@@ -125,17 +125,17 @@ impl Dispatcher {
     /// Looks after what depends on time; when to do so again.
     fn look(&self) -> Option<Instant> {
         let mut buffer = self.executor.buffer();
-        let seats = self.executor.seats_open(&buffer);
-        buffer.look(Instant::now(), seats)
+        let permits = self.executor.permits_open(&buffer);
+        buffer.look(Instant::now(), permits)
     }
 
-    /// Gives up a claim that waits for more than there are free seats, once messages have waited for one in vain: it was
+    /// Gives up a claim that waits for more than there are free permits, once messages have waited for one in vain: it was
     /// made when things went faster.
     fn reconsider(&mut self) {
         let mut buffer = self.executor.buffer();
-        let seats = self.executor.seats_open(&buffer);
+        let permits = self.executor.permits_open(&buffer);
         let too_much = |waiting: &mut Claiming| {
-            buffer.pace.has_overstayed() && waiting.n as usize > seats.saturating_sub(buffer.have())
+            buffer.pace.has_overstayed() && waiting.n as usize > permits.saturating_sub(buffer.have())
         };
         if let Some(waiting) = self.waiting.take_if(too_much) {
             buffer.pace.answered(waiting.n);
@@ -171,8 +171,8 @@ impl Dispatcher {
         }
         let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
         let mut buffer = self.executor.buffer();
-        let seats = self.executor.seats_open(&buffer);
-        let least = may_claim.then(|| buffer.pace.claim_at(seats, self.claims.len())).flatten();
+        let permits = self.executor.permits_open(&buffer);
+        let least = may_claim.then(|| buffer.pace.claim_at(permits, self.claims.len())).flatten();
         buffer.call_at(least);
     }
 
@@ -180,8 +180,8 @@ impl Dispatcher {
     fn claiming(&mut self, wait: Option<Option<Duration>>) -> Option<Claiming> {
         let n = {
             let mut buffer = self.executor.buffer();
-            let seats = self.executor.seats_open(&buffer);
-            let n = buffer.wanted(seats, self.claims.len())?;
+            let permits = self.executor.permits_open(&buffer);
+            let n = buffer.wanted(permits, self.claims.len())?;
             buffer.pace.asked(n);
             n
         };

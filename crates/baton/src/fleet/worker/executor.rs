@@ -20,7 +20,7 @@ use crate::{
         node::Worked,
         observer::Observer,
         policy::QueuePolicy,
-        seats::Seats,
+        permits::Permits,
         tally::Tally,
         traces,
     },
@@ -37,7 +37,7 @@ pub(in crate::fleet) struct Executor {
     pub(super) footing: Footing,
     pub(super) tally: Arc<Tally>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) seats: Arc<Seats>,
+    pub(super) permits: Arc<Permits>,
     /// Where handlers run.
     runtime: Handle,
     /// What their traces are under.
@@ -50,10 +50,10 @@ impl Executor {
     pub(in crate::fleet) fn new(
         worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
-        let Worked { queue, handler, policy, seats } = worked;
+        let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
         let shift = Arc::new(handler::Shift { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { shift, handler, policy, footing, tally, observer, seats, runtime, span, buffer })
+        Arc::new(Self { shift, handler, policy, footing, tally, observer, permits, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {
@@ -64,9 +64,9 @@ impl Executor {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seats that are not held by what earlier sessions left behind.
-    pub(super) fn seats_open(&self, buffer: &Buffer) -> usize {
-        self.seats.open_to(buffer.slots())
+    /// Permits that are not held by what earlier sessions left behind.
+    pub(super) fn permits_open(&self, buffer: &Buffer) -> usize {
+        self.permits.open_to(buffer.slots())
     }
 
     /// Starts as many slots as there is work and room for.
@@ -74,9 +74,9 @@ impl Executor {
         let mut slots = Vec::new();
         let mut buffer = self.buffer();
         for _ in 0..buffer.slots_due() {
-            let Some(seat) = self.seats.take() else { break };
+            let Some(permit) = self.permits.take() else { break };
             let (abort, registration) = AbortHandle::new_pair();
-            slots.push((Slot::new(Arc::clone(self), buffer.expect(abort), seat), registration));
+            slots.push((Slot::new(Arc::clone(self), buffer.expect(abort), permit), registration));
         }
         drop(buffer);
         for (slot, registration) in slots {
@@ -94,7 +94,7 @@ impl Executor {
         let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
-            self.seats.ring();
+            self.permits.ring();
         }
         if left_inline {
             self.start_slots();
@@ -109,16 +109,16 @@ impl Executor {
         let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
-            self.seats.ring();
+            self.permits.ring();
         }
         self.start_slots();
         stays
     }
 
-    /// A slot has ended, or goes because its seat is still held by what it has begun.
+    /// A slot has ended, or goes because its permit is still held by what it has begun.
     pub(super) fn left(&self, at: usize) {
         if self.buffer().left(at) {
-            self.seats.ring();
+            self.permits.ring();
         }
     }
 

@@ -10,7 +10,7 @@
 //!   lock or memory of their own. All others are tasks on every thread of the runtime: what burns CPU or blocks its
 //!   thread holds up only itself. A queue goes from one mode to the other as its messages do.
 //! * What is prefetched and not begun after 100 ms goes back, so that others can begin it; until a handler ends, only free
-//!   seats are claimed for.
+//!   permits are claimed for.
 //! * With a concurrency of 1, messages are run in the order they were claimed in.
 //! * Outcomes are reported as they come; what comes while a report is under way goes into the next, and while there is
 //!   more to do they gather for a millisecond.

@@ -12,8 +12,8 @@ const MOST: f64 = 16_384.0;
 const MOST_AT_ONCE: usize = 4_096;
 /// Time at work after which messages are counted up to a rate,
 const A_WHILE: Duration = Duration::from_millis(5);
-/// or this many messages a seat: no more than one a seat can end together by chance.
-const MANY_A_SEAT: usize = 4;
+/// or this many messages a permit: no more than one a permit can end together by chance.
+const MANY_A_PERMIT: usize = 4;
 
 /// The measured pace of a queue's handlers, all together, and what was asked for on its account.
 #[derive(Default)]
@@ -59,12 +59,12 @@ impl Pace {
     }
 
     /// Takes the rate anew if there is enough to tell it by.
-    pub(super) fn measure(&mut self, now: Instant, seats: usize) {
+    pub(super) fn measure(&mut self, now: Instant, permits: usize) {
         if let Some(since) = &mut self.since {
             self.busy += now.saturating_duration_since(*since);
             *since = now;
         }
-        if self.ended == 0 || (self.busy < A_WHILE && self.ended < seats * MANY_A_SEAT) {
+        if self.ended == 0 || (self.busy < A_WHILE && self.ended < permits * MANY_A_PERMIT) {
             return;
         }
         let rate = self.ended as f64 / self.busy.as_secs_f64().max(1e-6);
@@ -73,23 +73,23 @@ impl Pace {
     }
 
     /// How many messages to claim now, with `have` of them prefetched or at work, if any.
-    pub(super) fn wanted(&self, seats: usize, have: usize, claims_under_way: usize) -> Option<u32> {
-        let want = (seats + self.ahead()).saturating_sub(have + self.on_their_way);
-        let wanted = want > 0 && have <= self.claim_at(seats, claims_under_way)?;
+    pub(super) fn wanted(&self, permits: usize, have: usize, claims_under_way: usize) -> Option<u32> {
+        let want = (permits + self.ahead()).saturating_sub(have + self.on_their_way);
+        let wanted = want > 0 && have <= self.claim_at(permits, claims_under_way)?;
         wanted.then(|| u32::try_from(want.min(MOST_AT_ONCE)).unwrap_or(1))
     }
 
     /// With how many messages prefetched or at work the next claim is wanted, if it is with any.
-    pub(super) fn claim_at(&self, seats: usize, claims_under_way: usize) -> Option<usize> {
+    pub(super) fn claim_at(&self, permits: usize, claims_under_way: usize) -> Option<usize> {
         let ahead = self.ahead();
-        let but = |least: usize| (seats + ahead).checked_sub(self.on_their_way + least);
+        let but = |least: usize| (permits + ahead).checked_sub(self.on_their_way + least);
         if claims_under_way > 0 {
             // A second claim is worth its call only if it brings many.
-            return but(seats.max(ahead / 4).max(1));
+            return but(permits.max(ahead / 4).max(1));
         }
-        // A free seat is; what is claimed ahead comes in portions.
-        let free_seat = seats.checked_sub(self.on_their_way + 1);
-        free_seat.max(but((ahead / 4).max(1)))
+        // A free permit is; what is claimed ahead comes in parts.
+        let free_permit = permits.checked_sub(self.on_their_way + 1);
+        free_permit.max(but((ahead / 4).max(1)))
     }
 
     fn ahead(&self) -> usize {
@@ -114,12 +114,12 @@ mod tests {
     use super::*;
 
     /// A pace after this many messages ended in this time.
-    fn paced(seats: usize, ended: usize, time: Duration) -> Pace {
+    fn paced(permits: usize, ended: usize, time: Duration) -> Pace {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        assert_eq!(pace.wanted(seats, 0, 0), u32::try_from(seats).ok(), "nothing is known: one a seat");
+        assert_eq!(pace.wanted(permits, 0, 0), u32::try_from(permits).ok(), "nothing is known: one a permit");
         pace.works(start);
         pace.ended(ended);
-        pace.measure(start + time, seats);
+        pace.measure(start + time, permits);
         pace
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_pace_is_that_of_all_together_whatever_keeps_them_from_running_at_once() {
-        // Two cores, a millisecond each, 64 seats: 40 in 20 ms.
+        // Two cores, a millisecond each, 64 permits: 40 in 20 ms.
         let busy = paced(64, 200, Duration::from_millis(100));
         assert_eq!(busy.wanted(64, 64, 0), Some(40));
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_overstay_only_free_seats_are_filled_until_a_handler_ends() {
+    fn after_an_overstay_only_free_permits_are_filled_until_a_handler_ends() {
         let mut pace = paced(8, 1_000, Duration::from_millis(1));
         pace.overstayed();
         assert_eq!(pace.wanted(8, 8, 0), None);

@@ -12,14 +12,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::fleet::{
     handler::{AnyHandler, Context, Done, Failure, Message, Work, panicked},
-    seats::Seat,
+    permits::Permit,
 };
 
 /// Begins work on messages, in the memory of work that has ended.
 pub(super) struct Starter {
     handler: Arc<dyn AnyHandler>,
     deadline: Option<Duration>,
-    seat: Arc<Seat>,
+    permit: Arc<Permit>,
     spare: Option<Work>,
 }
 
@@ -45,20 +45,20 @@ pub(super) struct Ran {
 }
 
 impl Starter {
-    pub(super) fn new(handler: Arc<dyn AnyHandler>, deadline: Option<Duration>, seat: Arc<Seat>) -> Self {
-        Self { handler, deadline, seat, spare: None }
+    pub(super) fn new(handler: Arc<dyn AnyHandler>, deadline: Option<Duration>, permit: Arc<Permit>) -> Self {
+        Self { handler, deadline, permit, spare: None }
     }
 
-    /// Whether nothing but the starter is in its seat.
-    pub(super) fn has_its_seat(&self) -> bool {
-        Arc::strong_count(&self.seat) == 1
+    /// Whether nothing but the starter holds its permit.
+    pub(super) fn has_its_permit(&self) -> bool {
+        Arc::strong_count(&self.permit) == 1
     }
 
     /// Calls the handler, and polls once inline.
     pub(super) fn try_inline(&mut self, message: Message, context: Context) -> Begun {
         let spare = self.spare.take();
         let begun = catch_unwind(AssertUnwindSafe(|| {
-            let mut work = self.handler.begin(spare, message, context, &self.seat);
+            let mut work = self.handler.begin(spare, message, context, &self.permit);
             let polled = work.poll(&mut TaskContext::from_waker(Waker::noop()));
             (work, polled)
         }));
@@ -78,7 +78,7 @@ impl Starter {
     /// If the handler panics before it gives any.
     pub(super) fn begin(&mut self, message: Message, context: Context) -> Result<Work, Failure> {
         let spare = self.spare.take();
-        let begun = catch_unwind(AssertUnwindSafe(|| self.handler.begin(spare, message, context, &self.seat)));
+        let begun = catch_unwind(AssertUnwindSafe(|| self.handler.begin(spare, message, context, &self.permit)));
         begun.map_err(|panic| panicked(&*panic))
     }
 

@@ -1,4 +1,4 @@
-//! A slot: a task of the node's runtime, in a seat of its queue, that runs messages as long as there are any.
+//! A slot: a task of the node's runtime, with a permit of its queue, that runs messages as long as there are any.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
         event::Event,
         handler::{Context, Done, Failure, Message, Work},
         observer::tell,
-        seats::Seat,
+        permits::Permit,
     },
     message::{Outcome, Range, Run},
 };
@@ -44,8 +44,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(executor: Arc<Executor>, entry: usize, seat: Arc<Seat>) -> Self {
-        let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, seat);
+    pub(super) fn new(executor: Arc<Executor>, entry: usize, permit: Arc<Permit>) -> Self {
+        let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, permit);
         let (position, completed) = (Arc::default(), Completed::default());
         Self { executor, entry, starter, position, completed, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
     }
@@ -53,11 +53,11 @@ impl Slot {
     /// Runs messages until there are no more for it.
     pub(super) async fn work(mut self) {
         loop {
-            let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_seat();
+            let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_permit();
             match self.executor.next(self.entry, &mut self.completed, &self.position, rest) {
                 Assignment::Nothing => return,
-                // A thread that it gave up holds its seat: that is now the thread's.
-                Assignment::Rest if !self.starter.has_its_seat() => return self.executor.start_slots(),
+                // A thread that it gave up holds its permit: that is now the thread's.
+                Assignment::Rest if !self.starter.has_its_permit() => return self.executor.start_slots(),
                 Assignment::Rest => {
                     (self.run, self.spent, self.untimed, self.since) = (0, Duration::ZERO, 0, None);
                     tokio::task::yield_now().await;

@@ -27,7 +27,7 @@ pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parc
     }
     while executor.buffer().have() > 0 {
         executor.start_slots();
-        executor.seats.called().await;
+        executor.permits.called().await;
     }
     executor.buffer().take_outbox()
 }

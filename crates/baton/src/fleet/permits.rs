@@ -1,8 +1,8 @@
-//! The seats of a queue: how many handlers of it may be at work in one node.
+//! The permits of a queue: how many handlers of it may be at work in one node.
 //!
-//! A seat is taken for as long as something is at work in it: a task, or a thread that a blocking function still holds
+//! A permit is taken for as long as something is at work with it: a task, or a thread that a blocking function still holds
 //! after its message was given up. They are counted over all sessions of the node, so that what an earlier session left
-//! behind is no free seat for the next.
+//! behind is no free permit for the next.
 
 use std::sync::{
     Arc,
@@ -11,9 +11,9 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-/// All seats of a queue in one node.
+/// All permits of a queue in one node.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(super) struct Permits {
     count: usize,
     taken: AtomicUsize,
     /// Whether somebody went without.
@@ -22,11 +22,11 @@ pub(super) struct Seats {
     bell: Notify,
 }
 
-/// A seat that is taken; it is free again when the last clone is gone.
+/// A permit that is taken; it is free again when the last clone is gone.
 #[derive(Debug)]
-pub(super) struct Seat(Arc<Seats>);
+pub(super) struct Permit(Arc<Permits>);
 
-impl Seats {
+impl Permits {
     pub(super) fn new(count: usize) -> Arc<Self> {
         Arc::new(Self { count, taken: AtomicUsize::new(0), wanted: AtomicBool::new(false), bell: Notify::new() })
     }
@@ -41,18 +41,18 @@ impl Seats {
         self.count.saturating_sub(others())
     }
 
-    /// A free seat; whoever goes without is called by the bell when one is left.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Seat>> {
-        let sit = |taken: usize| (taken < self.count).then_some(taken + 1);
-        let sat = || self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, sit).is_ok();
-        if !sat() {
+    /// A free permit; whoever goes without is called by the bell when one is given back.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Permit>> {
+        let grant = |taken: usize| (taken < self.count).then_some(taken + 1);
+        let granted = || self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, grant).is_ok();
+        if !granted() {
             self.wanted.store(true, Ordering::SeqCst);
-            // One that was left before the wish was written rang for nobody.
-            if !sat() {
+            // One that was given back before the wish was written rang for nobody.
+            if !granted() {
                 return None;
             }
         }
-        Some(Arc::new(Seat(Arc::clone(self))))
+        Some(Arc::new(Permit(Arc::clone(self))))
     }
 
     /// Calls the dispatcher.
@@ -66,7 +66,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
         if self.0.wanted.swap(false, Ordering::SeqCst) {
@@ -82,20 +82,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_is_free_when_the_last_who_holds_it_is_gone_and_rings_only_if_one_was_missed() {
-        let seats = Seats::new(2);
-        let (one, two) = (seats.take().unwrap(), seats.take().unwrap());
+    fn a_permit_is_free_with_its_last_clone_and_rings_only_if_one_was_missed() {
+        let permits = Permits::new(2);
+        let (one, two) = (permits.take().unwrap(), permits.take().unwrap());
         let thread = one.clone();
         drop(two);
-        assert!(seats.called().now_or_never().is_none(), "nobody went without");
-        let two = seats.take().unwrap();
-        assert!(seats.take().is_none());
+        assert!(permits.called().now_or_never().is_none(), "nobody went without");
+        let two = permits.take().unwrap();
+        assert!(permits.take().is_none());
         drop(one);
-        assert!(seats.take().is_none(), "a thread still holds it");
+        assert!(permits.take().is_none(), "a thread still holds it");
         drop(thread);
-        assert!(seats.called().now_or_never().is_some());
-        assert_eq!((seats.open_to(1), seats.open_to(0)), (2, 1));
+        assert!(permits.called().now_or_never().is_some());
+        assert_eq!((permits.open_to(1), permits.open_to(0)), (2, 1));
         drop(two);
-        assert!(seats.called().now_or_never().is_some(), "an earlier session's");
+        assert!(permits.called().now_or_never().is_some(), "an earlier session's");
     }
 }
