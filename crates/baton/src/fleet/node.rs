@@ -12,8 +12,8 @@ use super::{
     cancel::Cancel,
     event::Event,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
+    io_thread,
     observer::{Nobody, Observer, tell},
-    office,
     outage::Outage,
     policy::QueuePolicy,
     permits::Permits,
@@ -255,7 +255,7 @@ impl Node {
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
         store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
         let (footing, home) = (self.fleet.footing().clone(), Handle::current());
-        let ended = office::run(&footing, self.serve(cancel, home).instrument(Span::current())).await;
+        let ended = io_thread::run(&footing, self.serve(cancel, home).instrument(Span::current())).await;
         store.close().await;
         ended?
     }

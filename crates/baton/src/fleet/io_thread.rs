@@ -1,9 +1,9 @@
-//! The office: the one thread of a process on which nodes call the store.
+//! The I/O thread: the one thread of a process on which nodes call the store.
 //!
 //! Claims, reports, pushes and all tasks of a node's session run here, so that none of them ever waits for a handler,
-//! whatever that does to the threads of its own runtime. The first node opens it; a program that only pushes has none.
+//! whatever that does to the threads of its own runtime. The first node starts it; a program that only pushes has none.
 //! It has nothing of the user's in it but the [`Observer`](super::Observer), which is quick. Where there are no threads
-//! (see [`Footing`]), the office is the caller's runtime.
+//! (see [`Footing`]), the I/O thread is the caller's runtime.
 //!
 //! If the system gives no thread, the node ends with an error that says so, and the next one tries again.
 
@@ -21,9 +21,9 @@ use tokio::{
 use crate::store::{StoreError, session::Footing};
 
 /// The way to the thread, once there is one.
-static OFFICE: Mutex<Option<Handle>> = Mutex::new(None);
+static IO_THREAD: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// Runs the work in the office and gives what it came to.
+/// Runs the work on the I/O thread and gives what it came to.
 ///
 /// # Errors
 /// [`StoreError::Unreachable`] if there is no thread to be had, or the work was broken off.
@@ -36,27 +36,27 @@ pub(super) async fn run<T: Send + 'static>(
     if !footing.has_threads() {
         return Ok(work.await);
     }
-    let office = office().map_err(|error| {
+    let io_thread = handle().map_err(|error| {
         StoreError::Unreachable(format!("cannot start the thread on which nodes call the store: {error}"))
     })?;
     let mut task = JoinSet::new();
-    task.spawn_on(work, &office);
+    task.spawn_on(work, &io_thread);
     match task.join_next().await {
         Some(done) => done.map_err(broken_off),
         None => Err(lost()),
     }
 }
 
-fn office() -> io::Result<Handle> {
-    let mut office = OFFICE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(open) = &*office {
+fn handle() -> io::Result<Handle> {
+    let mut io_thread = IO_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(open) = &*io_thread {
         return Ok(open.clone());
     }
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
-    let thread = thread::Builder::new().name("baton-office".to_owned());
+    let thread = thread::Builder::new().name("baton-io".to_owned());
     thread.spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    Ok(office.insert(handle).clone())
+    Ok(io_thread.insert(handle).clone())
 }
 
 fn broken_off(error: JoinError) -> StoreError {
@@ -85,7 +85,7 @@ mod tests {
         let (footing, here) = (Footing::system(), thread::current().id());
         let there = run(&footing, async { thread::current().id() }).await.unwrap();
         assert_ne!(there, here);
-        assert_eq!(run(&footing, async move { name() }).await.unwrap().as_deref(), Some("baton-office"));
+        assert_eq!(run(&footing, async move { name() }).await.unwrap().as_deref(), Some("baton-io"));
         assert_eq!(run(&Footing::simulated(1), async { thread::current().id() }).await.unwrap(), here);
 
         struct Told(Arc<AtomicBool>);
