@@ -21,7 +21,7 @@ mod permits;
 mod service;
 mod source;
 mod stillness;
-mod tally;
+mod metrics;
 mod threads;
 mod traces;
 mod worker;
@@ -40,7 +40,7 @@ pub use queue::{PushAllError, PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 #[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;
-pub use tally::Report;
+pub use metrics::Report;
 #[cfg(feature = "testing")]
 pub use worker::trial;
 

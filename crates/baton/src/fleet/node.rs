@@ -20,7 +20,7 @@ use super::{
     service::Service,
     source::Source,
     stillness::Stillness,
-    tally::Tally,
+    metrics::Metrics,
     traces,
 };
 use crate::{
@@ -264,7 +264,7 @@ impl Node {
     async fn serve(mut self, cancel: Cancel, home: Handle) -> Result<(), NodeError> {
         // Its connections live where it is called from.
         self.fleet = self.fleet.apart();
-        let tally = Arc::new(Tally::default());
+        let metrics = Arc::new(Metrics::default());
         let outage = Outage::new(self.observer.clone());
         let mut former = None;
         while cancel.asked().is_none() {
@@ -275,7 +275,7 @@ impl Node {
             let id = session.id();
             tell(&*self.observer, &Event::Joined { session: id });
             former = Some(session.join_no());
-            let service = Service::new(&self, session.clone(), cancel.clone(), tally.clone(), home.clone());
+            let service = Service::new(&self, session.clone(), cancel.clone(), metrics.clone(), home.clone());
             let served = tokio::select! {
                 biased;
                 served = service.run().instrument(traces::session(id)) => served,

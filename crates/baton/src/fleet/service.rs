@@ -25,7 +25,7 @@ use super::{
     node::{Node, Offered, Role},
     observer::tell,
     source::SourceError,
-    tally::Tally,
+    metrics::Metrics,
     worker::{Dispatcher, Executor},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) struct Service<'a> {
     node: &'a Node,
     session: Session,
     cancel: Cancel,
-    tally: Arc<Tally>,
+    metrics: Arc<Metrics>,
     /// Where handlers and sources run.
     home: Handle,
     /// The queues that its workers leave to others.
@@ -61,12 +61,12 @@ struct Baton {
 }
 
 impl<'a> Service<'a> {
-    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, tally: Arc<Tally>, home: Handle) -> Self {
+    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, metrics: Arc<Metrics>, home: Handle) -> Self {
         Self {
             node,
             session,
             cancel,
-            tally,
+            metrics,
             home,
             closed: Arc::default(),
             workers: JoinSet::new(),
@@ -117,8 +117,8 @@ impl<'a> Service<'a> {
         }
         for worked in &self.node.worked {
             let footing = self.node.fleet.footing().clone();
-            let (tally, observer) = (self.tally.clone(), self.node.observer.clone());
-            let executor = Executor::new(worked.clone(), footing, tally, observer, self.home.clone());
+            let (metrics, observer) = (self.metrics.clone(), self.node.observer.clone());
+            let executor = Executor::new(worked.clone(), footing, metrics, observer, self.home.clone());
             let dispatcher = Dispatcher::new(self.session.clone(), executor);
             self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
         }
@@ -138,8 +138,8 @@ impl<'a> Service<'a> {
                 self.session.resign(name.clone(), *epoch).await.or_else(unless_over)?;
             }
         }
-        self.tally.store_time(beaten.now_ms);
-        let report = serde_json::to_vec(&self.tally.report()).unwrap_or_default();
+        self.metrics.store_time(beaten.now_ms);
+        let report = serde_json::to_vec(&self.metrics.report()).unwrap_or_default();
         self.session.heart().report(report.into());
         self.session.look_after_strays(beaten.claims.clone());
         self.set_gates(&beaten.helped);

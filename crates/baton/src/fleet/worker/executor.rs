@@ -21,7 +21,7 @@ use crate::{
         observer::Observer,
         policy::QueuePolicy,
         permits::Permits,
-        tally::Tally,
+        metrics::Metrics,
         traces,
     },
     message::Name,
@@ -35,7 +35,7 @@ pub(in crate::fleet) struct Executor {
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
     pub(super) footing: Footing,
-    pub(super) tally: Arc<Tally>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) permits: Arc<Permits>,
     /// Where handlers run.
@@ -48,12 +48,12 @@ pub(in crate::fleet) struct Executor {
 impl Executor {
     /// An executor whose handlers run in this runtime.
     pub(in crate::fleet) fn new(
-        worked: Worked, footing: Footing, tally: Arc<Tally>, observer: Arc<dyn Observer>, runtime: Handle,
+        worked: Worked, footing: Footing, metrics: Arc<Metrics>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
         let shift = Arc::new(handler::Shift { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { shift, handler, policy, footing, tally, observer, permits, runtime, span, buffer })
+        Arc::new(Self { shift, handler, policy, footing, metrics, observer, permits, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {

@@ -190,13 +190,13 @@ impl Slot {
     /// Counts how long the messages of a piece waited, at the first of them.
     fn starts(&self, share: &Share) {
         if share.from == 0 {
-            self.executor.tally.started(u64::from(share.piece.range.len), share.piece.born);
+            self.executor.metrics.started(u64::from(share.piece.range.len), share.piece.born);
         }
     }
 
     /// Counts messages that were run, and tells of them.
     fn tell(&self, range: Range, failed: u64, first_body: &Bytes) {
-        self.executor.tally.ran(u64::from(range.len), failed);
+        self.executor.metrics.ran(u64::from(range.len), failed);
         self.executor.observer.ran(self.executor.queue(), range, first_body);
     }
 

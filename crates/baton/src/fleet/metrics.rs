@@ -71,7 +71,7 @@ fn upper_end(bucket: usize) -> f64 {
 
 /// Counts as they grow.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Metrics {
     run: AtomicU64,
     failed: AtomicU64,
     waits: Mutex<[u64; BUCKETS]>,
@@ -80,7 +80,7 @@ pub(super) struct Tally {
     offset: AtomicI64,
 }
 
-impl Default for Tally {
+impl Default for Metrics {
     fn default() -> Self {
         Self {
             run: AtomicU64::new(0),
@@ -92,7 +92,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl Metrics {
     pub(super) fn ran(&self, count: u64, failed: u64) {
         self.run.fetch_add(count, Relaxed);
         self.failed.fetch_add(failed, Relaxed);
