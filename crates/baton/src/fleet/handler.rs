@@ -44,7 +44,7 @@ fn key(queue: &Name, id: u64, born: u64) -> String {
 /// What a handler has at hand beside its message.
 #[derive(Debug, Clone)]
 pub struct Context {
-    shift: Arc<Shift>,
+    scope: Arc<Scope>,
     id: u64,
     born: u64,
     attempt: u32,
@@ -53,23 +53,23 @@ pub struct Context {
 
 /// What all messages of one worker have in common.
 #[derive(Debug)]
-pub(super) struct Shift {
+pub(super) struct Scope {
     pub(super) queue: Name,
     /// Whether their work is of no more use.
     pub(super) over: watch::Sender<bool>,
 }
 
 impl Context {
-    pub(super) fn new(shift: &Arc<Shift>, message: &Message, last_error: Option<String>) -> Self {
+    pub(super) fn new(scope: &Arc<Scope>, message: &Message, last_error: Option<String>) -> Self {
         let attempt = message.attempts + 1;
         let last_error = last_error.map(Arc::from);
-        Self { shift: Arc::clone(shift), id: message.id, born: message.born, attempt, last_error }
+        Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, last_error }
     }
 
     /// See [`Message::key`].
     #[must_use]
     pub fn key(&self) -> String {
-        key(&self.shift.queue, self.id, self.born)
+        key(&self.scope.queue, self.id, self.born)
     }
 
     /// Which attempt this is, from 1.
@@ -89,13 +89,13 @@ impl Context {
     /// message. The handler's future is dropped then too; this is for work it has handed elsewhere.
     pub async fn cancelled(&self) {
         // The channel lives as long as this.
-        self.shift.over.subscribe().wait_for(|over| *over).await.ok();
+        self.scope.over.subscribe().wait_for(|over| *over).await.ok();
     }
 
     /// Whether [`Context::cancelled`] would return at once: for functions that block, which nobody can break off.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        *self.shift.over.borrow()
+        *self.scope.over.borrow()
     }
 }
 

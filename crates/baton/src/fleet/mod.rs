@@ -12,16 +12,16 @@ mod generator;
 mod handler;
 mod io_thread;
 mod joining;
+mod metrics;
 mod node;
 mod observer;
 mod outage;
+mod permits;
 mod policy;
 mod queue;
-mod permits;
 mod service;
 mod source;
 mod stillness;
-mod metrics;
 mod threads;
 mod traces;
 mod worker;
@@ -33,6 +33,7 @@ use tokio::{sync::Mutex, time::Instant};
 pub use cancel::Cancel;
 pub use event::Event;
 pub use handler::{Context, Done, Failure, Handler, Message};
+pub use metrics::Report;
 pub use node::{DEFAULT_QUEUE, Node, NodeError, Role};
 pub use observer::Observer;
 pub use policy::QueuePolicy;
@@ -40,7 +41,6 @@ pub use queue::{PushAllError, PushError, Queue};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 #[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;
-pub use metrics::Report;
 #[cfg(feature = "testing")]
 pub use worker::trial;
 

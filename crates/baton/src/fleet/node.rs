@@ -13,14 +13,14 @@ use super::{
     event::Event,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     io_thread,
+    metrics::Metrics,
     observer::{Nobody, Observer, tell},
     outage::Outage,
-    policy::QueuePolicy,
     permits::Permits,
+    policy::QueuePolicy,
     service::Service,
     source::Source,
     stillness::Stillness,
-    metrics::Metrics,
     traces,
 };
 use crate::{

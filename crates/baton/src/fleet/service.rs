@@ -22,10 +22,10 @@ use super::{
     cancel::Cancel,
     event::Event,
     generator::{Ended, Generator},
+    metrics::Metrics,
     node::{Node, Offered, Role},
     observer::tell,
     source::SourceError,
-    metrics::Metrics,
     worker::{Dispatcher, Executor},
 };
 use crate::{

@@ -10,10 +10,10 @@ use futures_util::future::AbortHandle;
 use tokio::time::Instant;
 
 use super::{
-    prefetched::{Position, Prefetched, Share},
     mode::{Mode, Stretch},
     outbox,
     pace::Pace,
+    prefetched::{Position, Prefetched, Share},
 };
 use crate::message::{Name, Outcome, Range, Run};
 

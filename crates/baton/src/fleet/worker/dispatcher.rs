@@ -147,7 +147,8 @@ impl Dispatcher {
         let runs = self.executor.buffer().report(Instant::now(), all);
         if !runs.is_empty() {
             self.executor.observer.settling();
-            let runs = if outbox::has_failures(&runs) && self.executor.is_going() { outbox::unfailed(runs) } else { runs };
+            let runs =
+                if outbox::has_failures(&runs) && self.executor.is_going() { outbox::unfailed(runs) } else { runs };
             let (session, runs) = (self.session.clone(), outbox::in_order(runs));
             self.settling = Some(Box::pin(async move { session.settle(runs).await }));
         }

@@ -10,18 +10,18 @@ use tokio::{runtime::Handle, sync::watch, time::Instant};
 use tracing::{Instrument as _, Span};
 
 use super::{
+    buffer::{Assignment, Buffer, Completed},
     prefetched::Position,
     slot::Slot,
-    buffer::{Assignment, Completed, Buffer},
 };
 use crate::{
     fleet::{
         handler::{self, AnyHandler},
+        metrics::Metrics,
         node::Worked,
         observer::Observer,
-        policy::QueuePolicy,
         permits::Permits,
-        metrics::Metrics,
+        policy::QueuePolicy,
         traces,
     },
     message::Name,
@@ -31,7 +31,7 @@ use crate::{
 /// Where the messages of one queue are worked on during one session.
 pub(in crate::fleet) struct Executor {
     /// What handlers are given of this worker.
-    pub(super) shift: Arc<handler::Shift>,
+    pub(super) scope: Arc<handler::Scope>,
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
     pub(super) footing: Footing,
@@ -52,12 +52,12 @@ impl Executor {
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
-        let shift = Arc::new(handler::Shift { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { shift, handler, policy, footing, metrics, observer, permits, runtime, span, buffer })
+        let scope = Arc::new(handler::Scope { queue, over: watch::Sender::new(false) });
+        Arc::new(Self { scope, handler, policy, footing, metrics, observer, permits, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {
-        &self.shift.queue
+        &self.scope.queue
     }
 
     pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
@@ -87,7 +87,9 @@ impl Executor {
 
     /// A slot comes with what it has completed and gets what it is to do next. It rests if it has to, and after others
     /// were started: they may wait in its very thread, and must not be held up by what it would begin.
-    pub(super) fn next(self: &Arc<Self>, at: usize, completed: &mut Completed, position: &Arc<Position>, rest: bool) -> Assignment {
+    pub(super) fn next(
+        self: &Arc<Self>, at: usize, completed: &mut Completed, position: &Arc<Position>, rest: bool,
+    ) -> Assignment {
         let mut buffer = self.buffer();
         let left_inline = buffer.came(at, completed);
         let assignment = if left_inline || rest { Assignment::Rest } else { buffer.assign(at, position) };
@@ -149,7 +151,7 @@ impl Executor {
     /// Tells handlers that their work is of no more use, which the buffer knows already: whatever they make of it, it is
     /// not reported.
     fn end(&self, aborted: &[AbortHandle]) {
-        self.shift.over.send_replace(true);
+        self.scope.over.send_replace(true);
         aborted.iter().for_each(AbortHandle::abort);
     }
 }

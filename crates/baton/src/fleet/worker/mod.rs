@@ -17,15 +17,15 @@
 //! * While its gate is closed it claims nothing and hands back what it has not begun.
 //! * When the session is over, everything is dropped at once: others have the messages.
 
+mod buffer;
 mod dispatcher;
 mod executor;
-mod prefetched;
 mod mode;
 mod outbox;
 mod pace;
+mod prefetched;
 mod running;
 mod slot;
-mod buffer;
 #[cfg(feature = "testing")]
 mod trial;
 

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
+    buffer::{Assignment, Completed},
     executor::Executor,
-    prefetched::{Position, Share},
     mode::{STRETCH, Stretch},
     outbox,
+    prefetched::{Position, Share},
     running::{Begun, Starter},
-    buffer::{Assignment, Completed},
 };
 use crate::{
     fleet::{
@@ -171,10 +171,10 @@ impl Slot {
     }
 
     fn message(&self, share: &Share, index: u32) -> (Message, Context) {
-        let shift = &self.executor.shift;
+        let scope = &self.executor.scope;
         let piece = &share.piece;
         let message = Message {
-            queue: shift.queue.clone(),
+            queue: scope.queue.clone(),
             id: piece.range.first + u64::from(index),
             born: piece.born,
             attempts: piece.attempts,
@@ -183,7 +183,7 @@ impl Slot {
         };
         // Only what was retried has something to tell.
         let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
-        let context = Context::new(shift, &message, last_error);
+        let context = Context::new(scope, &message, last_error);
         (message, context)
     }
 
