@@ -1,4 +1,4 @@
-//! The dispatcher of a queue: brings messages from the store to the executor, and outcomes from the executor to the store.
+//! The dispatcher of a queue: brings messages from the store to the executor, and outcomes back.
 
 use std::{
     collections::BTreeSet,

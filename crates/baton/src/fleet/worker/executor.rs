@@ -1,4 +1,5 @@
-//! The executor of a queue, between the dispatcher which brings messages and the slots that run them. It knows no store.
+//! The executor of a queue, between the dispatcher, which brings messages, and the slots that run them. It
+//! knows no store.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

@@ -1,7 +1,7 @@
 //! The worker of one queue: claims ahead, runs handlers, reports what they came to.
 //!
-//! A [`Dispatcher`] on the I/O thread speaks with the store; *slots*, tasks of the node's own runtime, run handlers; a *buffer* under
-//! a short lock lies between them.
+//! A [`Dispatcher`] on the I/O thread speaks with the store; *slots*, tasks of the node's own runtime, run handlers; a
+//! *buffer* under a short lock lies between them.
 //!
 //! * At most [`QueuePolicy::concurrency`](super::QueuePolicy::concurrency) slots are at work, counted over all sessions
 //!   of the node. What is claimed beyond that follows the measured pace, so that slow work is spread over the fleet and
