@@ -4,7 +4,6 @@
 mod arguments;
 mod command;
 mod connection;
-mod crew;
 mod exit;
 mod interrupt;
 mod member;
@@ -12,6 +11,7 @@ mod output;
 mod panel;
 mod progress;
 mod settings;
+mod supervisor;
 
 use std::process::ExitCode;
 

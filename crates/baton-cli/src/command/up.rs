@@ -6,11 +6,11 @@ use baton::{Cancel, Role, settings::quantity, store::StoreUrl};
 
 use crate::{
     connection::{Connection, Missing},
-    crew::crew,
     exit::{Exit, Failure},
     member::{Log, Member, obey_signals},
     panel::Panel,
     settings::Settings,
+    supervisor::supervisor,
 };
 
 /// Run a fleet on this machine: a member with the source, and worker processes beside it
@@ -54,7 +54,7 @@ impl Up {
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
         obey_signals(&cancel, &log, self.member.work.lease)?;
-        let crew = tokio::spawn(crew(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
+        let supervisor = tokio::spawn(supervisor(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
@@ -65,7 +65,7 @@ impl Up {
             let ended = self.member.run(&connection, Role::Auto, &log, &cancel).await;
             // However it ended, its workers end with it.
             cancel.drain();
-            crew.await.ok();
+            supervisor.await.ok();
             ended
         };
         let ended = tokio::select! {

@@ -1,7 +1,7 @@
 //! Drawn fleets in real processes on real stores: what the simulator draws, smaller and shorter, with handlers that burn
 //! CPU, and everything that only real time, processes, files and sockets have.
 //!
-//! * [`crew`] starts the processes, [`node`] is what runs in each, and [`journal`] is what each writes down as it
+//! * [`processes`] starts them, [`node`] is what runs in each, and [`journal`] is what each writes down as it
 //!   happens, so that a kill loses none of it.
 //! * A run pushes and throws faults at the drawn times, waits until every source has been generated and everything is
 //!   worked off, ends the processes, and has [`check`] compare the store with what the drawn fleet must have come to.
@@ -9,9 +9,9 @@
 //! Whatever must not be is a finding. The seed gives the fleet again, not the timing of its processes.
 
 mod check;
-mod crew;
 mod journal;
 pub mod node;
+mod processes;
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
@@ -23,8 +23,8 @@ use baton::{
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::{
-    crew::Crew,
     journal::{Account, WINDING_DOWN},
+    processes::Processes,
 };
 use crate::{
     sim::{
@@ -68,16 +68,16 @@ pub async fn run(seed: u64, kind: StoreKind, program: &Path, folder: &Path) -> O
     let target = Target::start(kind, folder).await;
     let options = FleetOptions { wait: STUCK, ..FleetOptions::new(Name::new(FLEET).expect("a good name")) };
     let fleet = Fleet::connect_with(&target.direct(), options).expect("an address");
-    let crew = Crew::new(&topology, program, folder, target.addresses());
-    let nodes = Nodes::start(&crew, seed, &findings);
+    let processes = Processes::new(&topology, program, folder, target.addresses());
+    let nodes = Nodes::start(&processes, seed, &findings);
     let run = Run { topology, findings, target, fleet, folder, began: Instant::now() };
     let (disturbed, ()) = tokio::join!(run.throw_all(&nodes), run.push_all());
     sleep_until(run.began + Duration::from_millis(run.topology.length_ms)).await;
     run.until("every source is generated", |survey, account| run.generated(survey, account)).await;
     std::fs::write(folder.join(WINDING_DOWN), "").expect("a file in the folder");
-    let sweeper = Nodes::start(&crew.sweeper(), seed, &run.findings);
+    let sweeper = Nodes::start(&processes.sweeper(), seed, &run.findings);
     run.until("everything drains", |survey, _| run.ended(survey) && left(survey) == 0).await;
-    run.stop(nodes, crew.count).await;
+    run.stop(nodes, processes.count).await;
     // What was on its way from a source when it was asked to rest.
     run.until("everything drains", |survey, _| left(survey) == 0).await;
     run.stop(sweeper, 1).await;

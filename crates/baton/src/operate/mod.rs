@@ -31,7 +31,7 @@
 //! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
 //! | `migrate` | a store of an older release is brought up to this one's format |
 //! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
-//! | `crew` | worker processes are kept running on this machine |
+//! | `supervisor` | worker processes are kept running on this machine |
 //!
 //! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. An operation that needs a
 //! session has one of its own, so that operations disturb neither each other nor what the program does by the same
@@ -41,7 +41,6 @@ mod audit;
 #[cfg(feature = "sqlite")]
 mod backup;
 mod causes;
-mod crew;
 mod drain;
 mod errors;
 mod failed;
@@ -57,6 +56,7 @@ mod rates;
 mod refused;
 mod sources;
 mod stop;
+mod supervisor;
 mod until_done;
 mod whereabouts;
 pub mod wording;
@@ -69,7 +69,6 @@ use self::patience::Voice;
 pub use self::{
     audit::{Audit, Fault},
     causes::{Cause, Causes},
-    crew::{Crew, CrewEvent, obey_leash},
     errors::{HandedOver, Taken, Total, Wanted},
     failed::FailedMessage,
     import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},
@@ -82,6 +81,7 @@ pub use self::{
     rates::{Glance, Latency, Rates, Watch},
     refused::{OperateError, Subject, Unknown},
     stop::Stopped,
+    supervisor::{Supervisor, SupervisorEvent, obey_leash},
     whereabouts::Whereabouts,
 };
 use crate::{

@@ -26,7 +26,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const ALONE: Duration = Duration::from_secs(10);
 
 /// How workers are started. The program obeys its leash: see [`obey_leash`].
-pub struct Crew {
+pub struct Supervisor {
     /// The program.
     pub program: PathBuf,
     /// What it is given.
@@ -38,13 +38,13 @@ pub struct Crew {
     /// How long a worker that must stop at once may take before it is killed.
     pub last_words: Duration,
     /// Hears what happens.
-    pub hear: Arc<dyn Fn(&CrewEvent) + Send + Sync>,
+    pub hear: Arc<dyn Fn(&SupervisorEvent) + Send + Sync>,
 }
 
-/// What happens to a crew; shown as one line, safe to print.
+/// What happens to the workers of a supervisor; shown as one line, safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum CrewEvent {
+pub enum SupervisorEvent {
     /// So many workers are being started.
     Starting(usize),
     /// A worker ended by itself, or could not be started; another one takes its place after a pause.
@@ -63,7 +63,7 @@ pub enum CrewEvent {
     Line(String),
 }
 
-impl fmt::Display for CrewEvent {
+impl fmt::Display for SupervisorEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Starting(count) => write!(f, "starting {count} worker{}", plural(*count as u64)),
@@ -74,22 +74,22 @@ impl fmt::Display for CrewEvent {
     }
 }
 
-impl Crew {
+impl Supervisor {
     /// Keeps so many workers running until asked to stop, and returns when all have ended.
     ///
     /// # Cancel safety
     /// Workers are killed if this is dropped.
     pub async fn run(self, count: usize, cancel: Cancel) {
-        let crew = Arc::new(self);
+        let supervisor = Arc::new(self);
         if count > 0 {
-            (crew.hear)(&CrewEvent::Starting(count));
+            (supervisor.hear)(&SupervisorEvent::Starting(count));
         }
-        let mut places = JoinSet::new();
+        let mut kept = JoinSet::new();
         for _ in 0..count {
-            let (crew, cancel) = (crew.clone(), cancel.clone());
-            places.spawn(async move { crew.keep(&cancel).await });
+            let (supervisor, cancel) = (supervisor.clone(), cancel.clone());
+            kept.spawn(async move { supervisor.keep(&cancel).await });
         }
-        while places.join_next().await.is_some() {}
+        while kept.join_next().await.is_some() {}
     }
 
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
@@ -111,7 +111,7 @@ impl Crew {
                 backoff.reset();
             }
             let pause = backoff.pause();
-            (self.hear)(&CrewEvent::Lost { why, pause });
+            (self.hear)(&SupervisorEvent::Lost { why, pause });
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cancel.any() => return,
@@ -149,7 +149,7 @@ impl Crew {
                 tokio::select! {
                     ended = child.wait() => ended,
                     () = self.stop_at_once(&mut leash, cancel) => {
-                        (self.hear)(&CrewEvent::Killed { pid });
+                        (self.hear)(&SupervisorEvent::Killed { pid });
                         child.kill().await;
                         return None;
                     }
@@ -172,14 +172,14 @@ impl Crew {
 }
 
 /// Passes on what a worker writes.
-async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&CrewEvent) + Send + Sync>) {
+async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&SupervisorEvent) + Send + Sync>) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        hear(&CrewEvent::Line(line));
+        hear(&SupervisorEvent::Line(line));
     }
 }
 
-/// Has this process obey the leash that a [`Crew`] holds it by: it is asked to stop as it is told, and when its holder is
+/// Has this process obey the leash that a [`Supervisor`] holds it by: it is asked to stop as it is told, and when its holder is
 /// gone it is asked to finish, and to stop at once if that takes long.
 ///
 /// # Errors

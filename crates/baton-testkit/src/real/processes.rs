@@ -13,7 +13,7 @@ use crate::{sim::topology::Topology, soak::launch::Roster};
 
 /// How the nodes of a drawn fleet are started.
 #[derive(Clone)]
-pub(super) struct Crew {
+pub(super) struct Processes {
     program: PathBuf,
     folder: PathBuf,
     stores: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Crew {
     pub(super) count: usize,
 }
 
-impl Crew {
+impl Processes {
     pub(super) fn new(topology: &Topology, program: &Path, folder: &Path, stores: Vec<String>) -> Self {
         let (program, folder) = (program.to_owned(), folder.to_owned());
         Self { program, folder, stores, seed: topology.seed, first: 0, count: topology.nodes.len() }
@@ -36,7 +36,7 @@ impl Crew {
     }
 }
 
-impl Roster for Crew {
+impl Roster for Processes {
     fn count(&self) -> usize {
         self.count
     }
