@@ -6,7 +6,7 @@ mod command;
 mod connection;
 mod exit;
 mod interrupt;
-mod member;
+mod node;
 mod output;
 mod panel;
 mod progress;

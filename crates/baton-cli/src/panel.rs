@@ -11,7 +11,7 @@ use baton::{
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::member::Log;
+use crate::node::Log;
 
 const EVERY: Duration = Duration::from_secs(1);
 

@@ -6,7 +6,7 @@ use baton::operate::{self, SupervisorEvent};
 
 use crate::{
     exit::Failure,
-    member::{Log, Work},
+    node::{Log, Work},
     settings::{CONFIG, Settings},
 };
 

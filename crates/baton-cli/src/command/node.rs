@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    member::{Log, Member, obey_leash, obey_signals},
+    node::{Log, NodeArguments, obey_leash, obey_signals},
     settings::Settings,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Node {
     #[arg(long, value_enum, value_name = "ROLE", default_value = "auto")]
     role: Part,
     #[command(flatten)]
-    member: Member,
+    node: NodeArguments,
     /// No log
     #[arg(short, long)]
     quiet: bool,
@@ -63,16 +63,16 @@ impl From<Part> for Role {
 impl Node {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let role = self.role.into();
-        self.member.check(role)?;
+        self.node.check(role)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;
         let (cancel, log) = (Cancel::new(), Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, None)));
-        obey_signals(&cancel, &log, self.member.work.lease)?;
+        obey_signals(&cancel, &log, self.node.work.lease)?;
         if self.leashed {
             obey_leash(&cancel);
         }
-        let ended = self.member.run(&connection, role, &log, &cancel).await;
+        let ended = self.node.run(&connection, role, &log, &cancel).await;
         connection.operator.leave().await;
         ended
     }

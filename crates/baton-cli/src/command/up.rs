@@ -7,7 +7,7 @@ use baton::{Cancel, Role, settings::quantity, store::StoreUrl};
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    member::{Log, Member, obey_signals},
+    node::{Log, NodeArguments, obey_signals},
     panel::Panel,
     settings::Settings,
     supervisor::supervisor,
@@ -35,7 +35,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     grace: Duration,
     #[command(flatten)]
-    member: Member,
+    node: NodeArguments,
     /// Neither log nor figures
     #[arg(short, long)]
     quiet: bool,
@@ -43,9 +43,9 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
-        self.member.demonstrate_if_bare()?;
-        self.member.check(Role::Auto)?;
-        let queue = self.member.work.queue()?;
+        self.node.demonstrate_if_bare()?;
+        self.node.check(Role::Auto)?;
+        let queue = self.node.work.queue()?;
         let workers = self.workers(settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
@@ -53,8 +53,8 @@ impl Up {
         let panel = Panel::new(self.quiet);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
-        obey_signals(&cancel, &log, self.member.work.lease)?;
-        let supervisor = tokio::spawn(supervisor(settings, &self.member.work, &log)?.run(workers, cancel.clone()));
+        obey_signals(&cancel, &log, self.node.work.lease)?;
+        let supervisor = tokio::spawn(supervisor(settings, &self.node.work, &log)?.run(workers, cancel.clone()));
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
@@ -62,7 +62,7 @@ impl Up {
             std::future::pending::<()>().await;
         };
         let all = async {
-            let ended = self.member.run(&connection, Role::Auto, &log, &cancel).await;
+            let ended = self.node.run(&connection, Role::Auto, &log, &cancel).await;
             // However it ended, its workers end with it.
             cancel.drain();
             supervisor.await.ok();

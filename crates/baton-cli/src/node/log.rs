@@ -1,4 +1,4 @@
-//! The log of a member: one line an event on standard error, around the panel if there is one.
+//! The log of a node: one line an event on standard error, around the panel if there is one.
 
 use std::{
     io::{self, Write as _},

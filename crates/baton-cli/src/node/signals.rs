@@ -1,4 +1,4 @@
-//! Who may ask a member to stop: signals, and the process that holds its leash.
+//! Who may ask a node to stop: signals, and the process that holds its leash.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! A member of the fleet as the command line describes it: what feeds it, what it does, what it tells, how it ends.
+//! A node as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
 mod feed;
 mod log;
@@ -36,9 +36,9 @@ const DEMONSTRATION: &str = "demo";
 /// How long, over its lease, a node that must stop at once may take to hand back what it holds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Everything that makes a member.
+/// Everything that makes a node.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Member {
+pub(crate) struct NodeArguments {
     #[command(flatten)]
     feed: Feed,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Member {
     journal: Option<PathBuf>,
 }
 
-impl Member {
+impl NodeArguments {
     /// Makes a demonstration of a command that names neither queue nor handler nor lines nor calendar, on a queue and
     /// with a source that nothing else uses.
     pub(crate) fn demonstrate_if_bare(&mut self) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! What a member does with messages, and how it keeps its place in the fleet.
+//! What a node does with messages, and how it keeps its place in the fleet.
 
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
