@@ -20,7 +20,7 @@ use redis::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{bulk::DEPTH, echo::LATENCY, singles::SINGLES};
+use super::{bulk::DEPTH, receiver::LATENCY, singles::SINGLES};
 use crate::failure::Failure;
 
 /// The list that parcels go through.

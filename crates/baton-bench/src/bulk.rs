@@ -14,8 +14,8 @@ use tokio::{
 use super::{
     bodies::Parcels,
     cpu::Meter,
-    leashed::Leashed,
-    stand::{Stand, queue},
+    subprocess::Subprocess,
+    target::{Target, queue},
 };
 use crate::failure::Failure;
 
@@ -44,25 +44,25 @@ impl Run {
 }
 
 /// Pushes so many messages.
-pub(super) async fn push(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
-    stand.session().await?;
-    let meter = Meter::start(stand, std::process::id()).await?;
+pub(super) async fn push(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+    target.session().await?;
+    let meter = Meter::start(target, std::process::id()).await?;
     let began = Instant::now();
-    submit(stand, name, parcels.of(count)).await?;
+    submit(target, name, parcels.of(count)).await?;
     let took = began.elapsed();
     Ok(Run::of(count, took, meter.stop().await?))
 }
 
 /// Lets one worker process so many of the messages that wait.
-pub(super) async fn process(stand: &Stand, name: &str, count: u64) -> Result<Run, Failure> {
-    let before = stand.books(name).await?.done;
-    stand.pause(name, true).await?;
-    let mut worker = Leashed::worker(stand, name).await?;
+pub(super) async fn process(target: &Target, name: &str, count: u64) -> Result<Run, Failure> {
+    let before = target.books(name).await?.done;
+    target.pause(name, true).await?;
+    let mut worker = Subprocess::worker(target, name).await?;
     tokio::time::sleep(SETTLE).await;
-    let meter = Meter::start(stand, worker.pid()).await?;
+    let meter = Meter::start(target, worker.pid()).await?;
     let began = Instant::now();
-    stand.pause(name, false).await?;
-    let done = stand.until_done(name, before + count, &mut worker).await?;
+    target.pause(name, false).await?;
+    let done = target.until_done(name, before + count, &mut worker).await?;
     let took = began.elapsed();
     let run = Run::of(done - before, took, meter.stop().await?);
     worker.stop().await?;
@@ -70,45 +70,45 @@ pub(super) async fn process(stand: &Stand, name: &str, count: u64) -> Result<Run
 }
 
 /// Pushes so many messages while one worker processes them.
-pub(super) async fn whole(stand: &Stand, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
-    stand.session().await?;
-    let before = stand.books(name).await?.done;
-    let mut worker = Leashed::worker(stand, name).await?;
+pub(super) async fn whole(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+    target.session().await?;
+    let before = target.books(name).await?.done;
+    let mut worker = Subprocess::worker(target, name).await?;
     tokio::time::sleep(SETTLE).await;
     let began = Instant::now();
-    submit(stand, name, parcels.of(count)).await?;
-    stand.until_done(name, before + count, &mut worker).await?;
+    submit(target, name, parcels.of(count)).await?;
+    target.until_done(name, before + count, &mut worker).await?;
     let took = began.elapsed();
     worker.stop().await?;
     Ok(Run::of(count, took, None))
 }
 
 /// Hands parcels in, [`DEPTH`] at a time.
-pub(super) async fn submit(stand: &Stand, name: &str, parcels: impl Iterator<Item = Parcel>) -> Result<(), Failure> {
-    let (session, to) = (stand.session().await?, queue(name)?);
+pub(super) async fn submit(target: &Target, name: &str, parcels: impl Iterator<Item = Parcel>) -> Result<(), Failure> {
+    let (session, to) = (target.session().await?, queue(name)?);
     let mut under_way = JoinSet::new();
     for parcel in parcels {
         if under_way.len() >= DEPTH
             && let Some(answer) = under_way.join_next().await
         {
-            stored(stand, answer)?;
+            stored(target, answer)?;
         }
-        stand.note(name, u64::from(parcel.len()));
+        target.note(name, u64::from(parcel.len()));
         let (session, lot) = (session.clone(), Lot { queue: to.clone(), parcel, key: None });
         under_way.spawn(async move { session.submit(vec![lot], None).await });
     }
     while let Some(answer) = under_way.join_next().await {
-        stored(stand, answer)?;
+        stored(target, answer)?;
     }
     Ok(())
 }
 
 /// A measurement with a message missing is none.
-fn stored(stand: &Stand, answer: Result<Result<Vec<LotVerdict>, SubmitError>, JoinError>) -> Result<(), Failure> {
+fn stored(target: &Target, answer: Result<Result<Vec<LotVerdict>, SubmitError>, JoinError>) -> Result<(), Failure> {
     match answer {
         Ok(Ok(verdicts)) if matches!(verdicts[..], [LotVerdict::Stored { .. }]) => Ok(()),
         Ok(Ok(_)) => Err(Failure::new("the store did not take a parcel", "give it more room")),
-        Ok(Err(error)) => Err(stand.failure(&error.error)),
+        Ok(Err(error)) => Err(target.failure(&error.error)),
         Err(error) => Err(Failure::new(format!("a fault in baton itself: {error}"), "report this")),
     }
 }

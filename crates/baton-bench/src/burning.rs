@@ -12,7 +12,7 @@ use std::{
 
 use baton::{Cancel, Done, QueuePolicy, Role};
 
-use super::{Figures, Plan, report::Figure, samples::median, say, stand::Stand};
+use super::{Figures, Plan, report::Figure, samples::median, say, target::Target};
 use crate::failure::Failure;
 
 /// How long each side is measured in a round, with as many messages as that takes or less.
@@ -21,35 +21,35 @@ const TIME: Duration = Duration::from_secs(2);
 const CONCURRENCY: usize = 64;
 
 /// Messages a second with handlers of 0.2 and of 1 ms.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let each = Duration::from_micros(200);
-    (figures.burn_200us_per_s, figures.raw_burn_200us_per_s) = compare(plan, stand, "burn-200us", each).await?;
+    (figures.burn_200us_per_s, figures.raw_burn_200us_per_s) = compare(plan, target, "burn-200us", each).await?;
     let each = Duration::from_millis(1);
-    (figures.burn_1ms_per_s, figures.raw_burn_1ms_per_s) = compare(plan, stand, "burn-1ms", each).await?;
+    (figures.burn_1ms_per_s, figures.raw_burn_1ms_per_s) = compare(plan, target, "burn-1ms", each).await?;
     Ok(())
 }
 
-async fn compare(plan: &Plan, stand: &Stand, queue: &str, each: Duration) -> Result<(Figure, Figure), Failure> {
+async fn compare(plan: &Plan, target: &Target, queue: &str, each: Duration) -> Result<(Figure, Figure), Failure> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let steps = steps_in(each);
     let count = ((TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores as u64).min(plan.messages);
     let (mut through, mut raw) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
-        say(stand, &format!("{queue}, round {round} of {}", plan.rounds));
+        say(target, &format!("{queue}, round {round} of {}", plan.rounds));
         raw.push(bare_threads(cores, steps, count).await);
-        through.push(node(stand, queue, steps, count).await?);
+        through.push(node(target, queue, steps, count).await?);
     }
     Ok((Figure(median(&through)), Figure(median(&raw))))
 }
 
 /// Messages a second of a node with these handlers, from a queue that is full at the start.
-async fn node(stand: &Stand, queue: &str, steps: u64, count: u64) -> Result<f64, Failure> {
+async fn node(target: &Target, queue: &str, steps: u64, count: u64) -> Result<f64, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string(), "run the command again");
-    let fleet = stand.fleet();
-    stand.pause(queue, true).await?;
+    let fleet = target.fleet();
+    target.pause(queue, true).await?;
     fleet.queue::<u64>(queue).push_all(0..count).await.map_err(|error| failed(&error))?;
-    stand.note(queue, count);
-    let goal = stand.books(queue).await?.pushed;
+    target.note(queue, count);
+    let goal = target.books(queue).await?.pushed;
     let policy = QueuePolicy { concurrency: CONCURRENCY, ..QueuePolicy::default() };
     let node = fleet.node().role(Role::Worker).policy(policy).handler(queue, move |_: u64, _| async move {
         burn(steps);
@@ -58,8 +58,8 @@ async fn node(stand: &Stand, queue: &str, steps: u64, count: u64) -> Result<f64,
     let cancel = Cancel::new();
     let node = tokio::spawn(node.run(cancel.clone()));
     let begun = Instant::now();
-    stand.pause(queue, false).await?;
-    while stand.books(queue).await?.done < goal && !node.is_finished() {
+    target.pause(queue, false).await?;
+    while target.books(queue).await?.done < goal && !node.is_finished() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let rate = count as f64 / begun.elapsed().as_secs_f64();

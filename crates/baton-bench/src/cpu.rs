@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use super::stand::Stand;
+use super::target::Target;
 use crate::failure::Failure;
 
 /// A measurement that was begun.
@@ -17,8 +17,8 @@ pub(super) enum Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Begins with the server's time, or with that of process `pid` if the store is embedded.
-    pub(super) async fn start(stand: &'a Stand, pid: u32) -> Result<Self, Failure> {
-        Ok(match &stand.bare {
+    pub(super) async fn start(target: &'a Target, pid: u32) -> Result<Self, Failure> {
+        Ok(match &target.bare {
             Some(bare) => Self::Server(bare, server_seconds(bare).await?),
             None => Self::Process(pid, thread_nanos(pid)),
         })

@@ -5,7 +5,7 @@ use std::{process::Stdio, time::Duration};
 use baton::store::{SourceView, Survey};
 use tokio::time::Instant;
 
-use super::{Figures, leashed::Leashed, report::Figure, samples::median, say, stand::Stand};
+use super::{Figures, report::Figure, samples::median, say, subprocess::Subprocess, target::Target};
 use crate::failure::Failure;
 
 /// Generators killed.
@@ -18,36 +18,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FAILOVER: &str = "failover";
 
 /// Kills one generator after the other; a second node is there each time.
-pub(super) async fn measure(stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
-    let mut nodes = vec![node(stand).await?, node(stand).await?];
+pub(super) async fn measure(target: &Target, figures: &mut Figures) -> Result<(), Failure> {
+    let mut nodes = vec![node(target).await?, node(target).await?];
     let mut gaps = Vec::new();
     for kill in 1..=KILLS {
-        say(stand, &format!("failover {kill} of {KILLS}"));
-        let (holder, before) = generator(stand).await?;
+        say(target, &format!("failover {kill} of {KILLS}"));
+        let (holder, before) = generator(target).await?;
         let Some(victim) = nodes.iter().position(|node| node.pid() == holder) else {
             return Err(Failure::new("the source is held by a stranger", "run the command again"));
         };
         let began = Instant::now();
         nodes.swap_remove(victim).kill().await;
-        pushed_by_successor(stand, before).await?;
+        pushed_by_successor(target, before).await?;
         gaps.push(began.elapsed().as_secs_f64() * 1e3);
-        nodes.push(node(stand).await?);
+        nodes.push(node(target).await?);
     }
     for node in nodes {
         node.stop().await?;
     }
-    stand.drain(FAILOVER).await?;
+    target.drain(FAILOVER).await?;
     figures.failover_median_ms = Figure(median(&gaps));
     figures.failover_max_ms = Figure(gaps.into_iter().reduce(f64::max));
     Ok(())
 }
 
 /// A member that offers a source of ticks.
-async fn node(stand: &Stand) -> Result<Leashed, Failure> {
+async fn node(target: &Target) -> Result<Subprocess, Failure> {
     let arguments = ["node", "--handler", "noop", "--interval", "10ms", "--leashed", "--quiet"];
     let named = ["--queue", FAILOVER, "--source", FAILOVER];
-    let mut node = Leashed::start(stand, &[&arguments[..], &named].concat(), Stdio::null())?;
-    stand.joined(&mut node).await?;
+    let mut node = Subprocess::start(target, &[&arguments[..], &named].concat(), Stdio::null())?;
+    target.joined(&mut node).await?;
     Ok(node)
 }
 
@@ -56,10 +56,10 @@ fn source(survey: &Survey) -> Option<&SourceView> {
 }
 
 /// Waits until somebody generates; its process id and the source.
-async fn generator(stand: &Stand) -> Result<(u32, SourceView), Failure> {
+async fn generator(target: &Target) -> Result<(u32, SourceView), Failure> {
     let (deadline, mut first) = (Instant::now() + PATIENCE, None);
     while Instant::now() < deadline {
-        let survey = stand.survey().await?;
+        let survey = target.survey().await?;
         if let Some(source) = source(&survey)
             && let Some(holder) = survey.sessions.iter().find(|it| Some(it.session) == source.holder)
         {
@@ -78,11 +78,11 @@ async fn generator(stand: &Stand) -> Result<(u32, SourceView), Failure> {
 }
 
 /// Waits until the source moves under a new epoch.
-async fn pushed_by_successor(stand: &Stand, before: SourceView) -> Result<(), Failure> {
+async fn pushed_by_successor(target: &Target, before: SourceView) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = before;
     while Instant::now() < deadline {
-        let survey = stand.survey().await?;
+        let survey = target.survey().await?;
         match source(&survey) {
             // What the dead one had sent may still arrive.
             Some(now) if now.epoch == last.epoch => last = now.clone(),

@@ -11,12 +11,12 @@ use tokio::{
 
 use super::{
     Figures, Plan, bare,
-    echo::{LATENCY, now_ns, queue_name},
-    leashed::Leashed,
+    receiver::{LATENCY, now_ns, queue_name},
     report::Figure,
     samples::{median, percentile},
     say, singles,
-    stand::Stand,
+    subprocess::Subprocess,
+    target::Target,
 };
 use crate::failure::Failure;
 
@@ -34,27 +34,27 @@ const LOAD: (Duration, f64) = (Duration::from_secs(2), 20_000.0);
 const TICK: Duration = Duration::from_micros(50);
 
 /// Latency at rest and under load.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
-    say(stand, "latency at rest");
-    at_rest(plan, stand, figures).await?;
+pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
+    say(target, "latency at rest");
+    at_rest(plan, target, figures).await?;
     let capacity = match figures.singles_per_s.0 {
         Some(measured) => measured,
-        None => singles::push(stand, plan.bytes, singles::calls(plan)).await?,
+        None => singles::push(target, plan.bytes, singles::calls(plan)).await?,
     };
     let rate = (capacity / 2.0).min(LOAD.1);
-    say(stand, &format!("latency at {rate:.0} messages/s"));
-    let samples = under_load(stand, rate).await?;
+    say(target, &format!("latency at {rate:.0} messages/s"));
+    let samples = under_load(target, rate).await?;
     figures.load_per_s = Figure(Some(rate));
     figures.load_p50_us = Figure(percentile(&samples, 0.5));
     figures.load_p99_us = Figure(percentile(&samples, 0.99));
     Ok(())
 }
 
-async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+async fn at_rest(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let pushes = (plan.messages / 100).clamp(20, 500);
-    let mut fleet = Through::open(stand, "worker").await?;
-    let mut raw = match &stand.bare {
-        Some(bare) => Some(Raw::open(stand, bare).await?),
+    let mut fleet = Through::open(target, "worker").await?;
+    let mut raw = match &target.bare {
+        Some(bare) => Some(Raw::open(target, bare).await?),
         None => None,
     };
     fleet.turn(WARM_UP, |_| queue_name(0)).await?;
@@ -85,17 +85,17 @@ async fn at_rest(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<()
 
 /// Pushes through the fleet, one at a time.
 pub(super) struct Through<'a> {
-    stand: &'a Stand,
-    echo: Echoes,
+    target: &'a Target,
+    receiver: ReceiverProcess,
     pushed: u64,
 }
 
 impl<'a> Through<'a> {
     /// With a worker of this role at the other end.
-    pub(super) async fn open(stand: &'a Stand, role: &str) -> Result<Self, Failure> {
-        let mut echo = Echoes::start(stand, role)?;
-        stand.joined(&mut echo.child).await?;
-        Ok(Self { stand, echo, pushed: 0 })
+    pub(super) async fn open(target: &'a Target, role: &str) -> Result<Self, Failure> {
+        let mut receiver = ReceiverProcess::start(target, role)?;
+        target.joined(&mut receiver.child).await?;
+        Ok(Self { target, receiver, pushed: 0 })
     }
 
     /// Pushes one after the other, each to the queue of its number; how long each took.
@@ -103,21 +103,21 @@ impl<'a> Through<'a> {
         let mut samples = Vec::new();
         for _ in 0..pushes {
             let queue = queue(self.pushed);
-            self.stand.fleet().queue(&queue).push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
+            self.target.fleet().queue(&queue).push(&now_ns()).await.map_err(|error| not_pushed(&error))?;
             self.pushed += 1;
-            self.stand.note(&queue, 1);
-            samples.push(self.echo.next().await?);
+            self.target.note(&queue, 1);
+            samples.push(self.receiver.next().await?);
             tokio::time::sleep(REST).await;
         }
         Ok(samples)
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.echo.child.pid()
+        self.receiver.child.pid()
     }
 
     pub(super) async fn stop(self) -> Result<(), Failure> {
-        self.echo.child.stop().await
+        self.receiver.child.stop().await
     }
 }
 
@@ -125,15 +125,15 @@ impl<'a> Through<'a> {
 pub(super) struct Raw {
     connection: redis::aio::MultiplexedConnection,
     list: String,
-    echo: Echoes,
+    receiver: ReceiverProcess,
 }
 
 impl Raw {
-    pub(super) async fn open(stand: &Stand, bare: &bare::Bare) -> Result<Self, Failure> {
-        let mut echo = Echoes::start(stand, "blpop")?;
+    pub(super) async fn open(target: &Target, bare: &bare::Bare) -> Result<Self, Failure> {
+        let mut receiver = ReceiverProcess::start(target, "blpop")?;
         // It says when it is ready.
-        echo.next().await?;
-        Ok(Self { connection: bare.connect().await?, list: bare.list(LATENCY), echo })
+        receiver.next().await?;
+        Ok(Self { connection: bare.connect().await?, list: bare.list(LATENCY), receiver })
     }
 
     pub(super) async fn turn(&mut self, pushes: u64) -> Result<Vec<f64>, Failure> {
@@ -141,26 +141,26 @@ impl Raw {
         for _ in 0..pushes {
             let push = redis::cmd("RPUSH").arg(&self.list).arg(now_ns()).to_owned();
             push.query_async::<u64>(&mut self.connection).await.map_err(|error| bare::failed(&error))?;
-            samples.push(self.echo.next().await?);
+            samples.push(self.receiver.next().await?);
             tokio::time::sleep(REST).await;
         }
         Ok(samples)
     }
 
     pub(super) async fn stop(self) -> Result<(), Failure> {
-        self.echo.child.stop().await
+        self.receiver.child.stop().await
     }
 }
 
-/// A child that says how long things took.
-struct Echoes {
-    child: Leashed,
+/// A receiver in a process of its own, which says how long things took.
+struct ReceiverProcess {
+    child: Subprocess,
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
-impl Echoes {
-    fn start(stand: &Stand, role: &str) -> Result<Self, Failure> {
-        let mut child = Leashed::start(stand, &["bench", "--echo", role], Stdio::piped())?;
+impl ReceiverProcess {
+    fn start(target: &Target, role: &str) -> Result<Self, Failure> {
+        let mut child = Subprocess::start(target, &["bench", "--echo", role], Stdio::piped())?;
         let lines = child.lines();
         Ok(Self { child, lines })
     }
@@ -183,10 +183,10 @@ impl Echoes {
 }
 
 /// Pushes at a steady rate, whatever comes back; all times but those of the first tenth.
-async fn under_load(stand: &Stand, rate: f64) -> Result<Vec<f64>, Failure> {
-    let mut echo = Echoes::start(stand, "load")?;
-    stand.joined(&mut echo.child).await?;
-    let queue = Arc::new(stand.fleet().queue::<u64>(LATENCY));
+async fn under_load(target: &Target, rate: f64) -> Result<Vec<f64>, Failure> {
+    let mut receiver = ReceiverProcess::start(target, "load")?;
+    target.joined(&mut receiver.child).await?;
+    let queue = Arc::new(target.fleet().queue::<u64>(LATENCY));
     let runtime = tokio::runtime::Handle::current();
     // A thread of its own: timers of the runtime are too coarse for an even flow.
     let pushing = tokio::task::spawn_blocking(move || {
@@ -205,16 +205,16 @@ async fn under_load(stand: &Stand, rate: f64) -> Result<Vec<f64>, Failure> {
     let pushes = pushing.await.map_err(fault)?;
     for push in pushes {
         push.await.map_err(fault)?.map_err(|error| not_pushed(&error))?;
-        stand.note(LATENCY, 1);
+        target.note(LATENCY, 1);
     }
-    let pushed = stand.books(LATENCY).await?.pushed;
-    stand.until_done(LATENCY, pushed, &mut echo.child).await?;
-    echo.child.ask_to_end().await;
+    let pushed = target.books(LATENCY).await?.pushed;
+    target.until_done(LATENCY, pushed, &mut receiver.child).await?;
+    receiver.child.ask_to_end().await;
     let mut samples = Vec::new();
-    while let Some(sample) = echo.line().await? {
+    while let Some(sample) = receiver.line().await? {
         samples.push(sample);
     }
-    echo.child.stop().await?;
+    receiver.child.stop().await?;
     Ok(samples.split_off(samples.len() / 10))
 }
 

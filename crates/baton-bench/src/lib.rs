@@ -1,6 +1,6 @@
 //! Measuring a store: every figure beside what the bare store does in the same run.
 //!
-//! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Echo`].
+//! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Receiver`].
 //!
 //! Each store is measured on a fleet of a new name, by this process and by children on a leash. After the last figure
 //! everything is processed, recounted and compared with what was pushed; a figure that was bought with a lost or
@@ -11,20 +11,20 @@ mod bodies;
 mod bulk;
 mod burning;
 mod cpu;
-mod echo;
 mod failover;
 mod failure;
 mod folder;
 mod latency;
-mod leashed;
 mod memory;
 mod plan;
 mod queues;
+mod receiver;
 mod report;
 mod rounds;
 mod samples;
 mod singles;
-mod stand;
+mod subprocess;
+mod target;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
@@ -39,12 +39,12 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use self::{
-    echo::Echo,
     failure::Failure,
     plan::{Measure, Plan},
+    receiver::Receiver,
     report::Figures,
 };
-use self::{folder::Folder, stand::Stand};
+use self::{folder::Folder, target::Target};
 
 /// Hears what a person may want to know, a line at a time.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
@@ -79,17 +79,17 @@ pub async fn run(plan: &Plan, store: Option<StoreUrl>, wait: Duration, tell: Tel
                 ));
             }
         };
-        *place = Some(measure_and_clear(plan, Stand::open(url, wait, tell).await?, false, &cancel).await?);
+        *place = Some(measure_and_clear(plan, Target::open(url, wait, tell).await?, false, &cancel).await?);
         return Ok(results);
     }
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
     results.sqlite =
-        Some(measure_and_clear(plan, Stand::open(sqlite, wait, tell.clone()).await?, true, &cancel).await?);
+        Some(measure_and_clear(plan, Target::open(sqlite, wait, tell.clone()).await?, true, &cancel).await?);
     match start_server(folder.path(), plan.aof)? {
         Some(server) => {
-            let stand = Stand::open(server.url().parse()?, wait, tell).await?;
-            results.redis = Some(measure_and_clear(plan, stand, true, &cancel).await?);
+            let target = Target::open(server.url().parse()?, wait, tell).await?;
+            results.redis = Some(measure_and_clear(plan, target, true, &cancel).await?);
         }
         None => tell("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
@@ -107,19 +107,19 @@ fn start_server(folder: &Path, aof: bool) -> Result<Option<RedisServer>, Failure
 }
 
 /// Measures one store until that is done or a signal comes, and leaves nothing there.
-async fn measure_and_clear(plan: &Plan, stand: Stand, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
+async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
     let measured = tokio::select! {
         biased;
         () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
-        measured = measure(plan, &stand, private) => measured,
+        measured = measure(plan, &target, private) => measured,
     };
-    stand.operator.leave().await;
+    target.operator.leave().await;
     if private {
         return measured;
     }
     // The first failure is the one to tell.
-    let cleared = stand.given(stand.operator.purge().await.map(drop));
-    let cleared = match &stand.bare {
+    let cleared = target.given(target.operator.purge().await.map(drop));
+    let cleared = match &target.bare {
         Some(bare) => bare.clear().await.and(cleared),
         None => cleared,
     };
@@ -147,41 +147,41 @@ fn listen() -> Result<Cancel, Failure> {
 }
 
 /// Everything the plan wants of one store.
-async fn measure(plan: &Plan, stand: &Stand, private: bool) -> Result<Figures, Failure> {
-    let mut figures = Figures::new(stand.settings.store.value.to_string(), plan);
-    if let Some(bare) = stand.bare.as_ref().filter(|_| !private) {
+async fn measure(plan: &Plan, target: &Target, private: bool) -> Result<Figures, Failure> {
+    let mut figures = Figures::new(target.settings.store.value.to_string(), plan);
+    if let Some(bare) = target.bare.as_ref().filter(|_| !private) {
         // So far this command has the connection that asks and that of the store.
         figures.shared = bare.info("clients", &["connected_clients"]).await? > 2.0;
     }
     if plan.wants_any(&[Measure::Push, Measure::Process, Measure::Whole, Measure::Raw]) {
-        rounds::measure(plan, stand, &mut figures).await?;
+        rounds::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Singles) {
-        singles::measure(plan, stand, private, &mut figures).await?;
+        singles::measure(plan, target, private, &mut figures).await?;
     }
     if plan.wants(Measure::Latency) {
-        latency::measure(plan, stand, &mut figures).await?;
+        latency::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Queues) {
-        queues::measure(plan, stand, &mut figures).await?;
+        queues::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Failover) {
-        failover::measure(stand, &mut figures).await?;
+        failover::measure(target, &mut figures).await?;
     }
     if plan.wants(Measure::Cpu) {
-        burning::measure(plan, stand, &mut figures).await?;
+        burning::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Memory) {
-        memory::measure(plan, stand, &mut figures).await?;
+        memory::measure(plan, target, &mut figures).await?;
     }
-    say(stand, "recount");
-    figures.done = stand.settle_up().await?;
+    say(target, "recount");
+    figures.done = target.settle_up().await?;
     Ok(figures.complete())
 }
 
 /// Tells the person at the terminal what is being measured.
-fn say(stand: &Stand, what: &str) {
+fn say(target: &Target, what: &str) {
     if std::io::stderr().is_terminal() {
-        (stand.tell)(&format!("{}: {what}", stand.settings.store.value));
+        (target.tell)(&format!("{}: {what}", target.settings.store.value));
     }
 }

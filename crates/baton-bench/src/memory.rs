@@ -16,7 +16,7 @@ use super::{
     folder::Folder,
     report::Figure,
     say,
-    stand::Stand,
+    target::Target,
 };
 use crate::failure::Failure;
 
@@ -33,25 +33,25 @@ enum Way {
 }
 
 /// Memory a message, both ways.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
-    say(stand, "memory");
+pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
+    say(target, "memory");
     for (way, figure) in
         [(Way::Bulk, &mut figures.memory_bulk_bytes), (Way::Singles, &mut figures.memory_singles_bytes)]
     {
-        let each = match &stand.bare {
-            Some(bare) => in_redis(plan, stand, bare, way).await?,
-            None => in_sqlite(plan, stand, way).await?,
+        let each = match &target.bare {
+            Some(bare) => in_redis(plan, target, bare, way).await?,
+            None => in_sqlite(plan, target, way).await?,
         };
         *figure = Figure(Some(each - plan.bytes as f64));
     }
     Ok(())
 }
 
-async fn in_redis(plan: &Plan, stand: &Stand, bare: &Bare, way: Way) -> Result<f64, Failure> {
+async fn in_redis(plan: &Plan, target: &Target, bare: &Bare, way: Way) -> Result<f64, Failure> {
     let before = used(bare).await?;
-    let count = push(plan, stand, way).await?;
+    let count = push(plan, target, way).await?;
     let after = used(bare).await?;
-    stand.drain(way.queue()).await?;
+    target.drain(way.queue()).await?;
     Ok((after - before) / count as f64)
 }
 
@@ -59,21 +59,21 @@ async fn used(bare: &Bare) -> Result<f64, Failure> {
     Ok(bare.info("memory", &["used_memory"]).await? - bare.info("memory", &["mem_clients_normal"]).await?)
 }
 
-async fn in_sqlite(plan: &Plan, beside: &Stand, way: Way) -> Result<f64, Failure> {
+async fn in_sqlite(plan: &Plan, beside: &Target, way: Way) -> Result<f64, Failure> {
     let folder = Folder::make()?;
     let path = folder.path().join("memory.db");
     let (wait, tell) = (beside.settings.wait.value, beside.tell.clone());
-    let stand = Stand::open(StoreUrl::Sqlite(path.clone()), wait, tell).await?;
-    stand.session().await?;
-    let before = file_bytes(&stand, &path).await?;
-    let count = push(plan, &stand, way).await?;
-    let after = file_bytes(&stand, &path).await?;
+    let target = Target::open(StoreUrl::Sqlite(path.clone()), wait, tell).await?;
+    target.session().await?;
+    let before = file_bytes(&target, &path).await?;
+    let count = push(plan, &target, way).await?;
+    let after = file_bytes(&target, &path).await?;
     Ok((after - before) / count as f64)
 }
 
 /// Leaves the store, so that nothing is written, and counts the bytes in use.
-async fn file_bytes(stand: &Stand, path: &Path) -> Result<f64, Failure> {
-    stand.operator.leave().await;
+async fn file_bytes(target: &Target, path: &Path) -> Result<f64, Failure> {
+    target.operator.leave().await;
     in_use(path).map_err(|error| {
         Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
     })
@@ -87,23 +87,23 @@ fn in_use(path: &Path) -> rusqlite::Result<f64> {
 }
 
 /// Pushes messages that then wait; how many.
-async fn push(plan: &Plan, stand: &Stand, way: Way) -> Result<u64, Failure> {
+async fn push(plan: &Plan, target: &Target, way: Way) -> Result<u64, Failure> {
     match way {
         Way::Bulk => {
             let count = plan.messages.min(MOST.0);
             let parcels = Parcels::make(count, plan.parcel, plan.bytes)?;
-            bulk::submit(stand, way.queue(), parcels.of(count)).await?;
+            bulk::submit(target, way.queue(), parcels.of(count)).await?;
             Ok(count)
         }
         Way::Singles => {
-            let queue = stand.fleet().queue::<str>(way.queue());
+            let queue = target.fleet().queue::<str>(way.queue());
             let (began, mut count) = (Instant::now(), 0);
             while count < plan.messages.min(MOST.1) && began.elapsed() < LIMIT {
                 let pushed = queue.push(&bodies::text(plan.bytes)).await;
                 pushed.map_err(|error| Failure::new(error.to_string(), "run the command again"))?;
                 count += 1;
             }
-            stand.note(way.queue(), count);
+            target.note(way.queue(), count);
             Ok(count)
         }
     }

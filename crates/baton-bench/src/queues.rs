@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::{
     Figures, Plan,
     cpu::Meter,
-    echo::{QUEUES, queue_name},
     latency::{Raw, Through},
+    receiver::{QUEUES, queue_name},
     report::Figure,
     samples::median,
     say,
-    stand::Stand,
+    target::Target,
 };
 use crate::failure::Failure;
 
@@ -27,14 +27,14 @@ const WARM_UP: u64 = 20;
 const TURNS: u64 = 5;
 
 /// The figures of many queues.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let pushes = (plan.messages / 100).clamp(20, 200);
-    say(stand, &format!("a worker with {QUEUES} queues, at rest"));
-    let mut many = Through::open(stand, "queues").await?;
+    say(target, &format!("a worker with {QUEUES} queues, at rest"));
+    let mut many = Through::open(target, "queues").await?;
     many.turn(1, queue_name).await?;
-    if let Some(bare) = &stand.bare {
+    if let Some(bare) = &target.bare {
         // This command does not beat meanwhile; its connections are the one that asks and that of the store.
-        stand.operator.leave().await;
+        target.operator.leave().await;
         figures.queues_connections = Figure(Some(bare.info("clients", &["connected_clients"]).await? - 2.0));
         // It has claimed from each queue once, and found them empty.
         tokio::time::sleep(SETTLING).await;
@@ -43,9 +43,9 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
         let requests = bare.calls(REQUESTS).await? - before;
         figures.queues_requests_per_s = Figure(Some(requests / REST.as_secs_f64()));
     }
-    say(stand, &format!("a worker with {QUEUES} queues, {pushes} pushes to each of some"));
-    let mut raw = match &stand.bare {
-        Some(bare) => Some(Raw::open(stand, bare).await?),
+    say(target, &format!("a worker with {QUEUES} queues, {pushes} pushes to each of some"));
+    let mut raw = match &target.bare {
+        Some(bare) => Some(Raw::open(target, bare).await?),
         None => None,
     };
     many.turn(WARM_UP, queue_name).await?;
@@ -55,7 +55,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
         if let Some(raw) = &mut raw {
             bare.extend(raw.turn(pushes.div_ceil(TURNS)).await?);
         }
-        cost.extend(spent(stand, &mut many, pushes).await?);
+        cost.extend(spent(target, &mut many, pushes).await?);
     }
     figures.queues_p50_us = Figure(median(&through));
     figures.raw_queues_p50_us = Figure(median(&bare));
@@ -64,20 +64,20 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
     if let Some(raw) = raw {
         raw.stop().await?;
     }
-    say(stand, "a worker with one queue");
-    let mut one = Through::open(stand, "worker").await?;
+    say(target, "a worker with one queue");
+    let mut one = Through::open(target, "worker").await?;
     one.turn(WARM_UP, |_| queue_name(0)).await?;
     let mut cost = Vec::new();
     for _ in 0..TURNS {
-        cost.extend(spent(stand, &mut one, pushes).await?);
+        cost.extend(spent(target, &mut one, pushes).await?);
     }
     figures.one_queue_cpu_us = Figure(median(&cost));
     one.stop().await
 }
 
 /// Microseconds of the store for a message of the first queue, pushed singly.
-async fn spent(stand: &Stand, through: &mut Through<'_>, pushes: u64) -> Result<Option<f64>, Failure> {
-    let meter = Meter::start(stand, through.pid()).await?;
+async fn spent(target: &Target, through: &mut Through<'_>, pushes: u64) -> Result<Option<f64>, Failure> {
+    let meter = Meter::start(target, through.pid()).await?;
     through.turn(pushes, |_| queue_name(0)).await?;
     Ok(meter.stop().await?.map(|micros| micros / pushes as f64))
 }

@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Figures, Measure, Plan, bodies::Parcels, bulk, report::Figure, samples::median, say, stand::Stand};
+use super::{Figures, Measure, Plan, bodies::Parcels, bulk, report::Figure, samples::median, say, target::Target};
 use crate::failure::Failure;
 
 /// Rounds of bulk, each figure next to its bare counterpart so that both see the same weather.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -> Result<(), Failure> {
+pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let parcels = Parcels::make(plan.messages.max(plan.backlog), plan.parcel, plan.bytes)?;
-    let bare = stand.bare.as_ref().filter(|_| plan.wants(Measure::Raw));
+    let bare = target.bare.as_ref().filter(|_| plan.wants(Measure::Raw));
     let count = plan.messages;
     let parcel_count = count.div_ceil(u64::from(plan.parcel));
     let rate = |took: Duration| count as f64 / took.as_secs_f64().max(1e-9);
     let mut rounds = Rounds::default();
     if plan.backlog > 0 {
-        say(stand, "backlog");
-        bulk::submit(stand, bulk::BULK, parcels.of(plan.backlog)).await?;
+        say(target, "backlog");
+        bulk::submit(target, bulk::BULK, parcels.of(plan.backlog)).await?;
     }
     for round in 1..=plan.rounds {
-        say(stand, &format!("bulk, round {round} of {}", plan.rounds));
+        say(target, &format!("bulk, round {round} of {}", plan.rounds));
         if plan.wants_any(&[Measure::Push, Measure::Process]) {
-            let run = bulk::push(stand, bulk::BULK, &parcels, count).await?;
+            let run = bulk::push(target, bulk::BULK, &parcels, count).await?;
             rounds.push.push(run.per_s);
             rounds.push_cpu.extend(run.cpu_us);
         }
@@ -30,7 +30,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
             rounds.raw_push.push(rate(bare.push(parcels.of(count)).await?));
         }
         if plan.wants(Measure::Process) {
-            let run = bulk::process(stand, bulk::BULK, count).await?;
+            let run = bulk::process(target, bulk::BULK, count).await?;
             rounds.process.push(run.per_s);
             rounds.process_cpu.extend(run.cpu_us);
         }
@@ -38,7 +38,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, figures: &mut Figures) -
             rounds.raw_process.push(rate(bare.process(parcel_count).await?));
         }
         if plan.wants(Measure::Whole) {
-            rounds.whole.push(bulk::whole(stand, bulk::WHOLE, &parcels, count).await?.per_s);
+            rounds.whole.push(bulk::whole(target, bulk::WHOLE, &parcels, count).await?.per_s);
         }
         if let Some(bare) = bare {
             let began = Instant::now();

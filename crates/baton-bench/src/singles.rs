@@ -15,7 +15,7 @@ use std::{
 use baton::store::StoreUrl;
 use tokio::{process::Command, task::JoinSet, time::Instant};
 
-use super::{Figures, Plan, bare, bodies, report::Figure, samples::median, say, stand::Stand};
+use super::{Figures, Plan, bare, bodies, report::Figure, samples::median, say, target::Target};
 use crate::failure::Failure;
 
 /// Callers at once.
@@ -28,15 +28,15 @@ const MOST: u64 = 200_000;
 pub(super) const SINGLES: &str = "singles";
 
 /// Rounds of singles, the bare ones next to them.
-pub(super) async fn measure(plan: &Plan, stand: &Stand, private: bool, figures: &mut Figures) -> Result<(), Failure> {
+pub(super) async fn measure(plan: &Plan, target: &Target, private: bool, figures: &mut Figures) -> Result<(), Failure> {
     let count = calls(plan);
     let (mut through, mut raw, mut benchmark) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
-        say(stand, &format!("singles, round {round} of {}", plan.rounds));
-        through.push(push(stand, plan.bytes, count).await?);
-        if let Some(bare) = &stand.bare {
+        say(target, &format!("singles, round {round} of {}", plan.rounds));
+        through.push(push(target, plan.bytes, count).await?);
+        if let Some(bare) = &target.bare {
             raw.push(push_bare(bare, plan.bytes, count).await?);
-            if let StoreUrl::Redis(url) = &stand.settings.store.value
+            if let StoreUrl::Redis(url) = &target.settings.store.value
                 && private
             {
                 benchmark.extend(redis_benchmark(url.port().unwrap_or(6379), plan.bytes, count).await);
@@ -44,7 +44,7 @@ pub(super) async fn measure(plan: &Plan, stand: &Stand, private: bool, figures: 
             }
         }
     }
-    stand.drain(SINGLES).await?;
+    target.drain(SINGLES).await?;
     figures.singles_per_s = Figure(median(&through));
     figures.raw_singles_per_s = Figure(median(&raw));
     figures.redis_benchmark_lpush = Figure(median(&benchmark));
@@ -57,9 +57,9 @@ pub(super) fn calls(plan: &Plan) -> u64 {
 }
 
 /// Calls a second through one session.
-pub(super) async fn push(stand: &Stand, bytes: usize, count: u64) -> Result<f64, Failure> {
-    let fleet = stand.fleet();
-    stand.session().await?;
+pub(super) async fn push(target: &Target, bytes: usize, count: u64) -> Result<f64, Failure> {
+    let fleet = target.fleet();
+    target.session().await?;
     let clock = Clock::start(count);
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
@@ -75,7 +75,7 @@ pub(super) async fn push(stand: &Stand, bytes: usize, count: u64) -> Result<f64,
     }
     let calls = all(callers).await?;
     let rate = clock.rate(calls);
-    stand.note(SINGLES, calls);
+    target.note(SINGLES, calls);
     Ok(rate)
 }
 

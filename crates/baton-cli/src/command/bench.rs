@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton::settings::quantity;
-use baton_bench::{Echo, Figures, Measure, Plan, Tell};
+use baton_bench::{Figures, Measure, Plan, Receiver, Tell};
 
 use crate::{
     exit::{Exit, Failure},
@@ -69,14 +69,14 @@ pub(crate) struct Bench {
     json: bool,
     /// Be a child of the latency measurement
     #[arg(long, value_enum, hide = true)]
-    echo: Option<Echo>,
+    echo: Option<Receiver>,
 }
 
 impl Bench {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let tell: Tell = Arc::new(remark);
-        if let Some(echo) = self.echo {
-            echo.run(settings, &tell).await?;
+        if let Some(receiver) = self.echo {
+            receiver.run(settings, &tell).await?;
             return Ok(Exit::Ok);
         }
         if self.bytes < 2 {

@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use super::{
     Tell,
     bare::{self, Bare},
-    stand::{connect, redis_url},
+    target::{connect, redis_url},
 };
 use crate::failure::Failure;
 
@@ -29,7 +29,7 @@ const READ_SECONDS: f64 = 1.0;
 
 /// What receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Echo {
+pub enum Receiver {
     /// A handler that tells at once
     Worker,
     /// A handler that tells everything at the end, so that telling does not slow it
@@ -40,7 +40,7 @@ pub enum Echo {
     Blpop,
 }
 
-impl Echo {
+impl Receiver {
     /// Receives, until its leash says that it is over.
     ///
     /// # Errors

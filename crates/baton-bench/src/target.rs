@@ -15,7 +15,7 @@ use baton::{
 };
 use tokio::time::Instant;
 
-use super::{Tell, bare::Bare, leashed::Leashed};
+use super::{Tell, bare::Bare, subprocess::Subprocess};
 use crate::failure::Failure;
 
 /// How often the books are read while something is waited for.
@@ -28,7 +28,7 @@ const MAX_BACKLOG: u64 = 1 << 50;
 const MAX_HOLD: Duration = Duration::from_secs(60);
 
 /// A store under test.
-pub(super) struct Stand {
+pub(super) struct Target {
     pub(super) settings: Settings,
     pub(super) operator: Operator,
     /// Hears what a person may want to know.
@@ -39,7 +39,7 @@ pub(super) struct Stand {
     pushed: Mutex<BTreeMap<String, u64>>,
 }
 
-impl Stand {
+impl Target {
     /// Opens a store with a fleet of a new name.
     pub(super) async fn open(url: StoreUrl, wait: Duration, tell: Tell) -> Result<Self, Failure> {
         let fleet = queue(&format!("bench-{:08x}", fastrand::u32(..)))?;
@@ -101,7 +101,7 @@ impl Stand {
     }
 
     /// Waits until a child is a member of the fleet.
-    pub(super) async fn joined(&self, child: &mut Leashed) -> Result<(), Failure> {
+    pub(super) async fn joined(&self, child: &mut Subprocess) -> Result<(), Failure> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             child.check()?;
@@ -115,7 +115,7 @@ impl Stand {
     }
 
     /// Waits until the books of a queue say that so many messages are done; how many there were then.
-    pub(super) async fn until_done(&self, queue: &str, goal: u64, worker: &mut Leashed) -> Result<u64, Failure> {
+    pub(super) async fn until_done(&self, queue: &str, goal: u64, worker: &mut Subprocess) -> Result<u64, Failure> {
         let (mut seen, mut moved) = (0, Instant::now());
         loop {
             let books = self.books(queue).await?;
@@ -140,7 +140,7 @@ impl Stand {
         if books.done == books.pushed {
             return Ok(());
         }
-        let mut worker = Leashed::worker(self, queue).await?;
+        let mut worker = Subprocess::worker(self, queue).await?;
         self.until_done(queue, books.pushed, &mut worker).await?;
         worker.stop().await
     }

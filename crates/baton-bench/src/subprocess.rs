@@ -13,24 +13,24 @@ use tokio::{
     process::{ChildStdout, Command},
 };
 
-use super::stand::Stand;
+use super::target::Target;
 use crate::failure::Failure;
 
 /// How long a child may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// A child process on the store of a stand.
-pub(super) struct Leashed {
+/// A child process on the store under test.
+pub(super) struct Subprocess {
     child: Child,
     leash: Leash,
 }
 
-impl Leashed {
+impl Subprocess {
     /// Starts this program with these arguments.
-    pub(super) fn start(stand: &Stand, arguments: &[&str], stdout: Stdio) -> Result<Self, Failure> {
+    pub(super) fn start(target: &Target, arguments: &[&str], stdout: Stdio) -> Result<Self, Failure> {
         let cannot = |error| Failure::new(format!("cannot start another process: {error}"), "free some processes");
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-        command.env_remove(CONFIG).envs(stand.settings.variables());
+        command.env_remove(CONFIG).envs(target.settings.variables());
         command.args(arguments).stdin(Stdio::piped()).stdout(stdout);
         let mut child = Child::start(&mut command).map_err(cannot)?;
         let leash = Leash::of(&mut child);
@@ -38,10 +38,10 @@ impl Leashed {
     }
 
     /// Starts a worker of `queue` whose handler does nothing, and waits until it has joined.
-    pub(super) async fn worker(stand: &Stand, queue: &str) -> Result<Self, Failure> {
+    pub(super) async fn worker(target: &Target, queue: &str) -> Result<Self, Failure> {
         let arguments = ["node", "--role", "worker", "--handler", "noop", "--queue", queue, "--leashed", "--quiet"];
-        let mut worker = Self::start(stand, &arguments, Stdio::null())?;
-        stand.joined(&mut worker).await?;
+        let mut worker = Self::start(target, &arguments, Stdio::null())?;
+        target.joined(&mut worker).await?;
         Ok(worker)
     }
 
