@@ -16,8 +16,8 @@ mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    BodyKey, ClaimNumbers, ClaimRecord, Cut, KeyRecord, Line, Meta, Moved, QueueRecord, Series, SessionRecord,
-    SourceRecord, Tables,
+    Bodies, BodyKey, ClaimNumbers, ClaimRecord, Claims, Cut, Fleet, KeyRecord, Keys, Line, Lines, Meta, Moved,
+    QueueRecord, Queues, Registry, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
 };
 
 use super::{

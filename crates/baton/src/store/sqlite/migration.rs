@@ -17,7 +17,7 @@ use crate::{
     store::{
         Conversion, Converted, FORMAT, Kind, SeenSession, Standing, StoreError,
         engine::{
-            Tables as _,
+            Sessions as _,
             returns::{Returned, lose},
         },
     },

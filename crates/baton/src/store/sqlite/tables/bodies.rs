@@ -9,7 +9,7 @@ use crate::{
     message::{Name, Parcel},
     store::{
         StoreError,
-        engine::{BodyKey, Cut, Moved},
+        engine::{Bodies, BodyKey, Cut, Moved},
     },
 };
 
@@ -25,14 +25,35 @@ const fn place(key: BodyKey) -> (i64, bool) {
 }
 
 impl SqliteTables<'_> {
-    pub(super) fn write_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
+    /// Writes what is changed so far, once a transaction. SQLite reads long values past its cache as long as no page in
+    /// it is changed; but the pages of bodies are wanted again when these are removed, which mostly is soon.
+    fn begin_to_write(&mut self) -> Moved<()> {
+        if !std::mem::replace(&mut self.writes, true) {
+            self.flush_sessions()?;
+        }
+        Ok(())
+    }
+
+    /// Reads just what is asked for, as far as it fits.
+    fn read_part(&self, parcel: i64, count: u32, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
+        let mut data = self.db.blob_open(MAIN_DB, "parcels", "data", parcel, true)?;
+        let size = data.len();
+        Parcel::cut_stored(&mut data, size, count, start, len, budget).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
+            _ => StoreError::Unreachable(format!("a parcel could not be read: {error}")),
+        })
+    }
+}
+
+impl Bodies for SqliteTables<'_> {
+    fn put_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let (first, own) = place(key);
         let sql = "INSERT INTO parcels (queue, own, first, count, data) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.run(sql, params![queue, own, first, parcel.len(), parcel.bytes().as_ref()]).map(drop)
     }
 
-    pub(super) fn read_cut(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut> {
         let number = self.own_queue(queue)?;
         self.begin_to_write()?;
         let (first, own) = place(key);
@@ -51,33 +72,14 @@ impl SqliteTables<'_> {
         }
     }
 
-    /// Writes what is changed so far, once a transaction. SQLite reads long values past its cache as long as no page in
-    /// it is changed; but the pages of bodies are wanted again when these are removed, which mostly is soon.
-    fn begin_to_write(&mut self) -> Moved<()> {
-        if !std::mem::replace(&mut self.writes, true) {
-            self.flush_sessions()?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn knows_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
+    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(false) };
         let (first, own) = place(key);
         let sql = "SELECT 1 FROM parcels WHERE queue = ?1 AND first = ?2 AND own = ?3";
         Ok(self.one(sql, params![queue, first, own], |_| Ok(()))?.is_some())
     }
 
-    /// Reads just what is asked for, as far as it fits.
-    fn read_part(&self, parcel: i64, count: u32, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
-        let mut data = self.db.blob_open(MAIN_DB, "parcels", "data", parcel, true)?;
-        let size = data.len();
-        Parcel::cut_stored(&mut data, size, count, start, len, budget).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
-            _ => StoreError::Unreachable(format!("a parcel could not be read: {error}")),
-        })
-    }
-
-    pub(super) fn remove_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
+    fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
         let queue = self.own_queue(queue)?;
         let (first, own) = place(key);
         let sql = "SELECT parcel, length(data) FROM parcels WHERE queue = ?1 AND first = ?2 AND own = ?3";
@@ -87,13 +89,13 @@ impl SqliteTables<'_> {
         Ok(bytes)
     }
 
-    pub(super) fn read_left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>> {
+    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT messages FROM remainders WHERE queue = ?1 AND first = ?2";
         self.one(sql, params![queue, int(parcel)], |row| Ok(row.get(0)?))
     }
 
-    pub(super) fn write_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()> {
+    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         match left {
             Some(left) => {

@@ -5,7 +5,7 @@ use rusqlite::params;
 use super::{SqliteTables, int, text, uint};
 use crate::store::{
     Stop,
-    engine::{Meta, Moved},
+    engine::{Fleet, Meta, Moved},
 };
 
 /// The row as it is held during a transaction.
@@ -17,7 +17,8 @@ pub(super) struct FleetRow {
 }
 
 impl SqliteTables<'_> {
-    fn fleet_row(&mut self) -> Moved<Option<&mut FleetRow>> {
+    /// The fleet's row, if it has one.
+    pub(super) fn fleet_row(&mut self) -> Moved<Option<&mut FleetRow>> {
         if self.fleet.is_none() {
             let sql =
                 "SELECT fleet, incarnation, clock, last, joins, stop_upto, stop_now, keys FROM fleets WHERE name = ?1";
@@ -62,29 +63,6 @@ impl SqliteTables<'_> {
         Ok(self.own_row()?.fleet)
     }
 
-    pub(super) fn read_meta(&mut self) -> Moved<Meta> {
-        Ok(self.fleet_row()?.map_or_else(Meta::new, |row| row.meta.clone()))
-    }
-
-    pub(super) fn write_meta(&mut self, meta: &Meta) -> Moved<()> {
-        let row = self.own_row()?;
-        row.meta = meta.clone();
-        row.changed = true;
-        Ok(())
-    }
-
-    pub(super) fn count_keys(&mut self) -> Moved<u64> {
-        Ok(self.fleet_row()?.map_or(0, |row| row.keys))
-    }
-
-    /// Keeps the count of keys up with what was added and removed.
-    pub(super) fn recount_keys(&mut self, count: impl FnOnce(u64) -> u64) -> Moved<()> {
-        let row = self.own_row()?;
-        row.keys = count(row.keys);
-        row.changed = true;
-        Ok(())
-    }
-
     pub(super) fn flush_fleet(&mut self) -> Moved<()> {
         let Some(Some(row)) = self.fleet.as_mut().filter(|row| row.as_ref().is_some_and(|row| row.changed)) else {
             return Ok(());
@@ -106,9 +84,22 @@ impl SqliteTables<'_> {
         ])?;
         Ok(())
     }
+}
+
+impl Fleet for SqliteTables<'_> {
+    fn meta(&mut self) -> Moved<Meta> {
+        Ok(self.fleet_row()?.map_or_else(Meta::new, |row| row.meta.clone()))
+    }
+
+    fn put_meta(&mut self, meta: &Meta) -> Moved<()> {
+        let row = self.own_row()?;
+        row.meta = meta.clone();
+        row.changed = true;
+        Ok(())
+    }
 
     /// Removes all rows of this fleet and forgets what was held of them.
-    pub(super) fn remove_fleet(&mut self) -> Moved<()> {
+    fn clear(&mut self) -> Moved<()> {
         if let Some(fleet) = self.fleet()? {
             let alone = self.one("SELECT 1 FROM fleets WHERE fleet <> ?1", [fleet], |_| Ok(()))?.is_none();
             let of_queues = ["lines", "delayed", "parcels", "remainders", "dead"];

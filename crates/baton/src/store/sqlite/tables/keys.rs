@@ -7,12 +7,22 @@ use crate::{
     message::Key,
     store::{
         Place,
-        engine::{KeyRecord, Moved},
+        engine::{KeyRecord, Keys, Moved},
     },
 };
 
 impl SqliteTables<'_> {
-    pub(super) fn read_key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
+    /// Keeps the count of keys up with what was added and removed.
+    fn recount_keys(&mut self, count: impl FnOnce(u64) -> u64) -> Moved<()> {
+        let row = self.own_row()?;
+        row.keys = count(row.keys);
+        row.changed = true;
+        Ok(())
+    }
+}
+
+impl Keys for SqliteTables<'_> {
+    fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT queue, id, digest, expires_ms FROM keys WHERE fleet = ?1 AND key = ?2";
         self.one(sql, params![fleet, key.as_str()], |row| {
@@ -21,7 +31,7 @@ impl SqliteTables<'_> {
         })
     }
 
-    pub(super) fn write_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
+    fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let KeyRecord { queue, id, digest, expires_ms } = record;
         let known = self.run(
@@ -38,7 +48,11 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    pub(super) fn remove_expired_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
+    fn key_count(&mut self) -> Moved<u64> {
+        Ok(self.fleet_row()?.map_or(0, |row| row.keys))
+    }
+
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "DELETE FROM keys WHERE fleet = ?1 AND key IN (SELECT key FROM keys \
                    WHERE fleet = ?1 AND expires_ms <= ?2 ORDER BY expires_ms, key LIMIT ?3)";
@@ -49,7 +63,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    pub(super) fn read_bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
+    fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT lines, digest FROM bookmarks WHERE fleet = ?1 AND key = ?2";
         self.one(sql, params![fleet, key.as_str()], |row| {
@@ -57,7 +71,7 @@ impl SqliteTables<'_> {
         })
     }
 
-    pub(super) fn write_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
+    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "INSERT OR REPLACE INTO bookmarks VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![fleet, key.as_str(), int(place.lines), place.digest.to_string()]).map(drop)

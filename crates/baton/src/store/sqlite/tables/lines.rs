@@ -9,7 +9,7 @@ use crate::{
     message::{Name, Piece},
     store::{
         StoreError,
-        engine::{Line, Moved},
+        engine::{Line, Lines, Moved},
     },
 };
 
@@ -46,40 +46,6 @@ impl Default for Head {
 }
 
 impl SqliteTables<'_> {
-    pub(super) fn read_front(&mut self, queue: &Name, line: Line) -> Moved<Option<Piece>> {
-        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
-        let mut head = self.heads.remove(&(queue, line)).unwrap_or_default();
-        if head.pieces.is_empty() && !head.whole {
-            let limit = if head.read == 0 { 1 } else { head.read.clamp(AHEAD.0, AHEAD.1) };
-            let sql = "SELECT place, piece FROM lines WHERE queue = ?1 AND line = ?2 AND place > ?3 \
-                       ORDER BY place LIMIT ?4";
-            let most = i64::try_from(limit).unwrap_or(i64::MAX);
-            self.each(sql, params![queue, line_number(line), head.upto, most], |row| {
-                head.pieces.push_back((row.get(0)?, piece(row, 1)?));
-                Ok(())
-            })?;
-            head.read += head.pieces.len();
-            head.whole = head.pieces.len() < limit;
-        }
-        let front = head.pieces.front().map(|(_, piece)| *piece);
-        self.heads.insert((queue, line), head);
-        Ok(front)
-    }
-
-    pub(super) fn move_front(&mut self, queue: &Name, line: Line, rest: Option<&Piece>) -> Moved<()> {
-        let number = self.own_queue(queue)?;
-        self.read_front(queue, line)?;
-        let Some(head) = self.heads.get_mut(&(number, line)) else { return Ok(()) };
-        if let (Some(rest), Some((_, front))) = (rest, head.pieces.front_mut()) {
-            *front = *rest;
-            head.changed = true;
-        } else if let Some((place, _)) = head.pieces.pop_front() {
-            (head.upto, head.changed) = (place, false);
-            head.gone += 1;
-        }
-        Ok(())
-    }
-
     /// Writes what has become of the fronts of lines, and holds them no longer: a line that is empty then counts its
     /// places anew.
     pub(super) fn flush_heads(&mut self) -> Moved<()> {
@@ -101,7 +67,49 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    pub(super) fn append(&mut self, queue: &Name, line: Line, piece: &Piece) -> Moved<()> {
+    /// The first or last place taken in a line; 0 if it is empty.
+    fn end_of(&self, queue: i64, line: Line, sql: &str) -> Moved<i64> {
+        let end = self.one(sql, params![queue, line_number(line)], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+        Ok(end.flatten().unwrap_or(0))
+    }
+}
+
+impl Lines for SqliteTables<'_> {
+    fn front(&mut self, queue: &Name, line: Line) -> Moved<Option<Piece>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
+        let mut head = self.heads.remove(&(queue, line)).unwrap_or_default();
+        if head.pieces.is_empty() && !head.whole {
+            let limit = if head.read == 0 { 1 } else { head.read.clamp(AHEAD.0, AHEAD.1) };
+            let sql = "SELECT place, piece FROM lines WHERE queue = ?1 AND line = ?2 AND place > ?3 \
+                       ORDER BY place LIMIT ?4";
+            let most = i64::try_from(limit).unwrap_or(i64::MAX);
+            self.each(sql, params![queue, line_number(line), head.upto, most], |row| {
+                head.pieces.push_back((row.get(0)?, piece(row, 1)?));
+                Ok(())
+            })?;
+            head.read += head.pieces.len();
+            head.whole = head.pieces.len() < limit;
+        }
+        let front = head.pieces.front().map(|(_, piece)| *piece);
+        self.heads.insert((queue, line), head);
+        Ok(front)
+    }
+
+    fn advance(&mut self, queue: &Name, line: Line, rest: Option<&Piece>) -> Moved<()> {
+        let number = self.own_queue(queue)?;
+        self.front(queue, line)?;
+        let Some(head) = self.heads.get_mut(&(number, line)) else { return Ok(()) };
+        if let (Some(rest), Some((_, front))) = (rest, head.pieces.front_mut()) {
+            *front = *rest;
+            head.changed = true;
+        } else if let Some((place, _)) = head.pieces.pop_front() {
+            (head.upto, head.changed) = (place, false);
+            head.gone += 1;
+        }
+        Ok(())
+    }
+
+    fn push_back(&mut self, queue: &Name, line: Line, piece: &Piece) -> Moved<()> {
         let number = self.own_queue(queue)?;
         let back = match self.backs.get(&(number, line)) {
             Some(back) => *back,
@@ -116,7 +124,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    pub(super) fn prepend(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
+    fn push_front(&mut self, queue: &Name, line: Line, pieces: &[Piece]) -> Moved<()> {
         self.flush_heads()?;
         let number = self.own_queue(queue)?;
         let front = self.end_of(number, line, "SELECT min(place) FROM lines WHERE queue = ?1 AND line = ?2")?;
@@ -128,39 +136,33 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// The first or last place taken in a line; 0 if it is empty.
-    fn end_of(&self, queue: i64, line: Line, sql: &str) -> Moved<i64> {
-        let end = self.one(sql, params![queue, line_number(line)], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
-        Ok(end.flatten().unwrap_or(0))
-    }
-
-    pub(super) fn list_line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {
+    fn line(&mut self, queue: &Name, line: Line) -> Moved<Vec<Piece>> {
         self.flush_heads()?;
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         let sql = "SELECT piece FROM lines WHERE queue = ?1 AND line = ?2 ORDER BY place";
         self.all(sql, params![queue, line_number(line)], |row| piece(row, 0))
     }
 
-    pub(super) fn write_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
+    fn put_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
         let number = self.own_queue(queue)?;
         let sql = "INSERT OR REPLACE INTO delayed VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![number, ordered(due), int(piece.range.first), piece.to_string()])?;
         Ok(())
     }
 
-    pub(super) fn read_next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>> {
+    fn next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT due, piece FROM delayed WHERE queue = ?1 ORDER BY due, id LIMIT 1";
         self.one(sql, [queue], |row| Ok((uint(row, 0)?, piece(row, 1)?)))
     }
 
-    pub(super) fn remove_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
+    fn drop_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "DELETE FROM delayed WHERE queue = ?1 AND due = ?2 AND id = ?3";
         self.run(sql, params![queue, ordered(due), int(id)]).map(drop)
     }
 
-    pub(super) fn list_delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>> {
+    fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         self.all("SELECT piece FROM delayed WHERE queue = ?1 ORDER BY due, id", [queue], |row| piece(row, 0))
     }

@@ -9,7 +9,7 @@ use crate::{
     message::Name,
     store::{
         Books, StoreError,
-        engine::{Moved, QueueRecord},
+        engine::{Moved, QueueRecord, Queues},
     },
 };
 
@@ -43,11 +43,27 @@ impl SqliteTables<'_> {
         number.ok_or_else(|| StoreError::Damaged(format!("queue {name} is written to but unknown")))
     }
 
-    pub(super) fn read_queue(&mut self, name: &Name) -> Moved<Option<QueueRecord>> {
+    pub(super) fn flush_queues(&mut self) -> Moved<()> {
+        for row in self.queues.values_mut().flatten().filter(|row| row.changed) {
+            let mut update = self.db.prepare_cached(&WRITE)?;
+            update.raw_bind_parameter(1, row.queue)?;
+            update.raw_bind_parameter(2, row.record.drainer.map(|drainer| drainer.to_bytes()))?;
+            for (place, counter) in (3..).zip(Books::COUNTERS) {
+                update.raw_bind_parameter(place, int((counter.get)(&row.record.books)))?;
+            }
+            update.raw_execute()?;
+            row.changed = false;
+        }
+        Ok(())
+    }
+}
+
+impl Queues for SqliteTables<'_> {
+    fn queue(&mut self, name: &Name) -> Moved<Option<QueueRecord>> {
         Ok(self.queue_row(name)?.map(|row| row.record.clone()))
     }
 
-    pub(super) fn write_queue(&mut self, record: &QueueRecord) -> Moved<()> {
+    fn put_queue(&mut self, record: &QueueRecord) -> Moved<()> {
         let name = &record.books.queue;
         if let Some(row) = self.queue_row(name)? {
             row.record.clone_from(record);
@@ -61,24 +77,10 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    pub(super) fn list_queues(&mut self) -> Moved<Vec<QueueRecord>> {
+    fn queues(&mut self) -> Moved<Vec<QueueRecord>> {
         self.flush_queues()?;
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         self.all(&READ_ALL, [fleet], read_record)
-    }
-
-    pub(super) fn flush_queues(&mut self) -> Moved<()> {
-        for row in self.queues.values_mut().flatten().filter(|row| row.changed) {
-            let mut update = self.db.prepare_cached(&WRITE)?;
-            update.raw_bind_parameter(1, row.queue)?;
-            update.raw_bind_parameter(2, row.record.drainer.map(|drainer| drainer.to_bytes()))?;
-            for (place, counter) in (3..).zip(Books::COUNTERS) {
-                update.raw_bind_parameter(place, int((counter.get)(&row.record.books)))?;
-            }
-            update.raw_execute()?;
-            row.changed = false;
-        }
-        Ok(())
     }
 }
 

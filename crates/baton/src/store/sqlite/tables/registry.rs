@@ -1,18 +1,18 @@
-//! The error registry and the results kept.
+//! The error registry.
 
-use std::ops::Range;
-
-use bytes::Bytes;
 use rusqlite::{Row, params};
 
 use super::{SqliteTables, blob, int, ordered, text, uint};
 use crate::{
     message::{Headers, Name},
-    store::{DeadMessage, engine::Moved},
+    store::{
+        DeadMessage,
+        engine::{Moved, Registry},
+    },
 };
 
-impl SqliteTables<'_> {
-    pub(super) fn write_dead(&mut self, queue: &Name, it: &DeadMessage) -> Moved<()> {
+impl Registry for SqliteTables<'_> {
+    fn put_dead(&mut self, queue: &Name, it: &DeadMessage) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "INSERT INTO dead (queue, seq, id, attempts, losses, born, at, node, error, headers, body) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -36,14 +36,12 @@ impl SqliteTables<'_> {
     }
 
     /// Reads no further than the page goes: bodies may be large.
-    pub(super) fn list_dead(
-        &mut self, queue: &Name, seqs: Range<u64>, limit: u32, budget: u64,
-    ) -> Moved<Vec<DeadMessage>> {
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
         let mut statement = self.db.prepare_cached(sql)?;
-        let mut rows = statement.query(params![queue, ordered(seqs.start), ordered(seqs.end), limit])?;
+        let mut rows = statement.query(params![queue, ordered(after), ordered(upto), limit])?;
         let (mut page, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let message = read_dead(row)?;
@@ -55,7 +53,7 @@ impl SqliteTables<'_> {
         Ok(page)
     }
 
-    pub(super) fn remove_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
+    fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND id = ?2";
@@ -66,28 +64,9 @@ impl SqliteTables<'_> {
         Ok(message)
     }
 
-    pub(super) fn list_dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+    fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         self.all("SELECT id FROM dead WHERE queue = ?1 ORDER BY id", [queue], |row| uint(row, 0))
-    }
-
-    pub(super) fn read_result(&mut self, queue: &Name, id: u64) -> Moved<Option<(u64, Bytes)>> {
-        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
-        let sql = "SELECT expires_ms, result FROM results WHERE queue = ?1 AND id = ?2";
-        self.one(sql, params![queue, int(id)], |row| Ok((uint(row, 0)?, blob(row, 1)?)))
-    }
-
-    pub(super) fn write_result(&mut self, queue: &Name, id: u64, expires_ms: u64, result: &Bytes) -> Moved<()> {
-        let (fleet, queue) = (self.own_fleet()?, self.own_queue(queue)?);
-        let sql = "INSERT OR REPLACE INTO results (fleet, queue, id, expires_ms, result) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.run(sql, params![fleet, queue, int(id), ordered(expires_ms), result.as_ref()]).map(drop)
-    }
-
-    pub(super) fn remove_expired_results(&mut self, now: u64, limit: u32) -> Moved<()> {
-        let fleet = self.own_fleet()?;
-        let sql = "DELETE FROM results WHERE entry IN (SELECT entry FROM results \
-                   WHERE fleet = ?1 AND expires_ms <= ?2 ORDER BY expires_ms LIMIT ?3)";
-        self.run(sql, params![fleet, ordered(now), limit]).map(drop)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     message::{Digest, Name, SessionId},
     store::{
         Kind, Offer, StoreError,
-        engine::{Moved, Series, SessionRecord},
+        engine::{Moved, Series, SessionRecord, Sessions},
     },
 };
 
@@ -34,77 +34,6 @@ macro_rules! select_sessions {
 }
 
 impl SqliteTables<'_> {
-    pub(super) fn read_session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>> {
-        if let Some(held) = self.sessions.get(&id) {
-            return Ok(held.as_ref().map(|row| row.record.clone()));
-        }
-        let Some(fleet) = self.fleet()? else { return Ok(None) };
-        let sql = select_sessions!("WHERE fleet = ?1 AND session = ?2");
-        let record = self.one(sql, params![fleet, id.to_bytes()], read_record)?;
-        let row = record.clone().map(|record| SessionRow { record, stored: true, changed: false, beaten: false });
-        self.sessions.insert(id, row);
-        Ok(record)
-    }
-
-    pub(super) fn write_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()> {
-        self.read_session(id)?;
-        match self.sessions.get_mut(&id).and_then(Option::as_mut) {
-            Some(row) => {
-                row.beaten |= row.record.beat_ms != record.beat_ms || row.record.report != record.report;
-                row.changed = true;
-                row.record.clone_from(record);
-            }
-            None => {
-                let row = SessionRow { record: record.clone(), stored: false, changed: true, beaten: true };
-                self.sessions.insert(id, Some(row));
-                self.lease = None;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove_session(&mut self, id: SessionId) -> Moved<()> {
-        let fleet = self.own_fleet()?;
-        for sql in [
-            "DELETE FROM sessions WHERE fleet = ?1 AND session = ?2",
-            "DELETE FROM members WHERE fleet = ?1 AND session = ?2",
-            "DELETE FROM answers WHERE fleet = ?1 AND session = ?2",
-            "DELETE FROM claim_numbers WHERE fleet = ?1 AND session = ?2",
-        ] {
-            self.run(sql, params![fleet, id.to_bytes()])?;
-        }
-        self.sessions.insert(id, None);
-        self.numbers.retain(|(session, _), _| *session != id);
-        self.lease = None;
-        Ok(())
-    }
-
-    pub(super) fn list_sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>> {
-        self.flush_sessions()?;
-        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        let sql = select_sessions!("WHERE fleet = ?1 ORDER BY session");
-        self.all(sql, [fleet], |row| Ok((session_id(row, 0)?, read_record(row)?)))
-    }
-
-    pub(super) fn list_expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
-        self.flush_sessions()?;
-        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        let sql = "SELECT session FROM sessions WHERE fleet = ?1 AND expires <= ?2 ORDER BY expires, session LIMIT ?3";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.all(sql, params![fleet, ordered(clock), limit], |row| session_id(row, 0))
-    }
-
-    pub(super) fn read_smallest_lease(&mut self) -> Moved<Option<u64>> {
-        if let Some(lease) = self.lease {
-            return Ok(lease);
-        }
-        self.flush_sessions()?;
-        let Some(fleet) = self.fleet()? else { return Ok(None) };
-        let sql = "SELECT min(lease_ms) FROM sessions WHERE fleet = ?1";
-        let lease = self.one(sql, [fleet], |row| Ok(row.get::<_, Option<i64>>(0)?.map(i64::cast_unsigned)))?;
-        Ok(*self.lease.insert(lease.flatten()))
-    }
-
     pub(super) fn flush_sessions(&mut self) -> Moved<()> {
         if !self.sessions.values().flatten().any(|row| row.changed) {
             return Ok(());
@@ -158,16 +87,87 @@ impl SqliteTables<'_> {
         }
         Ok(())
     }
+}
 
-    pub(super) fn read_answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
+impl Sessions for SqliteTables<'_> {
+    fn session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>> {
+        if let Some(held) = self.sessions.get(&id) {
+            return Ok(held.as_ref().map(|row| row.record.clone()));
+        }
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = select_sessions!("WHERE fleet = ?1 AND session = ?2");
+        let record = self.one(sql, params![fleet, id.to_bytes()], read_record)?;
+        let row = record.clone().map(|record| SessionRow { record, stored: true, changed: false, beaten: false });
+        self.sessions.insert(id, row);
+        Ok(record)
+    }
+
+    fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()> {
+        self.session(id)?;
+        match self.sessions.get_mut(&id).and_then(Option::as_mut) {
+            Some(row) => {
+                row.beaten |= row.record.beat_ms != record.beat_ms || row.record.report != record.report;
+                row.changed = true;
+                row.record.clone_from(record);
+            }
+            None => {
+                let row = SessionRow { record: record.clone(), stored: false, changed: true, beaten: true };
+                self.sessions.insert(id, Some(row));
+                self.lease = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_session(&mut self, id: SessionId) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        for sql in [
+            "DELETE FROM sessions WHERE fleet = ?1 AND session = ?2",
+            "DELETE FROM members WHERE fleet = ?1 AND session = ?2",
+            "DELETE FROM answers WHERE fleet = ?1 AND session = ?2",
+            "DELETE FROM claim_numbers WHERE fleet = ?1 AND session = ?2",
+        ] {
+            self.run(sql, params![fleet, id.to_bytes()])?;
+        }
+        self.sessions.insert(id, None);
+        self.numbers.retain(|(session, _), _| *session != id);
+        self.lease = None;
+        Ok(())
+    }
+
+    fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>> {
+        self.flush_sessions()?;
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let sql = select_sessions!("WHERE fleet = ?1 ORDER BY session");
+        self.all(sql, [fleet], |row| Ok((session_id(row, 0)?, read_record(row)?)))
+    }
+
+    fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
+        self.flush_sessions()?;
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let sql = "SELECT session FROM sessions WHERE fleet = ?1 AND expires <= ?2 ORDER BY expires, session LIMIT ?3";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.all(sql, params![fleet, ordered(clock), limit], |row| session_id(row, 0))
+    }
+
+    fn smallest_lease(&mut self) -> Moved<Option<u64>> {
+        if let Some(lease) = self.lease {
+            return Ok(lease);
+        }
+        self.flush_sessions()?;
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT min(lease_ms) FROM sessions WHERE fleet = ?1";
+        let lease = self.one(sql, [fleet], |row| Ok(row.get::<_, Option<i64>>(0)?.map(i64::cast_unsigned)))?;
+        Ok(*self.lease.insert(lease.flatten()))
+    }
+
+    fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT answer FROM answers WHERE fleet = ?1 AND session = ?2 AND series = ?3 AND no = ?4";
         self.one(sql, params![fleet, id.to_bytes(), series_number(series), int(no)], |row| Ok(text(row, 0)?.to_owned()))
     }
 
-    pub(super) fn write_answer(
-        &mut self, id: SessionId, series: Series, no: u64, keep: u64, answer: &str,
-    ) -> Moved<()> {
+    fn put_answer(&mut self, id: SessionId, series: Series, no: u64, keep: u64, answer: &str) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let slot = int(no.checked_rem(keep).unwrap_or(0));
         let sql = "INSERT OR REPLACE INTO answers VALUES (?1, ?2, ?3, ?4, ?5, ?6)";

@@ -5,18 +5,18 @@ use rusqlite::{Row, params};
 use super::{SqliteTables, int, name, optional_session, text, uint};
 use crate::{
     message::Name,
-    store::engine::{Moved, SourceRecord},
+    store::engine::{Moved, SourceRecord, Sources},
 };
 
-impl SqliteTables<'_> {
-    pub(super) fn read_source(&mut self, name: &Name) -> Moved<Option<SourceRecord>> {
+impl Sources for SqliteTables<'_> {
+    fn source(&mut self, name: &Name) -> Moved<Option<SourceRecord>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT name, queue, definition, holder, epoch, cursor, batch_no, ended FROM sources \
                    WHERE fleet = ?1 AND name = ?2";
         self.one(sql, params![fleet, name.as_str()], read_record)
     }
 
-    pub(super) fn write_source(&mut self, name: &Name, it: &SourceRecord) -> Moved<()> {
+    fn put_source(&mut self, name: &Name, it: &SourceRecord) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         self.run(
@@ -36,12 +36,12 @@ impl SqliteTables<'_> {
         .map(drop)
     }
 
-    pub(super) fn remove_source(&mut self, name: &Name) -> Moved<()> {
+    fn drop_source(&mut self, name: &Name) -> Moved<()> {
         let Some(fleet) = self.fleet()? else { return Ok(()) };
         self.run("DELETE FROM sources WHERE fleet = ?1 AND name = ?2", params![fleet, name.as_str()]).map(drop)
     }
 
-    pub(super) fn list_sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
+    fn sources(&mut self) -> Moved<Vec<(Name, SourceRecord)>> {
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         let sql = "SELECT name, queue, definition, holder, epoch, cursor, batch_no, ended FROM sources \
                    WHERE fleet = ?1 ORDER BY name";

@@ -1,0 +1,57 @@
+//! Bodies: stored whole, read in part, removed with their last message.
+
+use super::Moved;
+use crate::message::{Home, Name, Parcel, Piece};
+
+/// Which stored bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum BodyKey {
+    /// The parcel beginning at this id.
+    Parcel(u64),
+    /// The copy of this id's own.
+    Own(u64),
+}
+
+impl BodyKey {
+    /// Where a piece's bodies are.
+    pub(crate) const fn of(piece: &Piece) -> Self {
+        match piece.home {
+            Home::Parcel { first, .. } => Self::Parcel(first),
+            Home::Own => Self::Own(piece.range.first),
+        }
+    }
+}
+
+/// What was found of stored bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// These.
+    Some(Parcel),
+    /// They are there, but not even one fits.
+    NoneFits,
+    /// They are not there.
+    Missing,
+}
+
+impl Cut {
+    /// What fits of the messages `start .. start + len` of a parcel.
+    pub(crate) fn of(parcel: &Parcel, start: u32, len: u32, budget: u64) -> Self {
+        let fitting = parcel.fitting(start, len, usize::try_from(budget).unwrap_or(usize::MAX));
+        parcel.cut(start, fitting).map_or(Self::NoneFits, Self::Some)
+    }
+}
+
+/// The bodies of a queue's messages.
+pub(crate) trait Bodies {
+    fn put_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()>;
+    /// As many of the messages `start .. start + len` as fit into `budget` body bytes; costs what it returns, not what is
+    /// stored.
+    fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut>;
+    /// Whether there are bodies of that key.
+    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool>;
+    /// Removes stored bodies; how many bytes they took.
+    fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64>;
+    /// How many messages of a parcel are left, if some have gone.
+    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>>;
+    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()>;
+}

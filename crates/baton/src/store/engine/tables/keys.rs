@@ -1,0 +1,28 @@
+//! Idempotency keys and bookmarks.
+
+use super::Moved;
+use crate::{
+    message::{Digest, Key, Name},
+    store::Place,
+};
+
+/// An idempotency key in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRecord {
+    pub(crate) queue: Name,
+    pub(crate) id: u64,
+    pub(crate) digest: Digest,
+    pub(crate) expires_ms: u64,
+}
+
+/// What was pushed under a key, and how far an import got.
+pub(crate) trait Keys {
+    fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>>;
+    fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()>;
+    fn key_count(&mut self) -> Moved<u64>;
+    /// Forgets up to `limit` keys that expired at `now`, oldest first.
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()>;
+
+    fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>>;
+    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()>;
+}

@@ -1,0 +1,44 @@
+//! What the engine keeps, and the few moves a home for it must offer: a trait a subject.
+//!
+//! A home makes one engine call atomic: either all moves of a call are kept, or (on an error) none.
+
+mod bodies;
+mod claims;
+mod fleet;
+mod keys;
+mod lines;
+mod queues;
+mod registry;
+mod results;
+mod sessions;
+mod sources;
+mod waiters;
+
+pub(crate) use self::{
+    bodies::{Bodies, BodyKey, Cut},
+    claims::{ClaimNumbers, ClaimRecord, Claims},
+    fleet::{Fleet, Meta},
+    keys::{KeyRecord, Keys},
+    lines::{Line, Lines},
+    queues::{QueueRecord, Queues},
+    registry::Registry,
+    results::Results,
+    sessions::{Series, SessionRecord, Sessions},
+    sources::{SourceRecord, Sources},
+    waiters::Waiters,
+};
+use crate::store::StoreError;
+
+/// The result of a move; only homes that can fail ever return an error.
+pub(crate) type Moved<T> = Result<T, StoreError>;
+
+/// A home for the engine's records: whatever is a home for every subject.
+pub(crate) trait Tables:
+    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Registry + Keys + Results
+{
+}
+
+impl<T> Tables for T where
+    T: Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Registry + Keys + Results
+{
+}

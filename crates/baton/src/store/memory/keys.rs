@@ -1,0 +1,46 @@
+//! Idempotency keys in the order of their ends, and bookmarks.
+
+use super::MemoryTables;
+use crate::{
+    message::Key,
+    store::{
+        Place,
+        engine::{KeyRecord, Keys, Moved},
+    },
+};
+
+impl Keys for MemoryTables {
+    fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
+        Ok(self.keys.get(key).cloned())
+    }
+
+    fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
+        if let Some(old) = self.keys.insert(key.clone(), record.clone()) {
+            self.key_ends.remove(&(old.expires_ms, key.clone()));
+        }
+        self.key_ends.insert((record.expires_ms, key.clone()));
+        Ok(())
+    }
+
+    fn key_count(&mut self) -> Moved<u64> {
+        Ok(self.keys.len() as u64)
+    }
+
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
+        for _ in 0..limit {
+            let Some((_, key)) = self.key_ends.first().filter(|(end, _)| *end <= now).cloned() else { break };
+            self.key_ends.pop_first();
+            self.keys.remove(&key);
+        }
+        Ok(())
+    }
+
+    fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
+        Ok(self.bookmarks.get(key).copied())
+    }
+
+    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
+        self.bookmarks.insert(key.clone(), *place);
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! The store in this process's memory: the executable model of the contract.
+//!
+//! Shared by every clone within the process and gone with it. A call runs under one lock, so it is atomic.
+
+mod bodies;
+mod claims;
+mod fleet;
+mod keys;
+mod lines;
+mod queues;
+mod registry;
+mod results;
+mod sessions;
+mod sources;
+mod waiters;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+
+use super::{
+    Answer, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Waiting, Woken,
+    bells::Bells,
+    engine::{
+        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, QueueRecord, Series, SessionRecord,
+        SourceRecord,
+    },
+    serve,
+};
+use crate::message::{Key, Name, Parcel, Piece, SessionId};
+
+/// A store in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    tables: Mutex<MemoryTables>,
+    clock: Clock,
+    bells: Bells,
+}
+
+impl Shared {
+    fn tables(&self) -> MutexGuard<'_, MemoryTables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryStore {
+    /// An empty store that reads its time from `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
+    }
+
+    #[cfg(feature = "testing")]
+    /// Whether a delayed message of this queue is due.
+    pub(crate) fn has_due(&self, queue: &Name) -> bool {
+        let now = self.shared.clock.now_ms();
+        let tables = self.shared.tables();
+        tables.delayed.get(queue).and_then(BTreeMap::first_key_value).is_some_and(|((due, _), _)| *due <= now)
+    }
+}
+
+impl MemoryStore {
+    /// For tests: loses the parcel that begins at this id, as only damage could.
+    #[doc(hidden)]
+    pub fn lose_parcel(&self, queue: &Name, first: u64) {
+        let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.bodies.remove(&(queue.clone(), BodyKey::Parcel(first)));
+    }
+}
+
+impl Store for MemoryStore {
+    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+        let (answer, rung) = {
+            let mut tables = self.shared.tables();
+            let answer = engine::apply(&mut *tables, self.shared.clock.now_ms(), &request);
+            (answer, std::mem::take(&mut tables.rung))
+        };
+        rung.into_iter().for_each(|session| self.shared.bells.ring(session));
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+        Box::pin(async move {
+            let bell = self.shared.bells.of(session);
+            let rung = async {
+                loop {
+                    let next = bell.sound.notified();
+                    tokio::pin!(next);
+                    next.as_mut().enable();
+                    if let Some(queues) = self.shared.tables().wakes.remove(&session) {
+                        return queues;
+                    }
+                    next.await;
+                }
+            };
+            let queues = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default();
+            serve(self, queues.into_iter().collect(), &*waiting).await
+        })
+    }
+}
+
+/// The records as plain maps; what is done with them is told a subject a file.
+#[derive(Debug, Default)]
+struct MemoryTables {
+    meta: Option<Meta>,
+    sessions: BTreeMap<SessionId, SessionRecord>,
+    /// Sessions by when their lease is over, and how many have a lease of each length.
+    expiries: BTreeSet<(u64, SessionId)>,
+    leases: BTreeMap<u64, usize>,
+    answers: BTreeMap<(SessionId, Series, u64), String>,
+    claims: BTreeMap<SessionId, BTreeMap<(Name, u64), ClaimRecord>>,
+    numbers: BTreeMap<SessionId, BTreeMap<Name, ClaimNumbers>>,
+    /// Since when each session waits for a queue.
+    waiters: BTreeMap<Name, BTreeMap<SessionId, u64>>,
+    /// Wake-up lists.
+    wakes: BTreeMap<SessionId, BTreeSet<Name>>,
+    /// Whose lists something was put on during a call.
+    rung: Vec<SessionId>,
+    batons: BTreeMap<SessionId, u64>,
+    workers: BTreeMap<Name, u64>,
+    sources: BTreeMap<Name, SourceRecord>,
+    queues: BTreeMap<Name, QueueRecord>,
+    lines: BTreeMap<(Name, Line), VecDeque<Piece>>,
+    delayed: BTreeMap<Name, BTreeMap<(u64, u64), Piece>>,
+    bodies: BTreeMap<(Name, BodyKey), Parcel>,
+    left: BTreeMap<(Name, u64), u32>,
+    dead: BTreeMap<Name, BTreeMap<u64, DeadMessage>>,
+    dead_seqs: BTreeMap<(Name, u64), u64>,
+    keys: BTreeMap<Key, KeyRecord>,
+    key_ends: BTreeSet<(u64, Key)>,
+    bookmarks: BTreeMap<Key, Place>,
+    results: BTreeMap<(Name, u64), (u64, Bytes)>,
+    result_ends: BTreeSet<(u64, Name, u64)>,
+}

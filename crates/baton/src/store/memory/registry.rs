@@ -1,0 +1,37 @@
+//! The error registry.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use super::MemoryTables;
+use crate::{
+    message::Name,
+    store::{
+        DeadMessage,
+        engine::{Moved, Registry},
+    },
+};
+
+impl Registry for MemoryTables {
+    fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()> {
+        self.dead_seqs.insert((queue.clone(), message.id), message.seq);
+        self.dead.entry(queue.clone()).or_default().insert(message.seq, message.clone());
+        Ok(())
+    }
+
+    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
+        let Some(dead) = self.dead.get(queue).filter(|_| after < upto) else { return Ok(Vec::new()) };
+        let page = dead.range((Bound::Excluded(after), Bound::Included(upto)));
+        let mut bytes = 0;
+        let page = page.take(limit as usize).take_while(|(_, message)| message.fits(&mut bytes, budget));
+        Ok(page.map(|(_, message)| message.clone()).collect())
+    }
+
+    fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
+        let seq = self.dead_seqs.remove(&(queue.clone(), id));
+        Ok(seq.and_then(|seq| self.dead.get_mut(queue)?.remove(&seq)))
+    }
+
+    fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+        Ok(self.dead.get(queue).into_iter().flat_map(BTreeMap::values).map(|message| message.id).collect())
+    }
+}
