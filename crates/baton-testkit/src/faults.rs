@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     message::SessionId,
-    store::{Answer, Reply, Request, Store, StoreError, Waiting, Woken},
+    store::{Answer, BoxFuture, Request, Store, StoreError, Waiting, Woken},
 };
 
 /// What happens to one call.
@@ -91,8 +91,8 @@ impl FaultyStore {
 
     /// Makes a call, which `call` can make again, under the next fault.
     fn under_fault<'a, T: Send + 'a>(
-        &self, call: impl Fn() -> Reply<'a, Result<T, StoreError>> + Send + 'a,
-    ) -> Reply<'a, Result<T, StoreError>> {
+        &self, call: impl Fn() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
         let fault = self.next_fault();
         Box::pin(async move {
             let lost = || Err(StoreError::Unreachable("a fault was injected".to_owned()));
@@ -114,7 +114,7 @@ impl FaultyStore {
 }
 
 impl Store for FaultyStore {
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         self.under_fault(move || self.inner.call(request.clone()))
     }
 
@@ -122,7 +122,7 @@ impl Store for FaultyStore {
         Arc::new(Self { inner: self.inner.apart(), plan: self.plan.clone() })
     }
 
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         self.under_fault(move || self.inner.wait(session, waiting.clone()))
     }
 }

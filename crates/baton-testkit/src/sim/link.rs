@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     message::{Name, SessionId},
-    store::{Answer, Claim, Look, MemoryStore, Operation as _, Reply, Request, Store, StoreError, Waiting, Woken},
+    store::{Answer, BoxFuture, Claim, Look, MemoryStore, Operation as _, Request, Store, StoreError, Waiting, Woken},
 };
 use tokio::{sync::Notify, time::sleep};
 
@@ -214,7 +214,7 @@ impl Switch {
 }
 
 impl Store for Link {
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         Box::pin(self.0.clone().ask(request))
     }
 
@@ -222,7 +222,7 @@ impl Store for Link {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(self.0.clone().wait(session, waiting))
     }
 }

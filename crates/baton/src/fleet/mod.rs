@@ -26,7 +26,7 @@ mod threads;
 mod traces;
 mod worker;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
@@ -44,6 +44,8 @@ pub(crate) use stillness::Stillness;
 #[cfg(feature = "testing")]
 pub use worker::trial;
 
+pub use crate::store::BoxFuture;
+
 use crate::{
     message::Name,
     process::Backoff,
@@ -52,9 +54,6 @@ use crate::{
         session::{Footing, Session, SessionOptions},
     },
 };
-
-/// A boxed future, as sources return them.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a program takes part in a fleet.
 #[derive(Debug, Clone)]

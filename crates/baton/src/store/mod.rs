@@ -101,8 +101,8 @@ pub use refusal::{Refusal, StoreError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Backup, RestoreError, Restored, SqliteOptions, SqliteStore};
 
-/// A future a store hands out: one a call, never one a message.
-pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A boxed future, as stores and sources return them; a store one a call, never one a message.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The longest that [`Store::wait`] waits, so that with the look that follows a lost wake-up costs at most a second.
 pub const MAX_WAIT: Duration = Duration::from_millis(800);
@@ -169,7 +169,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Cancel safety
     /// Dropping the future does not undo the call: it may take effect. Repeat it to learn its answer.
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>>;
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>>;
 
     /// The same store for calls that must not queue behind others, also from another runtime: for beats.
     fn apart(&self) -> Arc<dyn Store>;
@@ -181,7 +181,7 @@ pub trait Store: Send + Sync {
     }
 
     /// Closes what is open, in order: what was handed in before is carried out first. Other calls may follow.
-    fn close(&self) -> Reply<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -195,14 +195,14 @@ pub trait Store: Send + Sync {
     ///
     /// # Cancel safety
     /// As after an error.
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>>;
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>>;
 
     /// How what is stored stands towards this release's format, [`FORMAT`]. What lives no longer than its process is in
     /// none.
     ///
     /// # Errors
     /// As [`Store::call`]; [`Refusal::NewerFormat`] for what a newer release has written.
-    fn standing(&self) -> Reply<'_, Result<Standing, StoreError>> {
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, StoreError>> {
         Box::pin(std::future::ready(Ok(Standing::default())))
     }
 
@@ -212,7 +212,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// As [`Store::standing`].
-    fn convert(&self, since: Standing) -> Reply<'_, Result<Conversion, StoreError>> {
+    fn convert(&self, since: Standing) -> BoxFuture<'_, Result<Conversion, StoreError>> {
         drop(since);
         Box::pin(std::future::ready(Ok(Conversion::Step { done: Converted::default(), left: 0 })))
     }

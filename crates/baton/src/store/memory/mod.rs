@@ -22,7 +22,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Answer, Clock, DeadMessage, MAX_WAIT, Place, Reply, Request, Store, StoreError, Waiting, Woken,
+    Answer, BoxFuture, Clock, DeadMessage, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
     bells::Bells,
     engine::{
         self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, QueueRecord, Series, SessionRecord,
@@ -77,7 +77,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         let (answer, rung) = {
             let mut tables = self.shared.tables();
             let answer = engine::apply(&mut *tables, self.shared.clock.now_ms(), &request);
@@ -91,7 +91,7 @@ impl Store for MemoryStore {
         Arc::new(self.clone())
     }
 
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
             let bell = self.shared.bells.of(session);
             let rung = async {

@@ -76,9 +76,7 @@ use self::{
     scripts::{Script, Scripts},
     waiting::Waiters,
 };
-use super::{
-    Answer, Conversion, Reply as StoreReply, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given,
-};
+use super::{Answer, BoxFuture, Conversion, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given};
 use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -157,7 +155,7 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn call(&self, request: Request) -> StoreReply<'_, Result<Answer, StoreError>> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
             request.check()?;
             match coding::steps(&request, &self.shared) {
@@ -171,15 +169,15 @@ impl Store for RedisStore {
         Arc::new(Self::apart(self))
     }
 
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> StoreReply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(self.shared.wait(session, waiting))
     }
 
-    fn standing(&self) -> StoreReply<'_, Result<Standing, StoreError>> {
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, StoreError>> {
         Box::pin(migration::standing(&self.shared))
     }
 
-    fn convert(&self, since: Standing) -> StoreReply<'_, Result<Conversion, StoreError>> {
+    fn convert(&self, since: Standing) -> BoxFuture<'_, Result<Conversion, StoreError>> {
         Box::pin(async move { migration::convert(&self.shared, &since).await })
     }
 }

@@ -12,7 +12,7 @@ use futures_util::{StreamExt as _, stream::FuturesOrdered};
 use super::caller::Caller;
 use crate::{
     message::{Name, Parcel},
-    store::{Push, Pushed, Refusal, Reply, StoreError, Taken},
+    store::{BoxFuture, Push, Pushed, Refusal, StoreError, Taken},
 };
 
 /// The pushes under one baton. With each goes a `K`, which is kept until the batch is stored. Dropped, it leaves open
@@ -29,7 +29,7 @@ pub struct Pushes<K> {
     foremost: u64,
     /// Not stored as far as is known, in order.
     unstored: VecDeque<(Push, K)>,
-    under_way: FuturesOrdered<Reply<'static, Result<Pushed, StoreError>>>,
+    under_way: FuturesOrdered<BoxFuture<'static, Result<Pushed, StoreError>>>,
 }
 
 /// What has become of a batch.
@@ -153,7 +153,7 @@ impl<K> Pushes<K> {
     }
 }
 
-fn pushing(caller: &Caller, push: Push) -> Reply<'static, Result<Pushed, StoreError>> {
+fn pushing(caller: &Caller, push: Push) -> BoxFuture<'static, Result<Pushed, StoreError>> {
     let caller = caller.clone();
     Box::pin(async move { caller.repeat(push).await })
 }

@@ -50,7 +50,9 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
 use self::{file::Purpose, lane::Lane, reader::Question, site::Site, wake::Bell, writer::Job};
-use super::{Answer, Clock, Conversion, Ear, Kind, Reply, Request, Standing, Store, StoreError, Waiting, Woken, serve};
+use super::{
+    Answer, BoxFuture, Clock, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, serve,
+};
 use crate::message::{Name, SessionId};
 
 /// How a [`SqliteStore`] is opened.
@@ -172,7 +174,7 @@ fn broken_off() -> StoreError {
 }
 
 impl Store for SqliteStore {
-    fn call(&self, request: Request) -> Reply<'_, Result<Answer, StoreError>> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         let handed_in = self.shared.hand_in(request);
         Box::pin(async move { self.shared.answer(handed_in?).await })
     }
@@ -186,7 +188,7 @@ impl Store for SqliteStore {
         self.shared.site.hear(ear);
     }
 
-    fn close(&self) -> Reply<'_, ()> {
+    fn close(&self) -> BoxFuture<'_, ()> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             // A runtime that ends meanwhile does not wait for it.
@@ -194,16 +196,16 @@ impl Store for SqliteStore {
         })
     }
 
-    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Reply<'_, Result<Woken, StoreError>> {
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(async move { serve(self, self.shared.bell.wait(session).await, &*waiting).await })
     }
 
-    fn standing(&self) -> Reply<'_, Result<Standing, StoreError>> {
+    fn standing(&self) -> BoxFuture<'_, Result<Standing, StoreError>> {
         let site = Arc::clone(&self.shared.site);
         Box::pin(apart(move || migration::standing(&site)))
     }
 
-    fn convert(&self, since: Standing) -> Reply<'_, Result<Conversion, StoreError>> {
+    fn convert(&self, since: Standing) -> BoxFuture<'_, Result<Conversion, StoreError>> {
         let site = Arc::clone(&self.shared.site);
         Box::pin(apart(move || migration::convert(&site, &since)))
     }
