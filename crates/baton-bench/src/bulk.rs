@@ -30,13 +30,13 @@ pub(super) const BULK: &str = "bulk";
 pub(super) const WHOLE: &str = "whole";
 
 /// What one run came to.
-pub(super) struct Run {
+pub(super) struct Measured {
     pub(super) per_s: f64,
     /// Processor time of the store for each message, in microseconds.
     pub(super) cpu_us: Option<f64>,
 }
 
-impl Run {
+impl Measured {
     fn of(messages: u64, took: Duration, cpu_us: Option<f64>) -> Self {
         let messages = messages as f64;
         Self { per_s: messages / took.as_secs_f64().max(1e-9), cpu_us: cpu_us.map(|us| us / messages) }
@@ -44,17 +44,17 @@ impl Run {
 }
 
 /// Pushes so many messages.
-pub(super) async fn push(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+pub(super) async fn push(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Measured, Failure> {
     target.session().await?;
     let meter = Meter::start(target, std::process::id()).await?;
     let began = Instant::now();
     submit(target, name, parcels.of(count)).await?;
     let took = began.elapsed();
-    Ok(Run::of(count, took, meter.stop().await?))
+    Ok(Measured::of(count, took, meter.stop().await?))
 }
 
 /// Lets one worker process so many of the messages that wait.
-pub(super) async fn process(target: &Target, name: &str, count: u64) -> Result<Run, Failure> {
+pub(super) async fn process(target: &Target, name: &str, count: u64) -> Result<Measured, Failure> {
     let before = target.books(name).await?.done;
     target.pause(name, true).await?;
     let mut worker = Subprocess::worker(target, name).await?;
@@ -64,13 +64,13 @@ pub(super) async fn process(target: &Target, name: &str, count: u64) -> Result<R
     target.pause(name, false).await?;
     let done = target.until_done(name, before + count, &mut worker).await?;
     let took = began.elapsed();
-    let run = Run::of(done - before, took, meter.stop().await?);
+    let run = Measured::of(done - before, took, meter.stop().await?);
     worker.stop().await?;
     Ok(run)
 }
 
 /// Pushes so many messages while one worker processes them.
-pub(super) async fn whole(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Run, Failure> {
+pub(super) async fn whole(target: &Target, name: &str, parcels: &Parcels, count: u64) -> Result<Measured, Failure> {
     target.session().await?;
     let before = target.books(name).await?.done;
     let mut worker = Subprocess::worker(target, name).await?;
@@ -80,7 +80,7 @@ pub(super) async fn whole(target: &Target, name: &str, parcels: &Parcels, count:
     target.until_done(name, before + count, &mut worker).await?;
     let took = began.elapsed();
     worker.stop().await?;
-    Ok(Run::of(count, took, None))
+    Ok(Measured::of(count, took, None))
 }
 
 /// Hands parcels in, [`DEPTH`] at a time.

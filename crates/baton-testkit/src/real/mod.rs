@@ -70,7 +70,7 @@ pub async fn run(seed: u64, kind: StoreKind, program: &Path, folder: &Path) -> O
     let fleet = Fleet::connect_with(&target.direct(), options).expect("an address");
     let processes = Processes::new(&topology, program, folder, target.addresses());
     let nodes = Nodes::start(&processes, seed, &findings);
-    let run = Run { topology, findings, target, fleet, folder, began: Instant::now() };
+    let run = FleetRun { topology, findings, target, fleet, folder, began: Instant::now() };
     let (disturbed, ()) = tokio::join!(run.throw_all(&nodes), run.push_all());
     sleep_until(run.began + Duration::from_millis(run.topology.length_ms)).await;
     run.until("every source is generated", |survey, account| run.generated(survey, account)).await;
@@ -88,7 +88,7 @@ pub async fn run(seed: u64, kind: StoreKind, program: &Path, folder: &Path) -> O
     Outcome { findings: run.findings.all(), messages, dead, attempts, lives: account.lives }
 }
 
-struct Run<'a> {
+struct FleetRun<'a> {
     topology: Arc<Topology>,
     findings: Findings,
     target: Target,
@@ -97,7 +97,7 @@ struct Run<'a> {
     began: Instant,
 }
 
-impl Run<'_> {
+impl FleetRun<'_> {
     async fn at(&self, at_ms: u64) {
         sleep_until(self.began + Duration::from_millis(at_ms)).await;
     }

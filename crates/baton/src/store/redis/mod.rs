@@ -49,8 +49,8 @@ mod keys;
 mod log;
 mod migration;
 mod reply;
-mod runs;
 mod scripts;
+mod server_runs;
 mod waiting;
 
 use std::{
@@ -72,8 +72,8 @@ use self::{
     conn::{Connector, Link},
     failure::{ends_connection, store_error},
     keys::Root,
-    runs::{Run, Runs},
     scripts::{Script, Scripts},
+    server_runs::{ServerRun, ServerRuns},
     waiting::Waiters,
 };
 use super::{Answer, BoxFuture, Conversion, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given};
@@ -112,7 +112,7 @@ pub(super) struct Shared {
     /// Held while connecting, so that a crowd of calls makes one connection.
     connecting: tokio::sync::Mutex<()>,
     waiters: Waiters,
-    runs: Arc<Runs>,
+    runs: Arc<ServerRuns>,
 }
 
 impl fmt::Debug for Shared {
@@ -133,7 +133,7 @@ impl RedisStore {
     }
 
     fn over(
-        connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<Runs>,
+        connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<ServerRuns>,
     ) -> Self {
         let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
         Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
@@ -224,8 +224,8 @@ impl Shared {
     }
 
     /// The run of the server that a link leads to, and the reign it is in by now.
-    fn current_run(&self, link: &Link) -> Run {
-        Run { id: Arc::clone(&link.run_id), reign: self.connector.reign() }
+    fn current_run(&self, link: &Link) -> ServerRun {
+        ServerRun { id: Arc::clone(&link.run_id), reign: self.connector.reign() }
     }
 
     /// Runs a script that belongs to no single request.
