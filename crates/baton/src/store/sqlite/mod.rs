@@ -25,11 +25,11 @@
 mod absence;
 mod backup;
 mod building;
+mod connection_thread;
 mod door;
 mod fault;
 mod file;
 mod holder;
-mod lane;
 mod lock;
 mod log;
 mod mark;
@@ -49,7 +49,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
-use self::{file::Purpose, lane::Lane, reader::Question, site::Site, wake::Bell, writer::Job};
+use self::{connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, wake::Bell, writer::Job};
 use super::{
     Answer, BoxFuture, Clock, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, serve,
 };
@@ -82,11 +82,11 @@ const CLOSING: Duration = Duration::from_secs(2);
 struct Shared {
     site: Arc<Site>,
     bell: Arc<Bell>,
-    messages: Lane<Job>,
-    beats: Lane<Job>,
-    reads: Lane<Question>,
+    messages: ConnectionThread<Job>,
+    beats: ConnectionThread<Job>,
+    reads: ConnectionThread<Question>,
     /// Apart from the reads, because a recount may take long and a look must not.
-    looks: Lane<Question>,
+    looks: ConnectionThread<Question>,
 }
 
 impl fmt::Debug for Shared {
@@ -111,9 +111,9 @@ impl SqliteStore {
         let bell = Arc::new(Bell::new(Arc::clone(&site)));
         let writer = |name, purpose| {
             let bell = Arc::clone(&bell);
-            Lane::new(name, &site, purpose, move |inbox| writer::run(&bell, inbox))
+            ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&bell, inbox))
         };
-        let reader = |name| Lane::new(name, &site, Purpose::Reads, reader::run);
+        let reader = |name| ConnectionThread::new(name, &site, Purpose::Reads, reader::run);
         let shared = Shared {
             messages: writer("baton-write", Purpose::Messages),
             beats: writer("baton-beat", Purpose::Beats),
@@ -157,7 +157,7 @@ impl Shared {
     /// Closes every connection, and with the last of all processes the log; the next call opens them anew.
     fn close(&self) {
         let closing = vec![self.looks.close(), self.reads.close(), self.beats.close(), self.messages.close()];
-        lane::await_all(closing, CLOSING);
+        connection_thread::await_all(closing, CLOSING);
     }
 }
 

@@ -6,9 +6,9 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
+    connection_thread::{CurrentFile, Inbox},
     fault::is_busy,
     file::check_format,
-    lane::{Desk, Inbox},
     tables::SqliteTables,
 };
 use crate::store::{Answer, Request, StoreError, engine, engine::Moved};
@@ -23,23 +23,23 @@ pub(super) struct Question {
 /// Reads until all senders are gone.
 pub(super) fn run(inbox: &mut Inbox<Question>) {
     while let Some(Question { request, answer }) = inbox.next() {
-        let desk = &mut inbox.desk;
-        let now = desk.site().clock.now_ms();
+        let current = &mut inbox.current;
+        let now = current.site().clock.now_ms();
         // A caller that has gone away needs no answer.
-        answer.send(snapshot(desk, |tables| engine::apply(tables, now, &request))).ok();
+        answer.send(snapshot(current, |tables| engine::apply(tables, now, &request))).ok();
     }
 }
 
 /// Runs `read` over one instant of the store.
-fn snapshot<T>(desk: &mut Desk, read: impl Fn(&mut SqliteTables<'_>) -> Moved<T>) -> Result<T, StoreError> {
-    let site = Arc::clone(desk.site());
-    let db = &desk.file()?.db;
+fn snapshot<T>(current: &mut CurrentFile, read: impl Fn(&mut SqliteTables<'_>) -> Moved<T>) -> Result<T, StoreError> {
+    let site = Arc::clone(current.site());
+    let db = &current.file()?.db;
     let answer = begin(db).and_then(|()| check_format(db)).and_then(|()| read(&mut SqliteTables::new(db, &site.fleet)));
     let stuck = !db.is_autocommit() && db.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).is_err();
-    let answer = answer.map_err(|error| desk.explain(error));
+    let answer = answer.map_err(|error| current.explain(error));
     if stuck {
         // Closing ends the snapshot too; one left open would keep the log from being copied back.
-        desk.close();
+        current.close();
     }
     answer
 }

@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 
 use super::{
     Site,
+    connection_thread::{CurrentFile, Inbox},
     fault::is_busy,
     file::{OpenFile, check_format},
-    lane::{Desk, Inbox},
     reserve::Reserve,
     tables::SqliteTables,
     wake::{Bell, Rings},
@@ -44,15 +44,15 @@ enum Failure {
 pub(super) fn run(bell: &Bell, inbox: &mut Inbox<Job>) {
     while let Some(first) = inbox.next() {
         let (requests, callers) = gather(first, inbox);
-        let desk = &mut inbox.desk;
+        let current = &mut inbox.current;
         let mut woken = Rings::new();
-        let answers = match carry_out(desk, &requests) {
+        let answers = match carry_out(current, &requests) {
             Ok((answers, rings)) => {
                 woken = rings;
                 answers
             }
             Err(Failure::One(_)) => {
-                let mut alone = |request| match alone(desk, request) {
+                let mut alone = |request| match alone(current, request) {
                     Ok((answers, rings)) => {
                         woken.extend(rings);
                         answers.into_iter().next()
@@ -64,7 +64,7 @@ pub(super) fn run(bell: &Bell, inbox: &mut Inbox<Job>) {
             Err(Failure::All(error)) => vec![Err(error); requests.len()],
         };
         if requests.iter().any(|request| matches!(request, Request::Purge(_))) {
-            shrink(desk);
+            shrink(current);
         }
         bell.ring_here(&woken);
         for (caller, answer) in callers.into_iter().zip(answers) {
@@ -91,30 +91,30 @@ fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
 }
 
 /// Carries out one request; on a full disk with the room kept for it, unless it brings new bodies.
-fn alone(desk: &mut Desk, request: &Request) -> Result<Answers, StoreError> {
+fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreError> {
     let requests = std::slice::from_ref(request);
-    let error = match carry_out(desk, requests) {
+    let error = match carry_out(current, requests) {
         Ok(answers) => return Ok(answers),
         Err(Failure::All(error) | Failure::One(error)) => error,
     };
     if !matches!(error, StoreError::NoRoom(_)) || request.new_bodies().is_some() {
         return Err(error);
     }
-    let file = desk.file()?;
+    let file = current.file()?;
     let given_up = Reserve::of(file.path()).give_up();
     let turn = file.turn()?;
     // Lets the log begin anew in the room it has, now that the file may grow.
     file.copy_back();
     drop(turn);
     if given_up {
-        desk.site().tell(&StoreEvent::ReserveUsed { path: desk.site().path.clone() });
+        current.site().tell(&StoreEvent::ReserveUsed { path: current.site().path.clone() });
     }
-    carry_out(desk, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
+    carry_out(current, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
 }
 
 /// Gives the disk back what a purge has freed, if nothing is left in the file: then there is nothing to move.
-fn shrink(desk: &mut Desk) {
-    let shrunk = desk.file().and_then(|file| {
+fn shrink(current: &mut CurrentFile) {
+    let shrunk = current.file().and_then(|file| {
         let _turn = file.turn()?;
         let fleets: i64 = file.db.query_row("SELECT count(*) FROM fleets", [], |row| row.get(0))?;
         if fleets == 0 {
@@ -130,9 +130,9 @@ fn shrink(desk: &mut Desk) {
 type Answers = (Vec<Result<Answer, StoreError>>, Rings);
 
 /// Carries out requests in one transaction: their answers, and whom to wake.
-fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> {
-    let site = Arc::clone(desk.site());
-    let file = desk.file().map_err(Failure::All)?;
+fn carry_out(current: &mut CurrentFile, requests: &[Request]) -> Result<Answers, Failure> {
+    let site = Arc::clone(current.site());
+    let file = current.file().map_err(Failure::All)?;
     let db = &file.db;
     let waiting = site.wait();
     let turn = file.turn().map_err(Failure::All)?;
@@ -151,12 +151,12 @@ fn carry_out(desk: &mut Desk, requests: &[Request]) -> Result<Answers, Failure> 
     let stuck = done.is_err() && !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();
     drop(turn);
     let done = done.map_err(|failure| match failure {
-        Failure::All(error) => Failure::All(desk.explain(error)),
-        Failure::One(error) => Failure::One(desk.explain(error)),
+        Failure::All(error) => Failure::All(current.explain(error)),
+        Failure::One(error) => Failure::One(current.explain(error)),
     });
     if stuck {
         // A connection that can neither commit nor roll back is closed, which does roll back.
-        desk.close();
+        current.close();
     }
     done
 }

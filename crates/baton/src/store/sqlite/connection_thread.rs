@@ -18,7 +18,7 @@ const LAST_CLOSING: Duration = Duration::from_secs(2);
 type Work<J> = Arc<dyn Fn(&mut Inbox<J>) + Send + Sync>;
 
 /// The way to a thread that works off jobs in order.
-pub(super) struct Lane<J> {
+pub(super) struct ConnectionThread<J> {
     name: &'static str,
     site: Arc<Site>,
     purpose: Purpose,
@@ -39,8 +39,8 @@ enum Order<J> {
     Close(mpsc::Sender<()>),
 }
 
-impl<J: Send + 'static> Lane<J> {
-    /// A lane whose thread runs `work` until the lane is dropped and all jobs are done.
+impl<J: Send + 'static> ConnectionThread<J> {
+    /// A thread that runs `work` until this is dropped and all jobs are done.
     pub(super) fn new(
         name: &'static str, site: &Arc<Site>, purpose: Purpose, work: impl Fn(&mut Inbox<J>) + Send + Sync + 'static,
     ) -> Self {
@@ -63,7 +63,8 @@ impl<J: Send + 'static> Lane<J> {
         let (orders, inbox) = mpsc::channel();
         let (alive, ended) = mpsc::channel();
         let work = Arc::clone(&self.work);
-        let mut inbox = Inbox { orders: inbox, next: None, desk: Desk::new(Arc::clone(&self.site), self.purpose) };
+        let mut inbox =
+            Inbox { orders: inbox, next: None, current: CurrentFile::new(Arc::clone(&self.site), self.purpose) };
         let thread = thread::Builder::new().name(self.name.to_owned()).spawn(move || {
             work(&mut inbox);
             drop((inbox, work));
@@ -87,13 +88,13 @@ impl<J: Send + 'static> Lane<J> {
     }
 }
 
-impl<J> Lane<J> {
+impl<J> ConnectionThread<J> {
     fn running(&self) -> MutexGuard<'_, Option<Running<J>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<J> Drop for Lane<J> {
+impl<J> Drop for ConnectionThread<J> {
     fn drop(&mut self) {
         if let Some(Running { orders, ended }) = self.running().take() {
             drop(orders);
@@ -108,7 +109,7 @@ pub(super) struct Inbox<J> {
     orders: mpsc::Receiver<Order<J>>,
     /// What came after the jobs that were taken together.
     next: Option<Order<J>>,
-    pub(super) desk: Desk,
+    pub(super) current: CurrentFile,
 }
 
 impl<J> Inbox<J> {
@@ -117,11 +118,11 @@ impl<J> Inbox<J> {
         loop {
             let order = match self.next.take() {
                 Some(order) => order,
-                None if self.desk.file.is_none() => self.orders.recv().ok()?,
+                None if self.current.file.is_none() => self.orders.recv().ok()?,
                 None => match self.orders.recv_timeout(WATCH) {
                     Ok(order) => order,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.desk.watch();
+                        self.current.watch();
                         continue;
                     }
                     Err(mpsc::RecvTimeoutError::Disconnected) => return None,
@@ -130,7 +131,7 @@ impl<J> Inbox<J> {
             match order {
                 Order::Job(job) => return Some(job),
                 Order::Close(closed) => {
-                    self.desk.close();
+                    self.current.close();
                     drop(closed);
                 }
             }
@@ -150,13 +151,13 @@ impl<J> Inbox<J> {
 }
 
 /// The file, opened when it is needed and again when it is another one.
-pub(super) struct Desk {
+pub(super) struct CurrentFile {
     site: Arc<Site>,
     purpose: Purpose,
     file: Option<OpenFile>,
 }
 
-impl Desk {
+impl CurrentFile {
     const fn new(site: Arc<Site>, purpose: Purpose) -> Self {
         Self { site, purpose, file: None }
     }
