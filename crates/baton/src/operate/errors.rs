@@ -132,7 +132,7 @@ impl Operator {
         let (mut survey, operator) = (self.survey().await?, self.apart());
         let handed_over = HandedOver { count: 0, bodiless: 0, total: self.total(wanted, &survey), gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
-        let mut hand = Hand { operator: &operator, wanted, follow, take, left, handed_over };
+        let mut handover = Handover { operator: &operator, wanted, follow, take, left, handed_over };
         // How far each registry was seen.
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
@@ -146,17 +146,17 @@ impl Operator {
                     None => None,
                 };
                 let upto = drain.as_ref().map_or(books.dead_seq, |drain| drain.upto);
-                let reached = hand.queue(&books.queue, after, upto, drain.as_mut()).await?;
+                let reached = handover.queue(&books.queue, after, upto, drain.as_mut()).await?;
                 seen.insert(books.queue.clone(), reached);
-                if hand.has_ended() {
+                if handover.has_ended() {
                     break;
                 }
             }
             // A drain lasts as long as its session: others are let in while this one waits.
             operator.leave().await;
-            let Some(cancel) = follow.filter(|_| !hand.has_ended()) else { return Ok(hand.handed_over) };
+            let Some(cancel) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.handed_over) };
             tokio::select! {
-                () = cancel.any() => return Ok(hand.handed_over),
+                () = cancel.any() => return Ok(handover.handed_over),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             survey = self.survey().await?;
@@ -175,7 +175,7 @@ impl Operator {
     }
 }
 
-struct Hand<'a, T> {
+struct Handover<'a, T> {
     operator: &'a Operator,
     wanted: &'a Wanted,
     follow: Option<&'a Cancel>,
@@ -184,7 +184,7 @@ struct Hand<'a, T> {
     handed_over: HandedOver,
 }
 
-impl<T: FnMut(&[FailedMessage]) -> Taken> Hand<'_, T> {
+impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
     fn has_ended(&self) -> bool {
         self.left == 0 || self.handed_over.gone || self.follow.is_some_and(|cancel| cancel.asked().is_some())
     }

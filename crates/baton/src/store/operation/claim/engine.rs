@@ -34,23 +34,23 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     }
     let mut numbers = tables.numbers(it.session, &it.queue)?;
     check_number(&numbers, it.claim_no)?;
-    let mut hand = Hand { n: it.n, budget: it.max_bytes, pieces: Vec::new(), stopped: false, buried: 0 };
+    let mut gathered = Gathered { n: it.n, budget: it.max_bytes, pieces: Vec::new(), stopped: false, buried: 0 };
     let queue = tables.queue(&it.queue)?.filter(|queue| !queue.books.paused);
     let Some(mut queue) = queue else {
         waits::enter(tables, now, it.session, &it.queue)?;
         return Ok(Claimed { queue: it.queue.clone(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms: None } });
     };
-    hand.fill(tables, now, &mut queue, &session)?;
-    let more = hand.stopped || !hand.has_room();
-    if !hand.pieces.is_empty() || hand.buried > 0 {
+    gathered.fill(tables, now, &mut queue, &session)?;
+    let more = gathered.stopped || !gathered.has_room();
+    if !gathered.pieces.is_empty() || gathered.buried > 0 {
         tables.put_queue(&queue)?;
     }
-    if !hand.pieces.is_empty() {
-        let pieces = hand.pieces.iter().map(|(piece, _)| *piece).collect();
+    if !gathered.pieces.is_empty() {
+        let pieces = gathered.pieces.iter().map(|(piece, _)| *piece).collect();
         tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), pieces })?;
         use_number(&mut numbers, it.claim_no);
         tables.put_numbers(it.session, &it.queue, &numbers)?;
-        session.suspects += suspects(hand.pieces.iter().map(|(piece, _)| piece));
+        session.suspects += suspects(gathered.pieces.iter().map(|(piece, _)| piece));
         tables.put_session(it.session, &session)?;
         waits::left_behind(tables, now, &queue, more)?;
     }
@@ -62,7 +62,7 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
         let next_due = if queue.books.delayed > 0 { tables.next_delayed(&it.queue)? } else { None };
         Rest::Nothing { next_due_ms: next_due.map(|(due, _)| due.saturating_sub(now)) }
     };
-    Ok(Claimed { queue: it.queue.clone(), pieces: hand.pieces, rest })
+    Ok(Claimed { queue: it.queue.clone(), pieces: gathered.pieces, rest })
 }
 
 /// The answer to a repeat: what is still in flight under the number, without what has lost its body since.
@@ -116,7 +116,7 @@ fn use_number(numbers: &mut ClaimNumbers, claim_no: u64) {
 }
 
 /// What a claim has gathered, and how much more it may.
-struct Hand {
+struct Gathered {
     n: u32,
     budget: u64,
     pieces: Vec<(Piece, Parcel)>,
@@ -126,7 +126,7 @@ struct Hand {
     buried: u32,
 }
 
-impl Hand {
+impl Gathered {
     fn fill<T: Tables>(
         &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, session: &SessionRecord,
     ) -> Moved<()> {
@@ -195,7 +195,7 @@ impl Hand {
         bury(tables, now, queue, piece, &node_name(session), MISSING_BODY)
     }
 
-    /// Takes as much of a piece as fits, at least one message if the hand is empty; how many. Nothing if its bodies are
+    /// Takes as much of a piece as fits, at least one message if nothing is gathered yet; how many. Nothing if its bodies are
     /// missing.
     fn take<T: Tables>(&mut self, tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<u32>> {
         let mut found = cut(tables, queue, piece, self.budget)?;
