@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 pub(crate) use baton::settings::{CONFIG, Origin, Setting, Settings};
 use baton::{
     message::Name,
-    settings::{Place, Said, SettingsError, quantity},
+    settings::{FoundIn, Said, SettingsError, quantity},
     store::StoreUrl,
 };
 
@@ -57,7 +57,7 @@ impl Globals {
             let next = match &error {
                 SettingsError::Url { .. } => return Failure::advised(Exit::Usage, &error.to_string()),
                 SettingsError::NoHome => "name one with --store",
-                SettingsError::NotText(_) | SettingsError::Value { place: Place::Variable(_), .. } => {
+                SettingsError::NotText(_) | SettingsError::Value { found_in: FoundIn::Variable(_), .. } => {
                     "correct the variable, or unset it"
                 }
                 _ => "correct the file",

@@ -72,16 +72,16 @@ pub struct Settings {
     pub file_read: bool,
 }
 
-/// Where a setting stands.
+/// Where a setting was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FoundIn {
     /// In this variable.
     Variable(&'static str),
     /// In this file.
     File(PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FoundIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => f.write_str(name),
@@ -103,10 +103,10 @@ pub enum SettingsError {
         why: String,
     },
     /// A value is none.
-    #[error("{place}: {why}")]
+    #[error("{found_in}: {why}")]
     Value {
-        /// Where it stands.
-        place: Place,
+        /// Where it was found.
+        found_in: FoundIn,
         /// What is wrong with it.
         why: String,
     },
@@ -114,10 +114,10 @@ pub enum SettingsError {
     #[error("{0} is not UTF-8 text")]
     NotText(&'static str),
     /// A store's address is none.
-    #[error("{place}: {error}")]
+    #[error("{found_in}: {error}")]
     Url {
-        /// Where it stands.
-        place: Place,
+        /// Where it was found.
+        found_in: FoundIn,
         /// What is wrong with it.
         error: InvalidUrl,
     },
@@ -143,13 +143,15 @@ impl Settings {
         let file = path.as_deref().map(|path| File::read(path, required)).transpose()?.flatten();
         let file_read = file.is_some();
         let File { store, fleet, wait } = file.unwrap_or_default();
-        let in_file = || Place::File(path.clone().unwrap_or_default());
-        let url = |text: String, place: Place| text.parse().map_err(|error| SettingsError::Url { place, error });
-        let name = |text: String, place: Place| {
-            Name::new(&text).map_err(|error| SettingsError::Value { place, why: error.to_string() })
+        let in_file = || FoundIn::File(path.clone().unwrap_or_default());
+        let url =
+            |text: String, found_in: FoundIn| text.parse().map_err(|error| SettingsError::Url { found_in, error });
+        let name = |text: String, found_in: FoundIn| {
+            Name::new(&text).map_err(|error| SettingsError::Value { found_in, why: error.to_string() })
         };
-        let time =
-            |text: String, place: Place| quantity::seconds(&text).map_err(|why| SettingsError::Value { place, why });
+        let time = |text: String, found_in: FoundIn| {
+            quantity::seconds(&text).map_err(|why| SettingsError::Value { found_in, why })
+        };
         Ok(Self {
             store: first(said.store, STORE, store, in_file(), url, default_store)?,
             fleet: first(said.fleet, FLEET, fleet, in_file(), name, || name(DEFAULT_FLEET.to_owned(), in_file()))?,
@@ -182,12 +184,12 @@ impl Settings {
 
 /// The first that is there: what is said, the variable, the file's, the default.
 fn first<T>(
-    said: Option<T>, name: &'static str, in_file: Option<String>, file: Place,
-    read: impl Fn(String, Place) -> Result<T, SettingsError>, default: impl FnOnce() -> Result<T, SettingsError>,
+    said: Option<T>, name: &'static str, in_file: Option<String>, file: FoundIn,
+    read: impl Fn(String, FoundIn) -> Result<T, SettingsError>, default: impl FnOnce() -> Result<T, SettingsError>,
 ) -> Result<Setting<T>, SettingsError> {
     let (value, from) = match (said, variable(name)?, in_file) {
         (Some(value), ..) => (value, Origin::Said),
-        (_, Some(text), _) => (read(text, Place::Variable(name))?, Origin::Environment),
+        (_, Some(text), _) => (read(text, FoundIn::Variable(name))?, Origin::Environment),
         (.., Some(text)) => (read(text, file)?, Origin::File),
         _ => (default()?, Origin::Default),
     };

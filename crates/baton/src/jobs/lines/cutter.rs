@@ -85,7 +85,7 @@ impl Input {
 
 /// How far lines were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Cursor {
     pub(super) lines: u64,
     /// The byte behind them; used for files only.
     pub(super) offset: u64,
@@ -93,7 +93,7 @@ pub(super) struct Place {
     pub(super) head: Option<u32>,
 }
 
-impl Place {
+impl Cursor {
     pub(super) fn parse(cursor: &str) -> Result<Self, SourceError> {
         if cursor.is_empty() {
             return Ok(Self::default());
@@ -113,7 +113,7 @@ impl Place {
 pub(super) struct Cutter {
     input: Input,
     form: Form,
-    at: Place,
+    at: Cursor,
     /// Lines to pass over first: a predecessor gave them.
     skip: u64,
     count: u64,
@@ -131,7 +131,7 @@ pub(super) struct Cutter {
 
 impl Cutter {
     /// Goes on at `at`, where the input stands, but gives no line before `skip` and none behind `count`.
-    pub(super) const fn new(input: Input, form: Form, at: Place, skip: u64, count: u64) -> Self {
+    pub(super) const fn new(input: Input, form: Form, at: Cursor, skip: u64, count: u64) -> Self {
         let (used, searched, found, unmarked) = (0, 0, Found::More, matches!(input, Input::Pipe(_)));
         Self { input, form, at, skip, count, buffer: Vec::new(), used, searched, found, unmarked, body: Vec::new() }
     }
@@ -181,7 +181,7 @@ impl Cutter {
     }
 
     fn reach(&self, batch: &mut Batch) {
-        let Place { lines, offset, .. } = self.at;
+        let Cursor { lines, offset, .. } = self.at;
         match &self.input {
             Input::File(_) => batch.reach(format_args!("{lines}:{offset}")),
             Input::Followed(file) => batch.reach(format_args!("{lines}:{offset}:{:08x}", file.head(offset))),

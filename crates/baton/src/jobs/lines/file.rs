@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncSeekExt as _},
 };
 
-use super::cutter::Place;
+use super::cutter::Cursor;
 use crate::SourceError;
 
 /// A file and what it is called.
@@ -22,26 +22,26 @@ pub(super) struct NamedFile {
 }
 
 impl NamedFile {
-    /// Opens the file behind `place`, if it can be the file that `place` is of.
-    pub(super) async fn open(path: &Path, place: Place) -> Result<Self, SourceError> {
+    /// Opens the file behind `start`, if it can be the file that `start` is of.
+    pub(super) async fn open(path: &Path, start: Cursor) -> Result<Self, SourceError> {
         let name = path.display().to_string();
         let unreadable = |error| unreadable(&name, &error);
         let changed = |what: &str| {
             SourceError::until_rewound(format_args!(
                 "{name} {what}: it is not the file of which {} lines were read; put that one back, or rewind the source",
-                place.lines
+                start.lines
             ))
         };
         let mut file = File::open(path).await.map_err(unreadable)?;
         let len = file.metadata().await.map_err(unreadable)?.len();
-        if place.offset > len {
+        if start.offset > len {
             return Err(changed("has become shorter"));
         }
-        if let Some(before) = place.offset.checked_sub(1) {
+        if let Some(before) = start.offset.checked_sub(1) {
             file.seek(SeekFrom::Start(before)).await.map_err(unreadable)?;
             let end = file.read_u8().await.map_err(unreadable)?;
             // The last line may have no line end, but then nothing follows.
-            if end != b'\n' && place.offset < len {
+            if end != b'\n' && start.offset < len {
                 return Err(changed("has other lines"));
             }
         }

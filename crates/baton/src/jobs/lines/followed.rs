@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    cutter::Place,
+    cutter::Cursor,
     file::unreadable,
     rotated::{Found, Successors},
 };
@@ -49,25 +49,25 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Opens what has the name now: behind `place` if that is of this file, else at its start.
-    pub(super) async fn open(path: &Path, place: Place) -> Result<(Self, Place), SourceError> {
+    /// Opens what has the name now: behind `start` if that is of this file, else at its start.
+    pub(super) async fn open(path: &Path, start: Cursor) -> Result<(Self, Cursor), SourceError> {
         let found = Found::under(path).await?;
         let successors = Successors::of(path, &found);
         let name = path.display().to_string();
         let mut followed = Self { name, file: found.file, position: 0, head: Vec::new(), successors };
         let unreadable = |name: &str, error| unreadable(&name, &error);
-        let mut head = vec![0; usize::try_from(place.offset).unwrap_or(HEAD).min(HEAD)];
+        let mut head = vec![0; usize::try_from(start.offset).unwrap_or(HEAD).min(HEAD)];
         let is_the_same = match followed.file.read_exact(&mut head).await {
-            Ok(_) => place.head == Some(digest(&head)),
+            Ok(_) => start.head == Some(digest(&head)),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
             Err(error) => return Err(unreadable(&followed.name, error)),
         };
         let len = followed.file.metadata().await.map_err(|error| unreadable(&followed.name, error))?.len();
-        let offset = if is_the_same && place.offset <= len { place.offset } else { 0 };
+        let offset = if is_the_same && start.offset <= len { start.offset } else { 0 };
         followed.file.seek(SeekFrom::Start(offset)).await.map_err(|error| unreadable(&followed.name, error))?;
         followed.position = offset;
         followed.head = if offset == 0 { Vec::new() } else { head };
-        Ok((followed, Place { offset, ..place }))
+        Ok((followed, Cursor { offset, ..start }))
     }
 
     /// Waits for more.

@@ -30,7 +30,7 @@ use std::{
 
 use self::{
     command::Command,
-    cutter::{Cutter, Form, Input, Place},
+    cutter::{Cursor, Cutter, Form, Input},
     file::{NamedFile, unreadable},
     followed::Followed,
     pipe::NamedPipe,
@@ -87,15 +87,15 @@ impl Lines {
     }
 
     async fn open_at(&self, cursor: &str) -> Result<Box<dyn Stream>, SourceError> {
-        let place = Place::parse(cursor)?;
+        let start = Cursor::parse(cursor)?;
         let (input, at) = match &self.origin {
-            Origin::Path(path) => self.open_path(path, cursor, place).await?,
-            Origin::Command(line) => (Input::Command(Command::start(line)?), Place::default()),
+            Origin::Path(path) => self.open_path(path, cursor, start).await?,
+            Origin::Command(line) => (Input::Command(Command::start(line)?), Cursor::default()),
         };
-        Ok(Box::new(Cutter::new(input, self.form, at, place.lines, self.count.unwrap_or(u64::MAX))))
+        Ok(Box::new(Cutter::new(input, self.form, at, start.lines, self.count.unwrap_or(u64::MAX))))
     }
 
-    async fn open_path(&self, path: &Path, cursor: &str, place: Place) -> Result<(Input, Place), SourceError> {
+    async fn open_path(&self, path: &Path, cursor: &str, start: Cursor) -> Result<(Input, Cursor), SourceError> {
         let name = path.display();
         // Looked at before it is opened: opening a pipe as a file waits for its writer.
         let about = tokio::fs::metadata(path).await;
@@ -104,23 +104,23 @@ impl Lines {
                 return Err(SourceError::for_good(format_args!("{name} is no regular file, so it cannot be followed")));
             }
             // Only a followed file's cursor tells what the file is recognised by.
-            if place.offset > 0 && place.head.is_none() {
+            if start.offset > 0 && start.head.is_none() {
                 return Err(foreign(cursor));
             }
-            let (followed, place) = Followed::open(path, place).await?;
-            return Ok((Input::Followed(followed), place));
+            let (followed, start) = Followed::open(path, start).await?;
+            return Ok((Input::Followed(followed), start));
         }
         let about = about.map_err(|error| unreadable(&name, &error))?;
         if about.file_type().is_fifo() {
-            return Ok((Input::Pipe(NamedPipe::open(path, cursor)?), Place::default()));
+            return Ok((Input::Pipe(NamedPipe::open(path, cursor)?), Cursor::default()));
         }
         if !about.is_file() {
             return Err(SourceError::for_good(format_args!("{name} is neither a regular file nor a named pipe")));
         }
-        if place.head.is_some() {
+        if start.head.is_some() {
             return Err(foreign(cursor));
         }
-        Ok((Input::File(NamedFile::open(path, place).await?), place))
+        Ok((Input::File(NamedFile::open(path, start).await?), start))
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) struct Lookout {
 impl Lookout {
     /// Wakes the claim that waits for a queue under this number.
     pub(super) fn ring_under(&self, queue: &Name, claim_no: u64) {
-        if let Some(place) = self.lines.take_under(queue, claim_no) {
-            place.ring();
+        if let Some(claim) = self.lines.take_under(queue, claim_no) {
+            claim.ring();
         }
     }
 }
@@ -63,13 +63,13 @@ struct Lines {
 
 #[derive(Default)]
 struct State {
-    waiting: BTreeMap<Name, Place>,
+    waiting: BTreeMap<Name, WaitingClaim>,
     /// Rung for while nobody waited.
     rung: BTreeSet<Name>,
 }
 
-/// The place of a claim that waits.
-struct Place {
+/// A claim that waits.
+struct WaitingClaim {
     wish: Wish,
     claim_no: u64,
     /// Whether the store may know of it.
@@ -77,7 +77,7 @@ struct Place {
     reply: oneshot::Sender<Heard>,
 }
 
-impl Place {
+impl WaitingClaim {
     /// Wakes the claim; false if it has gone away.
     fn ring(self) -> bool {
         self.reply.send(Heard::Ring).is_ok()
@@ -99,8 +99,8 @@ impl Lines {
 
     /// Wakes whoever waits for a queue; false if nobody does.
     fn ring(&self, queue: &Name) -> bool {
-        let place = self.state().waiting.remove(queue);
-        place.is_some_and(Place::ring)
+        let claim = self.state().waiting.remove(queue);
+        claim.is_some_and(WaitingClaim::ring)
     }
 
     /// The same, remembered if nobody does.
@@ -111,16 +111,16 @@ impl Lines {
     }
 
     fn ring_all(&self) {
-        for place in std::mem::take(&mut self.state().waiting).into_values() {
+        for claim in std::mem::take(&mut self.state().waiting).into_values() {
             // One that has gone away wants nothing.
-            place.ring();
+            claim.ring();
         }
     }
 
-    /// Takes the place of the claim that waits for a queue under this number.
-    fn take_under(&self, queue: &Name, claim_no: u64) -> Option<Place> {
+    /// Takes the claim that waits for a queue under this number.
+    fn take_under(&self, queue: &Name, claim_no: u64) -> Option<WaitingClaim> {
         let mut state = self.state();
-        let is_under = state.waiting.get(queue).is_some_and(|place| place.claim_no == claim_no);
+        let is_under = state.waiting.get(queue).is_some_and(|claim| claim.claim_no == claim_no);
         if is_under { state.waiting.remove(queue) } else { None }
     }
 
@@ -141,13 +141,13 @@ impl Lines {
 
 impl Waiting for Lines {
     fn claim(&self, queue: &Name) -> Option<Claim> {
-        self.state().waiting.get(queue).map(|place| place.wish.under(self.session, place.claim_no))
+        self.state().waiting.get(queue).map(|claim| claim.wish.under(self.session, claim.claim_no))
     }
 
     fn newcomers(&self) -> Vec<Claim> {
-        let hand_in = |place: &mut Place| {
-            let is_new = !std::mem::replace(&mut place.handed_in, true);
-            is_new.then(|| place.wish.under(self.session, place.claim_no))
+        let hand_in = |claim: &mut WaitingClaim| {
+            let is_new = !std::mem::replace(&mut claim.handed_in, true);
+            is_new.then(|| claim.wish.under(self.session, claim.claim_no))
         };
         self.state().waiting.values_mut().filter_map(hand_in).collect()
     }
@@ -223,7 +223,9 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
             return None;
         }
         let claim_no = claimer.numbers.next(&wish.queue);
-        state.waiting.insert(wish.queue.clone(), Place { wish: wish.clone(), claim_no, handed_in: false, reply });
+        state
+            .waiting
+            .insert(wish.queue.clone(), WaitingClaim { wish: wish.clone(), claim_no, handed_in: false, reply });
         claim_no
     };
     lookout.lines.changed.notify_one();
@@ -288,9 +290,9 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
 fn hand_over(claimer: &Claimer, lines: &Lines, claim_no: u64, claimed: Claimed) -> Option<Name> {
     let queue = claimed.queue.clone();
     let has_room = claimed.rest != Rest::More;
-    if let Some(place) = lines.take_under(&queue, claim_no) {
+    if let Some(claim) = lines.take_under(&queue, claim_no) {
         // What nobody waits for any more goes back.
-        let heard = place.reply.send(Heard::Caught(claimer.catch(claim_no, claimed))).is_ok();
+        let heard = claim.reply.send(Heard::Caught(claimer.catch(claim_no, claimed))).is_ok();
         return (heard && has_room).then_some(queue);
     }
     if claimer.numbers.take(&queue, claim_no) {
