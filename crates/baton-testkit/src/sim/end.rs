@@ -9,7 +9,7 @@ use baton::{
 };
 
 use super::{
-    ledger::{Letter, Place},
+    ledger::{Entry, State},
     report::{Failed, Summary},
     topology::{NodePlan, Topology},
     work::Work,
@@ -35,13 +35,13 @@ pub(super) async fn play_out(world: &Arc<World>) -> Result<Summary, Failed> {
                 scene.wells.iter().zip(&world.topology.sources).all(|(well, plan)| {
                     well.ended || plan.end.is_none() || !offered(world, &scene.members, &plan.name)
                 });
-            stuck || (sources && scene.lanes.iter().all(|lane| lane.open.is_empty()))
+            stuck || (sources && scene.ledgers.iter().all(|ledger| ledger.open.is_empty()))
         })
         .await?;
     if stuck {
         let mut scene = world.scene.lock().unwrap();
-        let open: usize = scene.lanes.iter().map(|lane| lane.open.len()).sum();
-        let about = scene.lanes.iter().enumerate().find_map(|(queue, lane)| Some((queue, *lane.open.first()?)));
+        let open: usize = scene.ledgers.iter().map(|ledger| ledger.open.len()).sum();
+        let about = scene.ledgers.iter().enumerate().find_map(|(queue, ledger)| Some((queue, *ledger.open.first()?)));
         scene.violated(format!("everything drains: {open} messages are left and nothing moves"), about);
     }
     // A while of rest, then everybody leaves.
@@ -94,10 +94,13 @@ async fn books(world: &World) {
     let recount = ask(&world.store, Recount { max_hold_ms: 1_000 }).await.unwrap();
     for queue in &recount.queues {
         let books = &queue.books;
-        let Some(lane) = super::scene::number(books.queue.as_str()) else { continue };
+        let Some(queue_no) = super::scene::number(books.queue.as_str()) else { continue };
         let scene = world.scene.lock().unwrap();
-        let seen =
-            (scene.lanes[lane].pushed(), scene.lanes[lane].count(Place::Done), scene.lanes[lane].count(Place::Dead));
+        let seen = (
+            scene.ledgers[queue_no].pushed(),
+            scene.ledgers[queue_no].count(State::Done),
+            scene.ledgers[queue_no].count(State::Dead),
+        );
         if !queue.balance() {
             wrong = Some((format!("the deep audit balances: {queue:?}"), None));
         } else if seen != (books.pushed, books.done, books.dead) {
@@ -108,15 +111,15 @@ async fn books(world: &World) {
         }
     }
     for (queue, plan) in world.topology.queues.iter().enumerate() {
-        let (now, ends): (u64, Vec<(u64, Letter)>) = {
+        let (now, ends): (u64, Vec<(u64, Entry)>) = {
             let scene = world.scene.lock().unwrap();
-            (scene.now(), scene.lanes[queue].letters().map(|(id, letter)| (id, *letter)).collect())
+            (scene.now(), scene.ledgers[queue].entries().map(|(id, entry)| (id, *entry)).collect())
         };
-        for (id, Letter { place, losses, since, .. }) in ends {
-            if place == Place::Dead && losses <= 3 && !plan.work.may_die() {
+        for (id, Entry { state, losses, since, .. }) in ends {
+            if state == State::Dead && losses <= 3 && !plan.work.may_die() {
                 wrong = Some(("a message dies of its handler or of four losses".to_owned(), Some((queue, id))));
             }
-            let kept = place == Place::Done && now < since + RESULT_TTL_MS;
+            let kept = state == State::Done && now < since + RESULT_TTL_MS;
             if kept && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {
                 let name = Name::new(&plan.name).unwrap();
                 if ask(&world.store, ReadResult { queue: name, id }).await.unwrap().is_none() {

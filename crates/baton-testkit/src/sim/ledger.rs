@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use baton::message::{MAX_LOSSES, Outcome, Piece, Run, SessionId};
 
-/// Where a message is.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum State {
     Waiting,
     Delayed { due: u64 },
     Held { session: SessionId, claim_no: u64, begun: bool },
@@ -15,10 +15,10 @@ pub(super) enum Place {
     Dead,
 }
 
-/// A message.
+/// What is known of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Letter {
-    pub(super) place: Place,
+pub(super) struct Entry {
+    pub(super) state: State,
     /// Since when it has been due without being begun.
     pub(super) since: u64,
     pub(super) losses: u32,
@@ -26,29 +26,29 @@ pub(super) struct Letter {
     pub(super) digest: u64,
 }
 
-impl Letter {
+impl Entry {
     /// Whether it is due and nobody works on it.
     pub(super) const fn waits(&self, now: u64) -> bool {
-        match self.place {
-            Place::Waiting => true,
-            Place::Delayed { due } => due <= now,
-            Place::Held { begun, .. } => !begun,
-            Place::Done | Place::Dead => false,
+        match self.state {
+            State::Waiting => true,
+            State::Delayed { due } => due <= now,
+            State::Held { begun, .. } => !begun,
+            State::Done | State::Dead => false,
         }
     }
 
     /// Goes back to be begun by somebody: since `floor` at the earliest.
     fn back(&mut self, floor: u64) {
         self.since = self.since.max(floor);
-        self.place = Place::Waiting;
+        self.state = State::Waiting;
     }
 }
 
 /// The messages of one queue.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct QueueLedger {
     /// By id, from 1 on.
-    letters: Vec<Letter>,
+    entries: Vec<Entry>,
     /// Those neither done nor dead.
     pub(super) open: BTreeSet<u64>,
     pub(super) paused: bool,
@@ -57,25 +57,25 @@ pub(super) struct Lane {
 /// Something that must not happen.
 pub(super) type Wrong = Result<(), (String, u64)>;
 
-impl Lane {
-    pub(super) fn letter(&self, id: u64) -> Option<&Letter> {
-        self.letters.get(usize::try_from(id.checked_sub(1)?).ok()?)
+impl QueueLedger {
+    pub(super) fn entry(&self, id: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(id.checked_sub(1)?).ok()?)
     }
 
-    pub(super) fn letter_mut(&mut self, id: u64) -> Option<&mut Letter> {
-        self.letters.get_mut(usize::try_from(id.checked_sub(1)?).ok()?)
+    pub(super) fn entry_mut(&mut self, id: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(id.checked_sub(1)?).ok()?)
     }
 
     pub(super) const fn pushed(&self) -> u64 {
-        self.letters.len() as u64
+        self.entries.len() as u64
     }
 
-    pub(super) fn count(&self, place: Place) -> u64 {
-        self.letters.iter().filter(|letter| letter.place == place).count() as u64
+    pub(super) fn count(&self, state: State) -> u64 {
+        self.entries.iter().filter(|entry| entry.state == state).count() as u64
     }
 
-    pub(super) fn letters(&self) -> impl Iterator<Item = (u64, &Letter)> {
-        (1..).zip(&self.letters)
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        (1..).zip(&self.entries)
     }
 
     /// A parcel was stored with ids from `first` on; a repeated answer tells of ids that are known. Whether it is new.
@@ -88,7 +88,7 @@ impl Lane {
             return Err((format!("ids are consecutive: {first} was allotted after {count}"), first));
         }
         for (id, digest) in (first..).zip(digests) {
-            self.letters.push(Letter { place: Place::Waiting, since: now, losses: 0, digest: *digest });
+            self.entries.push(Entry { state: State::Waiting, since: now, losses: 0, digest: *digest });
             self.open.insert(id);
         }
         Ok(true)
@@ -97,23 +97,23 @@ impl Lane {
     /// Messages were given to a session.
     pub(super) fn claimed(&mut self, session: SessionId, claim_no: u64, piece: &Piece, now: u64) -> Wrong {
         for id in piece.range.first..piece.range.end() {
-            let Some(letter) = self.letter_mut(id) else {
+            let Some(entry) = self.entry_mut(id) else {
                 return Err(("only messages that were pushed are claimed".to_owned(), id));
             };
-            match letter.place {
-                Place::Waiting => {}
-                Place::Delayed { due } if due <= now => {}
-                Place::Held { session: holder, claim_no: held_under, .. }
+            match entry.state {
+                State::Waiting => {}
+                State::Delayed { due } if due <= now => {}
+                State::Held { session: holder, claim_no: held_under, .. }
                     if (holder, held_under) == (session, claim_no) =>
                 {
                     continue;
                 }
-                place => return Err((format!("a message is held by one session only: claimed while {place:?}"), id)),
+                state => return Err((format!("a message is held by one session only: claimed while {state:?}"), id)),
             }
-            if letter.losses != piece.losses {
-                return Err((format!("losses are counted: {} in the store, {} seen", piece.losses, letter.losses), id));
+            if entry.losses != piece.losses {
+                return Err((format!("losses are counted: {} in the store, {} seen", piece.losses, entry.losses), id));
             }
-            letter.place = Place::Held { session, claim_no, begun: false };
+            entry.state = State::Held { session, claim_no, begun: false };
         }
         Ok(())
     }
@@ -121,24 +121,24 @@ impl Lane {
     /// A run was accepted.
     pub(super) fn settled(&mut self, session: SessionId, run: &Run, now: u64) -> Wrong {
         for id in run.range.first..run.range.end() {
-            let Some(letter) = self.letter_mut(id) else {
+            let Some(entry) = self.entry_mut(id) else {
                 return Err(("only messages that were pushed are settled".to_owned(), id));
             };
-            let held = matches!(letter.place, Place::Held { session: holder, claim_no, .. }
+            let held = matches!(entry.state, State::Held { session: holder, claim_no, .. }
                 if (holder, claim_no) == (session, run.claim_no));
             if !held {
-                return Err((format!("only the holder settles a message, and once: it was {:?}", letter.place), id));
+                return Err((format!("only the holder settles a message, and once: it was {:?}", entry.state), id));
             }
             match &run.outcome {
-                Outcome::Done { .. } => letter.place = Place::Done,
-                Outcome::Dead { .. } => letter.place = Place::Dead,
+                Outcome::Done { .. } => entry.state = State::Done,
+                Outcome::Dead { .. } => entry.state = State::Dead,
                 Outcome::Retry { after_ms, .. } => {
                     let due = now + after_ms;
-                    *letter = Letter { place: Place::Delayed { due }, since: due, losses: 0, ..*letter };
+                    *entry = Entry { state: State::Delayed { due }, since: due, losses: 0, ..*entry };
                 }
-                Outcome::Back => letter.back(if letter.waits(now) { 0 } else { now }),
+                Outcome::Back => entry.back(if entry.waits(now) { 0 } else { now }),
             }
-            if matches!(letter.place, Place::Done | Place::Dead) {
+            if matches!(entry.state, State::Done | State::Dead) {
                 self.open.remove(&id);
             }
         }
@@ -147,26 +147,26 @@ impl Lane {
 
     /// A session is gone: what it held goes back, with a loss if it was lost.
     pub(super) fn returned(&mut self, session: SessionId, lost: bool, now: u64, floor: u64) {
-        let Self { letters, open, .. } = self;
+        let Self { entries, open, .. } = self;
         open.retain(|id| {
-            let letter = &mut letters[*id as usize - 1];
-            if matches!(letter.place, Place::Held { session: holder, .. } if holder == session) {
-                letter.losses += u32::from(lost);
-                letter.back(if lost || letter.waits(now) { floor } else { now });
-                if letter.losses > MAX_LOSSES {
-                    letter.place = Place::Dead;
+            let entry = &mut entries[*id as usize - 1];
+            if matches!(entry.state, State::Held { session: holder, .. } if holder == session) {
+                entry.losses += u32::from(lost);
+                entry.back(if lost || entry.waits(now) { floor } else { now });
+                if entry.losses > MAX_LOSSES {
+                    entry.state = State::Dead;
                 }
             }
-            letter.place != Place::Dead
+            entry.state != State::Dead
         });
     }
 
     /// What waits has waited since now at the earliest.
     pub(super) fn begin_anew(&mut self, now: u64) {
-        let Self { letters, open, .. } = self;
+        let Self { entries, open, .. } = self;
         for id in open.iter() {
-            let letter = &mut letters[*id as usize - 1];
-            letter.since = letter.since.max(now);
+            let entry = &mut entries[*id as usize - 1];
+            entry.since = entry.since.max(now);
         }
     }
 }

@@ -31,7 +31,7 @@ impl Summary {
             queues: world.topology.queues.len(),
             sources: world.topology.sources.len(),
             faults: world.topology.faults.len(),
-            messages: scene.lanes.iter().map(super::ledger::Lane::pushed).sum(),
+            messages: scene.ledgers.iter().map(super::ledger::QueueLedger::pushed).sum(),
             simulated_ms: scene.now(),
             story: scene.journal.sum(),
         }

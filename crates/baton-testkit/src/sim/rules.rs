@@ -11,7 +11,7 @@
 //! * At rest, a node makes [`AT_REST`] calls a second besides its beats, at most.
 
 use super::{
-    ledger::{Letter, Place},
+    ledger::{Entry, State},
     scene::{Member, Scene},
     topology::Topology,
 };
@@ -57,11 +57,11 @@ fn able_since(scene: &Scene, member: &Member, now: u64) -> Option<u64> {
 
 /// For each queue since when a node has been free for it, and which: the one that has been the longest is to be asked.
 fn longest_free(scene: &Scene, able: &[Option<u64>], now: u64) -> Vec<Option<(u64, usize)>> {
-    let mut longest: Vec<Option<(u64, usize)>> = vec![None; scene.lanes.len()];
+    let mut longest: Vec<Option<(u64, usize)>> = vec![None; scene.ledgers.len()];
     for (nth, member) in scene.members.iter().enumerate().filter(|(_, member)| member.role != Role::Generator) {
         let Some(able) = able[nth] else { continue };
-        for (queue, desk) in &member.desks {
-            let free = (able.max(desk.free_since), nth);
+        for (queue, handlers) in &member.handlers {
+            let free = (able.max(handlers.free_since), nth);
             if free.0 <= now && longest[*queue].is_none_or(|known| free < known) {
                 longest[*queue] = Some(free);
             }
@@ -71,41 +71,41 @@ fn longest_free(scene: &Scene, able: &[Option<u64>], now: u64) -> Vec<Option<(u6
 }
 
 fn begun_in_time(scene: &mut Scene, queue: usize, (free_since, nth): (u64, usize), now: u64) {
-    let lane = &scene.lanes[queue];
-    if lane.paused || lane.open.is_empty() || now - free_since <= BEGUN_WITHIN {
+    let ledger = &scene.ledgers[queue];
+    if ledger.paused || ledger.open.is_empty() || now - free_since <= BEGUN_WITHIN {
         return;
     }
-    let late = lane.open.iter().find_map(|id| {
-        let letter = lane.letter(*id)?;
-        let since = due_since(scene, letter, now)?.max(free_since);
-        (now.saturating_sub(since) > BEGUN_WITHIN).then_some((*id, since, *letter))
+    let late = ledger.open.iter().find_map(|id| {
+        let entry = ledger.entry(*id)?;
+        let since = due_since(scene, entry, now)?.max(free_since);
+        (now.saturating_sub(since) > BEGUN_WITHIN).then_some((*id, since, *entry))
     });
-    if let Some((id, since, letter)) = late {
+    if let Some((id, since, entry)) = late {
         let rule = format!(
             "what is due is begun within {BEGUN_WITHIN} ms while a node has a free place: q{queue}/{id} could have been \
              begun by node {nth} since {since} ms (free since {free_since} ms); it is {:?}, due since {} ms",
-            letter.place, letter.since
+            entry.state, entry.since
         );
         scene.violated(rule, Some((queue, id)));
     }
 }
 
 /// Since when a message should have been begun, if it should.
-fn due_since(scene: &Scene, letter: &Letter, now: u64) -> Option<u64> {
-    if letter.losses >= 2 {
+fn due_since(scene: &Scene, entry: &Entry, now: u64) -> Option<u64> {
+    if entry.losses >= 2 {
         return None;
     }
-    let Place::Held { session, .. } = letter.place else { return letter.waits(now).then_some(letter.since) };
+    let State::Held { session, .. } = entry.state else { return entry.waits(now).then_some(entry.since) };
     let sitting = scene.sittings.get(&session)?;
     let holder = sitting.member.and_then(|member| scene.members.get(member));
     let forgotten = holder.is_none_or(|holder| !holder.alive || holder.session != Some(session));
     let disturbed = holder.is_some_and(|holder| holder.paused || holder.disturbed_until > now);
     if forgotten || disturbed {
         let found_out = sitting.touched_ms.max(scene.clear_since) + sitting.lease_ms;
-        return Some(letter.since.max((found_out + 500).saturating_sub(BEGUN_WITHIN)));
+        return Some(entry.since.max((found_out + 500).saturating_sub(BEGUN_WITHIN)));
     }
     let recovered = holder.map_or(0, |holder| holder.disturbed_until);
-    letter.waits(now).then_some(letter.since.max(recovered))
+    entry.waits(now).then_some(entry.since.max(recovered))
 }
 
 /// Notes which sources are generated now: open on a node that is alive and reaches the store.
@@ -162,10 +162,10 @@ fn left_in_time(scene: &mut Scene, now: u64) {
 }
 
 fn quiet_at_rest(scene: &mut Scene, topology: &Topology, now: u64) {
-    let due_soon = scene.lanes.iter().any(|lane| {
-        lane.open.iter().filter_map(|id| lane.letter(*id)).any(|letter| match letter.place {
-            Place::Delayed { due } => due <= now + 1,
-            Place::Held { begun, .. } => !begun,
+    let due_soon = scene.ledgers.iter().any(|ledger| {
+        ledger.open.iter().filter_map(|id| ledger.entry(*id)).any(|entry| match entry.state {
+            State::Delayed { due } => due <= now + 1,
+            State::Held { begun, .. } => !begun,
             _ => true,
         })
     });

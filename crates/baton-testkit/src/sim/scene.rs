@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     chance::digest,
     journal::{Event, Journal},
-    ledger::{Lane, Place},
+    ledger::{QueueLedger, State},
     topology::Topology,
     witness::{Life, belongs},
     work::Begun,
@@ -50,7 +50,7 @@ pub(super) struct Member {
     pub(super) heartbeat_ms: u64,
     pub(super) offers: Vec<usize>,
     /// Its handlers, by queue.
-    pub(super) desks: BTreeMap<usize, Desk>,
+    pub(super) handlers: BTreeMap<usize, Handlers>,
     pub(super) life: u32,
     pub(super) alive: bool,
     pub(super) paused: bool,
@@ -68,7 +68,7 @@ pub(super) struct Member {
 
 /// The handlers of one queue in one node.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Handlers {
     pub(super) concurrency: usize,
     pub(super) running: usize,
     /// Since when there has been a free place, without a break.
@@ -108,7 +108,7 @@ pub(super) struct Scene {
     pub(super) broken: Option<Broken>,
     pub(super) members: Vec<Member>,
     pub(super) sittings: BTreeMap<SessionId, Sitting>,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) ledgers: Vec<QueueLedger>,
     pub(super) wells: Vec<Well>,
     pub(super) stalled: bool,
     /// Since when the store has answered and the fleet clock has run without a break.
@@ -133,7 +133,7 @@ impl Scene {
             broken: None,
             members: Vec::new(),
             sittings: BTreeMap::new(),
-            lanes: topology.queues.iter().map(|_| Lane::default()).collect(),
+            ledgers: topology.queues.iter().map(|_| QueueLedger::default()).collect(),
             wells: topology.sources.iter().map(|source| Well { queue: source.queue, ..Well::default() }).collect(),
             stalled: false,
             clear_since: 0,
@@ -270,12 +270,12 @@ impl Scene {
                 }
             }
             (Request::Claim(claim), Answer::Claim(Claimed { queue, pieces, .. })) if !pieces.is_empty() => {
-                let Some(lane) = number(queue.as_str()) else { return };
+                let Some(queue_no) = number(queue.as_str()) else { return };
                 self.moved_ms = now;
                 for (piece, _) in pieces {
-                    self.note_messages(by, "claims", lane, piece.range.first, u64::from(piece.range.len));
-                    if let Err((rule, id)) = self.lanes[lane].claimed(claim.session, claim.claim_no, piece, now) {
-                        self.violated(rule, Some((lane, id)));
+                    self.note_messages(by, "claims", queue_no, piece.range.first, u64::from(piece.range.len));
+                    if let Err((rule, id)) = self.ledgers[queue_no].claimed(claim.session, claim.claim_no, piece, now) {
+                        self.violated(rule, Some((queue_no, id)));
                     }
                 }
             }
@@ -287,7 +287,7 @@ impl Scene {
                 sitting.settle_no = settle.settle_no;
                 (self.moved_ms, self.settles) = (now, self.settles + 1);
                 for run in &settle.runs {
-                    let Some(lane) = number(run.queue.as_str()) else { continue };
+                    let Some(queue_no) = number(run.queue.as_str()) else { continue };
                     let refused = settled.refused.contains(&(run.queue.clone(), run.claim_no, run.range));
                     let kind = match (&run.outcome, refused) {
                         (_, true) => "is refused",
@@ -296,18 +296,18 @@ impl Scene {
                         (Outcome::Dead { .. }, _) => "buries",
                         (Outcome::Back, _) => "hands back",
                     };
-                    self.note_messages(by, kind, lane, run.range.first, u64::from(run.range.len));
+                    self.note_messages(by, kind, queue_no, run.range.first, u64::from(run.range.len));
                     if refused {
                         continue;
                     }
-                    if let Err((rule, id)) = self.lanes[lane].settled(settle.session, run, now) {
-                        self.violated(rule, Some((lane, id)));
+                    if let Err((rule, id)) = self.ledgers[queue_no].settled(settle.session, run, now) {
+                        self.violated(rule, Some((queue_no, id)));
                     }
                     if let Outcome::Done { follow_ups, .. } = &run.outcome {
                         for lot in follow_ups {
                             let Some(to) = number(lot.queue.as_str()) else { continue };
                             let digests: Vec<u64> = lot.parcel.bodies().map(|body| digest(&body)).collect();
-                            self.stored(by, lot.queue.as_str(), self.lanes[to].pushed() + 1, &digests);
+                            self.stored(by, lot.queue.as_str(), self.ledgers[to].pushed() + 1, &digests);
                         }
                     }
                 }
@@ -331,11 +331,11 @@ impl Scene {
                 }
             }
             (Request::Order(Order::Pause(queue) | Order::Resume(queue)), _) => {
-                let Some(lane) = number(queue.as_str()) else { return };
+                let Some(queue_no) = number(queue.as_str()) else { return };
                 self.moved_ms = now;
                 let paused = matches!(request, Request::Order(Order::Pause(_)));
-                self.lanes[lane].paused = paused;
-                self.lanes[lane].begin_anew(now);
+                self.ledgers[queue_no].paused = paused;
+                self.ledgers[queue_no].begin_anew(now);
                 self.note(None, if paused { "an operator pauses" } else { "an operator resumes" }, queue.to_string());
             }
             _ => {}
@@ -371,8 +371,8 @@ impl Scene {
         self.moved_ms = now;
         // What it held is due again at the latest when it would have been without anybody's hurry.
         let floor = if lost { (sitting.touched_ms + sitting.lease_ms).saturating_sub(500).min(now) } else { 0 };
-        for lane in &mut self.lanes {
-            lane.returned(session, lost, now, floor);
+        for ledger in &mut self.ledgers {
+            ledger.returned(session, lost, now, floor);
         }
         for well in self.wells.iter_mut().filter(|well| well.holder == Some(session)) {
             well.holder = None;
@@ -383,14 +383,14 @@ impl Scene {
 
     fn stored(&mut self, by: Option<usize>, queue: &str, first: u64, digests: &[u64]) {
         let now = self.now();
-        let Some(lane) = number(queue) else { return };
-        match self.lanes[lane].stored(first, digests, now) {
+        let Some(queue_no) = number(queue) else { return };
+        match self.ledgers[queue_no].stored(first, digests, now) {
             Ok(true) => {
                 self.moved_ms = now;
-                self.note_messages(by, "stores", lane, first, digests.len() as u64);
+                self.note_messages(by, "stores", queue_no, first, digests.len() as u64);
             }
             Ok(false) => {}
-            Err((rule, id)) => self.violated(rule, Some((lane, id))),
+            Err((rule, id)) => self.violated(rule, Some((queue_no, id))),
         }
     }
 
@@ -410,16 +410,16 @@ impl Scene {
             );
             self.violated(rule, Some((*queue, *id)));
         }
-        if self.lanes[*queue].letter(*id).is_none_or(|letter| letter.digest != digest(&message.body)) {
+        if self.ledgers[*queue].entry(*id).is_none_or(|entry| entry.digest != digest(&message.body)) {
             self.violated("a message has the body it was pushed with".to_owned(), Some((*queue, *id)));
         }
         self.note_messages(Some(*member), "begins", *queue, *id, 1);
         let session = self.members[*member].session;
-        let Some(desk) = self.members[*member].desks.get_mut(queue) else { return };
-        desk.running += 1;
-        let (running, concurrency) = (desk.running, desk.concurrency);
+        let Some(handlers) = self.members[*member].handlers.get_mut(queue) else { return };
+        handlers.running += 1;
+        let (running, concurrency) = (handlers.running, handlers.concurrency);
         if running >= concurrency {
-            desk.free_since = u64::MAX;
+            handlers.free_since = u64::MAX;
         }
         if running > concurrency {
             let rule = format!("at most {concurrency} handlers of q{queue} run at once on node {member}: {running} do");
@@ -427,8 +427,8 @@ impl Scene {
         }
         let member = &mut self.members[*member];
         member.busy_until = member.busy_until.max(now + takes_ms);
-        if let Some(letter) = self.lanes[*queue].letter_mut(*id)
-            && let Place::Held { session: holder, begun, .. } = &mut letter.place
+        if let Some(entry) = self.ledgers[*queue].entry_mut(*id)
+            && let State::Held { session: holder, begun, .. } = &mut entry.state
             && Some(*holder) == session
         {
             if *begun {
@@ -443,12 +443,12 @@ impl Scene {
     pub(super) fn end(&mut self, begun: &Begun) {
         let now = self.now();
         if let Some(member) = self.living(begun.of.member, begun.of.life)
-            && let Some(desk) = member.desks.get_mut(&begun.queue)
+            && let Some(handlers) = member.handlers.get_mut(&begun.queue)
         {
-            if desk.running >= desk.concurrency {
-                desk.free_since = now;
+            if handlers.running >= handlers.concurrency {
+                handlers.free_since = now;
             }
-            desk.running = desk.running.saturating_sub(1);
+            handlers.running = handlers.running.saturating_sub(1);
             self.note_messages(Some(begun.of.member), "ends", begun.queue, begun.id, 1);
         }
     }

@@ -29,7 +29,7 @@ use super::{
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,
-    scene::{Desk, Member, Scene, Shared, number},
+    scene::{Handlers, Member, Scene, Shared, number},
     topology::{NodePlan, SimFault, Topology},
     witness::{Life, Witness},
 };
@@ -323,7 +323,9 @@ pub(super) fn member(plan: &NodePlan) -> Member {
         lease_ms: plan.lease_ms,
         heartbeat_ms: plan.heartbeat_ms,
         offers: plan.offers.clone(),
-        desks: works.map(|&(queue, concurrency)| (queue, Desk { concurrency, running: 0, free_since: 0 })).collect(),
+        handlers: works
+            .map(|&(queue, concurrency)| (queue, Handlers { concurrency, running: 0, free_since: 0 }))
+            .collect(),
         life: 0,
         alive: false,
         paused: false,
