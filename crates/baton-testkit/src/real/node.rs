@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{FLEET, journal::Journal};
 use crate::sim::{
     end::sweeper,
-    furnishing::furnish,
+    assembly::assemble,
     quiet_panics,
     topology::Topology,
     witness::{Life, Witness},
@@ -38,6 +38,6 @@ pub async fn run(store: &StoreUrl, seed: u64, member: usize, life: u32, folder: 
     let witness: Arc<dyn Witness> = journal.clone();
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
-    let node = furnish(fleet.node().observed_by(journal), &topology, &plan, of, &witness);
+    let node = assemble(fleet.node().observed_by(journal), &topology, &plan, of, &witness);
     node.run(cancel).await.map_err(|error| error.to_string())
 }

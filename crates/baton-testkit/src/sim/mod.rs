@@ -13,7 +13,7 @@
 pub(crate) mod body;
 mod chance;
 pub(crate) mod end;
-pub(crate) mod furnishing;
+pub(crate) mod assembly;
 mod journal;
 mod ledger;
 mod link;
@@ -21,7 +21,7 @@ pub mod report;
 mod rules;
 mod scene;
 mod small;
-mod springs;
+mod drawn_source;
 mod standstill;
 pub mod topology;
 pub(crate) mod witness;

@@ -25,7 +25,7 @@ use super::{
     body::Body,
     chance::drawn,
     end,
-    furnishing::furnish,
+    assembly::assemble,
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,
@@ -147,7 +147,7 @@ impl World {
         let told = Told { scene: self.scene.clone(), member: nth };
         let witness: Arc<dyn Witness> = self.scene.clone();
         let node = self.fleet(link.clone(), part).node().observed_by(Arc::new(told));
-        let node = furnish(node, &self.topology, &plan, Life { member: nth, life }, &witness);
+        let node = assemble(node, &self.topology, &plan, Life { member: nth, life }, &witness);
         let (cancel, world) = (Cancel::new(), self.clone());
         let running = node.run(cancel.clone());
         let task = tokio::spawn(async move {

@@ -14,7 +14,7 @@ use super::{
 
 /// A source as one life of a node offers it.
 #[derive(Clone)]
-pub(super) struct Spring {
+pub(super) struct DrawnSource {
     pub(super) witness: Arc<dyn Witness>,
     pub(super) seed: u64,
     pub(super) of: Life,
@@ -22,14 +22,14 @@ pub(super) struct Spring {
     pub(super) plan: Arc<SourcePlan>,
 }
 
-impl Spring {
+impl DrawnSource {
     /// Whether something goes wrong at the moment that `what` stands for; it passes in the end.
     fn has_trouble(&self, kind: Trouble, what: &[u64], one_in: u64) -> bool {
         self.plan.trouble == kind && !self.witness.winds_down() && drawn(self.seed, what, one_in) == 0
     }
 }
 
-impl Source for Spring {
+impl Source for DrawnSource {
     fn definition(&self) -> String {
         self.plan.name.clone()
     }
@@ -54,7 +54,7 @@ impl Source for Spring {
 
 /// An open source.
 struct Flowing {
-    spring: Spring,
+    spring: DrawnSource,
     position: u64,
     opened: u64,
     /// It has given all it has, which may not be stored yet.
@@ -64,7 +64,7 @@ struct Flowing {
 impl Stream for Flowing {
     fn pull<'a>(&'a mut self, batch: &'a mut Batch) -> BoxFuture<'a, Result<Flow, SourceError>> {
         Box::pin(async move {
-            let Spring { witness, seed, of, source, plan } = &self.spring;
+            let DrawnSource { witness, seed, of, source, plan } = &self.spring;
             if plan.every_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(plan.every_ms)).await;
             }

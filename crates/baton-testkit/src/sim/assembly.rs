@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use baton::{Node, QueuePolicy};
 
 use super::{
-    springs::Spring,
+    drawn_source::DrawnSource,
     topology::{NodePlan, Topology},
     witness::{Life, Witness},
     work::Working,
 };
 
 /// Gives a node its role, times, sources and handlers.
-pub(crate) fn furnish(
+pub(crate) fn assemble(
     mut node: Node, topology: &Topology, plan: &NodePlan, of: Life, witness: &Arc<dyn Witness>,
 ) -> Node {
     let Topology { seed, ref queues, ref sources, .. } = *topology;
@@ -23,7 +23,7 @@ pub(crate) fn furnish(
     for &source in &plan.offers {
         let plan = Arc::new(sources[source].clone());
         let (queue, name) = (format!("q{}", plan.queue), plan.name.clone());
-        node = node.source_into(&queue, &name, Spring { witness: witness.clone(), seed, of, source, plan });
+        node = node.source_into(&queue, &name, DrawnSource { witness: witness.clone(), seed, of, source, plan });
     }
     for &(queue, concurrency) in &plan.works {
         let policy = QueuePolicy {
