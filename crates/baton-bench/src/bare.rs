@@ -96,14 +96,14 @@ impl Bare {
 
     /// Removes all lists that a measurement which was broken off may have left.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
-        let taken = (0..PIPELINES).map(|lane| self.taken(lane));
+        let taken = (0..PIPELINES).map(|pipeline| self.taken(pipeline));
         let named = [PARCELS, SINGLES, LATENCY].map(|name| self.list(name));
         self.remove(&taken.chain(named).collect::<Vec<_>>()).await
     }
 
-    /// What one lane of processing has taken.
-    fn taken(&self, lane: usize) -> String {
-        self.list(&format!("taken:{lane}"))
+    /// What one pipeline of processing has taken.
+    fn taken(&self, pipeline: usize) -> String {
+        self.list(&format!("taken:{pipeline}"))
     }
 
     /// Pushes parcels; how long it took.
@@ -132,12 +132,12 @@ impl Bare {
     pub(super) async fn process(&self, parcels: u64) -> Result<Duration, Failure> {
         let connection = self.connect().await?;
         let began = Instant::now();
-        let (taken, mut lanes) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
-        for lane in 0..PIPELINES {
-            let (list, mine) = (self.list(PARCELS), self.taken(lane));
-            lanes.spawn(take(connection.clone(), list, mine, taken.clone(), parcels));
+        let (taken, mut pipelines) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
+        for pipeline in 0..PIPELINES {
+            let (list, mine) = (self.list(PARCELS), self.taken(pipeline));
+            pipelines.spawn(take(connection.clone(), list, mine, taken.clone(), parcels));
         }
-        while let Some(answer) = lanes.join_next().await {
+        while let Some(answer) = pipelines.join_next().await {
             answered(Some(answer))?;
         }
         Ok(began.elapsed())

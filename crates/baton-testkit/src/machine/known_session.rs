@@ -6,7 +6,7 @@ use baton::message::{Name, Piece, SessionId};
 
 /// A session in the machine.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct KnownSession {
     pub(super) id: SessionId,
     /// Whether the store does not know it: not joined yet, or found to be stale.
     pub(super) over: bool,
@@ -27,7 +27,7 @@ pub(super) struct Baton {
     pub(super) cursor: String,
 }
 
-impl Member {
+impl KnownSession {
     pub(super) const fn new(id: SessionId) -> Self {
         Self {
             id,

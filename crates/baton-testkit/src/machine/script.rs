@@ -1,4 +1,4 @@
-//! Giving steps a meaning: from small numbers and what is known so far to requests.
+//! Giving steps a meaning: from small numbers and what is drains so far to requests.
 
 use baton::{
     message::{
@@ -14,10 +14,10 @@ use bytes::Bytes;
 
 use super::{
     Step,
-    member::{Baton, Member},
+    known_session::{Baton, KnownSession},
 };
 
-const MEMBERS: usize = 5;
+const SESSIONS: usize = 5;
 /// A kind of step that joins.
 const JOIN: u16 = 7;
 
@@ -29,9 +29,9 @@ pub(super) enum Move {
     Call(Request),
 }
 
-/// Everything known so far.
+/// Everything drains so far.
 pub(super) struct Script {
-    members: Vec<Member>,
+    sessions: Vec<KnownSession>,
     joined: u128,
     /// Sessions whose owner went away without leaving.
     abandoned: Vec<SessionId>,
@@ -44,10 +44,10 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new() -> Self {
-        let unknown = |slot| Member { over: true, ..Member::new(SessionId::from_u128(slot)) };
+        let unknown = |slot| KnownSession { over: true, ..KnownSession::new(SessionId::from_u128(slot)) };
         Self {
-            members: (0..MEMBERS as u128).map(unknown).collect(),
-            joined: MEMBERS as u128,
+            sessions: (0..SESSIONS as u128).map(unknown).collect(),
+            joined: SESSIONS as u128,
             abandoned: Vec::new(),
             results: Vec::new(),
             drainer: None,
@@ -64,10 +64,10 @@ impl Script {
     /// The request a step stands for.
     pub(super) fn request(&mut self, step: &Step, now: u64) -> Move {
         let [kind, who, a, b, c, _] = *step;
-        let slot = who as usize % MEMBERS;
-        let member = self.members[slot].clone();
-        let session = member.id;
-        let kind = if member.over && !b.is_multiple_of(5) { JOIN } else { kind % 100 };
+        let slot = who as usize % SESSIONS;
+        let known = self.sessions[slot].clone();
+        let session = known.id;
+        let kind = if known.over && !b.is_multiple_of(5) { JOIN } else { kind % 100 };
         let request = match kind {
             0..6 => {
                 let ahead = [1, 40, 150, 260, 600, 5_000, 30_000, 200][a as usize % 8];
@@ -84,14 +84,14 @@ impl Script {
             34 => Rewind { source: source(a) }.request(),
             35..46 => self.push(slot, a, b, c),
             46..57 => self.submit(slot, a, b, c),
-            57..69 => claim(&member, a, b, c),
+            57..69 => claim(&known, a, b, c),
             69 => Pass { session, queue: queue(a) }.request(),
             70..73 => Look { session }.request(),
-            73..88 => settle(&member, a, b, c),
+            73..88 => settle(&known, a, b, c),
             88..90 => DrainBegin { session, queue: queue(a) }.request(),
             90 => Peek { queue: queue(a), after: u64::from(b % 5), upto: u64::MAX >> 12, limit: 7, max_bytes: 90 }
                 .request(),
-            91..94 => self.dispose(&member, a, b),
+            91..94 => self.dispose(&known, a, b),
             94 => order(a, b),
             95 => {
                 let (queue, id) = self.results.last().cloned().unwrap_or((queue(a), 1));
@@ -113,40 +113,40 @@ impl Script {
         let answer = match answer {
             Ok(answer) => answer,
             Err(StoreError::Refused(Refusal::Stale)) => {
-                let member = self.members.iter_mut().find(|member| Some(member.id) == session);
-                return member.into_iter().for_each(|member| member.over = true);
+                let known = self.sessions.iter_mut().find(|known| Some(known.id) == session);
+                return known.into_iter().for_each(|known| known.over = true);
             }
             Err(_) => return,
         };
-        let member = self.members.iter_mut().find(|member| Some(member.id) == session);
-        match (request, answer, member) {
-            (Request::Take(it), Answer::Take(taken), Some(member)) => {
+        let known = self.sessions.iter_mut().find(|known| Some(known.id) == session);
+        match (request, answer, known) {
+            (Request::Take(it), Answer::Take(taken), Some(known)) => {
                 let baton = Baton { epoch: taken.epoch, batch_no: taken.batch_no, cursor: taken.cursor };
-                member.batons.insert(it.source.clone(), baton);
+                known.batons.insert(it.source.clone(), baton);
             }
-            (Request::Push(it), Answer::Push(pushed), Some(member)) => {
-                let baton = member.batons.entry(it.source.clone()).or_default();
+            (Request::Push(it), Answer::Push(pushed), Some(known)) => {
+                let baton = known.batons.entry(it.source.clone()).or_default();
                 if !pushed.duplicate && baton.epoch == it.epoch {
                     baton.batch_no = it.batch_no;
                     baton.cursor.clone_from(&it.to);
                 }
             }
-            (Request::Submit(it), Answer::Submit(_), member) => {
-                if let Some(member) = member {
-                    member.submit_no = member.submit_no.max(it.submit_no);
+            (Request::Submit(it), Answer::Submit(_), known) => {
+                if let Some(known) = known {
+                    known.submit_no = known.submit_no.max(it.submit_no);
                 }
                 if let Some(mark) = &it.bookmark {
                     self.places[usize::from(mark.key.as_str() == "k1")] = mark.to;
                 }
             }
-            (Request::Claim(it), Answer::Claim(Claimed { queue, pieces, .. }), Some(member)) if !pieces.is_empty() => {
-                let used = member.claim_nos.entry(queue.clone()).or_default();
+            (Request::Claim(it), Answer::Claim(Claimed { queue, pieces, .. }), Some(known)) if !pieces.is_empty() => {
+                let used = known.claim_nos.entry(queue.clone()).or_default();
                 *used = it.claim_no.max(*used);
                 let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
-                member.claims.insert((queue, it.claim_no), pieces);
+                known.claims.insert((queue, it.claim_no), pieces);
             }
-            (Request::Settle(it), Answer::Settle(settled), Some(member)) => {
-                member.settle_no = member.settle_no.max(it.settle_no);
+            (Request::Settle(it), Answer::Settle(settled), Some(known)) => {
+                known.settle_no = known.settle_no.max(it.settle_no);
                 for run in &it.runs {
                     if settled.refused.contains(&(run.queue.clone(), run.claim_no, run.range)) {
                         continue;
@@ -157,7 +157,7 @@ impl Script {
                     if matches!(run.outcome, Outcome::Dead { .. }) {
                         self.dead.extend((run.range.first..run.range.end()).map(|id| (run.queue.clone(), id)));
                     }
-                    if let Some(pieces) = member.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
+                    if let Some(pieces) = known.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
                         let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
                             Some(part) => piece.without(part).into_iter().flatten().collect::<Vec<_>>(),
                             None => vec![*piece],
@@ -165,13 +165,13 @@ impl Script {
                         *pieces = rest.collect();
                     }
                 }
-                member.claims.retain(|_, pieces| !pieces.is_empty());
+                known.claims.retain(|_, pieces| !pieces.is_empty());
             }
             (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
                 self.drainer = Some((it.session, it.queue.clone()));
             }
-            (Request::Dispose(it), Answer::Dispose(_), Some(member)) => {
-                member.dispose_no = member.dispose_no.max(it.dispose_no);
+            (Request::Dispose(it), Answer::Dispose(_), Some(known)) => {
+                known.dispose_no = known.dispose_no.max(it.dispose_no);
                 self.dead.retain(|(name, id)| *name != it.queue || !it.ids.contains(id));
             }
             _ => {}
@@ -180,9 +180,9 @@ impl Script {
 
     fn join(&mut self, slot: usize, a: u16, b: u16, c: u16) -> Request {
         self.joined += 1;
-        self.abandoned.push(self.members[slot].id);
+        self.abandoned.push(self.sessions[slot].id);
         let kind = if a.is_multiple_of(4) { Kind::Client } else { Kind::Node };
-        self.members[slot] = Member::new(SessionId::from_u128(self.joined));
+        self.sessions[slot] = KnownSession::new(SessionId::from_u128(self.joined));
         let lease_ms = [1_000, 300, 700, 2_000][b as usize % 4];
         let offers = (0..3).filter(|bit| c >> bit & 1 == 1).map(|bit| Offer {
             source: source(bit),
@@ -191,7 +191,7 @@ impl Script {
             adopts: a % 8 > 4,
         });
         Join {
-            session: self.members[slot].id,
+            session: self.sessions[slot].id,
             kind,
             host: format!("host{slot}"),
             pid: u32::from(c),
@@ -204,27 +204,27 @@ impl Script {
         .request()
     }
 
-    /// A session to reap: one of the members, or one that was abandoned.
+    /// A session to reap: one of the sessions, or one that was abandoned.
     fn target(&self, a: u16) -> SessionId {
         let recent = self.abandoned.len().saturating_sub(4);
-        let all = self.members.iter().map(|member| member.id).chain(self.abandoned[recent..].iter().copied());
+        let all = self.sessions.iter().map(|known| known.id).chain(self.abandoned[recent..].iter().copied());
         let all: Vec<SessionId> = all.collect();
         all[a as usize % all.len()]
     }
 
     fn baton(&self, slot: usize, a: u16) -> Baton {
-        self.members[slot].batons.get(&source(a)).cloned().unwrap_or_default()
+        self.sessions[slot].batons.get(&source(a)).cloned().unwrap_or_default()
     }
 
     fn push(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
         // Mostly a baton that somebody holds, sometimes one that somebody held.
-        let holder = self.members.iter().find(|member| member.batons.contains_key(&source(a)));
-        let member = holder.filter(|_| !b.is_multiple_of(8)).unwrap_or(&self.members[slot]);
-        let baton = member.batons.get(&source(a)).cloned().unwrap_or_default();
+        let holder = self.sessions.iter().find(|known| known.batons.contains_key(&source(a)));
+        let known = holder.filter(|_| !b.is_multiple_of(8)).unwrap_or(&self.sessions[slot]);
+        let baton = known.batons.get(&source(a)).cloned().unwrap_or_default();
         let parcels: Vec<Parcel> = (0..c % 4).map(|nth| parcel(c.wrapping_mul(31).wrapping_add(nth))).collect();
         let odd = |nth: u16, value: u64| if b % 32 == nth { value } else { 0 };
         Push {
-            session: member.id,
+            session: known.id,
             source: source(a),
             epoch: baton.epoch + odd(1, 1),
             batch_no: (baton.batch_no + 1 + odd(2, 1)).saturating_sub(odd(3, 2)),
@@ -238,7 +238,7 @@ impl Script {
     }
 
     fn submit(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
-        let member = &self.members[slot];
+        let known = &self.sessions[slot];
         let lots = (0..1 + a % 4).map(|nth| {
             let seed = b.wrapping_mul(17).wrapping_add(nth);
             if c.wrapping_add(nth) % 5 != 0 {
@@ -256,13 +256,13 @@ impl Script {
             to: Place { lines: u64::from(b) + 1, digest: Digest::of(&b.to_le_bytes()) },
         });
         let submit_no = match c % 40 {
-            2 => member.submit_no + 2,
-            3 => member.submit_no,
-            4 => member.submit_no.saturating_sub(u64::from(a % 20)),
-            _ => member.submit_no + 1,
+            2 => known.submit_no + 2,
+            3 => known.submit_no,
+            4 => known.submit_no.saturating_sub(u64::from(a % 20)),
+            _ => known.submit_no + 1,
         };
         Submit {
-            session: member.id,
+            session: known.id,
             submit_no,
             lots: lots.collect(),
             bookmark,
@@ -272,15 +272,15 @@ impl Script {
         .request()
     }
 
-    fn dispose(&self, member: &Member, a: u16, b: u16) -> Request {
+    fn dispose(&self, known: &KnownSession, a: u16, b: u16) -> Request {
         // Mostly the drainer of a queue, sometimes anyone.
         let drainer = self.drainer.as_ref().filter(|_| !b.is_multiple_of(8));
-        let known = drainer.and_then(|(id, name)| Some((self.members.iter().find(|it| it.id == *id)?, name.clone())));
-        let (member, name) = known.unwrap_or_else(|| (member, queue(a)));
+        let drains = drainer.and_then(|(id, name)| Some((self.sessions.iter().find(|it| it.id == *id)?, name.clone())));
+        let (known, name) = drains.unwrap_or_else(|| (known, queue(a)));
         let of_queue = self.dead.iter().filter(|(queue, _)| *queue == name).map(|(_, id)| *id);
         Dispose {
-            session: member.id,
-            dispose_no: (member.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),
+            session: known.id,
+            dispose_no: (known.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),
             ids: of_queue.skip(b as usize % 3).take(b as usize % 9).chain([99_999]).collect(),
             queue: name,
             disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Drain },
@@ -296,19 +296,19 @@ impl Script {
     }
 }
 
-fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
+fn claim(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
     let queue = queue(a ^ b);
-    let used = member.claim_nos.get(&queue).copied().unwrap_or(0);
+    let used = known.claim_nos.get(&queue).copied().unwrap_or(0);
     let claim_no = match b % 16 {
         0 => used.max(1),
         1 => used + 3,
         2 => used.saturating_sub(u64::from(c % 6)).max(1),
         3 => used + 60 + u64::from(c % 20),
-        4 => member.claims.keys().find(|(of, _)| *of == queue).map_or(1, |(_, claim_no)| *claim_no),
+        4 => known.claims.keys().find(|(of, _)| *of == queue).map_or(1, |(_, claim_no)| *claim_no),
         _ => used + 1,
     };
     Claim {
-        session: member.id,
+        session: known.id,
         queue,
         claim_no,
         n: [1, 3, 8, 30, 200][a as usize % 5],
@@ -317,9 +317,9 @@ fn claim(member: &Member, a: u16, b: u16, c: u16) -> Request {
     .request()
 }
 
-fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
+fn settle(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
     let mut runs = Vec::new();
-    for (nth, ((queue_name, claim_no), pieces)) in (0_u16..).zip(&member.claims).skip(usize::from(a % 2)) {
+    for (nth, ((queue_name, claim_no), pieces)) in (0_u16..).zip(&known.claims).skip(usize::from(a % 2)) {
         for (from, piece) in (0_u16..).zip(pieces.iter().take(1 + b as usize % 4)) {
             let seed = c.wrapping_mul(7).wrapping_add(nth * 3 + from);
             let len = match seed % 4 {
@@ -338,11 +338,11 @@ fn settle(member: &Member, a: u16, b: u16, c: u16) -> Request {
         }
     }
     let settle_no = match c % 24 {
-        1 => member.settle_no,
-        2 => member.settle_no + 2,
-        _ => member.settle_no + 1,
+        1 => known.settle_no,
+        2 => known.settle_no + 2,
+        _ => known.settle_no + 1,
     };
-    Settle { session: member.id, settle_no, runs }.request()
+    Settle { session: known.id, settle_no, runs }.request()
 }
 
 fn outcome(seed: u16, len: u32) -> Outcome {

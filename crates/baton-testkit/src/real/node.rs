@@ -7,8 +7,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FLEET, journal::Journal};
 use crate::sim::{
-    end::sweeper,
     assembly::assemble,
+    end::sweeper,
     quiet_panics,
     topology::Topology,
     witness::{Life, Witness},

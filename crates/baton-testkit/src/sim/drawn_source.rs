@@ -47,14 +47,14 @@ impl Source for DrawnSource {
                 self.witness.source_failed(self.source, self.of, "cannot be opened");
                 return Err(SourceError::new("it cannot be opened now"));
             }
-            Ok(Box::new(Flowing { spring: self.clone(), position, opened, ended: false }) as Box<dyn Stream>)
+            Ok(Box::new(Flowing { drawn: self.clone(), position, opened, ended: false }) as Box<dyn Stream>)
         })
     }
 }
 
 /// An open source.
 struct Flowing {
-    spring: DrawnSource,
+    drawn: DrawnSource,
     position: u64,
     opened: u64,
     /// It has given all it has, which may not be stored yet.
@@ -64,7 +64,7 @@ struct Flowing {
 impl Stream for Flowing {
     fn pull<'a>(&'a mut self, batch: &'a mut Batch) -> BoxFuture<'a, Result<Flow, SourceError>> {
         Box::pin(async move {
-            let DrawnSource { witness, seed, of, source, plan } = &self.spring;
+            let DrawnSource { witness, seed, of, source, plan } = &self.drawn;
             if plan.every_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(plan.every_ms)).await;
             }
@@ -72,11 +72,11 @@ impl Stream for Flowing {
                 std::future::pending::<()>().await;
             }
             let what = [*source as u64, self.opened, self.position, 4];
-            if self.spring.has_trouble(Trouble::PullPanics, &what, 4) {
+            if self.drawn.has_trouble(Trouble::PullPanics, &what, 4) {
                 witness.source_failed(*source, *of, "panics when pulled");
                 panic!("{SIMULATED}: pulling a source");
             }
-            if self.spring.has_trouble(Trouble::PullFails, &what, 4) {
+            if self.drawn.has_trouble(Trouble::PullFails, &what, 4) {
                 witness.source_failed(*source, *of, "fails when pulled");
                 return Err(SourceError::new("it fails now"));
             }
@@ -95,7 +95,7 @@ impl Stream for Flowing {
 impl Drop for Flowing {
     fn drop(&mut self) {
         if !self.ended {
-            self.spring.witness.closed(self.spring.source, self.spring.of);
+            self.drawn.witness.closed(self.drawn.source, self.drawn.of);
         }
     }
 }

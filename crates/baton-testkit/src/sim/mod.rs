@@ -10,10 +10,11 @@
 //! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that stand on a
 //! seed ([`Footing::simulated`](baton::store::session::Footing::simulated)), and `select!`s without a draw.
 
+pub(crate) mod assembly;
 pub(crate) mod body;
 mod chance;
+mod drawn_source;
 pub(crate) mod end;
-pub(crate) mod assembly;
 mod journal;
 mod ledger;
 mod link;
@@ -21,7 +22,6 @@ pub mod report;
 mod rules;
 mod scene;
 mod small;
-mod drawn_source;
 mod standstill;
 pub mod topology;
 pub(crate) mod witness;

@@ -22,10 +22,10 @@ use tokio::{
 };
 
 use super::{
+    assembly::assemble,
     body::Body,
     chance::drawn,
     end,
-    assembly::assemble,
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,

@@ -10,7 +10,7 @@ use baton::{
     },
 };
 
-use super::{findings::Findings, journal::Account, launch, mixed::LANES, queue};
+use super::{findings::Findings, journal::Account, launch, mixed::QUEUES, queue};
 
 /// What a finished run amounts to.
 #[derive(Debug, Default, Clone, Copy)]
@@ -86,22 +86,22 @@ async fn mixed_lanes(store: &Arc<dyn Store>, findings: &Findings) {
         let source = survey.sources.iter().find(|source| source.name.as_str() == name);
         source.and_then(|source| source.cursor.parse::<u64>().ok()).unwrap_or(0)
     };
-    for lane in LANES {
-        let Some(of_lane) = books(lane.name) else {
-            findings.note(format!("queue {} does not exist", lane.name));
+    for mixed in QUEUES {
+        let Some(of_queue) = books(mixed.name) else {
+            findings.note(format!("queue {} does not exist", mixed.name));
             continue;
         };
-        let left = of_lane.ready + of_lane.delayed + of_lane.in_flight;
-        findings.demand(left == 0, || format!("{left} messages are left: {of_lane:?}"));
-        findings.demand(of_lane.done > 0, || format!("nothing of {} was done", lane.name));
-        findings.demand(of_lane.dead > 0 || !lane.may_die, || format!("no message of {} failed", lane.name));
-        if !lane.may_die {
-            dead_by_loss_only(store, &of_lane.queue, findings).await;
+        let left = of_queue.ready + of_queue.delayed + of_queue.in_flight;
+        findings.demand(left == 0, || format!("{left} messages are left: {of_queue:?}"));
+        findings.demand(of_queue.done > 0, || format!("nothing of {} was done", mixed.name));
+        findings.demand(of_queue.dead > 0 || !mixed.may_die, || format!("no message of {} failed", mixed.name));
+        if !mixed.may_die {
+            dead_by_loss_only(store, &of_queue.queue, findings).await;
         }
-        let follow_ups = if lane.name == "quick" { books("chain").map_or(0, |chain| chain.done) } else { 0 };
-        let told = position(lane.name) + follow_ups;
-        findings.demand(of_lane.pushed == told, || {
-            format!("{} ids of {}, {told} by its source and what it follows", of_lane.pushed, lane.name)
+        let follow_ups = if mixed.name == "quick" { books("chain").map_or(0, |chain| chain.done) } else { 0 };
+        let told = position(mixed.name) + follow_ups;
+        findings.demand(of_queue.pushed == told, || {
+            format!("{} ids of {}, {told} by its source and what it follows", of_queue.pushed, mixed.name)
         });
     }
 }
@@ -123,7 +123,7 @@ async fn dead_by_loss_only(store: &Arc<dyn Store>, queue: &Name, findings: &Find
 pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
     let emptied = async {
         let session = Session::join(store.clone(), SessionOptions::client()).await?;
-        for name in LANES.iter().map(|lane| lane.name).chain([launch::QUEUE]) {
+        for name in QUEUES.iter().map(|mixed| mixed.name).chain([launch::QUEUE]) {
             let queue = Name::new(name)?;
             let Draining { upto, .. } = session.drain(queue.clone()).await?;
             loop {

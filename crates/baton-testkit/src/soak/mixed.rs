@@ -22,7 +22,7 @@ use super::launch::{FLEET, QUEUE};
 
 /// A queue of the mixed nodes, fed by a source of the same name.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane {
+pub struct MixedQueue {
     /// Its name, and that of its source.
     pub name: &'static str,
     /// The pause between two messages.
@@ -32,12 +32,12 @@ pub struct Lane {
 }
 
 /// The queues beside that of the command's nodes. Each message of `chain` is followed by one of `quick`.
-pub const LANES: [Lane; 5] = [
-    Lane { name: "quick", every_ms: 4, may_die: false },
-    Lane { name: "slow", every_ms: 100, may_die: false },
-    Lane { name: "failing", every_ms: 25, may_die: true },
-    Lane { name: "burning", every_ms: 25, may_die: false },
-    Lane { name: "chain", every_ms: 20, may_die: false },
+pub const QUEUES: [MixedQueue; 5] = [
+    MixedQueue { name: "quick", every_ms: 4, may_die: false },
+    MixedQueue { name: "slow", every_ms: 100, may_die: false },
+    MixedQueue { name: "failing", every_ms: 25, may_die: true },
+    MixedQueue { name: "burning", every_ms: 25, may_die: false },
+    MixedQueue { name: "chain", every_ms: 20, may_die: false },
 ];
 
 /// Runs a mixed node until it is told to stop by the fleet.
@@ -54,7 +54,7 @@ pub async fn run(store: &StoreUrl, role: Role, max_backlog: u64, journal: &Path)
 
 fn put_together(mut node: Node) -> Node {
     let policy = QueuePolicy { concurrency: 16, backoff: Duration::from_millis(100), ..QueuePolicy::default() };
-    for Lane { name, every_ms, .. } in LANES {
+    for MixedQueue { name, every_ms, .. } in QUEUES {
         node = node.source_into(name, name, Tick::every(Duration::from_millis(every_ms)));
     }
     let retried = QueuePolicy { retries: 2, ..policy.clone() };
