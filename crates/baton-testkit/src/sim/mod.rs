@@ -8,7 +8,7 @@
 //! * A broken rule is reported with the seed, the fleet, the last events and those of the message it is about.
 //!
 //! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that stand on a
-//! seed ([`Footing::simulated`](baton::store::session::Footing::simulated)), and `select!`s without a draw.
+//! seed ([`Environment::simulated`](baton::store::session::Environment::simulated)), and `select!`s without a draw.
 
 pub(crate) mod assembly;
 pub(crate) mod body;

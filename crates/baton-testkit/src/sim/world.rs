@@ -13,7 +13,7 @@ use baton::{
     message::Name,
     store::{
         Clock, MemoryStore, Order,
-        session::{Footing, SessionOptions},
+        session::{Environment, SessionOptions},
     },
 };
 use tokio::{
@@ -121,9 +121,9 @@ impl World {
     }
 
     pub(super) fn fleet(&self, link: Link, part: u64) -> Fleet {
-        let footing = Footing::simulated(drawn(self.topology.seed, &[part], 0));
+        let environment = Environment::simulated(drawn(self.topology.seed, &[part], 0));
         let options = FleetOptions {
-            session: SessionOptions { footing, ..SessionOptions::client() },
+            session: SessionOptions { environment, ..SessionOptions::client() },
             wait: Duration::from_secs(3_600),
             ..FleetOptions::new(Name::new("simulated").unwrap())
         };

@@ -3,7 +3,7 @@
 //! Claims, reports, pushes and all tasks of a node's session run here, so that none of them ever waits for a handler,
 //! whatever that does to the threads of its own runtime. The first node starts it; a program that only pushes has none.
 //! It has nothing of the user's in it but the [`Observer`](super::Observer), which is quick. Where there are no threads
-//! (see [`Footing`]), the I/O thread is the caller's runtime.
+//! (see [`Environment`]), the I/O thread is the caller's runtime.
 //!
 //! If the system gives no thread, the node ends with an error that says so, and the next one tries again.
 
@@ -18,7 +18,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use crate::store::{StoreError, session::Footing};
+use crate::store::{StoreError, session::Environment};
 
 /// The way to the thread, once there is one.
 static IO_THREAD: Mutex<Option<Handle>> = Mutex::new(None);
@@ -31,9 +31,9 @@ static IO_THREAD: Mutex<Option<Handle>> = Mutex::new(None);
 /// # Cancel safety
 /// Dropped, it ends the work too.
 pub(super) async fn run<T: Send + 'static>(
-    footing: &Footing, work: impl Future<Output = T> + Send + 'static,
+    environment: &Environment, work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    if !footing.has_threads() {
+    if !environment.has_threads() {
         return Ok(work.await);
     }
     let io_thread = handle().map_err(|error| {
@@ -82,11 +82,11 @@ mod tests {
     #[tokio::test]
     async fn work_runs_on_one_thread_of_its_own_and_ends_with_who_waits_for_it() {
         let name = || thread::current().name().map(ToOwned::to_owned);
-        let (footing, here) = (Footing::system(), thread::current().id());
-        let there = run(&footing, async { thread::current().id() }).await.unwrap();
+        let (environment, here) = (Environment::system(), thread::current().id());
+        let there = run(&environment, async { thread::current().id() }).await.unwrap();
         assert_ne!(there, here);
-        assert_eq!(run(&footing, async move { name() }).await.unwrap().as_deref(), Some("baton-io"));
-        assert_eq!(run(&Footing::simulated(1), async { thread::current().id() }).await.unwrap(), here);
+        assert_eq!(run(&environment, async move { name() }).await.unwrap().as_deref(), Some("baton-io"));
+        assert_eq!(run(&Environment::simulated(1), async { thread::current().id() }).await.unwrap(), here);
 
         struct Told(Arc<AtomicBool>);
         impl Drop for Told {
@@ -96,7 +96,7 @@ mod tests {
         }
         let gone = Arc::new(AtomicBool::new(false));
         let told = Told(gone.clone());
-        let waiting = run(&footing, async move {
+        let waiting = run(&environment, async move {
             std::future::pending::<()>().await;
             drop(told);
         });

@@ -87,13 +87,13 @@ impl Node {
             lease: self.lease,
             heartbeat: self.heartbeat,
             max_backlog: self.max_backlog,
-            footing: self.fleet.footing().clone(),
+            environment: self.fleet.environment().clone(),
         }
     }
 
     /// Lets whoever is dead be found out, also where no other member is left to do it.
     async fn watch_for_the_dead(&self) -> Result<Watch, StoreError> {
-        let options = SessionOptions { footing: self.fleet.footing().clone(), ..SessionOptions::client() };
+        let options = SessionOptions { environment: self.fleet.environment().clone(), ..SessionOptions::client() };
         let visitor = Session::join(self.fleet.store().clone(), options).await?;
         let sessions = self.fleet.ask(TakeSurvey).await?.sessions;
         let longest = sessions.iter().map(|session| Duration::from_millis(session.lease_ms)).max().unwrap_or_default();

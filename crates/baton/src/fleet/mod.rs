@@ -51,7 +51,7 @@ use crate::{
     process::Backoff,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
-        session::{Footing, Session, SessionOptions},
+        session::{Environment, Session, SessionOptions},
     },
 };
 
@@ -66,7 +66,7 @@ pub struct FleetOptions {
     pub create: bool,
     /// The clock that sources go by: the system's, except in tests.
     pub clock: Clock,
-    /// How the visitor's session presents itself; what it stands on, nodes stand on too.
+    /// How the visitor's session presents itself; its environment is that of nodes too.
     pub session: SessionOptions,
 }
 
@@ -152,9 +152,9 @@ impl Fleet {
         &self.options.fleet
     }
 
-    /// What its sessions stand on.
-    fn footing(&self) -> &Footing {
-        &self.options.session.footing
+    /// The environment of its sessions.
+    fn environment(&self) -> &Environment {
+        &self.options.session.environment
     }
 
     /// A queue of bodies of type `T`. A name that is not usable is reported by the first push.

@@ -254,8 +254,8 @@ impl Node {
         self.check()?;
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
         store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
-        let (footing, home) = (self.fleet.footing().clone(), Handle::current());
-        let ended = io_thread::run(&footing, self.serve(cancel, home).instrument(Span::current())).await;
+        let (environment, home) = (self.fleet.environment().clone(), Handle::current());
+        let ended = io_thread::run(&environment, self.serve(cancel, home).instrument(Span::current())).await;
         store.close().await;
         ended?
     }

@@ -116,9 +116,9 @@ impl<'a> Service<'a> {
             return;
         }
         for worked in &self.node.worked {
-            let footing = self.node.fleet.footing().clone();
+            let environment = self.node.fleet.environment().clone();
             let (metrics, observer) = (self.metrics.clone(), self.node.observer.clone());
-            let executor = Executor::new(worked.clone(), footing, metrics, observer, self.home.clone());
+            let executor = Executor::new(worked.clone(), environment, metrics, observer, self.home.clone());
             let dispatcher = Dispatcher::new(self.session.clone(), executor);
             self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
         }

@@ -26,7 +26,7 @@ use crate::{
         traces,
     },
     message::Name,
-    store::session::Footing,
+    store::session::Environment,
 };
 
 /// Where the messages of one queue are worked on during one session.
@@ -35,7 +35,7 @@ pub(in crate::fleet) struct Executor {
     pub(super) scope: Arc<handler::Scope>,
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) policy: QueuePolicy,
-    pub(super) footing: Footing,
+    pub(super) environment: Environment,
     pub(super) metrics: Arc<Metrics>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) permits: Arc<Permits>,
@@ -49,12 +49,12 @@ pub(in crate::fleet) struct Executor {
 impl Executor {
     /// An executor whose handlers run in this runtime.
     pub(in crate::fleet) fn new(
-        worked: Worked, footing: Footing, metrics: Arc<Metrics>, observer: Arc<dyn Observer>, runtime: Handle,
+        worked: Worked, environment: Environment, metrics: Arc<Metrics>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
         let scope = Arc::new(handler::Scope { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { scope, handler, policy, footing, metrics, observer, permits, runtime, span, buffer })
+        Arc::new(Self { scope, handler, policy, environment, metrics, observer, permits, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {
@@ -127,7 +127,7 @@ impl Executor {
 
     /// Whether the runtime of the handlers is shutting down: what they fail with then is not theirs.
     pub(super) fn is_going(&self) -> bool {
-        if !self.footing.has_threads() {
+        if !self.environment.has_threads() {
             return false;
         }
         let ran = Arc::new(AtomicBool::new(false));

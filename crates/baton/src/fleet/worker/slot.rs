@@ -224,7 +224,7 @@ impl Slot {
     /// What becomes of a message that failed, which is told.
     fn failed(&self, id: u64, attempts: u32, failure: Failure) -> Outcome {
         let (executor, error) = (&self.executor, failure.error.clone());
-        let outcome = executor.policy.after_failure(attempts, failure, executor.footing.chance());
+        let outcome = executor.policy.after_failure(attempts, failure, executor.environment.chance());
         let retry_after = match outcome {
             Outcome::Retry { after_ms, .. } => Some(Duration::from_millis(after_ms)),
             _ => None,

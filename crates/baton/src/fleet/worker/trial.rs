@@ -8,7 +8,7 @@ use super::executor::Executor;
 use crate::{
     fleet::{handler::Handler, node::Worked, observer::Nobody, policy::QueuePolicy},
     message::{Name, Parcel, Piece, Run},
-    store::session::Footing,
+    store::session::Environment,
 };
 
 /// What a worker of the queue would report of these messages, with ids from 1 on and a claim a parcel: a handler
@@ -18,7 +18,7 @@ use crate::{
 /// Outside of a tokio runtime.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
     let worked = Worked::new(queue, Arc::new(handler), policy);
-    let executor = Executor::new(worked, Footing::system(), Arc::default(), Arc::new(Nobody), Handle::current());
+    let executor = Executor::new(worked, Environment::system(), Arc::default(), Arc::new(Nobody), Handle::current());
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);

@@ -12,8 +12,8 @@ mod beat;
 mod caller;
 mod claims;
 mod disposals;
+mod environment;
 mod finishing;
-mod footing;
 mod lookout;
 mod packing;
 mod pushes;
@@ -33,7 +33,7 @@ use tokio::{
 pub use self::{
     beat::Heart,
     claims::{Catch, Held},
-    footing::Footing,
+    environment::Environment,
     pushes::{Fate, Pushes},
     submits::SubmitError,
 };
@@ -67,7 +67,7 @@ pub struct SessionOptions {
     /// Bytes a queue may hold before submits have to wait.
     pub max_backlog: u64,
     /// What it stands on: the system, or a simulator's seed.
-    pub footing: Footing,
+    pub environment: Environment,
 }
 
 impl SessionOptions {
@@ -82,7 +82,7 @@ impl SessionOptions {
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 4 << 30,
-            footing: Footing::system(),
+            environment: Environment::system(),
         }
     }
 }
@@ -118,7 +118,7 @@ impl Session {
     /// # Errors
     /// As [`Session::join`].
     pub async fn join_for(store: Arc<dyn Store>, options: SessionOptions, work: &Handle) -> Result<Self, StoreError> {
-        let id = options.footing.session_id();
+        let id = options.environment.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
             session: id,
@@ -140,7 +140,7 @@ impl Session {
         tokio::spawn(settles::run(caller.clone(), settle_items));
         let heart = Arc::new(Heart::default());
         match options.kind {
-            Kind::Node if options.footing.has_threads() => {
+            Kind::Node if options.environment.has_threads() => {
                 beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten, work)?;
             }
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),

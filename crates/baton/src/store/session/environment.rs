@@ -1,4 +1,4 @@
-//! What a session stands on: whether its chores have threads of their own, and where its chance comes from.
+//! The environment of a session: whether its chores have threads of their own, and where its chance comes from.
 //!
 //! A program has the system's: threads, and random numbers of the operating system. A simulator wants neither, since
 //! both would make two runs of one seed differ: there, everything runs in the caller's runtime (and in its time, which
@@ -10,9 +10,9 @@ use crate::message::SessionId;
 
 /// Threads and chance; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Footing(Option<Arc<Mutex<u64>>>);
+pub struct Environment(Option<Arc<Mutex<u64>>>);
 
-impl Footing {
+impl Environment {
     /// Threads where they are of use, and the operating system's random numbers.
     #[must_use]
     pub const fn system() -> Self {
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_sequence_and_the_system_none() {
-        let (one, same, other) = (Footing::simulated(7), Footing::simulated(7), Footing::simulated(8));
-        let ids = |footing: &Footing| [footing.session_id(), footing.session_id()];
+        let (one, same, other) = (Environment::simulated(7), Environment::simulated(7), Environment::simulated(8));
+        let ids = |environment: &Environment| [environment.session_id(), environment.session_id()];
         let of_one = ids(&one);
         assert_eq!(of_one, ids(&same));
         assert_ne!(of_one[0], of_one[1]);
         assert_ne!(of_one, ids(&other));
-        assert_ne!(ids(&Footing::system()), ids(&Footing::system()));
+        assert_ne!(ids(&Environment::system()), ids(&Environment::system()));
         assert!((0..100).all(|_| (0.0..=1.0).contains(&one.chance())));
     }
 }
