@@ -1,4 +1,4 @@
-//! Giving steps a meaning: from small numbers and what is drains so far to requests.
+//! Giving steps a meaning: from small numbers and what is known so far to requests.
 
 use baton::{
     message::{
@@ -29,7 +29,7 @@ pub(super) enum Move {
     Call(Request),
 }
 
-/// Everything drains so far.
+/// Everything known so far.
 pub(super) struct Script {
     sessions: Vec<KnownSession>,
     joined: u128,

@@ -7,7 +7,7 @@
 //!   hold when everything has been worked off.
 //! * A broken rule is reported with the seed, the fleet, the last events and those of the message it is about.
 //!
-//! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that stand on a
+//! What makes it deterministic: one thread, tokio's paused time, a store that reads that time, sessions that draw on a
 //! seed ([`Environment::simulated`](baton::store::session::Environment::simulated)), and `select!`s without a draw.
 
 pub(crate) mod assembly;

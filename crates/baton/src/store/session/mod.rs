@@ -66,7 +66,7 @@ pub struct SessionOptions {
     pub heartbeat: Duration,
     /// Bytes a queue may hold before submits have to wait.
     pub max_backlog: u64,
-    /// What it stands on: the system, or a simulator's seed.
+    /// Its environment: the system, or a simulator's seed.
     pub environment: Environment,
 }
 
