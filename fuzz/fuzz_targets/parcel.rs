@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use baton::message::{Headers, Parcel};
+use baton::store::message::{Headers, Parcel};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,8 +2,11 @@
 #![no_main]
 
 use baton::{
-    message::{Digest, Key, Name, Piece, SessionId},
-    store::StoreUrl,
+    Key, Name, SessionId,
+    store::{
+        StoreUrl,
+        message::{Digest, Piece},
+    },
 };
 use libfuzzer_sys::fuzz_target;
 

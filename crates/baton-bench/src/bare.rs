@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use baton::message::{Name, Parcel};
+use baton::{Name, store::message::Parcel};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo as _, RedisError, aio::MultiplexedConnection,
     io::tcp::TcpSettings,

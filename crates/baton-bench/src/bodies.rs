@@ -1,6 +1,6 @@
 //! Random bodies, made before anything is timed.
 
-use baton::message::{Parcel, ParcelBuilder};
+use baton::store::message::{Parcel, ParcelBuilder};
 
 use crate::failure::Failure;
 

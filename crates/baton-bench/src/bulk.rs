@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use baton::{
+use baton::store::{
+    LotVerdict,
     message::{Lot, Parcel},
-    store::{LotVerdict, session::SubmitError},
+    session::SubmitError,
 };
 use tokio::{
     task::{JoinError, JoinSet},

@@ -7,8 +7,7 @@ use std::{
 };
 
 use baton::{
-    ConnectError, Fleet, FleetOptions,
-    message::Name,
+    ConnectError, Fleet, FleetOptions, Name,
     operate::{OperateError, Operator},
     settings::{Origin, Setting, Settings},
     store::{Books, Kind, Order, StoreError, StoreUrl, Survey, session::Session},

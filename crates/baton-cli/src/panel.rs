@@ -6,7 +6,7 @@ use std::{
 };
 
 use baton::{
-    message::Name,
+    Name,
     operate::{Glance, Operator},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

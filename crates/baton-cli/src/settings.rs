@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 pub(crate) use baton::settings::{CONFIG, Origin, Setting, Settings};
 use baton::{
-    message::Name,
+    Name,
     settings::{FoundIn, Said, SettingsError, quantity},
     store::StoreUrl,
 };

@@ -178,7 +178,7 @@ fn a_follower_that_does_not_drain_sees_each_error_once_and_leaves_it() {
 fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
     let sandbox = prepared();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let queue = baton::message::Name::new("b").unwrap();
+    let queue = baton::Name::new("b").unwrap();
     let holder = runtime.block_on(async {
         let session = sandbox.node("b").await;
         session.drain(queue).await.unwrap();

@@ -9,9 +9,10 @@ use std::{
 };
 
 use baton::{
-    message::{Lot, Name, Outcome, ParcelBuilder, Run},
+    Name,
     store::{
         self, Kind,
+        message::{Lot, Outcome, ParcelBuilder, Run},
         session::{Session, SessionOptions},
     },
 };

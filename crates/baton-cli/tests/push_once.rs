@@ -7,8 +7,11 @@ mod sandbox;
 use std::{fmt::Write as _, io::Write as _, process::Stdio};
 
 use baton::{
-    message::{Digest, Key, Lot, Name, ParcelBuilder},
-    store::{MoveBookmark, Place},
+    Key, Name,
+    store::{
+        MoveBookmark, Place,
+        message::{Digest, Lot, ParcelBuilder},
+    },
 };
 use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};

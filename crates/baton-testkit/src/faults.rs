@@ -7,7 +7,7 @@ use std::{
 };
 
 use baton::{
-    message::SessionId,
+    SessionId,
     store::{Answer, BoxFuture, Request, Store, StoreError, Waiting, Woken},
 };
 

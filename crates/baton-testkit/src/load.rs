@@ -12,9 +12,10 @@ use std::{
 };
 
 use baton::{
-    message::{Digest, Lot, Name, Outcome, Parcel, ParcelBuilder, Run},
+    Name,
     store::{
         Disposal, Kind, LotVerdict, Offer, Peek, Refusal, Store, StoreError, ask,
+        message::{Digest, Lot, Outcome, Parcel, ParcelBuilder, Run},
         session::{Catch, Fate, Session, SessionOptions},
     },
 };

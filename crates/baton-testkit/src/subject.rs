@@ -7,7 +7,7 @@ use std::{
 };
 
 use baton::{
-    message::Name,
+    Name,
     store::{Clock, MemoryStore, RedisOptions, RedisStore, SqliteOptions, SqliteStore, Store},
 };
 use redis::{AsyncCommands as _, aio::MultiplexedConnection};

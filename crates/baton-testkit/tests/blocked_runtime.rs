@@ -13,8 +13,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Fleet, FleetOptions, Node,
-    message::Name,
+    Cancel, Context, Done, Fleet, FleetOptions, Name, Node,
     store::{Clock, MemoryStore, Store, Survey, TakeSurvey, ask},
 };
 use baton_testkit::{

@@ -11,9 +11,8 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, Node, Observer, QueuePolicy, Role,
+    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, Name, Node, Observer, QueuePolicy, Role,
     Source, SourceError, Stream,
-    message::Name,
     store::{
         Books, Clock, Leave, MemoryStore, Peek, Recount, RedisOptions, RedisStore, SqliteStore, Store, Survey,
         TakeSurvey,

@@ -11,14 +11,14 @@ use std::{
 };
 
 use baton::{
-    DEFAULT_FLEET, Fleet, FleetOptions,
+    DEFAULT_FLEET, Fleet, FleetOptions, Key, Name, SessionId,
     jobs::Tick,
-    message::{Digest, Key, Lot, LotKey, Name, Parcel, SessionId},
     operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
         Books, Claim, Clock, Conversion, FORMAT, Join, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order, Peek,
         ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
         StoreError, Submit, Take, TakeSurvey, ask,
+        message::{Digest, Lot, LotKey, Parcel},
     },
 };
 use baton_testkit::server::RedisServer;
@@ -151,7 +151,7 @@ async fn holds_all(store: &Arc<dyn Store>) {
 async fn claimed(store: &Arc<dyn Store>, session: SessionId, queue: &str, claim_no: u64) -> Vec<(u64, u32, String)> {
     let claim = Claim { session, queue: name(queue), claim_no, n: 99, max_bytes: 1 << 20 };
     let pieces = ask(&**store, claim).await.unwrap().pieces;
-    let of_piece = |(piece, parcel): &(baton::message::Piece, Parcel)| -> Vec<_> {
+    let of_piece = |(piece, parcel): &(baton::store::message::Piece, Parcel)| -> Vec<_> {
         let bodies = parcel.bodies().map(|body| String::from_utf8(body.to_vec()).unwrap());
         (piece.range.first..).zip(bodies).map(|(id, body)| (id, piece.losses, body)).collect()
     };

@@ -4,9 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Cancel, Done, Fleet, FleetOptions, Node, NodeError,
+    Cancel, Done, Fleet, FleetOptions, Name, Node, NodeError,
     jobs::{CatchUp, Cron, Lines, Tick},
-    message::Name,
     store::{
         Clock, MemoryStore, RedisOptions, RedisStore, Refusal, Remove, SourceView, SqliteStore, Store, StoreError,
         TakeSurvey,

@@ -4,10 +4,11 @@
 use std::{fs::OpenOptions, path::PathBuf, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use baton::{
-    message::{Lot, Name, Outcome, Run},
+    Name,
     store::{
         Beat, Books, Claim, Claimed, Kind, LotVerdict, Recount, RedisOptions, RedisStore, Settle, Store, StoreError,
         Submit, TakeSurvey, ask,
+        message::{Lot, Outcome, Run},
         session::{Session, SessionOptions},
     },
 };

@@ -8,11 +8,11 @@ use std::{
 };
 
 use baton::{
-    Fleet, FleetOptions,
-    message::{Digest, Key, Lot, Name, Outcome, Parcel, Range, Run},
+    Fleet, FleetOptions, Key, Name,
     store::{
         Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Offer, Peek, Recount, RedisOptions, RedisStore,
         Refusal, Store, TakeSurvey, ask,
+        message::{Digest, Lot, Outcome, Parcel, Range, Run},
         session::{Fate, Pushes, Session, SessionOptions},
     },
 };

@@ -11,8 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, FleetOptions, Node, NodeError, QueuePolicy,
-    message::Name,
+    Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, Node, NodeError, QueuePolicy,
     store::{
         Books, Clock, Leave, MemoryStore, Peek, Recount, RedisOptions, RedisStore, SqliteStore, Store, Survey,
         TakeSurvey,

@@ -12,7 +12,7 @@ use std::{hint::black_box, process::ExitCode};
 use baton::{
     Handler,
     jobs::Noop,
-    message::{Outcome, Parcel},
+    store::message::{Outcome, Parcel},
 };
 use bodies::{bodies, parcel};
 use handlers::{Function, Trials, Yielding};

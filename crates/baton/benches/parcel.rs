@@ -5,7 +5,7 @@ mod bodies;
 
 use std::hint::black_box;
 
-use baton::message::Parcel;
+use baton::store::message::Parcel;
 use bodies::{MESSAGES, bodies, parcel};
 use criterion::{Criterion, Throughput};
 

@@ -38,8 +38,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`message`] | names, ids, parcels, pieces, outcomes: pure values |
-//! | [`process`] | child processes that never outlive their parent; ever longer pauses |
+//! | `message` | names, ids, parcels, pieces, outcomes: pure values, told at the root and in [`store::message`] |
+//! | `process` | child processes that never outlive their parent; ever longer pauses |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
@@ -61,8 +61,9 @@
 
 mod fleet;
 pub mod jobs;
-pub mod message;
+mod message;
 pub mod operate;
+#[doc(hidden)] // Public for `baton-bench` alone, which starts its own binary again and again.
 pub mod process;
 pub mod settings;
 pub mod store;
@@ -74,3 +75,5 @@ pub use fleet::{
     FleetOptions, Flow, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy,
     Report, Role, Source, SourceError, Stream,
 };
+pub use message::{InvalidMessage, Key, MessageId, Name, SessionId};
+pub use store::{StoreError, StoreUrl};

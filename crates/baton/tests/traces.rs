@@ -13,8 +13,7 @@ use std::{
 };
 
 use baton::{
-    BoxFuture, Cancel, Done, Failure, Fleet, FleetOptions, Source, SourceError, Stream, message::Name,
-    store::MemoryStore,
+    BoxFuture, Cancel, Done, Failure, Fleet, FleetOptions, Name, Source, SourceError, Stream, store::MemoryStore,
 };
 use tracing::{
     Event, Level, Metadata, Subscriber,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{message::Name, operate, settings::quantity, store::Books};
+use baton::{Name, operate, settings::quantity, store::Books};
 
 use crate::{
     connection::{Connection, Missing},

@@ -1,7 +1,7 @@
 //! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
 use baton::{
-    message::Name,
+    Name,
     operate::{Causes, FailedMessage, HandedOver, Taken, Total, Wanted},
     store::Disposal,
 };

@@ -1,6 +1,6 @@
 //! `baton pause` and `baton resume`: claims of a queue stop, or go on.
 
-use baton::{message::Name, operate::OperateError};
+use baton::{Name, operate::OperateError};
 
 use crate::{
     connection::{Connection, Missing},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{message::Name, operate::Rates, settings::quantity};
+use baton::{Name, operate::Rates, settings::quantity};
 
 use crate::{
     connection::{Connection, Missing},

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, io, path::PathBuf};
 
 use baton::{
-    message::{Key, Name},
+    Key, Name,
     operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Receipt},
     settings::quantity,
     store::StoreUrl,

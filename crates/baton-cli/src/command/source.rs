@@ -1,6 +1,6 @@
 //! `baton source`: the sources a fleet knows, and how one is forgotten.
 
-use baton::{message::Name, operate::SourceState};
+use baton::{Name, operate::SourceState};
 use serde::Serialize;
 
 use super::status::show_sources;

@@ -7,9 +7,8 @@ use std::{
 };
 
 use baton::{
-    Node,
+    Name, Node,
     jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
-    message::Name,
     settings::quantity,
 };
 use clap::ValueEnum;

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use baton::{Event, message::Name};
+use baton::{Event, Name};
 use indicatif::ProgressBar;
 use tokio::sync::watch;
 

@@ -13,8 +13,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Event, Node, NodeError, Observer, Role,
-    message::Name,
+    Cancel, Event, Name, Node, NodeError, Observer, Role,
     operate::Journal,
     store::{Refusal, StoreError},
 };
@@ -219,7 +218,7 @@ struct Witness {
 }
 
 impl Observer for Witness {
-    fn ran(&self, _: &Name, range: baton::message::Range, first_body: &Bytes) {
+    fn ran(&self, _: &Name, range: baton::store::message::Range, first_body: &Bytes) {
         if let Some(journal) = &self.journal {
             journal.ran(range, first_body);
         }

@@ -3,9 +3,8 @@
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
 use baton::{
-    DEFAULT_QUEUE, Node, QueuePolicy,
+    DEFAULT_QUEUE, Name, Node, QueuePolicy,
     jobs::{Demo, Noop},
-    message::Name,
     settings::quantity,
 };
 use clap::ValueEnum;

@@ -13,9 +13,10 @@ use std::{
 };
 
 use baton::{
-    message::{Name, Outcome, Run},
+    Name,
     store::{
         Kind, Store,
+        message::{Outcome, Run},
         session::{Session, SessionOptions},
     },
 };

@@ -1,9 +1,6 @@
 //! Batons: one holder, growing epochs, cursors that stay.
 
-use baton::{
-    message::Digest,
-    store::{Kind, Offer, Push, Refusal, Remove, Resign, Rewind, Take},
-};
+use baton::store::{Kind, Offer, Push, Refusal, Remove, Resign, Rewind, Take, message::Digest};
 
 use super::scene::{Scene, name, offer, queue};
 
@@ -212,7 +209,7 @@ pub async fn rewinding_needs_no_live_holder(scene: &mut Scene) {
 }
 
 impl Scene {
-    async fn take_refusal(&self, session: baton::message::SessionId) -> Refusal {
+    async fn take_refusal(&self, session: baton::SessionId) -> Refusal {
         self.refusal(Take { session, source: name("s") }).await
     }
 }

@@ -1,9 +1,6 @@
 //! Bodies that are missing: their messages become errors with that reason, and hold up nobody.
 
-use baton::{
-    message::Outcome,
-    store::{Disposal, Lacking, Recount, Refusal, Rest},
-};
+use baton::store::{Disposal, Lacking, Recount, Refusal, Rest, message::Outcome};
 
 use super::scene::{Scene, dead, pieces, queue, range, ranges, run};
 

@@ -1,8 +1,8 @@
 //! Claims: order, bounds and numbers.
 
-use baton::{
+use baton::store::{
+    CLAIM_WINDOW, Claim, Order, Refusal,
     message::{Lot, Outcome, Parcel, ParcelBuilder},
-    store::{CLAIM_WINDOW, Claim, Order, Refusal},
 };
 
 use super::scene::{Scene, lot, name, nothing, parcel, pieces, queue, range, ranges, run};

@@ -1,8 +1,8 @@
 //! Headers: whatever is done to messages, each keeps its own, known or not.
 
-use baton::{
+use baton::store::{
+    Claim, Disposal,
     message::{Fields, Headers, LAST_ERROR, Outcome, Parcel, ParcelBuilder},
-    store::{Claim, Disposal},
 };
 
 use super::scene::{Scene, dead, lot, pieces, queue, range, ranges, run};

@@ -1,8 +1,8 @@
 //! Losses: what a dead session leaves behind.
 
 use baton::{
-    message::{Outcome, SessionId},
-    store::Reaped,
+    SessionId,
+    store::{Reaped, message::Outcome},
 };
 
 use super::scene::{Scene, dead, range, ranges, run};

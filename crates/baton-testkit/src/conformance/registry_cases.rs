@@ -1,8 +1,8 @@
 //! The error registry.
 
 use baton::{
-    message::{Outcome, SessionId},
-    store::{Disposal, Dispose, DrainBegin, Peek, Refusal},
+    SessionId,
+    store::{Disposal, Dispose, DrainBegin, Peek, Refusal, message::Outcome},
 };
 
 use super::scene::{Scene, dead, parcel, queue, range, ranges};

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use baton::{
-    message::{Digest, Key, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Piece, Range, Run, SessionId},
+    Key, Name, SessionId,
     store::{
         Beat, Beaten, Books, Claim, Claimed, DeadMessage, Disposal, Dispose, DrainBegin, Join, Kind, Lacking, Leave,
         LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest, Settle,
         StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
+        message::{Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
     },
 };
 use bytes::Bytes;

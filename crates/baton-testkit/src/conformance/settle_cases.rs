@@ -1,8 +1,8 @@
 //! Settles: tokens, outcomes and their effects.
 
-use baton::{
+use baton::store::{
+    RESULT_TTL_MS, ReadResult, Refusal, Settle,
     message::{Lot, Mask, Outcome, Run},
-    store::{RESULT_TTL_MS, ReadResult, Refusal, Settle},
 };
 use bytes::Bytes;
 

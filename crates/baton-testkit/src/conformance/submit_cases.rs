@@ -1,8 +1,11 @@
 //! Messages from outside: numbers, keys, bookmarks, bounds.
 
 use baton::{
-    message::{Digest, Key, Lot},
-    store::{KEY_TTL_MS, LotVerdict, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit},
+    Key,
+    store::{
+        KEY_TTL_MS, LotVerdict, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit,
+        message::{Digest, Lot},
+    },
 };
 
 use super::scene::{Scene, keyed, lot, name, parcel, queue};
@@ -89,7 +92,7 @@ pub async fn a_bookmark_moves_with_its_lots(scene: &mut Scene) {
 pub async fn a_full_queue_refuses_each_lot_or_the_bookmark(scene: &mut Scene) {
     let node = scene.node().await;
     let bound = 2 * parcel(10).bytes().len() as u64;
-    let elsewhere = baton::message::Lot { queue: name("other"), ..lot(parcel(1)) };
+    let elsewhere = baton::store::message::Lot { queue: name("other"), ..lot(parcel(1)) };
     let lots = vec![lot(parcel(10)), lot(parcel(11)), lot(parcel(1)), elsewhere.clone()];
     let submit = Submit { max_backlog: bound, ..scene.a_submit(node, lots) };
     let verdicts = scene.ask(submit).await.unwrap().lots;

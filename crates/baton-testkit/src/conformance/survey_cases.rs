@@ -1,9 +1,10 @@
 //! Looking, removing, and requests that break the rules.
 
 use baton::{
-    message::{Key, Outcome},
+    Key,
     store::{
-        Claim, DrainBegin, Kind, Peek, Place, Purge, ReadBookmark, ReadResult, Reaped, Recount, Refusal, Settle, Submit,
+        Claim, DrainBegin, Kind, Peek, Place, Purge, ReadBookmark, ReadResult, Reaped, Recount, Refusal, Settle,
+        Submit, message::Outcome,
     },
 };
 use bytes::Bytes;
@@ -61,7 +62,7 @@ pub async fn malformed_requests_change_nothing(scene: &mut Scene) {
         assert!(matches!(scene.refusal(bad).await, Refusal::Malformed(_)));
     }
     let submit = scene.a_submit(node, vec![lot(parcel(1))]);
-    let two = baton::message::Lot { parcel: parcel(2), ..keyed("k", "1") };
+    let two = baton::store::message::Lot { parcel: parcel(2), ..keyed("k", "1") };
     for lots in [vec![], vec![two], vec![lot(parcel(1)); 1025]] {
         assert!(matches!(scene.refusal(Submit { lots, ..submit.clone() }).await, Refusal::Malformed(_)));
     }

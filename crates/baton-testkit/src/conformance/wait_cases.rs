@@ -6,8 +6,11 @@ use std::{
 };
 
 use baton::{
-    message::{Lot, Name, Outcome, SessionId},
-    store::{Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Waiting, Woken},
+    Name, SessionId,
+    store::{
+        Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Waiting, Woken,
+        message::{Lot, Outcome},
+    },
 };
 use bytes::Bytes;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton::message::{Name, Piece, SessionId};
+use baton::{Name, SessionId, store::message::Piece};
 
 /// A session in the machine.
 #[derive(Debug, Clone)]

@@ -1,13 +1,12 @@
 //! Giving steps a meaning: from small numbers and what is known so far to requests.
 
 use baton::{
-    message::{
-        Digest, Fields, Key, LAST_ERROR, Lot, LotKey, Name, Outcome, Parcel, ParcelBuilder, Range, Run, SessionId,
-    },
+    Key, Name, SessionId,
     store::{
         Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
         Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
         Resign, Rewind, Settle, Stop, StoreError, Submit, Take,
+        message::{Digest, Fields, LAST_ERROR, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run},
     },
 };
 use bytes::Bytes;

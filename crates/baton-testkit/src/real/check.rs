@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton::{
-    Fleet,
-    message::Name,
+    Fleet, Name,
     store::{DeadMessage, Peek, ReadResult, Recount, StoreError, TakeSurvey, ask},
 };
 

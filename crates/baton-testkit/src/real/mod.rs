@@ -16,8 +16,7 @@ mod processes;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use baton::{
-    Fleet, FleetOptions,
-    message::Name,
+    Fleet, FleetOptions, Name,
     store::{Books, Order, Survey, TakeSurvey, ask},
 };
 use tokio::time::{Instant, sleep, sleep_until};

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use baton::{Cancel, Fleet, FleetOptions, message::Name, store::StoreUrl};
+use baton::{Cancel, Fleet, FleetOptions, Name, store::StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FLEET, journal::Journal};

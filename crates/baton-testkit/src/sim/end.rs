@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use baton::{
-    Role,
-    message::Name,
+    Name, Role,
     store::{RESULT_TTL_MS, ReadResult, Recount, ask},
 };
 

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use baton::message::{MAX_LOSSES, Outcome, Piece, Run, SessionId};
+use baton::{
+    SessionId,
+    store::message::{MAX_LOSSES, Outcome, Piece, Run},
+};
 
 /// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::{
 };
 
 use baton::{
-    message::{Name, SessionId},
+    Name, SessionId,
     store::{Answer, BoxFuture, Claim, Look, MemoryStore, Operation as _, Request, Store, StoreError, Waiting, Woken},
 };
 use tokio::{sync::Notify, time::sleep};

@@ -9,9 +9,8 @@ use std::{
 };
 
 use baton::{
-    Message, Role,
-    message::{Outcome, SessionId},
-    store::{Answer, Claimed, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError},
+    Message, Role, SessionId,
+    store::{Answer, Claimed, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError, message::Outcome},
 };
 use tokio::time::Instant;
 

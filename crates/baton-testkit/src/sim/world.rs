@@ -9,8 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Event, Fleet, FleetOptions, NodeError, Observer, Role,
-    message::Name,
+    Cancel, Event, Fleet, FleetOptions, Name, NodeError, Observer, Role,
     store::{
         Clock, MemoryStore, Order,
         session::{Environment, SessionOptions},

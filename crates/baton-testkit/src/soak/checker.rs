@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use baton::{
-    message::Name,
+    Name,
     store::{
         Disposal, Draining, Peek, QueueRecount, Recount, Store, StoreError, TakeSurvey, ask,
         session::{Session, SessionOptions},

@@ -11,10 +11,9 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Node, Observer, QueuePolicy, Role,
+    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role,
     jobs::{Noop, Tick},
-    message::{Name, Range},
-    store::StoreUrl,
+    store::{StoreUrl, message::Range},
 };
 use bytes::Bytes;
 

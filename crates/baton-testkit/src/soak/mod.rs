@@ -33,7 +33,7 @@ use std::{
 };
 
 use baton::{
-    message::Name,
+    Name,
     store::{Books, Order, Stop, Store, ask, open},
 };
 use tokio::time::{Instant, sleep, timeout};

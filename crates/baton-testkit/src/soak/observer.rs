@@ -14,7 +14,7 @@ use std::{
 };
 
 use baton::{
-    message::{Name, SessionId},
+    Name, SessionId,
     store::{Books, SourceView, Store, Survey, TakeSurvey, ask},
 };
 use tokio::{

@@ -8,9 +8,11 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    message::{Name, Outcome, Parcel, Run, SessionId},
+    Name, SessionId,
     store::{
-        Claim, Claimed, Join, Kind, Leave, Operation, Push, Refusal, Settle, Store, StoreError, StoreUrl, ask, open,
+        Claim, Claimed, Join, Kind, Leave, Operation, Push, Refusal, Settle, Store, StoreError, StoreUrl, ask,
+        message::{Outcome, Parcel, Run},
+        open,
     },
 };
 use tokio::{task::JoinSet, time::Instant};

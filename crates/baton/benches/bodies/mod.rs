@@ -1,6 +1,6 @@
 //! What the benchmarks carry: 512 JSON bodies of 100 bytes, random and the same in every run.
 
-use baton::message::{Parcel, ParcelBuilder};
+use baton::store::message::{Parcel, ParcelBuilder};
 
 /// Messages in a parcel.
 pub(crate) const MESSAGES: u32 = 512;

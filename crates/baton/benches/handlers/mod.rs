@@ -4,8 +4,8 @@
 use std::future::ready;
 
 use baton::{
-    Context, Done, Failure, Handler, Message, QueuePolicy,
-    message::{Name, Parcel, Run},
+    Context, Done, Failure, Handler, Message, Name, QueuePolicy,
+    store::message::{Parcel, Run},
     testing::trial,
 };
 use futures_util::future::Either;

@@ -145,7 +145,7 @@ impl Headers {
 
     /// How many bytes [`Headers::bytes`] gives.
     #[must_use]
-    pub const fn byte_len(&self) -> usize {
+    pub(crate) const fn byte_len(&self) -> usize {
         if self.is_empty() { 0 } else { self.shared.section_len() + self.own.section_len() }
     }
 

@@ -18,7 +18,12 @@ pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;
 pub use name::{Key, Name};
 pub use outcome::{Lot, LotKey, Outcome, Run};
-pub use parcel::{HEADED, MAX_BODY_BYTES, MAX_PARCEL_MESSAGES, PARCEL_TABLE, PLAIN, Parcel, ParcelBuilder};
-pub use piece::{Home, MAX_LOSSES, Piece, SPLIT_AFTER_LOSS, SUSPECT_LOSSES};
+#[cfg(feature = "redis")]
+pub(crate) use parcel::{HEADED, PARCEL_TABLE};
+pub use parcel::{MAX_BODY_BYTES, PLAIN, Parcel, ParcelBuilder};
+pub(crate) use piece::SPLIT_AFTER_LOSS;
+#[cfg(feature = "redis")]
+pub(crate) use piece::SUSPECT_LOSSES;
+pub use piece::{Home, MAX_LOSSES, Piece};
 pub use ranges::{IdSum, Mask, MessageId, Range};
 pub use session_id::SessionId;

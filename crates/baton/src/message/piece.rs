@@ -9,9 +9,9 @@ use super::{InvalidMessage, Range};
 /// Losses after which a message is dead: its fourth lost session ends it.
 pub const MAX_LOSSES: u32 = 3;
 /// With so many losses a message is a suspect: it runs singly, one to a session.
-pub const SUSPECT_LOSSES: u32 = 2;
+pub(crate) const SUSPECT_LOSSES: u32 = 2;
 /// The most messages that stay together after their first loss.
-pub const SPLIT_AFTER_LOSS: u32 = 16;
+pub(crate) const SPLIT_AFTER_LOSS: u32 = 16;
 
 /// Where the bodies of a piece are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,20 +45,20 @@ pub struct Piece {
 impl Piece {
     /// A whole parcel as it was pushed.
     #[must_use]
-    pub const fn fresh(first: u64, size: u32, born: u64) -> Self {
+    pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
         let range = Range { first, len: size };
         Self { home: Home::Parcel { first, size }, range, attempts: 0, losses: 0, born }
     }
 
     /// The same history over fewer messages.
     #[must_use]
-    pub const fn over(self, range: Range) -> Self {
+    pub(crate) const fn over(self, range: Range) -> Self {
         Self { range, ..self }
     }
 
     /// Where the piece begins within its home.
     #[must_use]
-    pub fn offset(&self) -> u32 {
+    pub(crate) fn offset(&self) -> u32 {
         match self.home {
             Home::Parcel { first, .. } => u32::try_from(self.range.first.saturating_sub(first)).unwrap_or(u32::MAX),
             Home::Own => 0,
@@ -67,7 +67,7 @@ impl Piece {
 
     /// Whether it waits among the suspects, one to a session.
     #[must_use]
-    pub const fn is_suspect(&self) -> bool {
+    pub(crate) const fn is_suspect(&self) -> bool {
         self.losses >= SUSPECT_LOSSES
     }
 

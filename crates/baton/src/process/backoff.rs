@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Pauses that double from a first to a longest one.
 #[derive(Debug, Clone)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     /// How many there have been.
@@ -14,26 +14,26 @@ pub struct Backoff {
 impl Backoff {
     /// Begins with the first.
     #[must_use]
-    pub const fn new(first: Duration, longest: Duration) -> Self {
+    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, past: 0 }
     }
 
     /// The pause after so many others.
     #[must_use]
-    pub fn after(&self, others: u32) -> Duration {
+    pub(crate) fn after(&self, others: u32) -> Duration {
         self.first.saturating_mul(1_u32.checked_shl(others).unwrap_or(u32::MAX)).min(self.longest)
     }
 
     /// The pause that is due now; the next one is longer.
     #[must_use]
-    pub fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.after(self.past);
         self.past = self.past.saturating_add(1);
         pause
     }
 
     /// Begins anew: it went well.
-    pub const fn reset(&mut self) {
+    pub(crate) const fn reset(&mut self) {
         self.past = 0;
     }
 }

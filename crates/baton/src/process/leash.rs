@@ -51,7 +51,7 @@ impl Leash {
 }
 
 /// The child's end: what this process is told on its standard input, until its parent is gone. Blocks its thread.
-pub fn words() -> impl Iterator<Item = Word> {
+pub(crate) fn words() -> impl Iterator<Item = Word> {
     let lines = io::stdin().lock().lines().map_while(Result::ok);
     lines.filter_map(|line| Word::ALL.into_iter().find(|word| word.text() == line))
 }

@@ -2,16 +2,15 @@
 //!
 //! A [`Child`] leads a process group of its own, so that Ctrl-C at the terminal reaches only its parent, and never
 //! outlives whoever holds it: dropped, the whole group is killed. A [`Leash`] tells it to end, and that its parent is
-//! gone, however it went. A [`Tail`] keeps what it complained of last. [`Backoff`] spaces out what is tried again.
+//! gone, however it went. A `Tail` keeps what it complained of last. `Backoff` spaces out what is tried again.
 
 mod backoff;
 mod child;
 mod leash;
 mod tail;
 
+pub(crate) use self::{backoff::Backoff, leash::words, tail::Tail};
 pub use self::{
-    backoff::Backoff,
     child::Child,
-    leash::{Leash, Word, words},
-    tail::Tail,
+    leash::{Leash, Word},
 };

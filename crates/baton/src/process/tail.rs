@@ -17,7 +17,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Reads error output to its end, so that the child is never held up by it, and keeps the last line that is not blank.
 #[derive(Debug)]
-pub struct Tail {
+pub(crate) struct Tail {
     line: Arc<Mutex<String>>,
     reading: JoinSet<()>,
 }
@@ -28,7 +28,7 @@ impl Tail {
     /// # Panics
     /// Outside of a tokio runtime.
     #[must_use]
-    pub fn of(errors: impl AsyncRead + Unpin + Send + 'static) -> Self {
+    pub(crate) fn of(errors: impl AsyncRead + Unpin + Send + 'static) -> Self {
         let line = Arc::default();
         let reading = JoinSet::from_iter([read(errors, Arc::clone(&line))]);
         Self { line, reading }
@@ -38,7 +38,7 @@ impl Tail {
     ///
     /// # Cancel safety
     /// It can be asked for again.
-    pub async fn last_line(&mut self) -> String {
+    pub(crate) async fn last_line(&mut self) -> String {
         // Whether all was heard or not: what was heard last is told.
         tokio::time::timeout(LAST_WORDS, self.reading.join_next()).await.ok();
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()

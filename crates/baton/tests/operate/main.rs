@@ -16,8 +16,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet,
-    message::{Key, Name},
+    Cancel, Context, Done, Failure, Fleet, Key, Name,
     operate::{BadBody, Import, ImportCause, Inputs, Note, OperateError, Operator, Taken, Wanted},
     store::{Disposal, TakeSurvey},
 };

@@ -1,6 +1,6 @@
 //! Bodies: long ones past the scripts, missing ones found.
 
-use baton::{message::Outcome, store::*};
+use baton::store::{message::Outcome, *};
 
 use crate::{behind, claim, join, name, redis_server::RedisServer, settle, store, submit};
 

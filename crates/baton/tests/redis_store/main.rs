@@ -7,7 +7,10 @@ mod waits;
 
 use std::io::{Read, Write};
 
-use baton::{message::*, store::*};
+use baton::{
+    Key, MessageId, Name, SessionId,
+    store::{message::*, *},
+};
 use bytes::Bytes;
 use redis_server::RedisServer;
 

@@ -1,12 +1,13 @@
 //! Random calls, one by one and in groups: the SQLite store gives the answers of the store in memory.
 
 use baton::{
-    message::{Digest, Fields, Key, Lot, LotKey, Name, Outcome, ParcelBuilder, Piece, Range, Run, SessionId},
+    Key, Name, SessionId,
     store::{
         Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MemoryStore,
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
         Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
         Take, TakeSurvey,
+        message::{Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Piece, Range, Run},
     },
 };
 use bytes::Bytes;
@@ -54,7 +55,7 @@ impl Generator {
         name(["a", "b", "c"][self.below(3) as usize])
     }
 
-    fn parcel(&mut self) -> baton::message::Parcel {
+    fn parcel(&mut self) -> baton::store::message::Parcel {
         let headed = self.one_in(3);
         let field = |tag: u8, has: bool| Fields::default().with(tag, has.then_some(&b"value"[..])).unwrap();
         let mut builder = ParcelBuilder::default().shared(field(9, headed && self.one_in(2)));

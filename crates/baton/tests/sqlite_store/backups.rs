@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use baton::{
-    message::SessionId,
+    SessionId,
     store::{Claim, Ear, Recount, Refusal, RestoreError, SqliteStore, Store as _, StoreError, TakeSurvey, ask},
 };
 

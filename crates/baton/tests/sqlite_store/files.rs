@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use baton::{
-    message::SessionId,
+    SessionId,
     store::{Refusal, StoreError, TakeSurvey, ask},
 };
 use rusqlite::Connection;

@@ -8,8 +8,10 @@ use std::{
 };
 
 use baton::{
-    message::{Lot, SessionId},
-    store::{Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, StoreEvent, Submit, TakeSurvey, ask},
+    SessionId,
+    store::{
+        Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, StoreEvent, Submit, TakeSurvey, ask, message::Lot,
+    },
 };
 
 use crate::{join, name, open, parcel, submit};

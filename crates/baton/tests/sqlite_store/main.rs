@@ -13,8 +13,11 @@ mod sharing;
 use std::path::Path;
 
 use baton::{
-    message::{Lot, Name, Parcel, ParcelBuilder, SessionId},
-    store::{Clock, Join, Kind, SqliteOptions, SqliteStore, Submit},
+    Name, SessionId,
+    store::{
+        Clock, Join, Kind, SqliteOptions, SqliteStore, Submit,
+        message::{Lot, Parcel, ParcelBuilder},
+    },
 };
 
 pub(crate) fn name(text: &str) -> Name {

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use baton::{
-    message::SessionId,
+    SessionId,
     store::{Store as _, StoreEvent, TakeSurvey, ask},
 };
 

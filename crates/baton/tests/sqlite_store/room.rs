@@ -7,9 +7,10 @@ use std::{
 };
 
 use baton::{
-    message::{Lot, Outcome, Run, SessionId},
+    SessionId,
     store::{
         Beat, Claim, Order, Purge, Recount, Settle, SqliteStore, Stop, StoreError, Submit, Submitted, TakeSurvey, ask,
+        message::{Lot, Outcome, Run},
     },
 };
 

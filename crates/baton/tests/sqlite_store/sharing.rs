@@ -7,7 +7,7 @@ use std::{
 };
 
 use baton::{
-    message::SessionId,
+    SessionId,
     store::{
         Answer, Claim, LotVerdict, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, Submitted,
         TakeSurvey, ask,

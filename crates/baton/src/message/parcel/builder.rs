@@ -30,7 +30,7 @@ impl Default for ParcelBuilder {
 impl ParcelBuilder {
     /// One that takes bodies of up to `limit` bytes instead of [`MAX_BODY_BYTES`].
     #[must_use]
-    pub fn with_limit(limit: usize) -> Self {
+    pub(crate) fn with_limit(limit: usize) -> Self {
         Self { ends: Vec::new(), data: Vec::new(), limit, shared: Fields::default(), own: Vec::new(), own_bytes: 0 }
     }
 
@@ -97,7 +97,7 @@ impl ParcelBuilder {
 
     /// Bytes of the bodies added.
     #[must_use]
-    pub const fn body_bytes(&self) -> usize {
+    pub(crate) const fn body_bytes(&self) -> usize {
         self.data.len()
     }
 

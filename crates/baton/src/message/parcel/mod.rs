@@ -28,16 +28,16 @@ use super::{
 /// The format byte of parcels without headers.
 pub const PLAIN: u8 = 1;
 /// The format byte of parcels with headers.
-pub const HEADED: u8 = 2;
+pub(crate) const HEADED: u8 = 2;
 /// The most messages one parcel holds.
-pub const MAX_PARCEL_MESSAGES: usize = 65_536;
+pub(super) const MAX_PARCEL_MESSAGES: usize = 65_536;
 /// The largest body. Kept where parcels are made, so that there is no way around it; what is stored already is read
 /// whatever its size.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// The most bytes of records one parcel is made with.
 const MAX_PARCEL_BYTES: usize = 64 << 20;
 /// The bytes before the table of ends; the last four of them are the base.
-pub const PARCEL_TABLE: usize = 9;
+pub(crate) const PARCEL_TABLE: usize = 9;
 
 /// A checked parcel over shared bytes; cloning and cutting copy no bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]

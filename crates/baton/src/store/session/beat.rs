@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// What a session tells with its beats, and its runtime's sign of life.
 #[derive(Debug, Default)]
-pub struct Heart {
+pub(crate) struct Heart {
     report: Mutex<Bytes>,
     asks: Mutex<Vec<Name>>,
     ticks: AtomicU64,
@@ -44,12 +44,12 @@ pub struct Heart {
 
 impl Heart {
     /// Sets what the next beats report.
-    pub fn report(&self, report: Bytes) {
+    pub(crate) fn report(&self, report: Bytes) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 
     /// Sets the queues of which the next beats ask whether others see to them.
-    pub fn ask_about(&self, queues: Vec<Name>) {
+    pub(crate) fn ask_about(&self, queues: Vec<Name>) {
         *self.asks.lock().unwrap_or_else(PoisonError::into_inner) = queues;
     }
 
@@ -60,7 +60,7 @@ impl Heart {
     /// Whether the runtime of its work is alive, as far as its beats know. While it is not, the session must not be kept
     /// by other calls.
     #[must_use]
-    pub fn shows_life(&self) -> bool {
+    pub(crate) fn shows_life(&self) -> bool {
         !self.asleep.load(Ordering::Relaxed)
     }
 

@@ -30,18 +30,18 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-pub use self::{
-    beat::Heart,
-    claims::{Catch, Held},
-    environment::Environment,
-    pushes::{Fate, Pushes},
-    submits::SubmitError,
-};
 use self::{
+    beat::Heart,
     caller::Caller,
     claims::{Claimer, Wish},
     disposals::Disposals,
     lookout::Lookout,
+};
+pub use self::{
+    claims::{Catch, Held},
+    environment::Environment,
+    pushes::{Fate, Pushes},
+    submits::SubmitError,
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Refusal,
@@ -117,7 +117,9 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::join`].
-    pub async fn join_for(store: Arc<dyn Store>, options: SessionOptions, work: &Handle) -> Result<Self, StoreError> {
+    pub(crate) async fn join_for(
+        store: Arc<dyn Store>, options: SessionOptions, work: &Handle,
+    ) -> Result<Self, StoreError> {
         let id = options.environment.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
@@ -170,13 +172,13 @@ impl Session {
 
     /// What keeps the store from answering at this moment, while calls are being repeated.
     #[must_use]
-    pub fn trouble(&self) -> Option<StoreError> {
+    pub(crate) fn trouble(&self) -> Option<StoreError> {
         self.caller.trouble()
     }
 
     /// The same as it changes; the beats, which are not repeated, speak here too.
     #[must_use]
-    pub fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
+    pub(crate) fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
         self.caller.troubles()
     }
 
@@ -187,13 +189,13 @@ impl Session {
 
     /// What its beats report.
     #[must_use]
-    pub fn heart(&self) -> &Heart {
+    pub(crate) fn heart(&self) -> &Heart {
         &self.heart
     }
 
     /// The answers to its beats; only the newest is kept.
     #[must_use]
-    pub fn beats(&self) -> watch::Receiver<Option<Beaten>> {
+    pub(crate) fn beats(&self) -> watch::Receiver<Option<Beaten>> {
         self.beats.clone()
     }
 
@@ -241,7 +243,7 @@ impl Session {
     /// Looks after what the store holds for this session, as a beat told it, under numbers that it does not take to be in
     /// use: late copies of empty claims have got messages under them. They go to the claim that waits under the number,
     /// or back.
-    pub fn look_after_strays(&self, claims: Vec<(Name, u64)>) {
+    pub(crate) fn look_after_strays(&self, claims: Vec<(Name, u64)>) {
         for (queue, claim_no) in claims {
             if self.claimer.numbers.take(&queue, claim_no) {
                 self.claimer.hand_back(queue, claim_no);

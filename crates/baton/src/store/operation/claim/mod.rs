@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The most pieces in one claim, so that no call holds the others up for long.
-pub const MAX_PIECES: usize = 1024;
+pub(crate) const MAX_PIECES: usize = 1024;
 /// The most messages one claim buries, so that no call holds the others up for long.
 pub(in crate::store) const MOST_BURIED: u32 = 1024;
 /// How far claim numbers may run ahead of the lowest unused one of the same session and queue.

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// The most runs in one [`Settle`], and ids in one [`Dispose`](super::Dispose).
-pub const MAX_RUNS: usize = 65_536;
+pub(crate) const MAX_RUNS: usize = 65_536;
 /// The longest a retry may be put off.
-pub const MAX_RETRY_MS: u64 = 366 * 24 * 3_600_000;
+pub(crate) const MAX_RETRY_MS: u64 = 366 * 24 * 3_600_000;
 /// How long a result is kept.
 pub const RESULT_TTL_MS: u64 = 3_600_000;
 
