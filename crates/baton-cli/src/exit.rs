@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line, a setting or a number in it is not usable.
     Usage = 2,
-    /// It ended as it should, with messages in the error registry.
+    /// It ended as it should, with messages among the errors.
     Dead = 3,
     /// The books do not balance.
     Unbalanced = 4,

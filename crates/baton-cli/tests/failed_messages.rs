@@ -1,4 +1,4 @@
-//! The error registry: looked at, requeued, drained, grouped, and never lost to a reader that goes away.
+//! Errors: looked at, requeued, drained, grouped, and never lost to a reader that goes away.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -44,7 +44,7 @@ pub struct Sums {
     pub delayed: u64,
     /// Finished.
     pub done: u64,
-    /// In the error registry.
+    /// Among the errors.
     pub dead: u64,
 }
 

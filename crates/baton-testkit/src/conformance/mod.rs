@@ -7,11 +7,11 @@ mod baton_cases;
 mod body_cases;
 mod claim_cases;
 mod clock_cases;
+mod error_cases;
 mod header_cases;
 mod membership_cases;
 mod push_cases;
 mod reap_cases;
-mod registry_cases;
 mod scene;
 mod settle_cases;
 mod submit_cases;
@@ -19,8 +19,9 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, header_cases::*, membership_cases::*, push_cases::*,
-    reap_cases::*, registry_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
+    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*,
+    membership_cases::*, push_cases::*, reap_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*,
+    wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.

@@ -53,7 +53,7 @@ impl Work {
         }
     }
 
-    /// Whether a message of this work may end in the error registry by what its handler does.
+    /// Whether a message of this work may end among the errors by what its handler does.
     pub(super) const fn may_die(self) -> bool {
         matches!(self, Self::Fails { .. } | Self::Panics { .. })
     }

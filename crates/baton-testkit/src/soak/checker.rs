@@ -1,4 +1,4 @@
-//! The checker: when all is finished, the books, the data, the error registry and the journals must tell one story.
+//! The checker: when all is finished, the books, the data, the errors and the journals must tell one story.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -19,7 +19,7 @@ pub struct Sum {
     pub pushed: u64,
     /// Messages finished.
     pub done: u64,
-    /// Messages in the error registry.
+    /// Messages among the errors.
     pub dead: u64,
     /// Those of them whose sessions died with them too often.
     pub dead_by_loss: u64,
@@ -119,7 +119,7 @@ async fn dead_by_loss_only(store: &Arc<dyn Store>, queue: &Name, findings: &Find
     }
 }
 
-/// Empties the error registry.
+/// Removes all errors.
 pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
     let emptied = async {
         let session = Session::join(store.clone(), SessionOptions::client()).await?;
@@ -159,7 +159,7 @@ async fn audit(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> Op
     recount
 }
 
-/// The ids in the error registry; also looks at their bodies, which hold their positions.
+/// The ids of the errors; also looks at their bodies, which hold their positions.
 async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> BTreeSet<u64> {
     let mut ids = BTreeSet::new();
     let mut after = 0;

@@ -79,7 +79,7 @@ pub struct Report {
     pub pushed: u64,
     /// Messages finished.
     pub done: u64,
-    /// Messages in the error registry.
+    /// Messages among the errors.
     pub dead: u64,
     /// Those of them lost with too many sessions.
     pub dead_by_loss: u64,

@@ -125,7 +125,7 @@ pub enum Event {
         attempt: u32,
         /// Why.
         error: String,
-        /// After what time it is to be tried again; if not at all, it goes to the error registry.
+        /// After what time it is to be tried again; if not at all, it goes to the errors.
         retry_after: Option<Duration>,
     },
     /// Outcomes were refused: others have the messages.

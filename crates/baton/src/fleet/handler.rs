@@ -140,12 +140,12 @@ pub(super) enum Retry {
     ByPolicy,
     /// Again after this time, more often than the queue says if need be.
     After(Duration),
-    /// To the error registry, whatever the queue says.
+    /// To the errors, whatever the queue says.
     Never,
 }
 
 impl Failure {
-    /// Failed; tried again if its queue has retries left, else to the error registry.
+    /// Failed; tried again if its queue has retries left, else to the errors.
     pub fn new(error: impl fmt::Display) -> Self {
         Self { error: error.to_string(), retry: Retry::ByPolicy }
     }
@@ -156,7 +156,7 @@ impl Failure {
     }
 
     /// Failed, to be tried again after a while. It counts as an attempt like any other: after ten of them, or as many as
-    /// the queue has retries if these are more, the message goes to the error registry. The next attempt finds the text in
+    /// the queue has retries if these are more, the message goes to the errors. The next attempt finds the text in
     /// [`Context::last_error`].
     pub fn retry_after(after: Duration, error: impl fmt::Display) -> Self {
         Self { retry: Retry::After(after), ..Self::new(error) }

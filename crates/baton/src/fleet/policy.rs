@@ -8,7 +8,7 @@ use crate::{
     process::Backoff,
 };
 
-/// The longest error text that is kept in the error registry.
+/// The longest text that is kept of an error.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// What stands where a text was cut.
@@ -22,7 +22,7 @@ const MOST_PUT_OFF: u32 = 10;
 pub struct QueuePolicy {
     /// Handlers at work at once in one node.
     pub concurrency: usize,
-    /// Attempts after the first; 0 sends every failure to the error registry, unless its handler said when to try
+    /// Attempts after the first; 0 sends every failure to the errors, unless its handler said when to try
     /// again: such a failure is retried up to ten times all the same.
     pub retries: u32,
     /// The pause before the first retry; it doubles with each, with up to a quarter more or less by chance.

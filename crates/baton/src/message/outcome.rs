@@ -22,7 +22,7 @@ pub enum Outcome {
         /// [`MAX_LAST_ERROR_BYTES`](super::MAX_LAST_ERROR_BYTES); empty if there is nothing to say.
         error: String,
     },
-    /// Failed for good: to the error registry; counts an attempt.
+    /// Failed for good: to the errors; counts an attempt.
     Dead {
         /// Why, for a person to read.
         error: String,

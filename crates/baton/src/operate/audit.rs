@@ -23,11 +23,11 @@ pub struct Audit {
     pub in_flight: u64,
     /// Finished.
     pub done: u64,
-    /// In the error registry.
+    /// Among the errors.
     pub dead: u64,
-    /// Drained from the error registry.
+    /// Drained from the errors.
     pub drained: u64,
-    /// Requeued from the error registry, ever.
+    /// Requeued from the errors, ever.
     pub requeued: u64,
     /// Whether nothing is wrong.
     pub balanced: bool,

@@ -1,4 +1,4 @@
-//! The error registry: pages that are handed over, and only then disposed of.
+//! Errors: pages that are handed over, and only then disposed of.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -85,7 +85,7 @@ impl Operator {
     }
 
     /// Puts failed messages back into their queue under the same ids, attempts and losses forgotten; how many were.
-    /// Those that are not in the registry are passed over, and those without a body stay.
+    /// Those that are no errors are passed over, and those without a body stay.
     ///
     /// # Errors
     /// [`OperateError::Draining`] while somebody else drains the errors of the queue.
@@ -93,7 +93,7 @@ impl Operator {
         self.dispose(queue, ids, Disposal::Requeue).await
     }
 
-    /// Removes failed messages from the registry; how many were there.
+    /// Removes failed messages from the errors; how many were there.
     ///
     /// # Errors
     /// As [`Operator::requeue`].
@@ -133,7 +133,7 @@ impl Operator {
         let handed_over = HandedOver { count: 0, bodiless: 0, total: self.total(wanted, &survey), gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
         let mut handover = Handover { operator: &operator, wanted, follow, take, left, handed_over };
-        // How far each registry was seen.
+        // How far the errors of each queue were seen.
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
             for books in survey.queues.iter().filter(|books| wanted.queue(books)) {

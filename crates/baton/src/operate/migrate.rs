@@ -26,7 +26,7 @@ pub struct Migrated {
     pub sessions: u64,
     /// Messages they held that are back in their queues.
     pub back: u64,
-    /// Messages they held that went to the error registry, their losses used up.
+    /// Messages they held that went to the errors, their losses used up.
     pub dead: u64,
 }
 

@@ -68,7 +68,7 @@ pub struct QueueState {
     pub in_flight: u64,
     /// Finished.
     pub done: u64,
-    /// In the error registry.
+    /// Among the errors.
     pub dead: u64,
     /// Whether it is held back.
     pub paused: bool,

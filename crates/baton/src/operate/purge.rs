@@ -23,7 +23,7 @@ pub struct Purged {
     pub queues: usize,
     /// Messages waiting or in flight.
     pub messages: u64,
-    /// Messages in the error registry.
+    /// Messages among the errors.
     pub errors: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct Glance {
     /// What happened since the look before.
     #[serde(flatten)]
     pub rates: Rates,
-    /// In the error registry.
+    /// Among the errors.
     pub dead: u64,
     /// Whether a queue that is watched is held back.
     pub paused: bool,
@@ -135,7 +135,7 @@ impl Rates {
         Self {
             pushed_per_s: rate(|it| it.pushed),
             done_per_s: rate(|it| it.done),
-            // The registry is drained; its newest place only grows.
+            // The errors are drained; their newest place only grows.
             dead_per_s: rate(|it| it.dead_seq),
             ready: sum(later, |it| it.ready),
             latency_ms: Latency { p50: waits.percentile(0.5).map(tenths), p99: waits.percentile(0.99).map(tenths) },

@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 impl Operator {
     /// Waits until nothing is left in the queue and the source, if one is named, has ended, through every outage of the
-    /// store; the messages then in the error registry, whenever they died. Other sources are not waited for: they may
+    /// store; the messages then among the errors, whenever they died. Other sources are not waited for: they may
     /// never end. `paused` is called each time the queue is met held back: nothing else would tell why nothing happens.
     pub async fn until_done(&self, queue: &Name, source: Option<&Name>, mut paused: impl FnMut()) -> u64 {
         let mut was_paused = false;

@@ -19,11 +19,11 @@ pub struct Books {
     pub in_flight: u64,
     /// Finished.
     pub done: u64,
-    /// In the error registry.
+    /// Among the errors.
     pub dead: u64,
-    /// Drained from the error registry.
+    /// Drained from the errors.
     pub drained: u64,
-    /// Requeued from the error registry, ever.
+    /// Requeued from the errors, ever.
     pub requeued: u64,
     /// (Σ id) of those finished.
     pub done_sum: IdSum,
@@ -35,7 +35,7 @@ pub struct Books {
     pub stale_pushes: u64,
     /// Messages in settles refused for an old token.
     pub stale_settles: u64,
-    /// The newest place in the error registry.
+    /// The newest place among the errors.
     pub dead_seq: u64,
 }
 
@@ -164,7 +164,7 @@ pub struct QueueRecount {
     pub delayed: Found,
     /// Found in claims.
     pub in_flight: Found,
-    /// Found in the error registry.
+    /// Found among the errors.
     pub dead: Found,
     /// Found without a body.
     pub lacking: Lacking,

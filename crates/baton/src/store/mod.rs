@@ -12,7 +12,7 @@
 //! source ─────► READY ─────────► IN FLIGHT ─────► DONE
 //!                 ▲  back, reap     │ │  retry
 //!                 └─────────────────┘ └──► DELAYED ──due──► READY
-//!      attempts or losses used up ──► DEAD (error registry) ──drain──► DRAINED, or ──requeue──► READY
+//!      attempts or losses used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
 //! ```
 //!
 //! * **Sessions** ([`Join`], [`Beat`], [`Leave`], [`Reap`]). Every caller that changes something has one. Its lease
@@ -39,7 +39,7 @@
 //! * **Helpers**. A queue counts the nodes that work for it and hold no baton ([`Join`], [`Take`], [`Resign`], [`Leave`],
 //!   [`Reap`] keep the count): a busy generator leaves a queue to them as long as its front does not wait ([`Beat`]).
 //! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
-//!   most 16 after the first, singly and one to a session after the second, to the error registry after the fourth.
+//!   most 16 after the first, singly and one to a session after the second, to the errors after the fourth.
 //!   An attempt that ended, whatever its outcome, forgives earlier losses.
 //! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
 //!   drainer at a time; the next one takes over when its session is gone. A message whose body is missing becomes an

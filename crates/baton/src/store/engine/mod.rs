@@ -7,17 +7,17 @@
 
 pub(super) mod bodies;
 pub(super) mod clock;
+pub(super) mod errors;
 pub(super) mod intake;
 pub(super) mod offers;
 pub(super) mod queues;
-pub(super) mod registry;
 pub(super) mod returns;
 mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    Bodies, BodyKey, ClaimNumbers, ClaimRecord, Claims, Cut, Fleet, KeyRecord, Keys, Line, Lines, Meta, Moved,
-    QueueRecord, Queues, Registry, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
+    Bodies, BodyKey, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Fleet, KeyRecord, Keys, Line, Lines, Meta, Moved,
+    QueueRecord, Queues, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
 };
 
 use super::{

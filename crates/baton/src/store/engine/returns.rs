@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues, registry, waits};
+use super::{Line, Moved, QueueRecord, SessionRecord, Tables, errors, queues::OpenQueues, waits};
 use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
 
 /// Why a message that was lost too often is an error, after how often it was.
@@ -48,8 +48,8 @@ pub(in crate::store) fn all<T: Tables>(
             let piece = Piece { losses, ..piece };
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
-                let node = registry::node_name(session);
-                registry::bury(tables, now, queue, &piece, &node, &error)?;
+                let node = errors::node_name(session);
+                errors::bury(tables, now, queue, &piece, &node, &error)?;
                 dead += u64::from(piece.range.len);
             } else {
                 back += u64::from(piece.range.len);

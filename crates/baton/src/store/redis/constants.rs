@@ -15,7 +15,7 @@ use crate::{
         Books, FORMAT, KEY_TTL_MS, Place,
         engine::{
             EXPIRED_AT_ONCE,
-            registry::MISSING_BODY,
+            errors::MISSING_BODY,
             returns::LOST,
             waits::{IN_ITS_STEAD, SOON_MS},
         },

@@ -31,7 +31,7 @@
 //! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece` |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
 //! | `R:l:<queue>` | hash | first id of a parcel → messages left, once some have gone |
-//! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place in the error registry → id, id → record |
+//! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place among the errors → id, id → record |
 //! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
 //! | `R:marks` | hash | bookmark → `lines,digest` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |

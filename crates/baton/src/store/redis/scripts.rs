@@ -35,7 +35,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/piece.lua"),
     include_str!("lua/body.lua"),
     include_str!("lua/intake.lua"),
-    include_str!("lua/registry.lua"),
+    include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/returns.lua"),
     include_str!("lua/count.lua"),

@@ -4,11 +4,11 @@
 
 mod bodies;
 mod claims;
+mod errors;
 mod fleet;
 mod keys;
 mod lines;
 mod queues;
-mod registry;
 mod results;
 mod sessions;
 mod sources;
@@ -17,11 +17,11 @@ mod waiters;
 pub(crate) use self::{
     bodies::{Bodies, BodyKey, Cut},
     claims::{ClaimNumbers, ClaimRecord, Claims},
+    errors::Errors,
     fleet::{Fleet, Meta},
     keys::{KeyRecord, Keys},
     lines::{Line, Lines},
     queues::{QueueRecord, Queues},
-    registry::Registry,
     results::Results,
     sessions::{Series, SessionRecord, Sessions},
     sources::{SourceRecord, Sources},
@@ -34,11 +34,11 @@ pub(crate) type Moved<T> = Result<T, StoreError>;
 
 /// A home for the engine's records: whatever is a home for every subject.
 pub(crate) trait Tables:
-    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Registry + Keys + Results
+    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results
 {
 }
 
 impl<T> Tables for T where
-    T: Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Registry + Keys + Results
+    T: Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results
 {
 }

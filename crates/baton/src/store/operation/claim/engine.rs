@@ -13,8 +13,8 @@ use crate::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
             bodies::cut,
             clock::touch,
+            errors::{MISSING_BODY, bury, node_name},
             queues::known_queue,
-            registry::{MISSING_BODY, bury, node_name},
             returns::suspects,
             waits,
         },
@@ -187,7 +187,7 @@ impl Gathered {
         self.n > 0 && self.pieces.len() < MAX_PIECES && self.buried < MOST_BURIED
     }
 
-    /// Moves messages without a body, counted as in flight, to the error registry.
+    /// Moves messages without a body, counted as in flight, to the errors.
     fn bury<T: Tables>(
         &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, session: &SessionRecord,
     ) -> Moved<()> {

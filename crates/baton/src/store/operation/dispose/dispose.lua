@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Purpose: removes errors from the registry: drained for good, or back at the end of their queue.
+-- Purpose: removes errors: drained for good, or back at the end of their queue.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 dispose number, 3 queue, 4 d drain | q requeue, 5 ids `1,2,…`
 -- Returns: OK how many | STALE | TURN last | NOTDRAINER | HELD ms
--- Idempotency: by number; the last answer is kept. Ids not in the registry are passed over.
+-- Idempotency: by number; the last answer is kept. Ids that are no errors are passed over.
 local id, dispose_no, name = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local session, meta = touch(id, 'dispose_no', 'dispose')
 if not session then return { 'STALE' } end

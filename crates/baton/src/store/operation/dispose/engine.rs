@@ -1,4 +1,4 @@
-//! Errors leave the registry: for good, or back into their queue.
+//! Errors are removed: for good, or back into their queue.
 
 use crate::{
     message::{Home, IdSum, Parcel, Piece, Range},

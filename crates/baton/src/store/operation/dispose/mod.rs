@@ -20,7 +20,7 @@ pub enum Disposal {
     Requeue,
 }
 
-/// Removes errors from the registry. Serial per session, by the drainer of the queue only.
+/// Removes errors. Serial per session, by the drainer of the queue only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispose {
     /// Who disposes.
@@ -29,7 +29,7 @@ pub struct Dispose {
     pub dispose_no: u64,
     /// The queue.
     pub queue: Name,
-    /// Message ids; those not in the registry are passed over.
+    /// Message ids; those that are no errors are passed over.
     pub ids: Vec<u64>,
     /// What to do.
     pub disposal: Disposal,
@@ -38,7 +38,7 @@ pub struct Dispose {
 /// The answer to [`Dispose`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disposed {
-    /// How many left the registry.
+    /// How many were removed.
     pub count: u64,
 }
 

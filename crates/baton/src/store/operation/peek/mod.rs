@@ -26,10 +26,10 @@ pub struct Peek {
     pub max_bytes: u64,
 }
 
-/// A message in the error registry.
+/// A message among the errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadMessage {
-    /// Its place in the registry of its queue.
+    /// Its place among the errors of its queue.
     pub seq: u64,
     /// Its id.
     pub id: u64,

@@ -23,7 +23,7 @@ impl Coded for Peek {
     }
 }
 
-/// An error as its id and its record; see `registry.lua`.
+/// An error as its id and its record; see `errors.lua`.
 fn dead_message(it: &mut Reply) -> Result<DeadMessage, StoreError> {
     let id = it.parsed()?;
     let record = it.bytes()?;

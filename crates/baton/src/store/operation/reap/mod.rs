@@ -18,7 +18,7 @@ pub struct Reap {
 /// The answer to [`Reap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaped {
-    /// Its messages went back or, with their losses used up, to the error registry.
+    /// Its messages went back or, with their losses used up, to the errors.
     Taken {
         /// Messages back in their queues.
         back: u64,

@@ -11,9 +11,9 @@ use crate::{
             BodyKey, ClaimRecord, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
             bodies::{cut, release},
             clock::touch,
-            intake,
+            errors, intake,
             queues::OpenQueues,
-            registry, returns,
+            returns,
             returns::suspects,
         },
     },
@@ -134,13 +134,13 @@ impl<T: Tables> Settling<'_, T> {
                     return Ok(());
                 }
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
-                let node = registry::node_name(&self.session);
-                registry::bury(self.tables, self.now, queue, &tried, &node, registry::MISSING_BODY)
+                let node = errors::node_name(&self.session);
+                errors::bury(self.tables, self.now, queue, &tried, &node, errors::MISSING_BODY)
             }
             Outcome::Dead { error } => {
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
-                let node = registry::node_name(&self.session);
-                registry::bury(self.tables, self.now, queue, &tried, &node, error)
+                let node = errors::node_name(&self.session);
+                errors::bury(self.tables, self.now, queue, &tried, &node, error)
             }
             Outcome::Back => {
                 self.back.entry(name.clone()).or_default().push(*piece);

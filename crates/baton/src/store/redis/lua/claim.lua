@@ -55,7 +55,7 @@ local function give(given, written, found)
   end
 end
 
--- Moves messages without a body, counted as in flight, to the error registry.
+-- Moves messages without a body, counted as in flight, to the errors.
 local function bury_missing(id, queue, piece)
   local at = call('HMGET', key.session(id), 'host', 'pid')
   bury(queue, piece, at[1] .. '/' .. at[2], MISSING_BODY)

@@ -8,11 +8,11 @@
 
 mod bodies;
 mod claims;
+mod errors;
 mod fleet;
 mod keys;
 mod lines;
 mod queues;
-mod registry;
 mod results;
 mod sessions;
 mod sources;

@@ -1,4 +1,4 @@
-//! The error registry.
+//! Errors: messages that failed for good.
 
 use rusqlite::{Row, params};
 
@@ -7,11 +7,11 @@ use crate::{
     message::{Headers, Name},
     store::{
         DeadMessage,
-        engine::{Moved, Registry},
+        engine::{Errors, Moved},
     },
 };
 
-impl Registry for SqliteTables<'_> {
+impl Errors for SqliteTables<'_> {
     fn put_dead(&mut self, queue: &Name, it: &DeadMessage) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "INSERT INTO dead (queue, seq, id, attempts, losses, born, at, node, error, headers, body) \

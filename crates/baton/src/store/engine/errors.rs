@@ -1,4 +1,4 @@
-//! The error registry: burying, reading, draining in two phases, requeueing.
+//! Errors: burying, reading, draining in two phases, requeueing.
 //!
 //! A drainer reads a page, hands it over, and only then disposes of it. One that dies in between leaves the errors
 //! where they were; the next drainer gets them again.
@@ -22,7 +22,7 @@ pub(in crate::store) fn node_name(session: &SessionRecord) -> String {
 /// Why a message that cannot be run any more is an error.
 pub(in crate::store) const MISSING_BODY: &str = "its body is missing from the store";
 
-/// Moves the messages of a piece from in flight to the registry; one whose body is missing has an empty one there.
+/// Moves the messages of a piece from in flight to the errors; one whose body is missing has an empty one there.
 pub(in crate::store) fn bury<T: Tables>(
     tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, node: &str, error: &str,
 ) -> Moved<()> {

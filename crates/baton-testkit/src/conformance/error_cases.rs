@@ -1,4 +1,4 @@
-//! The error registry.
+//! Errors: messages that failed for good.
 
 use baton::{
     SessionId,

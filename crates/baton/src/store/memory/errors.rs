@@ -1,4 +1,4 @@
-//! The error registry.
+//! Errors: messages that failed for good.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -7,11 +7,11 @@ use crate::{
     message::Name,
     store::{
         DeadMessage,
-        engine::{Moved, Registry},
+        engine::{Errors, Moved},
     },
 };
 
-impl Registry for MemoryTables {
+impl Errors for MemoryTables {
     fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()> {
         self.dead_seqs.insert((queue.clone(), message.id), message.seq);
         self.dead.entry(queue.clone()).or_default().insert(message.seq, message.clone());

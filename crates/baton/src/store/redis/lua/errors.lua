@@ -1,4 +1,4 @@
--- The error registry. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`, with the
+-- Errors. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`, with the
 -- length of the headers as an eighth number and the headers before the body if there are some. The body of one that was
 -- missing is empty.
 
