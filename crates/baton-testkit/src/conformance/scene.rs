@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use baton::{
     Key, Name, SessionId,
     store::{
-        Beat, Beaten, Books, Claim, Claimed, DeadMessage, Disposal, Dispose, DrainBegin, Join, Kind, Lacking, Leave,
+        Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, Kind, Lacking, Leave,
         LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest, Settle,
         StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
         message::{Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
@@ -168,7 +168,7 @@ impl Scene {
         self.ask(DrainBegin { session, queue: queue() }).await.unwrap().upto
     }
 
-    pub(super) async fn peek(&self, after: u64, limit: u32) -> Vec<DeadMessage> {
+    pub(super) async fn peek(&self, after: u64, limit: u32) -> Vec<ErrorRecord> {
         let peek = Peek { queue: queue(), after, upto: 1 << 40, limit, max_bytes: 1 << 30 };
         self.ask(peek).await.unwrap().errors
     }

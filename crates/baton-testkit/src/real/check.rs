@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use baton::{
     Fleet, Name,
-    store::{DeadMessage, Peek, ReadResult, Recount, StoreError, TakeSurvey, ask},
+    store::{ErrorRecord, Peek, ReadResult, Recount, StoreError, TakeSurvey, ask},
 };
 
 use super::journal::Account;
@@ -61,7 +61,7 @@ async fn compare(
             reached[nth] = source.cursor.parse().unwrap_or(0);
         }
     }
-    let dead_bodies: BTreeMap<Vec<u8>, &DeadMessage> = dead.values().map(|it| (it.body.to_vec(), it)).collect();
+    let dead_bodies: BTreeMap<Vec<u8>, &ErrorRecord> = dead.values().map(|it| (it.body.to_vec(), it)).collect();
     let expected = expected(topology, &reached, |body| dead_bodies.contains_key(body));
     for recount in &ask(store, Recount { max_hold_ms: 10_000 }).await?.queues {
         findings.demand(recount.balance(), || format!("the deep audit balances: {recount:?}"));
@@ -114,7 +114,7 @@ fn expected(topology: &Topology, reached: &[u64], died: impl Fn(&[u8]) -> bool) 
 }
 
 /// A message dies if all its attempts fail, or of four losses, and of nothing else.
-fn outcome(seed: u64, plan: &QueuePlan, body: &Body, dead: &BTreeMap<Vec<u8>, &DeadMessage>, findings: &Findings) {
+fn outcome(seed: u64, plan: &QueuePlan, body: &Body, dead: &BTreeMap<Vec<u8>, &ErrorRecord>, findings: &Findings) {
     let bytes = body.bytes();
     let fails = plan.work.dies(seed, &bytes, plan.retries);
     match dead.get(&bytes) {
@@ -138,7 +138,7 @@ async fn results(
     Ok(())
 }
 
-async fn errors(fleet: &Fleet, queue: usize) -> Result<Vec<DeadMessage>, StoreError> {
+async fn errors(fleet: &Fleet, queue: usize) -> Result<Vec<ErrorRecord>, StoreError> {
     let (mut all, mut after) = (Vec::new(), 0);
     loop {
         let peek = Peek { queue: name(queue), after, upto: u64::MAX >> 11, limit: 1_000, max_bytes: 1 << 24 };

@@ -49,7 +49,7 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
     mixed_lanes(store, findings).await;
     findings.demand(books.done + books.dead + books.drained == books.pushed, || format!("messages lost: {books:?}"));
-    let dead = dead_ids(store, &mut sum, findings).await;
+    let dead = error_ids(store, &mut sum, findings).await;
     findings.demand(dead.len() as u64 == books.dead, || format!("{} errors, {} dead", dead.len(), books.dead));
     let mut account = match read(folder) {
         Ok(account) => account,
@@ -160,7 +160,7 @@ async fn audit(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> Op
 }
 
 /// The ids of the errors; also looks at their bodies, which hold their positions.
-async fn dead_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> BTreeSet<u64> {
+async fn error_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -> BTreeSet<u64> {
     let mut ids = BTreeSet::new();
     let mut after = 0;
     loop {

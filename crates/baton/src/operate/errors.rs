@@ -8,7 +8,7 @@ use super::{FailedMessage, OperateError, Operator, drain::Drain};
 use crate::{
     Cancel,
     message::Name,
-    store::{Books, DeadMessage, Disposal, Peek, StoreError, Survey},
+    store::{Books, Disposal, ErrorRecord, Peek, StoreError, Survey},
 };
 
 /// How often a follower looks for new errors.
@@ -32,7 +32,7 @@ impl Wanted {
         books.dead > 0 && self.queue.as_ref().is_none_or(|queue| *queue == books.queue)
     }
 
-    pub(super) fn error(&self, error: &DeadMessage) -> bool {
+    pub(super) fn error(&self, error: &ErrorRecord) -> bool {
         self.containing.as_ref().is_none_or(|text| error.error.contains(text.as_str()))
     }
 }
@@ -169,7 +169,7 @@ impl Operator {
         Total { unknown_queue, errors: errors.fold(0, u64::saturating_add) }
     }
 
-    pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<DeadMessage>, StoreError> {
+    pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<ErrorRecord>, StoreError> {
         let peek = Peek { queue: queue.clone(), after, upto, limit: PAGE_ERRORS, max_bytes: PAGE_BYTES };
         Ok(self.ask(peek).await?.errors)
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{message::Name, store::DeadMessage};
+use crate::{message::Name, store::ErrorRecord};
 
 /// A message that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,8 +33,8 @@ pub struct FailedMessage {
 }
 
 impl FailedMessage {
-    pub(super) fn of(queue: &Name, it: DeadMessage) -> Self {
-        let DeadMessage { id, attempts, losses, at, node, error, headers, body, .. } = it;
+    pub(super) fn of(queue: &Name, it: ErrorRecord) -> Self {
+        let ErrorRecord { id, attempts, losses, at, node, error, headers, body, .. } = it;
         let last_error = headers.last_error();
         Self { id, queue: queue.clone(), body, error, last_error, attempts, losses, node, at }
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     message::{Headers, Piece, Range},
-    store::DeadMessage,
+    store::ErrorRecord,
 };
 
 /// How a session is named in an error.
@@ -34,7 +34,7 @@ pub(in crate::store) fn bury<T: Tables>(
             Cut::NoneFits | Cut::Missing => (Headers::default(), Bytes::new()),
         };
         queue.books.dead_seq += 1;
-        let message = DeadMessage {
+        let message = ErrorRecord {
             seq: queue.books.dead_seq,
             id: first,
             attempts: piece.attempts,
@@ -46,7 +46,7 @@ pub(in crate::store) fn bury<T: Tables>(
             headers,
             body,
         };
-        tables.put_dead(&name, &message)?;
+        tables.put_error(&name, &message)?;
     }
     let count = u64::from(piece.range.len);
     queue.books.in_flight -= count;

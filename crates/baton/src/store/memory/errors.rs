@@ -6,19 +6,19 @@ use super::MemoryTables;
 use crate::{
     message::Name,
     store::{
-        DeadMessage,
+        ErrorRecord,
         engine::{Errors, Moved},
     },
 };
 
 impl Errors for MemoryTables {
-    fn put_dead(&mut self, queue: &Name, message: &DeadMessage) -> Moved<()> {
-        self.dead_seqs.insert((queue.clone(), message.id), message.seq);
+    fn put_error(&mut self, queue: &Name, message: &ErrorRecord) -> Moved<()> {
+        self.error_seqs.insert((queue.clone(), message.id), message.seq);
         self.dead.entry(queue.clone()).or_default().insert(message.seq, message.clone());
         Ok(())
     }
 
-    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
+    fn error_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<ErrorRecord>> {
         let Some(dead) = self.dead.get(queue).filter(|_| after < upto) else { return Ok(Vec::new()) };
         let page = dead.range((Bound::Excluded(after), Bound::Included(upto)));
         let mut bytes = 0;
@@ -26,12 +26,12 @@ impl Errors for MemoryTables {
         Ok(page.map(|(_, message)| message.clone()).collect())
     }
 
-    fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
-        let seq = self.dead_seqs.remove(&(queue.clone(), id));
+    fn take_error(&mut self, queue: &Name, id: u64) -> Moved<Option<ErrorRecord>> {
+        let seq = self.error_seqs.remove(&(queue.clone(), id));
         Ok(seq.and_then(|seq| self.dead.get_mut(queue)?.remove(&seq)))
     }
 
-    fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
         Ok(self.dead.get(queue).into_iter().flat_map(BTreeMap::values).map(|message| message.id).collect())
     }
 }

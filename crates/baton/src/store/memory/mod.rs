@@ -22,7 +22,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Answer, BoxFuture, Clock, DeadMessage, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
+    Answer, BoxFuture, Clock, ErrorRecord, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
     bells::Bells,
     engine::{
         self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, QueueRecord, Series, SessionRecord,
@@ -136,8 +136,8 @@ struct MemoryTables {
     delayed: BTreeMap<Name, BTreeMap<(u64, u64), Piece>>,
     bodies: BTreeMap<(Name, BodyKey), Parcel>,
     left: BTreeMap<(Name, u64), u32>,
-    dead: BTreeMap<Name, BTreeMap<u64, DeadMessage>>,
-    dead_seqs: BTreeMap<(Name, u64), u64>,
+    dead: BTreeMap<Name, BTreeMap<u64, ErrorRecord>>,
+    error_seqs: BTreeMap<(Name, u64), u64>,
     keys: BTreeMap<Key, KeyRecord>,
     key_ends: BTreeSet<(u64, Key)>,
     bookmarks: BTreeMap<Key, Place>,

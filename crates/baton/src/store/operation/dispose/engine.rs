@@ -21,9 +21,9 @@ impl Effect for Dispose {
         let mut queue = queue.ok_or(Refusal::NotDrainer)?;
         let mut count = 0;
         for id in &self.ids {
-            let Some(message) = tables.take_dead(&self.queue, *id)? else { continue };
+            let Some(message) = tables.take_error(&self.queue, *id)? else { continue };
             if self.disposal == Disposal::Requeue && message.body.is_empty() {
-                tables.put_dead(&self.queue, &message)?;
+                tables.put_error(&self.queue, &message)?;
                 continue;
             }
             count += 1;

@@ -7,6 +7,6 @@ use crate::store::{
 
 impl Effect for Peek {
     fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Page> {
-        Ok(Page { errors: tables.dead_page(&self.queue, self.after, self.upto, self.limit, self.max_bytes)? })
+        Ok(Page { errors: tables.error_page(&self.queue, self.after, self.upto, self.limit, self.max_bytes)? })
     }
 }

@@ -28,7 +28,7 @@ pub struct Peek {
 
 /// A message among the errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadMessage {
+pub struct ErrorRecord {
     /// Its place among the errors of its queue.
     pub seq: u64,
     /// Its id.
@@ -51,7 +51,7 @@ pub struct DeadMessage {
     pub body: Bytes,
 }
 
-impl DeadMessage {
+impl ErrorRecord {
     /// What it counts for against the byte bound of a page.
     #[must_use]
     pub const fn weight(&self) -> u64 {
@@ -70,7 +70,7 @@ impl DeadMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// In the order of `seq`.
-    pub errors: Vec<DeadMessage>,
+    pub errors: Vec<ErrorRecord>,
 }
 
 impl Facts for Peek {

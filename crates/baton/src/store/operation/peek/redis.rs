@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     message::Headers,
     store::{
-        DeadMessage, Page, Peek, StoreError,
+        ErrorRecord, Page, Peek, StoreError,
         redis::{Arguments, Coded, Reply, parsed},
     },
 };
@@ -17,14 +17,14 @@ impl Coded for Peek {
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Page, StoreError> {
         match code {
-            "OK" => Ok(Page { errors: reply.list()?.rest(dead_message)? }),
+            "OK" => Ok(Page { errors: reply.list()?.rest(error_record)? }),
             _ => Err(reply.refusal(code)),
         }
     }
 }
 
 /// An error as its id and its record; see `errors.lua`.
-fn dead_message(it: &mut Reply) -> Result<DeadMessage, StoreError> {
+fn error_record(it: &mut Reply) -> Result<ErrorRecord, StoreError> {
     let id = it.parsed()?;
     let record = it.bytes()?;
     let damaged = || StoreError::Damaged(format!("unreadable error record of message {id}"));
@@ -49,5 +49,5 @@ fn dead_message(it: &mut Reply) -> Result<DeadMessage, StoreError> {
     let (node, error) = (text(part(node_len)?)?, text(part(error_len)?)?);
     let headers = Headers::parse(&part(headers_len)?)?;
     let (attempts, losses) = (small(attempts)?, small(losses)?);
-    Ok(DeadMessage { seq, id, attempts, losses, born, at, node, error, headers, body: record.slice(from..) })
+    Ok(ErrorRecord { seq, id, attempts, losses, born, at, node, error, headers, body: record.slice(from..) })
 }

@@ -6,13 +6,13 @@ use super::{SqliteTables, blob, int, ordered, text, uint};
 use crate::{
     message::{Headers, Name},
     store::{
-        DeadMessage,
+        ErrorRecord,
         engine::{Errors, Moved},
     },
 };
 
 impl Errors for SqliteTables<'_> {
-    fn put_dead(&mut self, queue: &Name, it: &DeadMessage) -> Moved<()> {
+    fn put_error(&mut self, queue: &Name, it: &ErrorRecord) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "INSERT INTO dead (queue, seq, id, attempts, losses, born, at, node, error, headers, body) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -36,7 +36,7 @@ impl Errors for SqliteTables<'_> {
     }
 
     /// Reads no further than the page goes: bodies may be large.
-    fn dead_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<DeadMessage>> {
+    fn error_page(&mut self, queue: &Name, after: u64, upto: u64, limit: u32, budget: u64) -> Moved<Vec<ErrorRecord>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
@@ -53,7 +53,7 @@ impl Errors for SqliteTables<'_> {
         Ok(page)
     }
 
-    fn take_dead(&mut self, queue: &Name, id: u64) -> Moved<Option<DeadMessage>> {
+    fn take_error(&mut self, queue: &Name, id: u64) -> Moved<Option<ErrorRecord>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND id = ?2";
@@ -64,14 +64,14 @@ impl Errors for SqliteTables<'_> {
         Ok(message)
     }
 
-    fn dead_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
         self.all("SELECT id FROM dead WHERE queue = ?1 ORDER BY id", [queue], |row| uint(row, 0))
     }
 }
 
-fn read_dead(row: &Row<'_>) -> Moved<DeadMessage> {
-    Ok(DeadMessage {
+fn read_dead(row: &Row<'_>) -> Moved<ErrorRecord> {
+    Ok(ErrorRecord {
         seq: uint(row, 0)?,
         id: uint(row, 1)?,
         attempts: row.get(2)?,
