@@ -103,7 +103,7 @@ fn a_pipe_is_read_once(sandbox: &Sandbox) {
 }
 
 #[test]
-fn two_signals_end_a_member_that_waits_for_a_pipe() {
+fn two_signals_end_a_node_that_waits_for_a_pipe() {
     let sandbox = Sandbox::new();
     pipe(&sandbox);
     for command in [&["node"][..], &["up", "--workers", "1"]] {

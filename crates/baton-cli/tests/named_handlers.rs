@@ -5,7 +5,7 @@ mod sandbox;
 use sandbox::{Sandbox, until};
 
 #[test]
-fn a_member_without_a_handler_is_refused_and_touches_nothing() {
+fn a_node_without_a_handler_is_refused_and_touches_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "{\"order\":1}", "--queue", "charge"]).expect(0);
     for flags in [

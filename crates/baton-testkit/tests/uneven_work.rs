@@ -151,7 +151,7 @@ on_every_store! {
     handlers_run_on_every_core
     a_blocked_thread_holds_up_only_its_own_message
     concurrency_one_keeps_the_order_of_claims
-    failures_of_any_kind_are_told_in_either_manner
+    failures_of_any_kind_are_told_in_either_mode
     a_thread_of_an_earlier_session_is_no_free_permit
 }
 
@@ -274,7 +274,7 @@ async fn concurrency_one_keeps_the_order_of_claims(setting: Setting) {
     assert!(seen.lock().unwrap().iter().copied().eq(1..=LAST));
 }
 
-async fn failures_of_any_kind_are_told_in_either_manner(setting: Setting) {
+async fn failures_of_any_kind_are_told_in_either_mode(setting: Setting) {
     let policy = QueuePolicy { deadline: Some(Duration::from_millis(300)), ..QueuePolicy::default() };
     let gate = Gate::default();
     let passed = gate.clone();
