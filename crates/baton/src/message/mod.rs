@@ -3,6 +3,7 @@
 //! Pure code: no I/O, no clock, no randomness except where an id is made. Whatever bytes come in, nothing here
 //! panics; what is malformed is refused with an [`InvalidMessage`] that says why.
 
+mod body;
 mod digest;
 mod headers;
 mod invalid;
@@ -13,6 +14,8 @@ mod piece;
 mod ranges;
 mod session_id;
 
+pub use body::MAX_BODY_BYTES;
+pub(crate) use body::{MAX_BODY_LIMIT, within};
 pub use digest::Digest;
 pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;
@@ -20,7 +23,7 @@ pub use name::{Key, Name};
 pub use outcome::{Lot, LotKey, Outcome, Run};
 #[cfg(feature = "redis")]
 pub(crate) use parcel::{HEADED, PARCEL_TABLE};
-pub use parcel::{MAX_BODY_BYTES, PLAIN, Parcel, ParcelBuilder};
+pub use parcel::{PLAIN, Parcel, ParcelBuilder};
 pub(crate) use piece::SPLIT_AFTER_LOSS;
 #[cfg(feature = "redis")]
 pub(crate) use piece::SUSPECT_LOSSES;

@@ -3,6 +3,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use crate::message::{MAX_BODY_LIMIT, within};
+
 const LONGEST: Duration = Duration::from_secs(86_400);
 const LARGEST: u64 = 1 << 50;
 
@@ -85,10 +87,10 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// Why the text is none.
 pub fn body_bytes(text: &str) -> Result<usize, String> {
-    const MOST: u64 = 32 << 20;
-    let size = bytes(text)?;
-    let size = if size > MOST { Err(format!("{text:?} is over 32MiB, the most a body may have")) } else { Ok(size) }?;
-    usize::try_from(size).map_err(|error| error.to_string())
+    let size = usize::try_from(bytes(text)?).map_err(|error| error.to_string())?;
+    within(size, MAX_BODY_LIMIT)
+        .map_err(|_| format!("{text:?} is over {}MiB, the most a body may have", MAX_BODY_LIMIT >> 20))?;
+    Ok(size)
 }
 
 /// A number of digits with at most one point, and what follows it.

@@ -3,8 +3,12 @@
 use bytes::BufMut as _;
 
 use super::{
-    super::{InvalidMessage, headers::Fields},
-    HEADED, MAX_BODY_BYTES, MAX_PARCEL_BYTES, MAX_PARCEL_MESSAGES, PLAIN, Parcel, begun, number,
+    super::{
+        InvalidMessage,
+        body::{MAX_BODY_BYTES, within},
+        headers::Fields,
+    },
+    HEADED, MAX_PARCEL_BYTES, MAX_PARCEL_MESSAGES, PLAIN, Parcel, begun, number,
 };
 
 /// Collects bodies into one parcel: a plain one unless a header was given.
@@ -52,9 +56,7 @@ impl ParcelBuilder {
     /// [`InvalidMessage::BodyTooLarge`] over its limit, [`InvalidMessage::Parcel`] if the parcel is full: ask
     /// [`ParcelBuilder::has_room`] first.
     pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        if body.len() > self.limit {
-            return Err(InvalidMessage::BodyTooLarge { len: body.len(), limit: self.limit });
-        }
+        within(body.len(), self.limit)?;
         if !self.has_room(body.len()) {
             return Err(InvalidMessage::Parcel("full"));
         }

@@ -31,9 +31,6 @@ pub const PLAIN: u8 = 1;
 pub(crate) const HEADED: u8 = 2;
 /// The most messages one parcel holds.
 pub(super) const MAX_PARCEL_MESSAGES: usize = 65_536;
-/// The largest body. Kept where parcels are made, so that there is no way around it; what is stored already is read
-/// whatever its size.
-pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// The most bytes of records one parcel is made with.
 const MAX_PARCEL_BYTES: usize = 64 << 20;
 /// The bytes before the table of ends; the last four of them are the base.
@@ -96,7 +93,7 @@ impl Parcel {
     /// A parcel of one message.
     ///
     /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`].
+    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`](super::MAX_BODY_BYTES).
     pub fn single(body: &[u8]) -> Result<Self, InvalidMessage> {
         let mut builder = ParcelBuilder::default();
         builder.add(body)?;

@@ -2,7 +2,10 @@
 
 use proptest::{collection::vec, prelude::*};
 
-use super::{super::headers::LAST_ERROR, *};
+use super::{
+    super::{MAX_BODY_BYTES, headers::LAST_ERROR},
+    *,
+};
 
 /// One, with headers on every third message if `headed`, and shared ones if there are at least two bodies.
 fn parcel_of(bodies: &[Vec<u8>], headed: bool) -> Parcel {

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::message::InvalidMessage;
+use crate::message::{InvalidMessage, within};
 
 /// Why a body is not taken; shown as what is said of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,9 +45,7 @@ impl BadBody {
         if body.is_empty() {
             return Err(Self::Empty);
         }
-        if body.len() > max_body {
-            return Err(Self::TooLarge { limit: max_body });
-        }
+        within(body.len(), max_body).map_err(|_| Self::TooLarge { limit: max_body })?;
         let text = std::str::from_utf8(body).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() + 1 })?;
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| {
             let text = error.to_string();

@@ -30,7 +30,7 @@ use self::{
 use super::Operator;
 use crate::{
     Cancel,
-    message::{Key, Lot, Name},
+    message::{Key, Lot, MAX_BODY_BYTES, Name},
     store::{StoreError, session::Session},
 };
 
@@ -51,10 +51,10 @@ pub struct Import {
 }
 
 impl Import {
-    /// Bodies of up to 1 MiB into this queue, without a key.
+    /// Bodies of up to [`MAX_BODY_BYTES`](crate::store::message::MAX_BODY_BYTES) into this queue, without a key.
     #[must_use]
     pub const fn to(queue: Name) -> Self {
-        Self { queue, key: None, max_body: 1 << 20 }
+        Self { queue, key: None, max_body: MAX_BODY_BYTES }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    message::{InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
+    message::{InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder, within},
     store::LotVerdict,
 };
 
@@ -32,7 +32,7 @@ impl Packing {
         self.places.push((0, 0));
         let single = (lot.parcel.len() == 1 && lot.key.is_none()).then(|| lot.parcel.body(0)).flatten();
         // One for which a larger limit was set travels alone.
-        if let Some(body) = single.filter(|body| body.len() <= MAX_BODY_BYTES) {
+        if let Some(body) = single.filter(|body| within(body.len(), MAX_BODY_BYTES).is_ok()) {
             let fits = self.open.get(&lot.queue).is_none_or(|open| open.builder.has_room(body.len()));
             if !fits {
                 self.close(&lot.queue);
