@@ -4,7 +4,8 @@
 #               print failed messages and remove them, measure the running fleet, stop it
 #   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
-#   make lint   formatting, clippy, each set of features by itself, documentation, licences and sources of dependencies
+#   make lint   formatting, clippy, each set of features by itself, documentation and the paths in it, licences and sources
+#               of dependencies
 #   make bench  count the instructions a message costs, then measure Baton and other job queues side by side on this
 #               machine (bench/README.md); what is missing is installed with npm, pip and apt-get, or left out by name
 #   make fuzz   the long run: 2,000 random fleets in simulated time, 50 in processes and a million random operations
@@ -68,6 +69,12 @@ lint:
 	@for features in $(FEATURE_SETS); do \
 		echo "$(CARGO) clippy -p baton-fleet --no-default-features --features '$$features'"; \
 		$(CARGO) clippy --locked -p baton-fleet --no-default-features --features "$$features" -- -D warnings -A dead_code || exit 1; \
+	done
+	@for path in $$(grep -o '`[a-z_.-]*/[a-z_./-]*`' ARCHITECTURE.md | tr -d '`' | sort -u); do \
+		for root in . crates/baton/src crates/baton/src/store crates/baton/src/fleet crates/baton-testkit/src; do \
+			[ -e "$$root/$$path" ] && continue 2; \
+		done; \
+		echo "ARCHITECTURE.md names $$path, which is not there"; exit 1; \
 	done
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p baton-fleet --all-features
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \

@@ -21,8 +21,8 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging, migrating (from which format) |
-//! | `R:sessions`, `R:leases` | sorted sets | session → fleet clock of its expiry, session → lease |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging, migrating (from which format), run (of the server) |
+//! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
