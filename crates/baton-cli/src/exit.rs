@@ -104,7 +104,7 @@ impl Failure {
             OperateError::Offered { .. } => "stop it first",
             OperateError::Running { .. } => "stop it, then rewind",
             OperateError::Draining { .. } => "wait for it to end",
-            OperateError::NodesAlive { .. } => "stop them first",
+            OperateError::NodesAlive { .. } => "stop the fleet first, with `baton kill`",
             OperateError::InUse { .. } => "stop it with the release it is of, then run this again",
             _ => "run this again",
         };

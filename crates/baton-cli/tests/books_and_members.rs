@@ -65,7 +65,7 @@ fn status_shows_the_living_and_purge_spares_them() {
     assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("jobs"), &json!(1)));
     assert_eq!((&status["queues"][0]["paused"], &status["sources"]), (&json!(false), &json!([])));
     let refused = sandbox.run(&["purge", "--yes"]).expect(1);
-    assert!(refused.one_line().contains(&format!("/{}; stop them first", std::process::id())), "{}", refused.err);
+    assert!(refused.one_line().contains(&format!("/{}; stop the fleet first", std::process::id())), "{}", refused.err);
     assert_eq!(sandbox.pushed(), 1);
 
     // The node dies without leaving: it is no longer shown, and purge waits for its lease.

@@ -39,7 +39,9 @@ fn an_older_store_is_refused_with_what_to_do() {
         let ran = sandbox.run(&["migrate"]).expect(0);
         assert!(ran.err.contains("watching for 1.2 s whether any of 3 sessions lives"), "{}", ran.err);
         assert!(
-            ran.out.contains("from format 1 to 3: 3 silent sessions taken out, 7 messages back, 0 errors"),
+            ran.out.contains(
+                "from format 1 to 3: 3 silent sessions taken out, 7 messages back in their queues, 0 gone to the errors"
+            ),
             "{}",
             ran.out
         );

@@ -63,11 +63,11 @@ fn line(it: &Migrated) -> String {
     let Migrated { did: baton::operate::Migrated { migrated, from, to, sessions, back, dead }, store, .. } = it;
     match from {
         Some(from) if *migrated => {
-            let s = (plural(*sessions), plural(*back), plural(*dead));
+            let s = (plural(*sessions), plural(*back));
             format!(
                 "{store} is migrated from format {from} to {to}: {sessions} silent session{} taken out, {back} message{} \
-                 back, {dead} error{}",
-                s.0, s.1, s.2
+                 back in their queues, {dead} gone to the errors",
+                s.0, s.1
             )
         }
         Some(_) => format!("{store} is of format {to} already"),

@@ -19,8 +19,8 @@ use crate::{exit::Failure, output::moment};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
-    /// The source's name; all members that offer it must mean the same [default: ticks, cron, lines, or lines:FILE:HASH
-    /// of the path]
+    /// The source's name; all members that offer it must mean the same [default: ticks (demo if
+    /// nothing is named), cron, lines, or lines:FILE:HASH of the path]
     #[arg(long, value_name = "NAME")]
     source: Option<Name>,
     /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]

@@ -78,8 +78,8 @@ impl Context {
         self.attempt
     }
 
-    /// Why the attempt before this one failed, at most 1 KiB of it; nothing in a first attempt, nor after a requeue
-    /// of what never was retried.
+    /// Why the attempt before this one failed, at most 1 KiB of it; nothing in a first attempt, which the one
+    /// after a requeue is too.
     #[must_use]
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()

@@ -31,8 +31,8 @@ use crate::{
 /// What a node is willing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// Works, and generates when a baton is due; claims nothing while it holds one, except while its source is full
-    /// or while it is the only node.
+    /// Works, and generates when a baton is due. While generating keeps it busy it leaves a queue to nodes that hold no
+    /// baton, as long as they keep up with it.
     #[default]
     Auto,
     /// Only works.
@@ -166,7 +166,11 @@ impl Node {
         self
     }
 
-    /// Runs an async function over the bodies of a queue.
+    /// Runs an async function over the bodies of a queue. One that captures something clones it for each message:
+    /// `move |job, context| { let pool = pool.clone(); async move { … } }`.
+    ///
+    /// Its error is a [`Failure`]: `?` makes one of any [`std::error::Error`]; of anything else that can be printed, as
+    /// boxed errors, [`Failure::new`] does.
     #[must_use]
     pub fn handler<T, F, Fut>(self, queue: &str, function: F) -> Self
     where

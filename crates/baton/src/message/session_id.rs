@@ -28,6 +28,7 @@ impl SessionId {
     }
 
     /// Its 16 bytes, in the order of ids.
+    #[cfg(feature = "sqlite")]
     pub(crate) const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
