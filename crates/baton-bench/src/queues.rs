@@ -20,7 +20,7 @@ const SETTLING: Duration = Duration::from_secs(3);
 /// How long the worker is watched at rest.
 const REST: Duration = Duration::from_secs(5);
 /// What a worker at rest sends.
-const REQUESTS: &[&str] = &["fcall", "evalsha", "eval", "blmove"];
+const REQUESTS: &[&str] = &["fcall", "evalsha", "eval", "blpop"];
 /// Pushes before anything is measured.
 const WARM_UP: u64 = 20;
 /// Turns of pushes, in each of which every way has its own.

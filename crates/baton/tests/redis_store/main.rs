@@ -96,6 +96,9 @@ async fn where_functions_are_refused_the_same_runs_as_scripts() {
             let _: String = behind(&server, "SCRIPT FLUSH");
         }
     }
+    let calls = behind::<String>(&server, "INFO commandstats");
+    let loads = calls.lines().find(|line| line.starts_with("cmdstat_function|load:calls=1,"));
+    assert!(loads.is_some(), "who may only load them does so once: {calls}");
     let _: String = behind(&server, "FUNCTION FLUSH");
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
@@ -104,6 +107,7 @@ async fn where_functions_are_refused_the_same_runs_as_scripts() {
     let _: String = behind(&server, "CONFIG SET maxmemory 1");
     assert_eq!(ask(&store, claim(session, 1, 1)).await.unwrap().pieces.len(), 1);
     ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
+    store.wait(session, std::sync::Arc::<Vec<Claim>>::default()).await.unwrap();
     let refused = ask(&store, submit(session, 2, &[b"2"])).await.unwrap_err();
     assert!(matches!(refused, StoreError::NoRoom(_)), "{refused:?}");
     let _: String = behind(&server, "CONFIG SET maxmemory 0");

@@ -119,3 +119,27 @@ async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_w
     assert!(reserve(&path));
     drop(store);
 }
+
+/// What is free only for want of copying the log back is room all the same.
+#[tokio::test]
+async fn a_long_log_does_not_make_a_small_disk_full() {
+    let Some(disk) = Disk::of(20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let path = disk.0.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    small_push(&store, session, 1).await.unwrap();
+    fs::write(disk.0.path().join("other"), vec![1; 6 << 20]).unwrap();
+    for no in 1..400 {
+        assert_eq!(work(&store, session, no).await, Some(1));
+        small_push(&store, session, no + 1).await.unwrap();
+    }
+    assert!(reserve(&path));
+}
+
+async fn small_push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
+    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[b"1"]), key: None }];
+    ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+}

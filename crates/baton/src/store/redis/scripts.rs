@@ -141,7 +141,11 @@ impl Call<'_> {
         if !library.refused.load(Ordering::Relaxed) {
             match library.load(connection).await {
                 Ok(()) => match self.attempt(connection).await {
-                    Err(error) if was_not_run(&error) => {}
+                    Err(error) if was_not_run(&error) => {
+                        // It may load functions and not call them.
+                        let refused = error.code() == Some("NOPERM");
+                        library.refused.fetch_or(refused, Ordering::Relaxed);
+                    }
                     answer => return answer,
                 },
                 Err(error) if error.is_io_error() => return Err(error),

@@ -1,10 +1,10 @@
 //! Waiting for messages without polling.
 //!
-//! A session has one wake-up list. A blocking read on a connection of its own returns when something is on it and leaves
-//! it there; the script that is sent together with the read takes the names and carries out the claims that wait for
-//! these queues. So a message is on its way to the worker one round trip after its push, whichever of the session's
-//! queues it is in, and a name is never read without its claim being made. The read ends by itself within
-//! [`MAX_WAIT`](crate::store::MAX_WAIT).
+//! A session has one wake-up list. A blocking read on a connection of its own takes one element of it, an empty one that
+//! goes before each name; the script that is sent together with the read takes the names and carries out the claims that
+//! wait for these queues. So a message is on its way to the worker one round trip after its push, whichever of the
+//! session's queues it is in. The read ends by itself within [`MAX_WAIT`](crate::store::MAX_WAIT). It is a `BLPOP`,
+//! which a server at its maxmemory carries out too.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ use super::{
     scripts::was_not_run,
 };
 use crate::{
-    message::SessionId,
+    message::{Name, SessionId},
     store::{
         Claim, Look, Refusal, StoreError, Waiting, Woken,
         operation::{Given, Operation as _},
@@ -66,7 +66,7 @@ impl Shared {
     async fn read(&self, link: &mut Link, session: SessionId, newcomers: &[Claim]) -> Result<Woken, StoreError> {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
-        commands.cmd("BLMOVE").arg(&list).arg(&list).arg("LEFT").arg("LEFT").arg(READ_SECONDS);
+        commands.cmd("BLPOP").arg(&list).arg(READ_SECONDS);
         let mut serve = self.scripts.serve.command(self.root.as_str());
         serve.arg(session.to_string());
         for Claim { queue, claim_no, n, max_bytes, .. } in newcomers {
@@ -77,13 +77,16 @@ impl Shared {
         let replies = replies.map_err(|error| self.failed(link, &error))?;
         let mut replies = replies.into_iter();
         let (read, served) = (replies.next().unwrap_or(Value::Nil), replies.next().unwrap_or(Value::Nil));
-        read.extract_error().map_err(|error| self.failed(link, &error))?;
+        let read = read.extract_error().map_err(|error| self.failed(link, &error))?;
         let served = match served.extract_error() {
             // A server that has forgotten the script is given it anew; the names are still on the list.
             Err(error) if was_not_run(&error) => self.scripts.serve.call(serve).run_unknown(&mut link.connection).await,
             served => served,
         };
-        self.woken(link, Reply::new(served.map_err(|error| self.failed(link, &error))?)?).await
+        let mut woken = self.woken(link, Reply::new(served.map_err(|error| self.failed(link, &error))?)?).await?;
+        // One that lost its empty one to a read before, whose script left it on the list.
+        woken.queues.extend(popped(read));
+        Ok(woken)
     }
 
     async fn woken(&self, link: &mut Link, mut reply: Reply) -> Result<Woken, StoreError> {
@@ -99,5 +102,14 @@ impl Shared {
             claimed.push((claim_no, given?));
         }
         Ok(Woken { queues, claimed })
+    }
+}
+
+/// The name that a blocking read took, if it was one.
+fn popped(reply: Value) -> Option<Name> {
+    let Value::Array(list_and_name) = reply else { return None };
+    match list_and_name.into_iter().nth(1)? {
+        Value::BulkString(name) => String::from_utf8(name).ok()?.parse().ok(),
+        _ => None,
     }
 }

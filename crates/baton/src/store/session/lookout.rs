@@ -36,7 +36,7 @@ const NOBODY_WAITS: Duration = Duration::from_millis(100);
 const BACK_SOON: Duration = Duration::from_millis(1);
 /// How long nobody looks at all queues, at most: longer than a wait in vain, which is followed by a look in any case.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
-/// How long a read that failed is not repeated.
+/// How long a read that failed is not repeated: longer each time, up to that of a wait.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
 /// The lookout of a session, begun with its first wait; it ends with the last clone of the session.
@@ -242,6 +242,7 @@ async fn run(claimer: Claimer, lines: Arc<Lines>) {
 
 async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
     let mut looked = Instant::now();
+    let mut pause = AFTER_A_FAILURE;
     loop {
         tokio::time::timeout(NOBODY_WAITS, lines.somebody_waits()).await.ok();
         let waiting = claimer.caller.store().wait(claimer.caller.id(), lines.clone());
@@ -277,10 +278,19 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
             }
             Err(error @ StoreError::Refused(Refusal::Stale)) => claimer.caller.end(error),
             Err(_) => {
-                lines.ring_all();
-                tokio::time::sleep(AFTER_A_FAILURE).await;
+                // Those that it has called claim now; if it goes on like this, a look tells who is to.
+                if pause == AFTER_A_FAILURE {
+                    lines.ring_all();
+                } else {
+                    lines.state().waiting.values_mut().for_each(|waiting| waiting.handed_in = false);
+                    look(claimer, lines).await;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(MAX_WAIT);
+                continue;
             }
         }
+        pause = AFTER_A_FAILURE;
     }
 }
 

@@ -220,7 +220,11 @@ impl OpenFile {
     pub(super) fn copy_back(&self) {
         if self.is_unchanged() {
             // What is not copied now is copied later.
-            self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE).ok();
+            let copied = self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE);
+            if copied.is_ok_and(|(pages, copied)| pages == copied) {
+                // The next commit begins it anew.
+                self.log_pages.store(0, Ordering::Relaxed);
+            }
         }
     }
 

@@ -90,18 +90,23 @@ fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
     (requests, callers)
 }
 
-/// Carries out one request; on a full disk with the room kept for it, unless it brings new bodies.
+/// Carries out one request; on a full disk with the room that the log takes up, and with that kept for it unless it
+/// brings new bodies.
 fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreError> {
     let requests = std::slice::from_ref(request);
     let error = match carry_out(current, requests) {
         Ok(answers) => return Ok(answers),
         Err(Failure::All(error) | Failure::One(error)) => error,
     };
-    if !matches!(error, StoreError::NoRoom(_)) || request.new_bodies().is_some() {
+    if !matches!(error, StoreError::NoRoom(_)) {
         return Err(error);
     }
     let file = current.file()?;
-    let given_up = Reserve::of(file.path()).give_up();
+    let is_new = request.new_bodies().is_some();
+    if is_new && file.log_pages() == 0 {
+        return Err(error);
+    }
+    let given_up = !is_new && Reserve::of(file.path()).give_up();
     let turn = file.turn()?;
     // Lets the log begin anew in the room it has, now that the file may grow.
     file.copy_back();

@@ -45,11 +45,12 @@ local function add_sum(queue, counter, first, len)
   queue.changed[counter] = true
 end
 
--- Wakes those that have waited longest for a queue, if the queue has something: puts its name on their lists.
+-- Wakes those that have waited longest for a queue, if the queue has something: puts its name on their lists, after an
+-- empty one for the blocking read, which takes what it returns with.
 local function wake(queue, count)
   if queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
   local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
-  for at = 1, #waiters, 2 do call('RPUSH', key.wakes(waiters[at]), queue.name) end
+  for at = 1, #waiters, 2 do call('RPUSH', key.wakes(waiters[at]), '', queue.name) end
 end
 
 -- Counts a node among those without a baton that work for its queues (by 1), or no longer (by -1).
