@@ -65,7 +65,7 @@
 //! them need. [`session`] owns the numbers.
 
 mod bells;
-#[cfg_attr(not(all(feature = "sqlite", feature = "redis")), allow(dead_code, reason = "parts are for one store only"))]
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "a part is for SQLite only"))]
 mod books;
 mod clock;
 mod engine;
@@ -82,7 +82,7 @@ mod refusal;
 pub mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg_attr(not(all(feature = "sqlite", feature = "redis")), allow(dead_code, reason = "parts are for one store only"))]
+#[cfg_attr(not(all(feature = "sqlite", feature = "redis")), expect(dead_code, reason = "parts are for one store only"))]
 mod wire;
 
 /// The values that travel: parcels of messages, what is left of them, what became of them.
