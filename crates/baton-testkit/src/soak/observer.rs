@@ -137,6 +137,12 @@ impl Observer {
         timeout_at(now + limit, seeing).await.ok()?.ok()?.clone()
     }
 
+    /// Whether somebody pushes, within the limit.
+    pub async fn is_pushed(&self, limit: Duration) -> bool {
+        let mut first = None;
+        self.see(limit, |sight| sight.books().pushed > *first.get_or_insert(sight.books().pushed)).await.is_some()
+    }
+
     /// The gap after a blow struck at `at` to the holder seen in `before`; none if nobody followed in time.
     pub async fn gap(&self, before: &Sight, at: Instant, limit: Duration) -> Option<Gap> {
         self.hurry.fetch_add(1, Relaxed);
