@@ -104,6 +104,7 @@ macro_rules! for_each_case {
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker
             a_wait_ends_in_vain
+            a_wait_keeps_nobody_alive
             a_claim_waits_on_while_others_are_served
             a_session_that_goes_wakes_several_others
             a_message_wakes_one_session

@@ -8,13 +8,13 @@ use std::{
 use baton::{
     Name, SessionId,
     store::{
-        Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Refusal, Resign, Rest, Waiting, Woken,
+        Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Reap, Reaped, Refusal, Resign, Rest, Waiting, Woken,
         message::{Lot, Outcome},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{Scene, lot, name, nothing, offer, parcel, queue, run};
+use super::scene::{LEASE, Scene, lot, name, nothing, offer, parcel, queue, run};
 
 impl Scene {
     /// Waits with these claims.
@@ -116,6 +116,18 @@ pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
     assert!(start.elapsed() >= MAX_WAIT, "it returned early, which makes workers spin");
     assert!(start.elapsed() < Duration::from_secs(30));
     assert_eq!(scene.ask(claim).await.unwrap(), nothing(None));
+}
+
+/// What the store does at the end of a wait is no sign of life: whoever waits may have been stopped meanwhile.
+pub async fn a_wait_keeps_nobody_alive(scene: &mut Scene) {
+    let (silent, other) = (scene.node().await, scene.node().await);
+    scene.idle(silent).await;
+    scene.live(LEASE - 100, &[other]).await;
+    let waiting = Claim { claim_no: 1, ..scene.a_claim(silent, 9) };
+    assert_eq!(scene.wait(silent, vec![waiting]).await, Woken::default());
+    scene.live(101, &[other]).await;
+    let reaped = scene.ask(Reap { session: other, target: silent }).await.unwrap();
+    assert_eq!(reaped, Reaped::Taken { back: 0, dead: 0 });
 }
 
 /// One session a message, the one that waited longest first.

@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
 -- Purpose: takes the names off a session's wake-up list and carries out the claims that wait for these queues. Claims
 --          that came to wait since the last time are handed in with it, and wait on if they are not carried out now.
+--          It runs when the read before it ends, whether or not its session still lives: it does not extend the lease.
 -- KEYS: 1 root
 -- ARGV: 1 session, then four for each claim that came: queue, claim number, most messages, most body bytes
 -- Returns: OK {names whose claims were not carried out} {four for each claim that was: claim number, then the three
 --          that claim.lua returns after OK} | STALE
 -- Idempotency: none: after a lost reply whoever waits claims under its own number, which gives what is held under it.
 
--- The most names taken at once, and pieces given before the names that are left are only told.
-local SERVED = 16
+-- The most names taken at once, each after an empty one; and pieces given before the names that are left are only told.
+local SERVED = 32
 local ENOUGH = 128
 local id = ARGV[1]
 local came, fields = {}, {}
@@ -23,7 +24,7 @@ for _, name in ipairs(call('LPOP', key.wakes(id), SERVED) or {}) do
     if not came[name] then fields[#fields + 1] = 'c:' .. name end
   end
 end
-local record, meta = touch(id, 'suspects', unpack(fields))
+local record, meta = visit(id, 'suspects', unpack(fields))
 if not record then return { 'STALE' } end
 local session, numbers = { id = id, suspects = tonumber(record[2] or 0) }, {}
 for at, field in ipairs(fields) do

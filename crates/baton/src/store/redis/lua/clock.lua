@@ -19,12 +19,18 @@ local function keep_least()
   call('HSET', key.meta, 'least', call('ZRANGE', key.leases, 0, 0, 'WITHSCORES')[2] or '0')
 end
 
--- Advances the clock and extends the lease of a session. Gives its lease followed by the fields asked for, and
--- the clock; nothing, with nothing changed, if the session is gone.
-local function touch(id, ...)
+-- Advances the clock. Gives the lease of a session followed by the fields asked for, and the clock; nothing, with
+-- nothing changed, if the session is gone.
+local function visit(id, ...)
   local record = call('HMGET', key.session(id), 'lease', ...)
   if not record[1] then return nil end
-  local meta = advance()
+  return record, advance()
+end
+
+-- The same, and extends the lease: the session shows that it is alive.
+local function touch(id, ...)
+  local record, meta = visit(id, ...)
+  if not record then return nil end
   call('ZADD', key.sessions, text(meta.clock + tonumber(record[1])), id)
   return record, meta
 end
