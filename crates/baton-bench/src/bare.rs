@@ -20,7 +20,7 @@ use redis::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{bulk::DEPTH, receiver::LATENCY, singles::SINGLES};
+use super::{bulk::DEPTH, lpush::LPUSH, receiver::LATENCY, singles::SINGLES};
 use crate::failure::Failure;
 
 /// The list that parcels go through.
@@ -97,7 +97,7 @@ impl Bare {
     /// Removes all lists that a measurement which was broken off may have left.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let taken = (0..PIPELINES).map(|pipeline| self.taken(pipeline));
-        let named = [PARCELS, SINGLES, LATENCY].map(|name| self.list(name));
+        let named = [PARCELS, SINGLES, LATENCY, LPUSH].map(|name| self.list(name));
         self.remove(&taken.chain(named).collect::<Vec<_>>()).await
     }
 

@@ -24,6 +24,14 @@ impl<'a> Meter<'a> {
         })
     }
 
+    /// Begins with the server's time; nothing if the store is embedded.
+    pub(super) async fn of_server(target: &'a Target) -> Result<Option<Self>, Failure> {
+        match &target.bare {
+            Some(bare) => Ok(Some(Self::Server(bare, server_seconds(bare).await?))),
+            None => Ok(None),
+        }
+    }
+
     /// Microseconds used since then.
     pub(super) async fn stop(self) -> Result<Option<f64>, Failure> {
         Ok(match self {

@@ -1,6 +1,7 @@
 //! Measuring a store: every figure beside what the bare store does in the same run.
 //!
-//! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Receiver`].
+//! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Receiver`] and its
+//! [`Producer`].
 //!
 //! Each store is measured on a fleet of a new name, by this process and by children on a leash. After the last figure
 //! everything is processed, recounted and compared with what was pushed; a figure that was bought with a lost or
@@ -11,12 +12,15 @@ mod bodies;
 mod bulk;
 mod burning;
 mod cpu;
+mod everyday;
 mod failover;
 mod failure;
 mod folder;
 mod latency;
+mod lpush;
 mod memory;
 mod plan;
+mod producer;
 mod queues;
 mod receiver;
 mod report;
@@ -41,6 +45,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub use self::{
     failure::Failure,
     plan::{Measure, Plan},
+    producer::Producer,
     receiver::Receiver,
     report::Figures,
 };
@@ -158,6 +163,9 @@ async fn measure(plan: &Plan, target: &Target, private: bool) -> Result<Figures,
     }
     if plan.wants(Measure::Singles) {
         singles::measure(plan, target, private, &mut figures).await?;
+    }
+    if plan.wants(Measure::Everyday) {
+        everyday::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Latency) {
         latency::measure(plan, target, &mut figures).await?;

@@ -48,14 +48,22 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
 }
 
 async fn in_redis(plan: &Plan, target: &Target, bare: &Bare, way: Way) -> Result<f64, Failure> {
-    let before = used(bare).await?;
+    let before = used_by(bare).await?;
     let count = push(plan, target, way).await?;
-    let after = used(bare).await?;
+    let after = used_by(bare).await?;
     target.drain(way.queue()).await?;
     Ok((after - before) / count as f64)
 }
 
-async fn used(bare: &Bare) -> Result<f64, Failure> {
+/// Bytes in use by the server, if the store is one.
+pub(super) async fn used(target: &Target) -> Result<Option<f64>, Failure> {
+    match &target.bare {
+        Some(bare) => used_by(bare).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn used_by(bare: &Bare) -> Result<f64, Failure> {
     Ok(bare.info("memory", &["used_memory"]).await? - bare.info("memory", &["mem_clients_normal"]).await?)
 }
 

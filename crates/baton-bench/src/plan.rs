@@ -15,6 +15,8 @@ pub enum Measure {
     Raw,
     /// 64 callers that push one message a call
     Singles,
+    /// 16 processes that push one message a call, alone and with a worker beside them
+    Everyday,
     /// From a push to the start of its handler
     Latency,
     /// A worker with a thousand queues, all idle but one

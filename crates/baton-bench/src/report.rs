@@ -34,6 +34,15 @@ pub struct Figures {
     singles_ratio: Figure,
     pub(super) redis_benchmark_lpush: Figure,
     singles_benchmark_ratio: Figure,
+    pub(super) everyday_push_per_s: Figure,
+    pub(super) raw_everyday_push_per_s: Figure,
+    everyday_push_ratio: Figure,
+    pub(super) everyday_push_cpu_us: Figure,
+    pub(super) raw_everyday_push_cpu_us: Figure,
+    everyday_push_cpu_ratio: Figure,
+    pub(super) everyday_memory_bytes: Figure,
+    pub(super) everyday_whole_per_s: Figure,
+    pub(super) everyday_whole_cpu_us: Figure,
     pub(super) idle_p50_us: Figure,
     pub(super) idle_p99_us: Figure,
     pub(super) raw_idle_p50_us: Figure,
@@ -110,6 +119,8 @@ impl Figures {
         self.cpu_us = self.push_cpu_us.and(self.process_cpu_us);
         self.singles_ratio = self.singles_per_s.over(self.raw_singles_per_s);
         self.singles_benchmark_ratio = self.singles_per_s.over(self.redis_benchmark_lpush);
+        self.everyday_push_ratio = self.everyday_push_per_s.over(self.raw_everyday_push_per_s);
+        self.everyday_push_cpu_ratio = self.everyday_push_cpu_us.over(self.raw_everyday_push_cpu_us);
         self.burn_200us_ratio = self.burn_200us_per_s.over(self.raw_burn_200us_per_s);
         self.burn_1ms_ratio = self.burn_1ms_per_s.over(self.raw_burn_1ms_per_s);
         self.idle_p50_ratio = self.idle_p50_us.over(self.raw_idle_p50_us);
@@ -158,6 +169,23 @@ impl Figures {
                 self.redis_benchmark_lpush,
                 self.singles_benchmark_ratio,
             ),
+            (
+                "16 processes push singly",
+                "calls/s",
+                self.everyday_push_per_s,
+                self.raw_everyday_push_per_s,
+                self.everyday_push_ratio,
+            ),
+            (
+                "16 processes push singly, store CPU",
+                "µs/message",
+                self.everyday_push_cpu_us,
+                self.raw_everyday_push_cpu_us,
+                self.everyday_push_cpu_ratio,
+            ),
+            ("16 processes push, memory beyond the body", "bytes/message", self.everyday_memory_bytes, none, none),
+            ("16 processes push, a worker processes", "messages/s", self.everyday_whole_per_s, none, none),
+            ("16 processes push, a worker processes, store CPU", "µs/message", self.everyday_whole_cpu_us, none, none),
             ("latency idle p50", "µs", self.idle_p50_us, self.raw_idle_p50_us, self.idle_p50_ratio),
             ("latency idle p99", "µs", self.idle_p99_us, self.raw_idle_p99_us, self.idle_p99_ratio),
             ("latency at load p50", "µs", self.load_p50_us, none, none),

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// How long nothing may move before the measurement is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No bound that a measurement should run into.
-const MAX_BACKLOG: u64 = 1 << 50;
+pub(super) const MAX_BACKLOG: u64 = 1 << 50;
 /// The longest a deep recount may hold the store.
 const MAX_HOLD: Duration = Duration::from_secs(60);
 

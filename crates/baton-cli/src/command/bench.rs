@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton::settings::quantity;
-use baton_bench::{Figures, Measure, Plan, Receiver, Tell};
+use baton_bench::{Figures, Measure, Plan, Producer, Receiver, Tell};
 
 use crate::{
     exit::{Exit, Failure},
@@ -24,11 +24,13 @@ Examples:
   baton bench --messages 100000 --rounds 5 --only push,process,whole,raw
   baton bench --store redis://127.0.0.1:6379/1 --json
   baton bench --only push,process --backlog 10000000    cost does not grow with what waits
+  baton bench --only everyday --store redis://127.0.0.1:6379/1    what a single message costs there
   baton bench --only cpu                                how much of all cores handlers get
 
 push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once; \
 raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to \
-raw; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
+raw; everyday is 16 processes that push one message a call, beside as many redis-benchmark with an LPUSH, and once more \
+with a worker that does nothing; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
 a thread a core that does the same and nothing else.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
@@ -37,6 +39,9 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"push_ratio\",\"process_ratio\",\"whole_ratio\",
   \"push_cpu_us\",\"process_cpu_us\",\"cpu_us\" (a message; of the server, or of SQLite's process),
   \"singles_per_s\",\"raw_singles_per_s\",\"singles_ratio\",\"redis_benchmark_lpush\",\"singles_benchmark_ratio\",
+  \"everyday_push_per_s\",\"everyday_push_cpu_us\" (of Redis, a message), with \"raw_\" before each,
+  \"everyday_push_ratio\",\"everyday_push_cpu_ratio\",\"everyday_memory_bytes\" (beyond the body),
+  \"everyday_whole_per_s\",\"everyday_whole_cpu_us\" (pushed and processed),
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
   \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
@@ -70,6 +75,9 @@ pub(crate) struct Bench {
     /// Be a child of the latency measurement
     #[arg(long, value_enum, hide = true)]
     echo: Option<Receiver>,
+    /// Be a process that pushes singly to this queue
+    #[arg(long, value_name = "QUEUE", hide = true)]
+    produce: Option<String>,
 }
 
 impl Bench {
@@ -77,6 +85,10 @@ impl Bench {
         let tell: Tell = Arc::new(remark);
         if let Some(receiver) = self.echo {
             receiver.run(settings, &tell).await?;
+            return Ok(Exit::Ok);
+        }
+        if let Some(queue) = self.produce {
+            Producer { queue, messages: self.messages, bytes: self.bytes }.run(settings, &tell).await?;
             return Ok(Exit::Ok);
         }
         if self.bytes < 2 {
