@@ -176,6 +176,30 @@ pub async fn a_client_is_never_given_a_baton(scene: &mut Scene) {
     assert_eq!(refusal, Refusal::NotOffered { source_name: name("s") });
 }
 
+/// Of however many sources there are: what it offers is due or held, in the order of names.
+pub async fn a_beat_tells_of_what_its_session_offers_and_nothing_else(scene: &mut Scene) {
+    let all: Vec<Offer> = (0..40).map(|nth| offer(&format!("s{nth:02}"))).collect();
+    let (some, other) = (vec![all[20].clone(), all[3].clone(), all[31].clone()], all[5].clone());
+    let join = scene.a_join(Kind::Node, all);
+    let everything = join.session;
+    scene.ask(join).await.unwrap();
+    let join = scene.a_join(Kind::Node, some);
+    let node = join.session;
+    scene.ask(join).await.unwrap();
+    assert_eq!(scene.beat(node).await.unwrap().due, [name("s03"), name("s20"), name("s31")]);
+    let first = scene.ask(Take { session: node, source: name("s31") }).await.unwrap();
+    let second = scene.ask(Take { session: node, source: name("s03") }).await.unwrap();
+    scene.ask(Take { session: everything, source: name("s20") }).await.unwrap();
+    let beaten = scene.beat(node).await.unwrap();
+    assert_eq!(beaten.due, [], "the third is another's");
+    assert_eq!(beaten.held, [(name("s03"), second.epoch), (name("s31"), first.epoch)]);
+    assert_eq!(scene.beat(everything).await.unwrap().due.len(), 37);
+    scene.leave(everything).await;
+    assert_eq!(scene.beat(node).await.unwrap().due, [name("s20")]);
+    scene.ask(Remove { source: other.source }).await.unwrap();
+    assert_eq!(scene.beat(node).await.unwrap().due, [name("s20")]);
+}
+
 /// The end is part of the cursor.
 pub async fn an_ended_source_stays_ended_until_rewound(scene: &mut Scene) {
     let node = scene.node().await;

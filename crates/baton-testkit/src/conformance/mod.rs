@@ -50,6 +50,7 @@ macro_rules! for_each_case {
             two_live_definitions_are_refused
             a_source_is_removed_once_nobody_offers_it
             a_client_is_never_given_a_baton
+            a_beat_tells_of_what_its_session_offers_and_nothing_else
             an_ended_source_stays_ended_until_rewound
             rewinding_needs_no_live_holder
             pushes_are_checked_in_order

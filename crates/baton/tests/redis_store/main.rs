@@ -115,6 +115,40 @@ async fn where_functions_are_refused_the_same_runs_as_scripts() {
     assert_eq!(libraries(&server), 1, "they are asked for again");
 }
 
+/// The commands that the server has carried out, those inside scripts too.
+fn commands(server: &RedisServer) -> u64 {
+    let calls = behind::<String>(server, "INFO commandstats");
+    let counts = calls.lines().filter(|line| !line.starts_with("cmdstat_info"));
+    counts.filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok()).sum()
+}
+
+#[tokio::test]
+async fn a_beat_costs_what_its_session_offers_and_not_what_is_known() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let offering = |sources: std::ops::Range<usize>| {
+        let definition = Digest::of(b"a source");
+        let offer = |nth| Offer { source: name(&format!("s{nth}")), queue: name("q"), definition, adopts: false };
+        let (session, kind, host, pid) = (SessionId::random(), Kind::Node, "here".to_owned(), 1);
+        let (queues, offers) = (Vec::new(), sources.map(offer).collect());
+        Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None }
+    };
+    let cost = async |session| {
+        let before = commands(&server);
+        let beaten = ask(&store, Beat { session, report: Bytes::new(), asks: Vec::new() }).await.unwrap();
+        (beaten.due.len(), commands(&server) - before)
+    };
+    let ten = offering(0..10);
+    ask(&store, ten.clone()).await.unwrap();
+    cost(ten.session).await;
+    let alone = cost(ten.session).await;
+    for hundred in 0..10 {
+        ask(&store, offering(hundred * 100..hundred * 100 + 100)).await.unwrap();
+    }
+    assert_eq!(cost(ten.session).await, alone);
+    assert_eq!(alone.0, 10);
+}
+
 #[tokio::test]
 async fn a_restarted_server_ends_its_sessions_without_a_loss() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);

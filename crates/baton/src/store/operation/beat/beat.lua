@@ -26,21 +26,15 @@ local function is_helped(name)
   return true
 end
 
-local offered, due, holds = {}, {}, {}
+-- Who holds a baton offers its source: only what is offered is read, however many sources there are.
+local due, holds = {}, {}
 for _, offer in ipairs(session[2] == 'n' and read_offers(session[3]) or {}) do
-  offered[offer.source] = offered[offer.source] or {}
-  table.insert(offered[offer.source], offer)
-end
-local sources = call('SMEMBERS', key.sources)
-for _, name in ipairs(sources) do
-  local source = call('HMGET', key.source(name), 'holder', 'epoch', 'ended', 'definition', 'queue')
+  local source = call('HMGET', key.source(offer.source), 'holder', 'epoch', 'ended', 'definition', 'queue')
   if source[1] == id then
-    holds[#holds + 1] = name
+    holds[#holds + 1] = offer.source
     holds[#holds + 1] = source[2]
-  elseif source[3] ~= '1' then
-    local offer = false
-    for _, one in ipairs(offered[name] or {}) do offer = offer or defined_as(source[4], source[5], one) end
-    if offer and not alive(source[1]) then due[#due + 1] = name end
+  elseif source[5] and source[3] ~= '1' and defined_as(source[4], source[5], offer) and not alive(source[1]) then
+    due[#due + 1] = offer.source
   end
 end
 local order = call('HMGET', key.meta, 'stop_upto', 'stop_how')

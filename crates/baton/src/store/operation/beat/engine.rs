@@ -17,18 +17,18 @@ impl Effect for Beat {
         session.beat_ms = now;
         session.report = self.report.clone();
         tables.put_session(self.session, &session)?;
+        // Who holds a baton offers its source: only what is offered is read, however many sources there are.
         let (mut due, mut held) = (Vec::new(), Vec::new());
-        for (name, source) in tables.sources()? {
+        for offer in session.offers.iter().filter(|_| session.kind == Kind::Node) {
+            let Some(source) = tables.source(&offer.source)? else { continue };
             if source.holder == Some(self.session) {
-                held.push((name, source.epoch));
-            } else if !source.ended
-                && session.kind == Kind::Node
-                && session.offers.iter().any(|offer| offer.source == name && source.defined_as(offer))
-                && alive(tables, source.holder)?.is_none()
-            {
-                due.push(name);
+                held.push((offer.source.clone(), source.epoch));
+            } else if !source.ended && source.defined_as(offer) && alive(tables, source.holder)?.is_none() {
+                due.push(offer.source.clone());
             }
         }
+        due.sort_unstable();
+        held.sort_unstable();
         let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
         let expired = tables.expired(meta.clock, MAX_TOLD_EXPIRED)?;
         let claims = tables.held_numbers(self.session, MAX_TOLD_CLAIMS)?;
