@@ -12,7 +12,7 @@ use std::{
 };
 
 use baton::{
-    Name,
+    MessageId, Name,
     store::{
         Disposal, Kind, LotVerdict, Offer, Peek, Refusal, Store, StoreError, ask,
         message::{Digest, Lot, Outcome, Parcel, ParcelBuilder, Run},
@@ -243,7 +243,7 @@ impl Part {
     async fn drain_page(&self, session: &Session) -> Result<u64, StoreError> {
         let upto = session.drain(submitted()).await?.upto;
         let peek = Peek { queue: submitted(), after: 0, upto, limit: 100, max_bytes: 1 << 20 };
-        let ids: Vec<u64> = ask(&*self.store, peek).await?.errors.iter().map(|error| error.id).collect();
+        let ids: Vec<MessageId> = ask(&*self.store, peek).await?.errors.iter().map(|error| error.id).collect();
         if ids.is_empty() {
             return Ok(0);
         }

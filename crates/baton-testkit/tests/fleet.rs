@@ -241,7 +241,7 @@ async fn failures_are_retried_and_then_kept(setting: Setting) {
     node.await.unwrap().unwrap();
     let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
     let errors = setting.fleet.ask(peek).await.unwrap().errors;
-    let told: Vec<_> = errors.iter().map(|error| (error.id, error.attempts, error.error.as_str())).collect();
+    let told: Vec<_> = errors.iter().map(|error| (error.id.0, error.attempts, error.error.as_str())).collect();
     assert_eq!(told, [(1, 1, "never"), (2, 3, "attempt 3")]);
     let other = setting.survey().await.queues.into_iter().find(|books| books.queue.as_str() == "other").unwrap();
     assert_eq!(other.pushed, 2, "a follow-up for each that is done");

@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    DEFAULT_FLEET, Fleet, FleetOptions, Key, Name, SessionId,
+    DEFAULT_FLEET, Fleet, FleetOptions, Key, MessageId, Name, SessionId,
     jobs::Tick,
     operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
@@ -89,7 +89,7 @@ async fn is_refused(store: &dyn Store, found: u32) {
     assert_eq!(ask(store, TakeSurvey).await.unwrap_err(), older);
     assert_eq!(ask(store, Recount { max_hold_ms: 1_000 }).await.unwrap_err(), older);
     assert_eq!(ask(store, ReadBookmark { key: Key::new("import").unwrap() }).await.unwrap_err(), older);
-    assert_eq!(ask(store, ReadResult { queue: name("work"), id: 1 }).await.unwrap_err(), older);
+    assert_eq!(ask(store, ReadResult { queue: name("work"), id: MessageId(1) }).await.unwrap_err(), older);
     assert_eq!(ask(store, peek()).await.unwrap_err(), older);
     assert_eq!(ask(store, Order::Resume(name("import"))).await.unwrap_err(), older);
     assert!(!older.is_retryable() && older.to_string().contains("migrate"));
@@ -121,9 +121,9 @@ async fn holds_all(store: &Arc<dyn Store>) {
 
     let errors = ask(&**store, peek()).await.unwrap().errors;
     assert_eq!(errors.len(), 1);
-    assert_eq!((errors[0].id, errors[0].error.as_str(), &errors[0].body[..]), (7, "no good", &b"{\"n\":7}"[..]));
+    assert_eq!((errors[0].id.0, errors[0].error.as_str(), &errors[0].body[..]), (7, "no good", &b"{\"n\":7}"[..]));
     assert!(errors[0].headers.is_empty());
-    let result = ask(&**store, ReadResult { queue: name("work"), id: 1 }).await.unwrap();
+    let result = ask(&**store, ReadResult { queue: name("work"), id: MessageId(1) }).await.unwrap();
     assert_eq!(result.unwrap(), "{\"made\":1}");
     let bookmark = ask(&**store, ReadBookmark { key: Key::new("import").unwrap() }).await.unwrap();
     assert_eq!(bookmark.lines, 3);

@@ -146,7 +146,7 @@ async fn disposals_are_made_once() {
         let peek = Peek { queue: queue(), after, upto, limit: 7, max_bytes: 1 << 20 };
         let page = ask(&*sound, peek).await.unwrap().errors;
         after = page.last().unwrap().seq;
-        let ids: Vec<u64> = page.iter().map(|error| error.id).collect();
+        let ids: Vec<_> = page.iter().map(|error| error.id).collect();
         assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Drain).await.unwrap().count, ids.len() as u64);
     }
     let books = books(&sound).await;

@@ -22,7 +22,7 @@ pub async fn a_message_without_its_body_is_buried_and_the_next_is_given(scene: &
     let books = scene.books().await;
     assert_eq!((books.ready, books.in_flight, books.dead), (0, 3, 2));
     let errors = scene.peek(0, 9).await;
-    let told: Vec<_> = errors.iter().map(|it| (it.id, it.error.as_str(), it.body.len(), it.attempts)).collect();
+    let told: Vec<_> = errors.iter().map(|it| (it.id.0, it.error.as_str(), it.body.len(), it.attempts)).collect();
     assert_eq!(told, [(1, MISSING, 0, 0), (2, MISSING, 0, 0)]);
     assert_eq!(errors[0].node, "host/7");
     scene.settle(node, vec![run(claim_no, range(3, 3), Outcome::DONE)]).await;
@@ -55,7 +55,7 @@ pub async fn a_claimed_message_whose_body_went_is_settled_or_buried(scene: &mut 
     assert_eq!((again.pieces.len(), again.rest), (0, Rest::More));
     assert_eq!(scene.refusal(claim).await, Refusal::Spent { claim_no });
     let errors = scene.peek(0, 9).await;
-    let told: Vec<_> = errors.iter().map(|it| (it.id, it.error.as_str(), it.body.len(), it.attempts)).collect();
+    let told: Vec<_> = errors.iter().map(|it| (it.id.0, it.error.as_str(), it.body.len(), it.attempts)).collect();
     assert_eq!(told, [(1, MISSING, 0, 1), (2, "no", 0, 1), (4, MISSING, 0, 0)]);
     let books = scene.books().await;
     assert_eq!((books.done, books.dead, books.in_flight, books.bytes), (1, 3, 0, 0));

@@ -25,7 +25,7 @@ pub async fn errors_are_drained_in_two_phases(scene: &mut Scene) {
     scene.fill(node, 1).await;
     scene.finish(node, 1, dead("later")).await;
     let page = scene.ask(Peek { queue: queue(), after: 0, upto, limit: 3, max_bytes: 1 << 20 }).await.unwrap().errors;
-    let ids: Vec<u64> = page.iter().map(|error| error.id).collect();
+    let ids: Vec<u64> = page.iter().map(|error| error.id.0).collect();
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!((page[1].error.as_str(), &page[1].body[..], page[1].attempts), ("reason 1", &b"1"[..], 1));
     let dispose = scene.a_dispose(drainer, &ids, Disposal::Drain);
@@ -44,7 +44,7 @@ pub async fn a_drainer_that_dies_loses_nothing(scene: &mut Scene) {
         let drainer = scene.node().await;
         scene.drain(drainer).await;
         if step > 0 {
-            printed.extend(scene.peek(0, 2).await.into_iter().map(|error| error.id));
+            printed.extend(scene.peek(0, 2).await.into_iter().map(|error| error.id.0));
         }
         if step > 1 {
             let dispose = scene.a_dispose(drainer, &[1, 2], Disposal::Drain);
@@ -58,7 +58,7 @@ pub async fn a_drainer_that_dies_loses_nothing(scene: &mut Scene) {
     }
     assert_eq!(scene.drain(keeper).await, 4);
     let left = scene.peek(0, 99).await;
-    printed.extend(left.iter().map(|error| error.id));
+    printed.extend(left.iter().map(|error| error.id.0));
     assert_eq!(printed.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
     let dispose = scene.a_dispose(keeper, &[3, 4], Disposal::Drain);
     scene.ask(dispose).await.unwrap();
@@ -109,7 +109,7 @@ pub async fn requeued_errors_run_again_under_their_ids(scene: &mut Scene) {
     assert_eq!(claimed[1].1.body(0).unwrap(), "1");
     scene.settle(node, vec![super::scene::run(claim_no, range(2, 1), dead("again"))]).await;
     let errors = scene.peek(0, 9).await;
-    assert_eq!(errors.iter().map(|error| (error.seq, error.id)).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
+    assert_eq!(errors.iter().map(|error| (error.seq, error.id.0)).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
     scene.settle(node, vec![super::scene::run(claim_no, range(3, 1), Outcome::DONE)]).await;
     let books = scene.books().await;
     assert_eq!((books.pushed, books.done, books.dead, books.requeued), (3, 1, 2, 1));

@@ -77,7 +77,7 @@ pub async fn headers_travel_with_their_messages(scene: &mut Scene) {
             .await;
         let errors = scene.peek(0, 99).await;
         assert!(errors.iter().all(|it| it.headers == headers(body_number(&it.body))), "{errors:?}");
-        let ids: Vec<u64> = errors.iter().map(|it| it.id).collect();
+        let ids: Vec<u64> = errors.iter().map(|it| it.id.0).collect();
         scene.drain(node).await;
         let requeue = scene.a_dispose(node, &ids, Disposal::Requeue);
         assert_eq!(scene.ask(requeue).await.unwrap().count, 5);
@@ -111,5 +111,5 @@ pub async fn the_last_error_stays_with_a_retried_message(scene: &mut Scene) {
     scene.settle(node, vec![run(claim_no, range(1, 1), dead("for good"))]).await;
     let errors = scene.peek(0, 9).await;
     assert_eq!((errors[0].error.as_str(), errors[0].headers.last_error().as_deref()), ("for good", Some("last")));
-    assert_eq!((errors[0].id, scene.books().await.queue), (1, queue()));
+    assert_eq!((errors[0].id.0, scene.books().await.queue), (1, queue()));
 }

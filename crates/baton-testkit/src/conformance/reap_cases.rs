@@ -69,7 +69,7 @@ pub async fn a_poison_message_ends_as_one_error(scene: &mut Scene) {
     let books = scene.books().await;
     assert_eq!((books.done, books.dead, books.ready, books.in_flight), (511, 1, 0, 0));
     let errors = scene.peek(0, 10).await;
-    assert_eq!((errors[0].id, errors[0].losses, errors[0].attempts), (POISON, 4, 0));
+    assert_eq!((errors[0].id.0, errors[0].losses, errors[0].attempts), (POISON, 4, 0));
     assert!(errors[0].error.contains("lost 4 times"), "{}", errors[0].error);
     assert_eq!(errors[0].body, (POISON - 1).to_string());
 }

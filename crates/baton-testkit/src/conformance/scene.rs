@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton::{
-    Key, Name, SessionId,
+    Key, MessageId, Name, SessionId,
     store::{
         Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, Kind, Lacking, Leave,
         LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest, Settle,
@@ -174,7 +174,13 @@ impl Scene {
     }
 
     pub(super) fn a_dispose(&mut self, session: SessionId, ids: &[u64], disposal: Disposal) -> Dispose {
-        Dispose { session, dispose_no: self.next(session, "dispose"), queue: queue(), ids: ids.to_vec(), disposal }
+        Dispose {
+            session,
+            dispose_no: self.next(session, "dispose"),
+            queue: queue(),
+            ids: ids.iter().copied().map(MessageId).collect(),
+            disposal,
+        }
     }
 
     pub(super) async fn leave(&self, session: SessionId) {

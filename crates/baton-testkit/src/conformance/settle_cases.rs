@@ -1,8 +1,11 @@
 //! Settles: tokens, outcomes and their effects.
 
-use baton::store::{
-    RESULT_TTL_MS, ReadResult, Refusal, Settle,
-    message::{Lot, Mask, Outcome, Run},
+use baton::{
+    MessageId,
+    store::{
+        RESULT_TTL_MS, ReadResult, Refusal, Settle,
+        message::{Lot, Mask, Outcome, Run},
+    },
 };
 use bytes::Bytes;
 
@@ -151,7 +154,7 @@ pub async fn results_and_follow_ups_commit_with_the_settle(scene: &mut Scene) {
     scene.ask(settle).await.unwrap();
     let pushed: Vec<u64> = scene.survey().await.queues.iter().map(|books| books.pushed).collect();
     assert_eq!(pushed, [2, 3], "two to `next`, one more here under its key");
-    let result = |id| ReadResult { queue: queue(), id };
+    let result = |id| ReadResult { queue: queue(), id: MessageId(id) };
     assert_eq!(scene.ask(result(2)).await.unwrap(), Some(Bytes::from_static(b"{\"ok\":1}")));
     assert_eq!(scene.ask(result(9)).await.unwrap(), None);
     scene.subject.pass(RESULT_TTL_MS).await;

@@ -1,7 +1,7 @@
 //! Looking, removing, and requests that break the rules.
 
 use baton::{
-    Key,
+    Key, MessageId,
     store::{
         Claim, DrainBegin, Kind, Peek, Place, Purge, ReadBookmark, ReadResult, Reaped, Recount, Refusal, Settle,
         Submit, message::Outcome,
@@ -19,7 +19,7 @@ pub async fn an_unused_store_is_empty(scene: &mut Scene) {
         assert_eq!(survey.now_ms, scene.subject.now());
         assert_eq!(scene.ask(Recount { max_hold_ms: 1_000 }).await.unwrap().queues, []);
         assert_eq!(scene.peek(0, 9).await, []);
-        assert_eq!(scene.ask(ReadResult { queue: queue(), id: 1 }).await.unwrap(), None);
+        assert_eq!(scene.ask(ReadResult { queue: queue(), id: MessageId(1) }).await.unwrap(), None);
         let key = Key::new("k").unwrap();
         assert_eq!(scene.ask(ReadBookmark { key }).await.unwrap(), Place::START);
     }

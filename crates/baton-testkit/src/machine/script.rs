@@ -1,7 +1,7 @@
 //! Giving steps a meaning: from small numbers and what is known so far to requests.
 
 use baton::{
-    Key, Name, SessionId,
+    Key, MessageId, Name, SessionId,
     store::{
         Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
         Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
@@ -34,11 +34,11 @@ pub(super) struct Script {
     joined: u128,
     /// Sessions whose owner went away without leaving.
     abandoned: Vec<SessionId>,
-    results: Vec<(Name, u64)>,
+    results: Vec<(Name, MessageId)>,
     drainer: Option<(SessionId, Name)>,
     history: Vec<Request>,
     places: [Place; 2],
-    dead: Vec<(Name, u64)>,
+    dead: Vec<(Name, MessageId)>,
 }
 
 impl Script {
@@ -93,7 +93,7 @@ impl Script {
             91..94 => self.dispose(&known, a, b),
             94 => order(a, b),
             95 => {
-                let (queue, id) = self.results.last().cloned().unwrap_or((queue(a), 1));
+                let (queue, id) = self.results.last().cloned().unwrap_or((queue(a), MessageId(1)));
                 ReadResult { queue, id }.request()
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
@@ -151,10 +151,10 @@ impl Script {
                         continue;
                     }
                     if matches!(run.outcome, Outcome::Done { result: Some(_), .. }) {
-                        self.results.push((run.queue.clone(), run.range.first));
+                        self.results.push((run.queue.clone(), MessageId(run.range.first)));
                     }
                     if matches!(run.outcome, Outcome::Dead { .. }) {
-                        self.dead.extend((run.range.first..run.range.end()).map(|id| (run.queue.clone(), id)));
+                        self.dead.extend(run.range.ids().map(|id| (run.queue.clone(), id)));
                     }
                     if let Some(pieces) = known.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
                         let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
@@ -280,7 +280,7 @@ impl Script {
         Dispose {
             session: known.id,
             dispose_no: (known.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),
-            ids: of_queue.skip(b as usize % 3).take(b as usize % 9).chain([99_999]).collect(),
+            ids: of_queue.skip(b as usize % 3).take(b as usize % 9).chain([MessageId(99_999)]).collect(),
             queue: name,
             disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Drain },
         }

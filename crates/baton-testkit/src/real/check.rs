@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton::{
-    Fleet, Name,
+    Fleet, MessageId, Name,
     store::{ErrorRecord, Peek, ReadResult, Recount, StoreError, TakeSurvey, ask},
 };
 
@@ -53,7 +53,7 @@ async fn compare(
     let survey = ask(store, TakeSurvey).await?;
     let mut dead = BTreeMap::new();
     for queue in 0..topology.queues.len() {
-        dead.extend(errors(fleet, queue).await?.into_iter().map(|error| ((queue, error.id), error)));
+        dead.extend(errors(fleet, queue).await?.into_iter().map(|error| ((queue, error.id.0), error)));
     }
     let mut reached = vec![0; topology.sources.len()];
     for source in &survey.sources {
@@ -131,7 +131,7 @@ async fn results(
 ) -> Result<(), StoreError> {
     if matches!(plan.work, Work::Passes { .. }) {
         for id in done.filter(|id| id.is_multiple_of(7)) {
-            let result = ask(&**fleet.store(), ReadResult { queue: name(queue), id }).await?;
+            let result = ask(&**fleet.store(), ReadResult { queue: name(queue), id: MessageId(id) }).await?;
             findings.demand(result.is_some(), || format!("a result is kept with its message: q{queue}/{id}"));
         }
     }

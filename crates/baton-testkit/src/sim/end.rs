@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton::{
-    Name, Role,
+    MessageId, Name, Role,
     store::{RESULT_TTL_MS, ReadResult, Recount, ask},
 };
 
@@ -121,7 +121,7 @@ async fn books(world: &World) {
             let kept = state == State::Done && now < since + RESULT_TTL_MS;
             if kept && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {
                 let name = Name::new(&plan.name).unwrap();
-                if ask(&world.store, ReadResult { queue: name, id }).await.unwrap().is_none() {
+                if ask(&world.store, ReadResult { queue: name, id: MessageId(id) }).await.unwrap().is_none() {
                     wrong = Some(("a result is kept with its message".to_owned(), Some((queue, id))));
                 }
             }

@@ -132,7 +132,7 @@ impl Handler for Working {
     ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         let (work, seed, attempt) = (self.work, self.seed, context.attempt());
         let takes_ms = work.takes_ms(seed, &message.body, attempt);
-        let begun = Begun { witness: self.witness.clone(), of: self.of, queue: self.queue, id: message.id, attempt };
+        let begun = Begun { witness: self.witness.clone(), of: self.of, queue: self.queue, id: message.id.0, attempt };
         self.witness.begins(&begun, &message, &context.key(), takes_ms);
         async move {
             if takes_ms > 0 {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use baton::{
-    Name,
+    MessageId, Name,
     store::{
         Disposal, Draining, Peek, QueueRecount, Recount, Store, StoreError, TakeSurvey, ask,
         session::{Session, SessionOptions},
@@ -128,7 +128,7 @@ pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
             let Draining { upto, .. } = session.drain(queue.clone()).await?;
             loop {
                 let peek = Peek { queue: queue.clone(), after: 0, upto, limit: 1_000, max_bytes: 1 << 24 };
-                let ids: Vec<u64> = ask(&**store, peek).await?.errors.iter().map(|error| error.id).collect();
+                let ids: Vec<MessageId> = ask(&**store, peek).await?.errors.iter().map(|error| error.id).collect();
                 if ids.is_empty() {
                     break;
                 }
@@ -178,7 +178,7 @@ async fn error_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -
             sum.dead_by_loss += u64::from(error.losses > 3);
             let body = format!("{{\"tick\":{}}}", error.id);
             findings.demand(error.body == body, || format!("id {} has the body {:?}", error.id, error.body));
-            findings.demand(ids.insert(error.id), || format!("id {} is dead twice", error.id));
+            findings.demand(ids.insert(error.id.0), || format!("id {} is dead twice", error.id));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use super::source::SourceError;
 use crate::{
-    message::{Name, SessionId},
+    message::{MessageId, Name, SessionId},
     store::{Refusal, StoreError, StoreEvent},
 };
 
@@ -120,7 +120,7 @@ pub enum Event {
         /// The queue of the message.
         queue: Name,
         /// Its id there.
-        id: u64,
+        id: MessageId,
         /// Which attempt this was, from 1.
         attempt: u32,
         /// Why.
@@ -199,7 +199,7 @@ mod tests {
         let failed = |error| Event::SourceFailed { source: name("s"), epoch: 2, error };
         let message = |retry_after| Event::MessageFailed {
             queue: name("q"),
-            id: 5,
+            id: MessageId(5),
             attempt: 2,
             error: "no".to_owned(),
             retry_after,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::permits::Permit;
-use crate::message::{Lot, Name, Parcel};
+use crate::message::{Lot, MessageId, Name, Parcel};
 
 /// A message as its handler gets it.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Message {
     /// Its queue.
     pub queue: Name,
     /// Its id in the queue.
-    pub id: u64,
+    pub id: MessageId,
     /// Store time of its push, in milliseconds.
     pub born: u64,
     /// Attempts that ended with an error before this one.
@@ -37,7 +37,7 @@ impl Message {
     }
 }
 
-fn key(queue: &Name, id: u64, born: u64) -> String {
+fn key(queue: &Name, id: MessageId, born: u64) -> String {
     format!("{queue}/{id}@{born}")
 }
 
@@ -45,7 +45,7 @@ fn key(queue: &Name, id: u64, born: u64) -> String {
 #[derive(Debug, Clone)]
 pub struct Context {
     scope: Arc<Scope>,
-    id: u64,
+    id: MessageId,
     born: u64,
     attempt: u32,
     last_error: Option<Arc<str>>,

@@ -35,10 +35,10 @@ pub(super) fn write(event: &Event) {
         }
         Event::SourceFailed { source, epoch, error } => warn!(target: "baton", %source, epoch, %error, "{event}"),
         Event::MessageFailed { queue, id, attempt, error, retry_after: Some(after) } => {
-            debug!(target: "baton", %queue, id, attempt, error, retry_after = after.as_secs_f64(), "{event}");
+            debug!(target: "baton", %queue, id = id.0, attempt, error, retry_after = after.as_secs_f64(), "{event}");
         }
         Event::MessageFailed { queue, id, attempt, error, retry_after: None } => {
-            warn!(target: "baton", %queue, id, attempt, error, "{event}");
+            warn!(target: "baton", %queue, id = id.0, attempt, error, "{event}");
         }
         Event::RunsRefused { queue, runs, messages } => warn!(target: "baton", %queue, runs, messages, "{event}"),
         Event::Store(_) => {}

@@ -1,9 +1,11 @@
 //! Message ids, runs of them, and the checksum the books are kept in.
 
-use std::fmt;
+use std::{fmt, num::ParseIntError, str::FromStr};
+
+use serde::Serialize;
 
 /// A message's number within its queue: consecutive from 1, allotted by the store, below 2⁵³.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct MessageId(pub u64);
 
 impl MessageId {
@@ -17,20 +19,41 @@ impl fmt::Display for MessageId {
     }
 }
 
+impl FromStr for MessageId {
+    type Err = ParseIntError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
 /// A run of consecutive ids; never empty in a well-formed request.
+///
+/// Its ends are plain numbers, as everything is that begins a run (`first`): they are there to be counted with, and every
+/// sum would have to take a [`MessageId`] apart and put it together again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
-    /// The first id.
+    /// The number of the first id.
     pub first: u64,
     /// How many ids.
     pub len: u32,
 }
 
 impl Range {
-    /// The id after the last.
+    /// The run of this id alone.
+    #[must_use]
+    pub const fn one(id: MessageId) -> Self {
+        Self { first: id.0, len: 1 }
+    }
+
+    /// The number after that of the last id.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.first.saturating_add(self.len as u64)
+    }
+
+    /// Each id of it, in order.
+    pub fn ids(self) -> impl Iterator<Item = MessageId> {
+        (self.first..self.end()).map(MessageId)
     }
 
     /// The ids both have.

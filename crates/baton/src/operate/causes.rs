@@ -5,7 +5,10 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use serde::Serialize;
 
 use super::{Operator, Wanted, errors::Total};
-use crate::{message::Name, store::StoreError};
+use crate::{
+    message::{MessageId, Name},
+    store::StoreError,
+};
 
 const LONGEST_CAUSE: usize = 200;
 
@@ -31,7 +34,7 @@ pub struct Cause {
     /// The queue.
     pub queue: Name,
     /// The first of them.
-    pub example_id: u64,
+    pub example_id: MessageId,
 }
 
 impl Operator {
@@ -42,7 +45,7 @@ impl Operator {
     pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, StoreError> {
         let survey = self.survey().await?;
         let total = self.total(wanted, &survey);
-        let mut counts: BTreeMap<(Name, String), (u64, u64)> = BTreeMap::new();
+        let mut counts: BTreeMap<(Name, String), (u64, MessageId)> = BTreeMap::new();
         let mut left = wanted.limit.unwrap_or(u64::MAX);
         for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
             let mut after = 0;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{OperateError, Operator};
 use crate::{
-    message::Name,
+    message::{MessageId, Name},
     store::{Disposal, Refusal, StoreError, session::Session},
 };
 
@@ -34,7 +34,7 @@ impl<'a> Drain<'a> {
 
     /// Disposes of errors that were handed over, and says how many; nothing if the session was over and they are to be
     /// looked at again.
-    pub(super) async fn dispose(&mut self, ids: Vec<u64>) -> Result<Option<u64>, OperateError> {
+    pub(super) async fn dispose(&mut self, ids: Vec<MessageId>) -> Result<Option<u64>, OperateError> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
         match self.operator.attend(&self.session, disposing).await {
             Ok(disposed) => Ok(Some(disposed.count)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{FailedMessage, OperateError, Operator, drain::Drain};
 use crate::{
     Cancel,
-    message::Name,
+    message::{MessageId, Name},
     store::{Books, Disposal, ErrorRecord, Peek, StoreError, Survey},
 };
 
@@ -89,7 +89,7 @@ impl Operator {
     ///
     /// # Errors
     /// [`OperateError::Draining`] while somebody else drains the errors of the queue.
-    pub async fn requeue(&self, queue: &Name, ids: Vec<u64>) -> Result<u64, OperateError> {
+    pub async fn requeue(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
         self.dispose(queue, ids, Disposal::Requeue).await
     }
 
@@ -97,11 +97,11 @@ impl Operator {
     ///
     /// # Errors
     /// As [`Operator::requeue`].
-    pub async fn drain(&self, queue: &Name, ids: Vec<u64>) -> Result<u64, OperateError> {
+    pub async fn drain(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
         self.dispose(queue, ids, Disposal::Drain).await
     }
 
-    async fn dispose(&self, queue: &Name, ids: Vec<u64>, disposal: Disposal) -> Result<u64, OperateError> {
+    async fn dispose(&self, queue: &Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<u64, OperateError> {
         let operator = self.apart();
         let mut drain = Drain::begin(&operator, queue, disposal).await?;
         let disposed = loop {

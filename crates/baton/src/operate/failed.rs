@@ -4,13 +4,16 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{message::Name, store::ErrorRecord};
+use crate::{
+    message::{MessageId, Name},
+    store::ErrorRecord,
+};
 
 /// A message that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedMessage {
     /// Its id within its queue.
-    pub id: u64,
+    pub id: MessageId,
     /// Its queue.
     pub queue: Name,
     /// Its body; empty if that is missing. Serialized as the JSON value it is, on one line; as a text if it is none, and

@@ -16,7 +16,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, Key, Name,
+    Cancel, Context, Done, Failure, Fleet, Key, MessageId, Name,
     operate::{BadBody, Import, ImportCause, Inputs, Note, OperateError, Operator, Taken, Wanted},
     store::{Disposal, TakeSurvey},
 };
@@ -181,7 +181,7 @@ async fn an_import_outlives_other_operations_of_its_operator() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(operator.stop(None).await.unwrap().stopped, 0);
-        assert_eq!(operator.requeue(&name("jobs"), vec![7]).await.unwrap(), 0);
+        assert_eq!(operator.requeue(&name("jobs"), vec![MessageId(7)]).await.unwrap(), 0);
     }
     drop(writer);
     assert_eq!(import.await.unwrap().unwrap().pushed, 3);

@@ -276,7 +276,7 @@ async fn reading_a_fleet_that_does_not_exist_creates_nothing() {
     let survey = ask(&store, TakeSurvey).await.unwrap();
     assert!(survey.sessions.is_empty() && survey.sources.is_empty() && survey.queues.is_empty());
     ask(&store, Peek { queue: name("q"), after: 0, upto: 9, limit: 9, max_bytes: 9 }).await.unwrap();
-    ask(&store, ReadResult { queue: name("q"), id: u64::MAX }).await.unwrap();
+    ask(&store, ReadResult { queue: name("q"), id: MessageId(u64::MAX) }).await.unwrap();
     ask(&store, ReadBookmark { key: Key::new("k").unwrap() }).await.unwrap();
     ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
     ask(&store, Rewind { source: name("s") }).await.unwrap();
@@ -336,7 +336,7 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     assert_eq!(pieces[0].0.range, Range { first, len: 3 });
     let outcome = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
     assert!(ask(&store, settle(session, 1, first + 1, 1, outcome)).await.unwrap().refused.is_empty());
-    let result = ask(&store, ReadResult { queue: name("q"), id: first + 1 }).await.unwrap();
+    let result = ask(&store, ReadResult { queue: name("q"), id: MessageId(first + 1) }).await.unwrap();
     assert_eq!(result.as_deref(), Some(&b"17"[..]));
     let books = books(&store).await;
     assert_eq!((books.pushed, books.in_flight, books.done), (MessageId::MAX.0, 2, last + 1));

@@ -1,7 +1,7 @@
 //! Random calls, one by one and in groups: the SQLite store gives the answers of the store in memory.
 
 use baton::{
-    Key, Name, SessionId,
+    Key, MessageId, Name, SessionId,
     store::{
         Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MemoryStore,
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
@@ -34,7 +34,7 @@ struct Generator {
     /// Who holds the baton, its epoch, the cursor and the last batch.
     baton: (Option<SessionId>, u64, String, u64),
     /// Who drains which queue, and what it found there.
-    drain: Option<(SessionId, Name, Vec<u64>)>,
+    drain: Option<(SessionId, Name, Vec<MessageId>)>,
     place: Place,
 }
 
@@ -184,7 +184,7 @@ impl Generator {
             32 => DrainBegin { session, queue: self.queue() }.request(),
             33 | 34 => {
                 let found = self.drain.clone().filter(|_| !self.one_in(5));
-                let (session, queue, ids) = found.unwrap_or((session, self.queue(), vec![1, 2, 3]));
+                let (session, queue, ids) = found.unwrap_or((session, self.queue(), [1, 2, 3].map(MessageId).to_vec()));
                 let caller = self.callers.iter().find(|caller| caller.id == session);
                 let dispose_no = caller.map_or(1, |caller| caller.dispose_no) + slip - 1;
                 let disposal = if self.one_in(2) { Disposal::Drain } else { Disposal::Requeue };
@@ -203,7 +203,7 @@ impl Generator {
                 let queue = if self.one_in(3) { self.queue() } else { queue };
                 Peek { queue, after: self.below(3), upto: u64::MAX, limit, max_bytes: 500 }.request()
             }
-            38 => ReadResult { queue: self.queue(), id: 1 + self.below(200) }.request(),
+            38 => ReadResult { queue: self.queue(), id: MessageId(1 + self.below(200)) }.request(),
             39 => ReadBookmark { key: Key::new("mark").unwrap() }.request(),
             _ => Beat { session, report: Bytes::from(vec![7; self.below(3) as usize]), asks: vec![self.queue()] }
                 .request(),

@@ -15,7 +15,7 @@ use super::{
     pace::Pace,
     prefetched::{Position, Prefetched, Share},
 };
-use crate::message::{Name, Outcome, Range, Run};
+use crate::message::{MessageId, Name, Outcome, Range, Run};
 
 /// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
@@ -66,7 +66,7 @@ enum Holds {
     Nothing,
     One {
         claim_no: u64,
-        id: u64,
+        id: MessageId,
     },
     Handful {
         share: Share,
@@ -183,7 +183,7 @@ impl Buffer {
     }
 
     /// A slot that runs a handful has one in it that waits: others get the rest. Whether the slot is to stay with it.
-    pub(super) fn waits(&mut self, at: usize, id: u64, completed: &mut Completed) -> bool {
+    pub(super) fn waits(&mut self, at: usize, id: MessageId, completed: &mut Completed) -> bool {
         let Holds::Handful { mut share, position } = self.swap(at, Holds::Nothing) else { return false };
         self.runner = None;
         self.note(completed);
@@ -195,7 +195,7 @@ impl Buffer {
             self.swap(at, Holds::One { claim_no, id });
             self.prefetched.put_back(share);
         } else {
-            self.back(claim_no, Range { first: id, len: 1 });
+            self.back(claim_no, Range::one(id));
         }
         stays
     }
@@ -223,7 +223,7 @@ impl Buffer {
         let Some(handful) = self.mode.handful() else {
             let Some(share) = self.prefetched.take(1) else { return Assignment::Nothing };
             self.running += 1;
-            self.swap(at, Holds::One { claim_no: share.claim_no, id: share.range().first });
+            self.swap(at, Holds::One { claim_no: share.claim_no, id: share.id() });
             return Assignment::One(share);
         };
         if !mine && self.runner.is_some() {
@@ -259,7 +259,7 @@ impl Buffer {
             Holds::NotHere => self.coming -= 1,
             Holds::One { claim_no, id } => {
                 self.running -= 1;
-                self.back(claim_no, Range { first: id, len: 1 });
+                self.back(claim_no, Range::one(id));
             }
             Holds::Handful { share, .. } => {
                 self.running -= share.len();
@@ -353,7 +353,7 @@ impl Buffer {
         }
         self.running -= aborted.len();
         for (_, claim_no, id) in &aborted {
-            self.back(*claim_no, Range { first: *id, len: 1 });
+            self.back(*claim_no, Range::one(*id));
         }
         self.hand_back(None);
         aborted.into_iter().map(|(abort, ..)| abort).collect()

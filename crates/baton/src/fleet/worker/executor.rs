@@ -25,7 +25,7 @@ use crate::{
         policy::QueuePolicy,
         traces,
     },
-    message::Name,
+    message::{MessageId, Name},
     store::session::Environment,
 };
 
@@ -106,7 +106,7 @@ impl Executor {
     }
 
     /// A slot that runs messages inline has one that waits; others go on with the rest. Whether it is to stay with it.
-    pub(super) fn waits(self: &Arc<Self>, at: usize, id: u64, completed: &mut Completed) -> bool {
+    pub(super) fn waits(self: &Arc<Self>, at: usize, id: MessageId, completed: &mut Completed) -> bool {
         let mut buffer = self.buffer();
         let stays = buffer.waits(at, id, completed);
         let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));

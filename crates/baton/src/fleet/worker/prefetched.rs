@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::message::{Parcel, Piece, Range};
+use crate::message::{MessageId, Parcel, Piece, Range};
 
 /// What a worker has prefetched.
 #[derive(Default)]
@@ -32,6 +32,11 @@ pub(super) struct Share {
 impl Share {
     pub(super) const fn len(&self) -> usize {
         (self.to - self.from) as usize
+    }
+
+    /// Its first message.
+    pub(super) const fn id(&self) -> MessageId {
+        MessageId(self.range().first)
     }
 
     /// Its messages.

@@ -20,7 +20,7 @@ use crate::{
         observer::tell,
         permits::Permit,
     },
-    message::{Outcome, Range, Run},
+    message::{MessageId, Outcome, Range, Run},
 };
 
 /// Messages, or time, after which it lets others of its runtime have a turn.
@@ -66,7 +66,7 @@ impl Slot {
                 Assignment::Handful { share, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
                     if let Some((one, work)) = self.run_handful(&share, since, on_trial)
-                        && self.executor.waits(self.entry, one.range().first, &mut self.completed)
+                        && self.executor.waits(self.entry, one.id(), &mut self.completed)
                     {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
@@ -88,14 +88,14 @@ impl Slot {
             if index >= to {
                 break;
             }
-            let id = piece.range.first + u64::from(index);
+            let id = MessageId(piece.range.first + u64::from(index));
             let (message, context) = self.message(share, index);
             match self.starter.try_inline(message, context) {
                 Begun::Ran(Ok(Done { result: None, follow_ups })) if follow_ups.is_empty() => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
                     self.record_done(claim_no, plain);
-                    plain = Range { first: id + 1, len: 0 };
+                    plain = Range { first: id.0 + 1, len: 0 };
                     self.record(claim_no, id, piece.attempts, result);
                 }
                 Begun::Works(work) => {
@@ -162,7 +162,7 @@ impl Slot {
         let now = Instant::now();
         let took = now.saturating_duration_since(begun);
         self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
-        self.record(one.claim_no, one.range().first, one.piece.attempts, result);
+        self.record(one.claim_no, one.id(), one.piece.attempts, result);
         self.completed.ended += 1;
         self.completed.in_a_task = Some((at_once, took));
         self.completed.now = Some(now);
@@ -175,7 +175,7 @@ impl Slot {
         let piece = &share.piece;
         let message = Message {
             queue: scope.queue.clone(),
-            id: piece.range.first + u64::from(index),
+            id: MessageId(piece.range.first + u64::from(index)),
             born: piece.born,
             attempts: piece.attempts,
             losses: piece.losses,
@@ -209,20 +209,20 @@ impl Slot {
     }
 
     /// Notes an outcome for the next report.
-    fn record(&mut self, claim_no: u64, id: u64, attempts: u32, result: Result<Done, Failure>) {
+    fn record(&mut self, claim_no: u64, id: MessageId, attempts: u32, result: Result<Done, Failure>) {
         let executor = &self.executor;
         let outcome = match result {
             Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
             Err(failure) => self.failed(id, attempts, failure),
         };
-        let (queue, range) = (executor.queue().clone(), Range { first: id, len: 1 });
+        let (queue, range) = (executor.queue().clone(), Range::one(id));
         outbox::add(&mut self.completed.runs, Run { claim_no, queue, range, outcome });
     }
 }
 
 impl Slot {
     /// What becomes of a message that failed, which is told.
-    fn failed(&self, id: u64, attempts: u32, failure: Failure) -> Outcome {
+    fn failed(&self, id: MessageId, attempts: u32, failure: Failure) -> Outcome {
         let (executor, error) = (&self.executor, failure.error.clone());
         let outcome = executor.policy.after_failure(attempts, failure, executor.environment.chance());
         let retry_after = match outcome {

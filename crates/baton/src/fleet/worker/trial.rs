@@ -54,7 +54,7 @@ mod tests {
 
     impl Handler for Mixed {
         fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
-            let multiple_of = move |of: u64| message.id.is_multiple_of(of);
+            let multiple_of = move |of: u64| message.id.0.is_multiple_of(of);
             async move {
                 if multiple_of(2) {
                     tokio::time::sleep(Duration::from_millis(5)).await;

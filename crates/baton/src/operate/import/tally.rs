@@ -7,7 +7,7 @@ use super::{
     input::{Labels, Spot},
     reader::Chunk,
 };
-use crate::message::Name;
+use crate::message::{MessageId, Name};
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,9 +17,9 @@ pub struct Receipt {
     /// Lines that had been pushed under this key before.
     pub duplicates: u64,
     /// The lowest id among them, if it is known.
-    pub first_id: Option<u64>,
+    pub first_id: Option<MessageId>,
     /// The highest id among them, if it is known.
-    pub last_id: Option<u64>,
+    pub last_id: Option<MessageId>,
     /// The queue.
     pub queue: Name,
 }
@@ -49,12 +49,12 @@ impl<P: FnMut(Progress)> Tally<P> {
     }
 
     /// The store has this chunk, with its first id if that is known.
-    pub(super) fn stored(&mut self, chunk: &Chunk, first_id: Option<u64>) {
+    pub(super) fn stored(&mut self, chunk: &Chunk, first: Option<u64>) {
         let count = u64::from(chunk.parcel.len());
         let receipt = &mut self.receipt;
         receipt.pushed += count;
-        if let Some(first) = first_id {
-            let last = first + count - 1;
+        if let Some(first) = first {
+            let (first, last) = (MessageId(first), MessageId(first + count - 1));
             receipt.first_id = Some(receipt.first_id.map_or(first, |known| known.min(first)));
             receipt.last_id = Some(receipt.last_id.map_or(last, |known| known.max(last)));
         }

@@ -27,8 +27,8 @@ pub(in crate::store) fn bury<T: Tables>(
     tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, node: &str, error: &str,
 ) -> Moved<()> {
     let name = queue.books.queue.clone();
-    for first in piece.range.first..piece.range.end() {
-        let one = piece.over(Range { first, len: 1 });
+    for id in piece.range.ids() {
+        let one = piece.over(Range::one(id));
         let (headers, body) = match cut(tables, &name, &one, u64::MAX)? {
             Cut::Some(parcel) => (parcel.headers(0), parcel.body(0).unwrap_or_default()),
             Cut::NoneFits | Cut::Missing => (Headers::default(), Bytes::new()),
@@ -36,7 +36,7 @@ pub(in crate::store) fn bury<T: Tables>(
         queue.books.dead_seq += 1;
         let message = ErrorRecord {
             seq: queue.books.dead_seq,
-            id: first,
+            id,
             attempts: piece.attempts,
             losses: piece.losses,
             born: piece.born,

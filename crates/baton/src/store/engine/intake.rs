@@ -27,7 +27,7 @@ pub(in crate::store) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &L
     let Some(LotKey { key, digest }) = &lot.key else { return Ok(None) };
     let known = live_key(tables, now, key)?;
     Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
-        true => LotVerdict::Duplicate { first: known.id },
+        true => LotVerdict::Duplicate { first: known.id.0 },
         false => LotVerdict::Conflict,
     }))
 }
@@ -38,10 +38,13 @@ fn live_key<T: Tables>(tables: &mut T, now: u64, key: &Key) -> Moved<Option<KeyR
 
 /// Remembers that a key stands for the message just stored.
 pub(in crate::store) fn keep_key<T: Tables>(
-    tables: &mut T, now: u64, queue: &Name, id: u64, key: Option<&LotKey>,
+    tables: &mut T, now: u64, queue: &Name, first: u64, key: Option<&LotKey>,
 ) -> Moved<()> {
     let Some(LotKey { key, digest }) = key else { return Ok(()) };
-    tables.put_key(key, &KeyRecord { queue: queue.clone(), id, digest: *digest, expires_ms: now + KEY_TTL_MS })
+    tables.put_key(
+        key,
+        &KeyRecord { queue: queue.clone(), id: MessageId(first), digest: *digest, expires_ms: now + KEY_TTL_MS },
+    )
 }
 
 /// Whether `bytes` more would go over the bound; an empty queue takes one call of any size.

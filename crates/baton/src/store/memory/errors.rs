@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use super::MemoryTables;
 use crate::{
-    message::Name,
+    message::{MessageId, Name},
     store::{
         ErrorRecord,
         engine::{Errors, Moved},
@@ -26,12 +26,12 @@ impl Errors for MemoryTables {
         Ok(page.map(|(_, message)| message.clone()).collect())
     }
 
-    fn take_error(&mut self, queue: &Name, id: u64) -> Moved<Option<ErrorRecord>> {
+    fn take_error(&mut self, queue: &Name, id: MessageId) -> Moved<Option<ErrorRecord>> {
         let seq = self.error_seqs.remove(&(queue.clone(), id));
         Ok(seq.and_then(|seq| self.dead.get_mut(queue)?.remove(&seq)))
     }
 
-    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<MessageId>> {
         Ok(self.dead.get(queue).into_iter().flat_map(BTreeMap::values).map(|message| message.id).collect())
     }
 }

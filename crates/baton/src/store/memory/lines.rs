@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::MemoryTables;
 use crate::{
-    message::{Name, Piece},
+    message::{MessageId, Name, Piece},
     store::engine::{Line, Lines, Moved},
 };
 
@@ -46,7 +46,7 @@ impl Lines for MemoryTables {
     }
 
     fn put_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()> {
-        self.delayed.entry(queue.clone()).or_default().insert((due, piece.range.first), *piece);
+        self.delayed.entry(queue.clone()).or_default().insert((due, MessageId(piece.range.first)), *piece);
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Lines for MemoryTables {
         Ok(first.map(|((due, _), piece)| (*due, *piece)))
     }
 
-    fn drop_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
+    fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()> {
         self.delayed.entry(queue.clone()).or_default().remove(&(due, id));
         Ok(())
     }

@@ -30,7 +30,7 @@ use super::{
     },
     serve,
 };
-use crate::message::{Key, Name, Parcel, Piece, SessionId};
+use crate::message::{Key, MessageId, Name, Parcel, Piece, SessionId};
 
 /// A store in memory.
 #[derive(Debug, Clone, Default)]
@@ -133,14 +133,14 @@ struct MemoryTables {
     sources: BTreeMap<Name, SourceRecord>,
     queues: BTreeMap<Name, QueueRecord>,
     lines: BTreeMap<(Name, Line), VecDeque<Piece>>,
-    delayed: BTreeMap<Name, BTreeMap<(u64, u64), Piece>>,
+    delayed: BTreeMap<Name, BTreeMap<(u64, MessageId), Piece>>,
     bodies: BTreeMap<(Name, BodyKey), Parcel>,
     left: BTreeMap<(Name, u64), u32>,
     dead: BTreeMap<Name, BTreeMap<u64, ErrorRecord>>,
-    error_seqs: BTreeMap<(Name, u64), u64>,
+    error_seqs: BTreeMap<(Name, MessageId), u64>,
     keys: BTreeMap<Key, KeyRecord>,
     key_ends: BTreeSet<(u64, Key)>,
     bookmarks: BTreeMap<Key, Place>,
-    results: BTreeMap<(Name, u64), (u64, Bytes)>,
-    result_ends: BTreeSet<(u64, Name, u64)>,
+    results: BTreeMap<(Name, MessageId), (u64, Bytes)>,
+    result_ends: BTreeSet<(u64, Name, MessageId)>,
 }

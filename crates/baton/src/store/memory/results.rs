@@ -4,16 +4,16 @@ use bytes::Bytes;
 
 use super::MemoryTables;
 use crate::{
-    message::Name,
+    message::{MessageId, Name},
     store::engine::{Moved, Results},
 };
 
 impl Results for MemoryTables {
-    fn result(&mut self, queue: &Name, id: u64) -> Moved<Option<(u64, Bytes)>> {
+    fn result(&mut self, queue: &Name, id: MessageId) -> Moved<Option<(u64, Bytes)>> {
         Ok(self.results.get(&(queue.clone(), id)).cloned())
     }
 
-    fn put_result(&mut self, queue: &Name, id: u64, expires_ms: u64, result: &Bytes) -> Moved<()> {
+    fn put_result(&mut self, queue: &Name, id: MessageId, expires_ms: u64, result: &Bytes) -> Moved<()> {
         if let Some((old, _)) = self.results.insert((queue.clone(), id), (expires_ms, result.clone())) {
             self.result_ends.remove(&(old, queue.clone(), id));
         }

@@ -4,7 +4,7 @@ use tokio::sync::Mutex;
 
 use super::{Session, finishing::Finishing};
 use crate::{
-    message::Name,
+    message::{MessageId, Name},
     store::{Disposal, Dispose, Disposed, Operation as _, Refusal, StoreError},
 };
 
@@ -14,7 +14,7 @@ pub(super) struct Disposals(Mutex<u64>);
 
 /// Disposes; a caller that goes away abandons no number.
 pub(super) async fn dispose(
-    session: &Session, queue: Name, ids: Vec<u64>, disposal: Disposal,
+    session: &Session, queue: Name, ids: Vec<MessageId>, disposal: Disposal,
 ) -> Result<Disposed, StoreError> {
     let session = session.clone();
     Finishing::new(async move {

@@ -47,7 +47,7 @@ use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Refusal,
     Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
-use crate::message::{Lot, Name, Run, SessionId};
+use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
 /// How a session presents itself.
 #[derive(Debug, Clone)]
@@ -301,7 +301,7 @@ impl Session {
     ///
     /// # Cancel safety
     /// The errors are disposed of whether or not the future is kept.
-    pub async fn dispose(&self, queue: Name, ids: Vec<u64>, disposal: Disposal) -> Result<Disposed, StoreError> {
+    pub async fn dispose(&self, queue: Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<Disposed, StoreError> {
         disposals::dispose(self, queue, ids, disposal).await
     }
 

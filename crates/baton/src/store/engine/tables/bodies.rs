@@ -1,7 +1,7 @@
 //! Bodies: stored whole, read in part, removed with their last message.
 
 use super::Moved;
-use crate::message::{Home, Name, Parcel, Piece};
+use crate::message::{Home, MessageId, Name, Parcel, Piece};
 
 /// Which stored bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub(crate) enum BodyKey {
     /// The parcel beginning at this id.
     Parcel(u64),
     /// The copy of this id's own.
-    Own(u64),
+    Own(MessageId),
 }
 
 impl BodyKey {
@@ -17,7 +17,7 @@ impl BodyKey {
     pub(crate) const fn of(piece: &Piece) -> Self {
         match piece.home {
             Home::Parcel { first, .. } => Self::Parcel(first),
-            Home::Own => Self::Own(piece.range.first),
+            Home::Own => Self::Own(MessageId(piece.range.first)),
         }
     }
 }

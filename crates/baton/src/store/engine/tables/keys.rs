@@ -2,7 +2,7 @@
 
 use super::Moved;
 use crate::{
-    message::{Digest, Key, Name},
+    message::{Digest, Key, MessageId, Name},
     store::Place,
 };
 
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRecord {
     pub(crate) queue: Name,
-    pub(crate) id: u64,
+    pub(crate) id: MessageId,
     pub(crate) digest: Digest,
     pub(crate) expires_ms: u64,
 }

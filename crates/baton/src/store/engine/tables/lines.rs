@@ -1,7 +1,7 @@
 //! Where messages wait: the lines of a queue and its delayed messages.
 
 use super::Moved;
-use crate::message::{Name, Piece};
+use crate::message::{MessageId, Name, Piece};
 
 /// The two lines in which messages wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +32,7 @@ pub(crate) trait Lines {
     fn put_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()>;
     /// The delayed piece with the smallest (due, id).
     fn next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>>;
-    fn drop_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()>;
+    fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()>;
     /// All delayed pieces by (due, id).
     fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>>;
 }

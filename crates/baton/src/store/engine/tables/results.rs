@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::Moved;
-use crate::message::Name;
+use crate::message::{MessageId, Name};
 
 /// The results of a queue's messages, each until it expires.
 pub(crate) trait Results {
-    fn result(&mut self, queue: &Name, id: u64) -> Moved<Option<(u64, Bytes)>>;
-    fn put_result(&mut self, queue: &Name, id: u64, expires_ms: u64, result: &Bytes) -> Moved<()>;
+    fn result(&mut self, queue: &Name, id: MessageId) -> Moved<Option<(u64, Bytes)>>;
+    fn put_result(&mut self, queue: &Name, id: MessageId, expires_ms: u64, result: &Bytes) -> Moved<()>;
     /// Forgets up to `limit` results that expired at `now`, oldest first.
     fn expire_results(&mut self, now: u64, limit: u32) -> Moved<()>;
 }

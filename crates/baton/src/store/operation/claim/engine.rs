@@ -6,7 +6,7 @@
 //! A message whose body is not there cannot be run: it is buried with that reason, and the claim goes on with the next.
 
 use crate::{
-    message::{Name, Parcel, Piece, Range},
+    message::{MessageId, Name, Parcel, Piece, Range},
     store::{
         CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Refusal, Rest,
         engine::{
@@ -152,7 +152,7 @@ impl Gathered {
                 self.stopped = true;
                 return Ok(());
             }
-            tables.drop_delayed(&name, due, piece.range.first)?;
+            tables.drop_delayed(&name, due, MessageId(piece.range.first))?;
             queue.books.delayed -= 1;
             queue.books.in_flight += 1;
             if taken.is_none() {

@@ -28,7 +28,7 @@ impl Effect for Dispose {
             }
             count += 1;
             let books = &mut queue.books;
-            let range = Range { first: *id, len: 1 };
+            let range = Range::one(*id);
             books.dead -= 1;
             match self.disposal {
                 Disposal::Drain => {

@@ -6,7 +6,7 @@ mod redis;
 
 use super::malformed;
 use crate::{
-    message::{Name, SessionId},
+    message::{MessageId, Name, SessionId},
     store::{Facts, MAX_RUNS, StoreError},
 };
 
@@ -30,7 +30,7 @@ pub struct Dispose {
     /// The queue.
     pub queue: Name,
     /// Message ids; those that are no errors are passed over.
-    pub ids: Vec<u64>,
+    pub ids: Vec<MessageId>,
     /// What to do.
     pub disposal: Disposal,
 }

@@ -7,7 +7,7 @@ mod redis;
 use bytes::Bytes;
 
 use crate::{
-    message::{Headers, Name, SessionId},
+    message::{Headers, MessageId, Name, SessionId},
     store::Facts,
 };
 
@@ -32,7 +32,7 @@ pub struct ErrorRecord {
     /// Its place among the errors of its queue.
     pub seq: u64,
     /// Its id.
-    pub id: u64,
+    pub id: MessageId,
     /// Attempts that ended with an error.
     pub attempts: u32,
     /// Sessions that died with it.

@@ -32,8 +32,8 @@ impl Effect for Recount {
                 in_flight.add(of_claim.count, of_claim.sum);
             }
             let mut dead = Found::default();
-            for first in tables.error_ids(name)? {
-                dead.add(1, IdSum::of(Range { first, len: 1 }));
+            for id in tables.error_ids(name)? {
+                dead.add(1, IdSum::of(Range::one(id)));
             }
             queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, dead, lacking });
         }

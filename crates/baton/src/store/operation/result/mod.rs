@@ -5,7 +5,7 @@ mod engine;
 mod redis;
 
 use crate::{
-    message::{Name, SessionId},
+    message::{MessageId, Name, SessionId},
     store::Facts,
 };
 
@@ -15,7 +15,7 @@ pub struct ReadResult {
     /// The queue.
     pub queue: Name,
     /// The message.
-    pub id: u64,
+    pub id: MessageId,
 }
 
 impl Facts for ReadResult {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kept;
 use crate::{
-    message::{Home, IdSum, Name, Outcome, Parcel, Piece, Range, Run, SessionId},
+    message::{Home, IdSum, MessageId, Name, Outcome, Parcel, Piece, Range, Run, SessionId},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled,
         engine::{
@@ -100,7 +100,7 @@ impl<T: Tables> Settling<'_, T> {
         if let Outcome::Done { result, follow_ups } = &run.outcome {
             if let Some(result) = result {
                 self.tables.expire_results(self.now, EXPIRED_AT_ONCE)?;
-                self.tables.put_result(&run.queue, run.range.first, self.now + RESULT_TTL_MS, result)?;
+                self.tables.put_result(&run.queue, MessageId(run.range.first), self.now + RESULT_TTL_MS, result)?;
             }
             for lot in follow_ups {
                 if lot.key.is_some() {
@@ -188,8 +188,8 @@ impl<T: Tables> Settling<'_, T> {
 /// forgotten. False, with nothing done, if there is nothing to copy.
 fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64, error: &str) -> Moved<bool> {
     let name = queue.books.queue.clone();
-    for first in piece.range.first..piece.range.end() {
-        let one = piece.over(Range { first, len: 1 });
+    for id in piece.range.ids() {
+        let one = piece.over(Range::one(id));
         // The messages of a piece have one home: either all of them are there, or none.
         let Cut::Some(before) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
         let headers = before.headers(0);
@@ -198,11 +198,11 @@ fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due:
         let changed = changed.transpose()?;
         if one.home != Home::Own || changed.is_some() {
             if one.home == Home::Own {
-                queue.books.bytes -= tables.drop_bodies(&name, BodyKey::Own(first))?;
+                queue.books.bytes -= tables.drop_bodies(&name, BodyKey::Own(id))?;
             }
             let copy = changed.unwrap_or(before);
             queue.books.bytes += copy.bytes().len() as u64;
-            tables.put_bodies(&name, BodyKey::Own(first), &copy)?;
+            tables.put_bodies(&name, BodyKey::Own(id), &copy)?;
         }
         let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;

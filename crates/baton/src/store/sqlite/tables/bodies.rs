@@ -20,7 +20,7 @@ const SMALL: i64 = 3_000;
 const fn place(key: BodyKey) -> (i64, bool) {
     match key {
         BodyKey::Parcel(first) => (int(first), false),
-        BodyKey::Own(id) => (int(id), true),
+        BodyKey::Own(id) => (int(id.0), true),
     }
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 
 use super::{SqliteTables, blob, int, ordered, text, uint};
 use crate::{
-    message::{Headers, Name},
+    message::{Headers, MessageId, Name},
     store::{
         ErrorRecord,
         engine::{Errors, Moved},
@@ -21,7 +21,7 @@ impl Errors for SqliteTables<'_> {
             params![
                 queue,
                 int(it.seq),
-                int(it.id),
+                int(it.id.0),
                 it.attempts,
                 it.losses,
                 int(it.born),
@@ -53,27 +53,27 @@ impl Errors for SqliteTables<'_> {
         Ok(page)
     }
 
-    fn take_error(&mut self, queue: &Name, id: u64) -> Moved<Option<ErrorRecord>> {
+    fn take_error(&mut self, queue: &Name, id: MessageId) -> Moved<Option<ErrorRecord>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \
                    WHERE queue = ?1 AND id = ?2";
-        let message = self.one(sql, params![queue, int(id)], read_dead)?;
+        let message = self.one(sql, params![queue, int(id.0)], read_dead)?;
         if message.is_some() {
-            self.run("DELETE FROM dead WHERE queue = ?1 AND id = ?2", params![queue, int(id)])?;
+            self.run("DELETE FROM dead WHERE queue = ?1 AND id = ?2", params![queue, int(id.0)])?;
         }
         Ok(message)
     }
 
-    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<u64>> {
+    fn error_ids(&mut self, queue: &Name) -> Moved<Vec<MessageId>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
-        self.all("SELECT id FROM dead WHERE queue = ?1 ORDER BY id", [queue], |row| uint(row, 0))
+        self.all("SELECT id FROM dead WHERE queue = ?1 ORDER BY id", [queue], |row| Ok(MessageId(uint(row, 0)?)))
     }
 }
 
 fn read_dead(row: &Row<'_>) -> Moved<ErrorRecord> {
     Ok(ErrorRecord {
         seq: uint(row, 0)?,
-        id: uint(row, 1)?,
+        id: MessageId(uint(row, 1)?),
         attempts: row.get(2)?,
         losses: row.get(3)?,
         born: uint(row, 4)?,

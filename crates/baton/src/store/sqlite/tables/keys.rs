@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::{SqliteTables, int, name, ordered, text, uint};
 use crate::{
-    message::Key,
+    message::{Key, MessageId},
     store::{
         Place,
         engine::{KeyRecord, Keys, Moved},
@@ -27,7 +27,7 @@ impl Keys for SqliteTables<'_> {
         let sql = "SELECT queue, id, digest, expires_ms FROM keys WHERE fleet = ?1 AND key = ?2";
         self.one(sql, params![fleet, key.as_str()], |row| {
             let digest = text(row, 2)?.parse()?;
-            Ok(KeyRecord { queue: name(row, 0)?, id: uint(row, 1)?, digest, expires_ms: uint(row, 3)? })
+            Ok(KeyRecord { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), digest, expires_ms: uint(row, 3)? })
         })
     }
 
@@ -36,12 +36,12 @@ impl Keys for SqliteTables<'_> {
         let KeyRecord { queue, id, digest, expires_ms } = record;
         let known = self.run(
             "UPDATE keys SET queue = ?3, id = ?4, digest = ?5, expires_ms = ?6 WHERE fleet = ?1 AND key = ?2",
-            params![fleet, key.as_str(), queue.as_str(), int(*id), digest.to_string(), ordered(*expires_ms)],
+            params![fleet, key.as_str(), queue.as_str(), int(id.0), digest.to_string(), ordered(*expires_ms)],
         )?;
         if known == 0 {
             self.run(
                 "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![fleet, key.as_str(), queue.as_str(), int(*id), digest.to_string(), ordered(*expires_ms)],
+                params![fleet, key.as_str(), queue.as_str(), int(id.0), digest.to_string(), ordered(*expires_ms)],
             )?;
             self.recount_keys(|keys| keys + 1)?;
         }

@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::{SqliteTables, int, ordered, piece, uint};
 use crate::{
-    message::{Name, Piece},
+    message::{MessageId, Name, Piece},
     store::{
         StoreError,
         engine::{Line, Lines, Moved},
@@ -156,10 +156,10 @@ impl Lines for SqliteTables<'_> {
         self.one(sql, [queue], |row| Ok((uint(row, 0)?, piece(row, 1)?)))
     }
 
-    fn drop_delayed(&mut self, queue: &Name, due: u64, id: u64) -> Moved<()> {
+    fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "DELETE FROM delayed WHERE queue = ?1 AND due = ?2 AND id = ?3";
-        self.run(sql, params![queue, ordered(due), int(id)]).map(drop)
+        self.run(sql, params![queue, ordered(due), int(id.0)]).map(drop)
     }
 
     fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>> {
