@@ -1,6 +1,6 @@
 //! Random bodies, made before anything is timed.
 
-use baton::store::message::{Parcel, ParcelBuilder};
+use baton::store::message::{Body, Parcel, ParcelBuilder};
 
 use crate::failure::Failure;
 
@@ -28,7 +28,9 @@ impl Parcels {
             let mut builder = ParcelBuilder::default();
             for _ in 0..each {
                 let body = format!("\"{}\"", text(bytes));
-                builder.add(body.as_bytes()).map_err(|error| too_large(error.to_string()))?;
+                Body::new(body.as_bytes())
+                    .and_then(|body| builder.add(body))
+                    .map_err(|error| too_large(error.to_string()))?;
             }
             builder.finish().ok_or_else(|| too_large("a parcel is empty".to_owned()))
         };

@@ -12,7 +12,7 @@ use baton::{
     Name,
     store::{
         self, Kind,
-        message::{Lot, Outcome, ParcelBuilder, Run},
+        message::{Body, Lot, Outcome, ParcelBuilder, Run},
         session::{Session, SessionOptions},
     },
 };
@@ -84,7 +84,7 @@ async fn fail(url: &str) {
     let session = Session::join(store, SessionOptions { kind: Kind::Node, ..SessionOptions::client() }).await.unwrap();
     let mut builder = ParcelBuilder::default();
     for nth in 0..ERRORS {
-        builder.add(format!("{{\"n\":{nth}}}").as_bytes()).unwrap();
+        builder.add(Body::new(format!("{{\"n\":{nth}}}").as_bytes()).unwrap()).unwrap();
     }
     let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None };
     session.submit(vec![lot], None).await.unwrap();

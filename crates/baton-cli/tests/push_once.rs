@@ -10,7 +10,7 @@ use baton::{
     Key, Name,
     store::{
         MoveBookmark, Place,
-        message::{Digest, Lot, ParcelBuilder},
+        message::{Body, Digest, Lot, ParcelBuilder},
     },
 };
 use baton_testkit::server::{Persistence, RedisServer};
@@ -82,7 +82,7 @@ fn a_key_is_bound_to_its_queue_on_redis() {
 fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
     let (mut builder, mut digest) = (ParcelBuilder::default(), Digest::START);
     for n in 1..=lines {
-        builder.add(n.to_string().as_bytes()).unwrap();
+        builder.add(Body::new(n.to_string().as_bytes()).unwrap()).unwrap();
         digest = digest.then(n.to_string().as_bytes());
     }
     let lot = Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None };

@@ -15,7 +15,7 @@ use baton::{
     MessageId, Name,
     store::{
         Disposal, Kind, LotVerdict, Offer, Peek, Refusal, Store, StoreError, ask,
-        message::{Digest, Lot, Outcome, Parcel, ParcelBuilder, Run},
+        message::{Body, Digest, Lot, Outcome, Parcel, ParcelBuilder, Run},
         session::{Catch, Fate, Session, SessionOptions},
     },
 };
@@ -274,7 +274,7 @@ pub fn source() -> Name {
 pub fn parcel(from: u64, count: u64) -> Parcel {
     let mut builder = ParcelBuilder::default();
     for position in from..from + count {
-        builder.add(position.to_string().as_bytes()).expect("a small body");
+        builder.add(Body::new(position.to_string().as_bytes()).unwrap()).expect("a small body");
     }
     builder.finish().expect("not empty")
 }

@@ -18,7 +18,7 @@ use baton::{
         Books, Claim, Clock, Conversion, FORMAT, Join, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order, Peek,
         ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
         StoreError, Submit, Take, TakeSurvey, ask,
-        message::{Digest, Lot, LotKey, Parcel},
+        message::{Body, Digest, Lot, LotKey, Parcel},
     },
 };
 use baton_testkit::server::RedisServer;
@@ -133,7 +133,7 @@ async fn holds_all(store: &Arc<dyn Store>) {
     ask(&**store, worker).await.unwrap();
     let body = b"{\"keyed\":1}";
     let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body) };
-    let lots = vec![Lot { queue: name("work"), parcel: Parcel::single(body).unwrap(), key: Some(key) }];
+    let lots = vec![Lot { queue: name("work"), parcel: Parcel::single(Body::new(body).unwrap()), key: Some(key) }];
     let submit = Submit { session, submit_no: 1, lots, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
     assert_eq!(ask(&**store, submit).await.unwrap().lots, [LotVerdict::Duplicate { first: 21 }]);
     ask(&**store, Order::Resume(name("import"))).await.unwrap();

@@ -12,7 +12,7 @@ use baton::{
     store::{
         Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Offer, Peek, Recount, RedisOptions, RedisStore,
         Refusal, Store, TakeSurvey, ask,
-        message::{Digest, Lot, Outcome, Parcel, Range, Run},
+        message::{Body, Digest, Lot, Outcome, Parcel, Range, Run},
         session::{Fate, Pushes, Session, SessionOptions},
     },
 };
@@ -60,7 +60,8 @@ async fn pushes_from_many_tasks_are_stored_once_each() {
         tokio::spawn(async move {
             for nth in 0..40 {
                 let body = format!("[{task},{nth}]");
-                let lot = Lot { queue: queue(), parcel: Parcel::single(body.as_bytes()).unwrap(), key: None };
+                let lot =
+                    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None };
                 match session.submit(vec![lot], None).await.unwrap()[..] {
                     [LotVerdict::Stored { first }] => assert!(ids.lock().unwrap().insert(first), "id {first} twice"),
                     ref other => panic!("{other:?}"),
@@ -82,7 +83,7 @@ async fn claims_and_settles_finish_everything_once() {
     let (store, sound) = faulty();
     let client = joined(sound.clone(), Kind::Client).await;
     for _ in 0..COUNT {
-        let lot = Lot { queue: queue(), parcel: Parcel::single(b"1").unwrap(), key: None };
+        let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
         client.submit(vec![lot], None).await.unwrap();
     }
     let worker = joined(store.clone(), Kind::Node).await;
@@ -132,7 +133,7 @@ async fn claims_and_settles_finish_everything_once() {
 async fn disposals_are_made_once() {
     let (store, sound) = faulty();
     let session = joined(store.clone(), Kind::Node).await;
-    let lot = |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(body).unwrap(), key: None };
+    let lot = |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(Body::new(body).unwrap()), key: None };
     session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
     let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
     let (claim_no, _, pieces) = held.into_parts();
@@ -177,7 +178,7 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
 async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let session = joined(store.clone(), Kind::Client).await;
-    let lot = Lot { queue: queue(), parcel: Parcel::single(b"1").unwrap(), key: None };
+    let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
     session.submit(vec![lot], None).await.unwrap();
     store.order(Fault::Delay(Duration::from_millis(300)));
     // Its caller goes away; it goes on by itself.
@@ -219,7 +220,7 @@ async fn batches_are_stored_once_and_in_order() {
     while stored < BATCHES {
         while pushes.under_way() < 4 && sent < BATCHES {
             sent += 1;
-            let body = Parcel::single(sent.to_string().as_bytes()).unwrap();
+            let body = Parcel::single(Body::new(sent.to_string().as_bytes()).unwrap());
             pushes.send(Some(body), Some(sent.to_string()), sent == BATCHES, sent);
         }
         match pushes.fate().await.unwrap() {
@@ -249,7 +250,7 @@ async fn what_a_full_queue_refuses_is_sent_again_under_its_number() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::system()));
     let (session, mut pushes) = generating(store.clone(), 1).await;
     for batch in 1..=3 {
-        pushes.send(Some(Parcel::single(b"1").unwrap()), None, false, batch);
+        pushes.send(Some(Parcel::single(Body::new(b"1").unwrap())), None, false, batch);
     }
     for batch in 1..=3 {
         assert!(matches!(pushes.fate().await, Some(Fate::Stored { kept, .. }) if kept == batch));

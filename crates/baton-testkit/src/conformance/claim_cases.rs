@@ -2,7 +2,7 @@
 
 use baton::store::{
     CLAIM_WINDOW, Claim, Order, Refusal,
-    message::{Lot, Outcome, Parcel, ParcelBuilder},
+    message::{Body, Lot, Outcome, Parcel, ParcelBuilder},
 };
 
 use super::scene::{Scene, lot, name, nothing, parcel, pieces, queue, range, ranges, run};
@@ -44,7 +44,7 @@ pub async fn a_claim_is_bounded_by_bytes_but_never_empty(scene: &mut Scene) {
     let node = scene.node().await;
     let mut builder = ParcelBuilder::default();
     for body in ["1234567890", "1234567890", "1", "2", "3"] {
-        builder.add(body.as_bytes()).unwrap();
+        builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
     }
     let submit = scene.a_submit(node, vec![lot(builder.finish().unwrap()), lot(parcel(2))]);
     scene.ask(submit).await.unwrap();

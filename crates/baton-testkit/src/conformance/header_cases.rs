@@ -2,7 +2,7 @@
 
 use baton::store::{
     Claim, Disposal,
-    message::{Fields, Headers, LAST_ERROR, Outcome, Parcel, ParcelBuilder},
+    message::{Body, Fields, Headers, LAST_ERROR, Outcome, Parcel, ParcelBuilder},
 };
 
 use super::scene::{Scene, dead, lot, pieces, queue, range, ranges, run};
@@ -25,7 +25,7 @@ fn headers(nth: u32) -> Headers {
 fn headed(count: u32, length: usize) -> Parcel {
     let mut builder = ParcelBuilder::default().shared(field(SHARED, "all"));
     for nth in 0..count {
-        builder.add_with(&headers(nth).own, format!("{nth:<length$}").as_bytes()).unwrap();
+        builder.add_with(&headers(nth).own, Body::new(format!("{nth:<length$}").as_bytes()).unwrap()).unwrap();
     }
     builder.finish().unwrap()
 }

@@ -8,7 +8,7 @@ use baton::{
         Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, Kind, Lacking, Leave,
         LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest, Settle,
         StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
-        message::{Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
+        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
     },
 };
 use bytes::Bytes;
@@ -232,7 +232,7 @@ pub(super) fn offer(source: &str) -> Offer {
 pub(super) fn parcel(count: u32) -> Parcel {
     let mut builder = ParcelBuilder::default();
     for body in 0..count {
-        builder.add(body.to_string().as_bytes()).unwrap();
+        builder.add(Body::new(body.to_string().as_bytes()).unwrap()).unwrap();
     }
     builder.finish().unwrap()
 }
@@ -247,7 +247,7 @@ pub(super) fn lot(parcel: Parcel) -> Lot {
 
 pub(super) fn keyed(key: &str, body: &str) -> Lot {
     let key = Some(LotKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()) });
-    Lot { queue: queue(), parcel: Parcel::single(body.as_bytes()).unwrap(), key }
+    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
 }
 
 pub(super) fn run(claim_no: u64, range: Range, outcome: Outcome) -> Run {

@@ -6,7 +6,7 @@ use baton::{
         Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
         Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
         Resign, Rewind, Settle, Stop, StoreError, Submit, Take,
-        message::{Digest, Fields, LAST_ERROR, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run},
+        message::{Body, Digest, Fields, LAST_ERROR, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run},
     },
 };
 use bytes::Bytes;
@@ -246,7 +246,7 @@ impl Script {
             let body = format!("{{\"keyed\":{}}}", seed % 3);
             let key = Key::new(&format!("key{}", seed / 7 % 4)).unwrap();
             let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()) });
-            Lot { queue: queue(seed), parcel: Parcel::single(body.as_bytes()).unwrap(), key }
+            Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
         });
         let mark = usize::from(b % 2);
         let bookmark = (c % 7 == 1).then(|| MoveBookmark {
@@ -355,7 +355,7 @@ fn outcome(seed: u16, len: u32) -> Outcome {
         },
         5 => {
             let key = LotKey { key: Key::new("follow").unwrap(), digest: Digest::of(b"1") };
-            let lot = Lot { queue: queue(seed), parcel: Parcel::single(b"1").unwrap(), key: Some(key) };
+            let lot = Lot { queue: queue(seed), parcel: Parcel::single(Body::new(b"1").unwrap()), key: Some(key) };
             Outcome::Done { result: None, follow_ups: vec![lot] }
         }
         _ => Outcome::DONE,
@@ -403,7 +403,10 @@ fn parcel(seed: u16) -> Parcel {
         let pad = (seed as usize * 7 + nth * 13) % 40 * longer;
         let body = format!("{{\"n\":{nth},\"pad\":\"{}\"}}", "x".repeat(pad));
         builder
-            .add_with(&field(if nth % 2 == 0 { LAST_ERROR } else { 201 }, headed && nth % 3 == 0), body.as_bytes())
+            .add_with(
+                &field(if nth % 2 == 0 { LAST_ERROR } else { 201 }, headed && nth % 3 == 0),
+                Body::new(body.as_bytes()).unwrap(),
+            )
             .unwrap();
     }
     builder.finish().unwrap()

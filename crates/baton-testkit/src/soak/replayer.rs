@@ -11,7 +11,7 @@ use baton::{
     Name, SessionId,
     store::{
         Claim, Claimed, Join, Kind, Leave, Operation, Push, Refusal, Settle, Store, StoreError, StoreUrl, ask,
-        message::{Outcome, Parcel, Run},
+        message::{Body, Outcome, Parcel, Run},
         open,
     },
 };
@@ -118,7 +118,7 @@ impl Replayer {
                 batch_no: 1 + random.below(5),
                 from: source.cursor.clone(),
                 to: (position + 1).to_string(),
-                parcels: vec![Parcel::single(br#"{"tick":0}"#).expect("a small body")],
+                parcels: vec![Parcel::single(Body::new(br#"{"tick":0}"#).expect("a small body"))],
                 end: false,
                 max_backlog: u64::MAX,
             };

@@ -1,6 +1,6 @@
 //! What the benchmarks carry: 512 JSON bodies of 100 bytes, random and the same in every run.
 
-use baton::store::message::{Parcel, ParcelBuilder};
+use baton::store::message::{Body, Parcel, ParcelBuilder};
 
 /// Messages in a parcel.
 pub(crate) const MESSAGES: u32 = 512;
@@ -23,7 +23,7 @@ fn body(number: u32, random: &mut fastrand::Rng) -> Vec<u8> {
 pub(crate) fn parcel(bodies: &[Vec<u8>]) -> Parcel {
     let mut builder = ParcelBuilder::default();
     for body in bodies {
-        builder.add(body).expect("512 bodies fit into a parcel");
+        builder.add(Body::new(body).expect("small")).expect("512 bodies fit into a parcel");
     }
     builder.finish().expect("a parcel with bodies")
 }

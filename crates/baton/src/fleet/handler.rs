@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::permits::Permit;
-use crate::message::{Lot, MessageId, Name, Parcel};
+use crate::message::{Body, Lot, MessageId, Name, Parcel};
 
 /// A message as its handler gets it.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl Done {
     /// # Errors
     /// If the name is not usable or the body is too large or cannot be written as JSON.
     pub fn then<B: Serialize + ?Sized>(mut self, queue: &str, body: &B) -> Result<Self, Failure> {
-        let parcel = Parcel::single(&serde_json::to_vec(body)?)?;
+        let parcel = Parcel::single(Body::new(&serde_json::to_vec(body)?)?);
         self.follow_ups.push(Lot { queue: Name::new(queue)?, parcel, key: None });
         Ok(self)
     }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
 use super::Fleet;
 use crate::{
-    message::{Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
+    message::{Body, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
     store::{LotVerdict, Refusal, StoreError, session::SubmitError},
 };
 
@@ -123,7 +123,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         let queue = self.name.clone()?;
         while builder.len() < PARCEL && builder.body_bytes() < PARCEL_BYTES {
             let Some(body) = bodies.next() else { break };
-            builder.add(&serde_json::to_vec(body.borrow())?)?;
+            builder.add(Body::new(&serde_json::to_vec(body.borrow())?)?)?;
         }
         Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None }))
     }
@@ -131,7 +131,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     async fn push_lot(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
         let queue = self.name.clone()?;
         let body = serde_json::to_vec(body)?;
-        let parcel = Parcel::single(&body)?;
+        let parcel = Parcel::single(Body::new(&body)?);
         let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body) });
         self.hand_in(Lot { queue, parcel, key }).await.map(MessageId)
     }

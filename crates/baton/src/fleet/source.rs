@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::BoxFuture;
 use crate::{
-    message::{InvalidMessage, Parcel, ParcelBuilder},
+    message::{Body, InvalidMessage, Parcel, ParcelBuilder},
     store::Clock,
 };
 
@@ -128,7 +128,7 @@ impl Batch {
     /// # Errors
     /// [`InvalidMessage::BodyTooLarge`] over the limit of a body.
     pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        self.builder.add(body)
+        self.builder.add(Body::new(body)?)
     }
 
     /// Whether the stream should hand over now.

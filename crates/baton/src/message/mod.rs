@@ -14,8 +14,8 @@ mod piece;
 mod ranges;
 mod session_id;
 
-pub use body::MAX_BODY_BYTES;
-pub(crate) use body::{MAX_BODY_LIMIT, within};
+pub(crate) use body::MAX_BODY_LIMIT;
+pub use body::{Body, MAX_BODY_BYTES};
 pub use digest::Digest;
 pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;

@@ -3,7 +3,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::message::{MAX_BODY_LIMIT, within};
+use crate::message::MAX_BODY_LIMIT;
 
 const LONGEST: Duration = Duration::from_secs(86_400);
 const LARGEST: u64 = 1 << 50;
@@ -88,8 +88,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// Why the text is none.
 pub fn body_bytes(text: &str) -> Result<usize, String> {
     let size = usize::try_from(bytes(text)?).map_err(|error| error.to_string())?;
-    within(size, MAX_BODY_LIMIT)
-        .map_err(|_| format!("{text:?} is over {}MiB, the most a body may have", MAX_BODY_LIMIT >> 20))?;
+    if size > MAX_BODY_LIMIT {
+        return Err(format!("{text:?} is over {}MiB, the most a body may have", MAX_BODY_LIMIT >> 20));
+    }
     Ok(size)
 }
 

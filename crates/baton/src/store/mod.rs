@@ -88,7 +88,7 @@ mod wire;
 /// The values that travel: parcels of messages, what is left of them, what became of them.
 pub mod message {
     pub use crate::message::{
-        Digest, Fields, Headers, Home, IdSum, LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_LAST_ERROR_BYTES,
+        Body, Digest, Fields, Headers, Home, IdSum, LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_LAST_ERROR_BYTES,
         MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Piece, Range, Run,
     };
 }

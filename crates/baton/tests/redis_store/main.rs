@@ -42,7 +42,7 @@ pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
 
 pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
     let mut builder = ParcelBuilder::default();
-    bodies.iter().for_each(|body| builder.add(body).unwrap());
+    bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
     let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None }];
     Submit { session, submit_no, lots, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
 }

@@ -7,7 +7,7 @@ use baton::{
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
         Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
         Take, TakeSurvey,
-        message::{Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Piece, Range, Run},
+        message::{Body, Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Piece, Range, Run},
     },
 };
 use bytes::Bytes;
@@ -62,7 +62,9 @@ impl Generator {
         for _ in 0..=[0, 3, 40, 200][self.below(4) as usize] {
             let len = if self.one_in(20) { 5_000 } else { self.below(120) };
             let byte = b'a' + self.below(26) as u8;
-            builder.add_with(&field(byte, headed && self.one_in(3)), &vec![byte; len as usize]).unwrap();
+            builder
+                .add_with(&field(byte, headed && self.one_in(3)), Body::new(&vec![byte; len as usize]).unwrap())
+                .unwrap();
         }
         let parcel = builder.finish().unwrap();
         // A cut of a parcel is a parcel too, with a base of its own.

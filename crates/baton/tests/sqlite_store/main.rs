@@ -16,7 +16,7 @@ use baton::{
     Name, SessionId,
     store::{
         Clock, Join, Kind, SqliteOptions, SqliteStore, Submit,
-        message::{Lot, Parcel, ParcelBuilder},
+        message::{Body, Lot, Parcel, ParcelBuilder},
     },
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn join(session: SessionId) -> Join {
 
 pub(crate) fn parcel(bodies: &[&[u8]]) -> Parcel {
     let mut builder = ParcelBuilder::default();
-    bodies.iter().for_each(|body| builder.add(body).unwrap());
+    bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
     builder.finish().unwrap()
 }
 

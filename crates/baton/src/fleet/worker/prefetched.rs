@@ -130,18 +130,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::message::ParcelBuilder;
+    use crate::message::{Body, ParcelBuilder};
 
     #[test]
     fn messages_come_in_order_and_the_rest_can_go_back() {
         let mut builder = ParcelBuilder::default();
         for body in ["a", "b", "c", "d"] {
-            builder.add(body.as_bytes()).unwrap();
+            builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
         }
         let (mut prefetched, early) = (Prefetched::default(), Instant::now());
         let late = early + Duration::from_millis(1);
         prefetched.add(4, vec![(Piece::fresh(7, 4, 99), builder.finish().unwrap())], early);
-        prefetched.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(b"e").unwrap())], late);
+        prefetched.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(Body::new(b"e").unwrap()))], late);
         assert_eq!(prefetched.len(), 5);
         let first = prefetched.take(1).unwrap();
         assert_eq!((first.claim_no, first.range(), first.from), (4, Range { first: 7, len: 1 }, 0));

@@ -40,12 +40,12 @@ mod tests {
     use crate::{
         Context, Done, Failure, Message,
         jobs::Noop,
-        message::{Outcome, ParcelBuilder, Range},
+        message::{Body, Outcome, ParcelBuilder, Range},
     };
 
     fn parcel(count: u32) -> Parcel {
         let mut builder = ParcelBuilder::default();
-        (0..count).for_each(|nth| builder.add(nth.to_string().as_bytes()).unwrap());
+        (0..count).for_each(|nth| builder.add(Body::new(nth.to_string().as_bytes()).unwrap()).unwrap());
         builder.finish().unwrap()
     }
 

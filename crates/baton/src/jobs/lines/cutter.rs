@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Batch, BoxFuture, Flow, SourceError, Stream,
     jobs::foreign,
-    message::{InvalidMessage, MAX_BODY_BYTES, within},
+    message::{Body, InvalidMessage, MAX_BODY_BYTES},
 };
 
 /// Bytes read at once: large enough that a hop to the blocking pool is nothing beside the lines it brings.
@@ -244,7 +244,7 @@ impl fmt::Display for TooLong {
 
 /// Adds the line's message, if it is one, or says what is wrong with the line.
 fn add(batch: &mut Batch, form: Form, line: &[u8], body: &mut Vec<u8>) -> Result<bool, String> {
-    within(line.len(), MAX_BODY_BYTES).map_err(|_| TooLong.to_string())?;
+    Body::new(line).map_err(|_| TooLong.to_string())?;
     let text =
         std::str::from_utf8(line).map_err(|error| format!("is not UTF-8 text (byte {})", error.valid_up_to() + 1))?;
     let added = match form {

@@ -3,21 +3,15 @@
 use bytes::BufMut as _;
 
 use super::{
-    super::{
-        InvalidMessage,
-        body::{MAX_BODY_BYTES, within},
-        headers::Fields,
-    },
+    super::{InvalidMessage, body::Body, headers::Fields},
     HEADED, MAX_PARCEL_BYTES, MAX_PARCEL_MESSAGES, PLAIN, Parcel, begun, number,
 };
 
 /// Collects bodies into one parcel: a plain one unless a header was given.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ParcelBuilder {
     ends: Vec<u8>,
     data: Vec<u8>,
-    /// The longest body it takes.
-    limit: usize,
     shared: Fields,
     /// The headers of each message, once there was one that has some.
     own: Vec<Fields>,
@@ -25,19 +19,7 @@ pub struct ParcelBuilder {
     own_bytes: usize,
 }
 
-impl Default for ParcelBuilder {
-    fn default() -> Self {
-        Self::with_limit(MAX_BODY_BYTES)
-    }
-}
-
 impl ParcelBuilder {
-    /// One that takes bodies of up to `limit` bytes instead of [`MAX_BODY_BYTES`].
-    #[must_use]
-    pub(crate) fn with_limit(limit: usize) -> Self {
-        Self { ends: Vec::new(), data: Vec::new(), limit, shared: Fields::default(), own: Vec::new(), own_bytes: 0 }
-    }
-
     /// The same with headers that all messages of its parcels share.
     #[must_use]
     pub fn shared(self, shared: Fields) -> Self {
@@ -53,14 +35,12 @@ impl ParcelBuilder {
     /// Adds a body.
     ///
     /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] over its limit, [`InvalidMessage::Parcel`] if the parcel is full: ask
-    /// [`ParcelBuilder::has_room`] first.
-    pub fn add(&mut self, body: &[u8]) -> Result<(), InvalidMessage> {
-        within(body.len(), self.limit)?;
+    /// [`InvalidMessage::Parcel`] if the parcel is full: ask [`ParcelBuilder::has_room`] first.
+    pub fn add(&mut self, body: Body<'_>) -> Result<(), InvalidMessage> {
         if !self.has_room(body.len()) {
             return Err(InvalidMessage::Parcel("full"));
         }
-        self.data.extend_from_slice(body);
+        self.data.extend_from_slice(body.bytes());
         let end = u32::try_from(self.data.len()).map_err(|_| InvalidMessage::Parcel("full"))?;
         self.ends.extend_from_slice(&end.to_le_bytes());
         Ok(())
@@ -70,7 +50,7 @@ impl ParcelBuilder {
     ///
     /// # Errors
     /// As [`ParcelBuilder::add`].
-    pub fn add_with(&mut self, headers: &Fields, body: &[u8]) -> Result<(), InvalidMessage> {
+    pub fn add_with(&mut self, headers: &Fields, body: Body<'_>) -> Result<(), InvalidMessage> {
         if headers.is_empty() {
             return self.add(body);
         }

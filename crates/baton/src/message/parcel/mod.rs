@@ -22,6 +22,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 pub use self::builder::ParcelBuilder;
 use super::{
     InvalidMessage,
+    body::Body,
     headers::{Fields, Headers, section_end},
 };
 
@@ -91,19 +92,19 @@ impl Parcel {
     }
 
     /// A parcel of one message.
-    ///
-    /// # Errors
-    /// [`InvalidMessage::BodyTooLarge`] over [`MAX_BODY_BYTES`](super::MAX_BODY_BYTES).
-    pub fn single(body: &[u8]) -> Result<Self, InvalidMessage> {
-        let mut builder = ParcelBuilder::default();
-        builder.add(body)?;
-        builder.finish().ok_or(InvalidMessage::Parcel("empty"))
+    #[must_use]
+    pub fn single(body: Body<'_>) -> Self {
+        // The largest limit of a body is far below what an end can say.
+        let end = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let mut bytes = begun(PLAIN, 1, 0, &end, body.len());
+        bytes.put_slice(body.bytes());
+        Self { bytes: bytes.freeze(), count: 1, base: 0, shared: 0 }
     }
 
     /// A parcel of one message that was taken before, when the limit may have been another.
     pub(crate) fn of_stored(headers: &Headers, body: &[u8]) -> Result<Self, InvalidMessage> {
-        let mut builder = ParcelBuilder::with_limit(usize::MAX).shared(headers.shared.clone());
-        builder.add_with(&headers.own, body)?;
+        let mut builder = ParcelBuilder::default().shared(headers.shared.clone());
+        builder.add_with(&headers.own, Body::taken_before(body))?;
         builder.finish().ok_or(InvalidMessage::Parcel("empty"))
     }
 

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::message::{InvalidMessage, within};
+use crate::message::{Body, InvalidMessage};
 
 /// Why a body is not taken; shown as what is said of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,21 +37,21 @@ pub enum BadBody {
 }
 
 impl BadBody {
-    /// Checks a body without building anything from it.
+    /// Checks a body without building anything from it: what it gives needs no other look.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(body: &[u8], max_body: usize) -> Result<(), Self> {
+    pub fn check(body: &[u8], max_body: usize) -> Result<Body<'_>, Self> {
         if body.is_empty() {
             return Err(Self::Empty);
         }
-        within(body.len(), max_body).map_err(|_| Self::TooLarge { limit: max_body })?;
+        let checked = Body::within(body, max_body).map_err(|_| Self::TooLarge { limit: max_body })?;
         let text = std::str::from_utf8(body).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() + 1 })?;
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| {
             let text = error.to_string();
             let what = text.split(" at line ").next().unwrap_or_default().to_owned();
             Self::NotJson { what, column: error.column() }
         })?;
-        Ok(())
+        Ok(checked)
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn start(inputs: Inputs, max_body: usize, bookmark: Option<Bookmark>)
         max_body,
         keyed: bookmark.map(|bookmark| (bookmark.start(), bookmark)),
         lines: 0,
-        builder: ParcelBuilder::with_limit(max_body),
+        builder: ParcelBuilder::default(),
         span: None,
         bytes: 0,
         number: 0,
@@ -174,7 +174,7 @@ impl Reader {
         }
         let passed_over = self.is_passing_over();
         if !passed_over {
-            BadBody::check(body, self.max_body).map_err(|why| Stop::Bad { at, why })?;
+            let body = BadBody::check(body, self.max_body).map_err(|why| Stop::Bad { at, why })?;
             let full = self.builder.len() >= PARCEL_MESSAGES || self.builder.body_bytes() + body.len() > PARCEL_BYTES;
             if full && !self.builder.is_empty() {
                 self.send()?;

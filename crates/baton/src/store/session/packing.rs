@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    message::{InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder, within},
+    message::{Body, InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
     store::LotVerdict,
 };
 
@@ -32,13 +32,13 @@ impl Packing {
         self.places.push((0, 0));
         let single = (lot.parcel.len() == 1 && lot.key.is_none()).then(|| lot.parcel.body(0)).flatten();
         // One for which a larger limit was set travels alone.
-        if let Some(body) = single.filter(|body| within(body.len(), MAX_BODY_BYTES).is_ok()) {
+        if let Some(body) = single.filter(|body| body.len() <= MAX_BODY_BYTES) {
             let fits = self.open.get(&lot.queue).is_none_or(|open| open.builder.has_room(body.len()));
             if !fits {
                 self.close(&lot.queue);
             }
             let open = self.open.entry(lot.queue).or_default();
-            open.builder.add(&body)?;
+            open.builder.add(Body::taken_before(&body))?;
             open.members.push(member);
         } else {
             self.close(&lot.queue);
@@ -95,7 +95,7 @@ mod tests {
     fn lot(queue: &str, bodies: &[&str]) -> Lot {
         let mut builder = ParcelBuilder::default();
         for body in bodies {
-            builder.add(body.as_bytes()).unwrap();
+            builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
         }
         Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None }
     }
