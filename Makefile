@@ -2,7 +2,7 @@
 #   make        build the release binary and run a fleet on this machine (make build: only build it)
 #   make errors, make performance, make kill
 #               print failed messages and remove them, measure the running fleet, stop it
-#   make soak   kill, pause and cut off the members of a fleet for a while, then prove that nothing was lost
+#   make soak   kill, pause and cut off the nodes of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need, run all of them
 #   make lint   formatting, clippy, each set of features by itself, documentation and the paths in it, licences and sources
 #               of dependencies

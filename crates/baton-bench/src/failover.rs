@@ -42,7 +42,7 @@ pub(super) async fn measure(target: &Target, figures: &mut Figures) -> Result<()
     Ok(())
 }
 
-/// A member that offers a source of ticks.
+/// A node that offers a source of ticks.
 async fn node(target: &Target) -> Result<Subprocess, Failure> {
     let arguments = ["node", "--handler", "noop", "--interval", "10ms", "--leashed", "--quiet"];
     let named = ["--queue", FAILOVER, "--source", FAILOVER];

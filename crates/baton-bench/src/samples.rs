@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn middles_and_tails() {
+    fn medians_and_percentiles_are_right() {
         assert_eq!((median(&[]), percentile(&[], 0.5)), (None, None));
         assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (Some(2.0), Some(2.5)));
         let hundred: Vec<f64> = (0..100).map(f64::from).collect();

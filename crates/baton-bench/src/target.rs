@@ -99,7 +99,7 @@ impl Target {
         self.given(self.operator.fleet().ask(order).await)
     }
 
-    /// Waits until a child is a member of the fleet.
+    /// Waits until a child is a node of the fleet.
     pub(super) async fn joined(&self, child: &mut Subprocess) -> Result<(), Failure> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_name_stands_where_a_command_stands() {
+    fn get_errors_is_taken_for_errors_drain_where_a_command_stands() {
         assert_eq!(renamed("baton --getErrors --json"), "baton errors --drain --json");
         assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");

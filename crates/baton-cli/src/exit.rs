@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_one_next_step() {
+    fn a_failure_is_one_line_with_one_thing_to_do() {
         let url: StoreUrl = "sqlite:x.db".parse().unwrap();
         let line = |error: StoreError| Failure::of_store(&error, &url).to_string();
         assert_eq!(

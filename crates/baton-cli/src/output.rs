@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn columns_of_a_table_are_aligned() {
         let rows = [vec!["a".to_owned(), "5".to_owned()], vec!["long".to_owned(), "1234".to_owned()]];
         assert_eq!(table(&["queue", "n"], &rows), ["queue     n", "a         5", "long   1234"]);
     }

@@ -5,7 +5,7 @@ mod sandbox;
 use sandbox::Sandbox;
 
 #[test]
-fn bad_command_lines_and_settings() {
+fn bad_command_lines_and_settings_are_refused() {
     let sandbox = Sandbox::new();
     let cases: &[(&[&str], i32, &str)] = &[
         (&[], 2, "no command"),
@@ -62,7 +62,7 @@ fn bad_command_lines_and_settings() {
 }
 
 #[test]
-fn bad_lines() {
+fn bad_lines_are_refused_by_their_number() {
     let sandbox = Sandbox::new();
     let long = format!("1\n\"{}\"\n", "x".repeat(3 << 20));
     let cases: &[(&[u8], &str)] = &[
@@ -129,7 +129,7 @@ fn settings_files_are_checked_and_flags_go_first() {
 }
 
 #[test]
-fn a_bad_store_is_one_cause_and_one_next_step() {
+fn an_error_about_a_store_names_one_cause_and_what_to_do() {
     let sandbox = Sandbox::new();
     sandbox.write("junk.db", "x".repeat(5000));
     let (junk, place) = (sandbox.dir.path().join("junk.db"), sandbox.dir.path().display());

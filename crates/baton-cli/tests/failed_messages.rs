@@ -127,7 +127,7 @@ fn causes_are_grouped() {
 }
 
 #[test]
-fn a_closed_reader_costs_nothing() {
+fn errors_that_nobody_reads_are_not_drained() {
     let sandbox = prepared();
     let mut child = sandbox.command(&["errors", "--drain", "--json"]).spawn().unwrap();
     drop(child.stdout.take());

@@ -128,26 +128,26 @@ fn a_long_push_is_exact_after_a_kill(url: &str, folder: &Path) {
 }
 
 #[test]
-fn errors_on_sqlite() {
+fn errors_survive_twenty_kills_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     errors_survive_twenty_kills(&format!("sqlite:{}", folder.path().join("store.db").display()));
 }
 
 #[test]
-fn errors_on_redis() {
+fn errors_survive_twenty_kills_on_redis() {
     let server = RedisServer::start(Persistence::AofEverySecond);
     errors_survive_twenty_kills(&server.url());
 }
 
 #[test]
-fn push_on_sqlite() {
+fn a_long_push_is_exact_after_a_kill_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     a_long_push_is_exact_after_a_kill(&url, folder.path());
 }
 
 #[test]
-fn push_on_redis() {
+fn a_long_push_is_exact_after_a_kill_on_redis() {
     let server = RedisServer::start(Persistence::AofEverySecond);
     a_long_push_is_exact_after_a_kill(&server.url(), server.folder());
 }

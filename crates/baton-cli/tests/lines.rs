@@ -51,12 +51,12 @@ fn a_followed_file_is_read_on_by_the_next_node(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_followed_file_on_sqlite() {
+fn a_followed_file_is_read_on_by_the_next_node_on_sqlite() {
     a_followed_file_is_read_on_by_the_next_node(&Sandbox::new());
 }
 
 #[test]
-fn a_followed_file_on_redis() {
+fn a_followed_file_is_read_on_by_the_next_node_on_redis() {
     let server = RedisServer::start(Persistence::None);
     a_followed_file_is_read_on_by_the_next_node(&Sandbox::on(&server));
 }

@@ -50,7 +50,7 @@ fn goes_on(url: &str, after: &str) {
 }
 
 #[test]
-fn the_fleet_goes_on_by_itself() {
+fn the_fleet_goes_on_after_pauses_and_restarts_of_its_store() {
     let mut server = RedisServer::start(Persistence::AofAlways);
     let url = server.url();
     let mut nodes = start_nodes(&url);

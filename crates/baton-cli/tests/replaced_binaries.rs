@@ -40,7 +40,7 @@ fn is_updated(sandbox: &Sandbox) {
     for nth in 2..6 {
         let before = sandbox.count("ticks", "done");
         until("messages flow", || sandbox.count("ticks", "done") > before || sandbox.count("ticks", "done") == TICKS);
-        // The new one is a member before the old one goes: once in good order, once by kill -9.
+        // The new one has joined before the old one goes: once in good order, once by kill -9.
         let next = node(sandbox, &copy_of_the_binary(folder, nth));
         until("the new one has joined", || {
             sandbox.nodes(None).contains(&next.id()) || sandbox.count("ticks", "done") == TICKS

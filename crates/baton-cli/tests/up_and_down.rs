@@ -13,7 +13,7 @@ fn up(sandbox: &Sandbox) -> Running {
 }
 
 #[test]
-fn kill_ends_it_with_its_workers() {
+fn kill_ends_up_and_its_workers() {
     let sandbox = Sandbox::new();
     let mut up = up(&sandbox);
     until("figures are measured", || {
@@ -36,7 +36,7 @@ fn kill_ends_it_with_its_workers() {
 }
 
 #[test]
-fn workers_are_replaced_and_do_not_outlive_it() {
+fn crashed_workers_are_replaced_and_none_outlives_up() {
     let sandbox = Sandbox::new();
     let mut up = up(&sandbox);
     let workers = || sandbox.nodes(None).into_iter().filter(|pid| *pid != up.pid()).collect::<Vec<_>>();
@@ -56,7 +56,7 @@ fn workers_are_replaced_and_do_not_outlive_it() {
 }
 
 #[test]
-fn a_terminal_reaches_the_group_and_nobody_is_told_twice() {
+fn ctrl_c_in_a_terminal_stops_each_process_once() {
     let sandbox = Sandbox::new();
     let mut up = up(&sandbox);
     let pids = sandbox.nodes(None);

@@ -82,7 +82,7 @@ fn blocked_and_other(fleet: &Fleet, spinning: &Arc<AtomicBool>, elsewhere: &Arc<
 }
 
 #[test]
-fn three_seconds_do_not_cost_the_lease() {
+fn a_runtime_blocked_for_three_seconds_keeps_its_lease() {
     let (store, fleet) = setting();
     let (spinning, elsewhere) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let cancels = blocked_and_other(&fleet, &spinning, &elsewhere);
@@ -100,7 +100,7 @@ fn three_seconds_do_not_cost_the_lease() {
 }
 
 #[test]
-fn for_ever_costs_the_lease_and_the_message_runs_elsewhere() {
+fn a_runtime_blocked_for_ever_loses_its_lease_and_the_message_runs_elsewhere() {
     let (store, fleet) = setting();
     let (spinning, elsewhere) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let cancels = blocked_and_other(&fleet, &spinning, &elsewhere);

@@ -1,4 +1,4 @@
-//! `baton node`: one member of the fleet.
+//! `baton node`: one node of the fleet.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::{
     settings::Settings,
 };
 
-/// Run one member of the fleet: it works, and generates when a source is nobody's
+/// Run one node of the fleet: it works, and generates when a source is nobody's
 ///
-/// A member needs a handler for the messages of its queue, and has a source only if one is named. Exactly one member
+/// A node needs a handler for the messages of its queue, and has a source only if one is named. Exactly one node
 /// runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM finishes what runs and
-/// leaves; a second one leaves at once. A member of role worker passes the source's flags over.
+/// leaves; a second one leaves at once. A node of role worker passes the source's flags over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ use crate::{
     supervisor::supervisor,
 };
 
-/// Run a fleet on this machine: a member with the source, and worker processes beside it
+/// Run a fleet on this machine: a node with the source, and worker processes beside it
 ///
 /// Workers that crash are replaced. Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second
 /// Ctrl-C does so at once; if this process is killed, the workers notice and leave by themselves. Run it on further

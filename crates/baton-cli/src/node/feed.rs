@@ -19,7 +19,7 @@ use crate::{exit::Failure, output::moment};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
-    /// The source's name; all members that offer it must mean the same [default: ticks (demo if
+    /// The source's name; all nodes that offer it must mean the same [default: ticks (demo if
     /// nothing is named), cron, lines, or lines:FILE:HASH of the path]
     #[arg(long, value_name = "NAME")]
     source: Option<Name>,

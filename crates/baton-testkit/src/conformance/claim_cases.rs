@@ -8,7 +8,7 @@ use baton::store::{
 use super::scene::{Scene, lot, name, nothing, parcel, pieces, queue, range, ranges, run};
 
 /// One claim, one queue; its numbers are its own.
-pub async fn claims_of_two_queues_never_meet(scene: &mut Scene) {
+pub async fn claims_of_two_queues_are_separate(scene: &mut Scene) {
     let node = scene.node().await;
     let other = || name("other");
     let submit = scene.a_submit(node, vec![lot(parcel(2)), Lot { queue: other(), ..lot(parcel(3)) }]);

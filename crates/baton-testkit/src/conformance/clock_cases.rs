@@ -5,7 +5,7 @@ use baton::store::{Join, Kind, Reap, Reaped};
 use super::scene::{LEASE, Scene};
 
 /// An hour in which nothing moved is worth half a lease.
-pub async fn a_stall_of_the_store_kills_nobody(scene: &mut Scene) {
+pub async fn a_stall_of_the_store_ends_no_session(scene: &mut Scene) {
     let (one, other) = (scene.node().await, scene.node().await);
     scene.subject.pass(3_600_000).await;
     assert_eq!(scene.beat(one).await.unwrap().expired, []);
@@ -14,7 +14,7 @@ pub async fn a_stall_of_the_store_kills_nobody(scene: &mut Scene) {
 }
 
 /// A clock set forwards or backwards is a stall, whatever it shows.
-pub async fn a_clock_step_kills_nobody(scene: &mut Scene) {
+pub async fn a_clock_step_ends_no_session(scene: &mut Scene) {
     let (one, other) = (scene.node().await, scene.node().await);
     let start = scene.subject.now();
     for time in [start + 86_400_000, start - 86_400_000, start + 1, start] {

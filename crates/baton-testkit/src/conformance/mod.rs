@@ -9,19 +9,18 @@ mod claim_cases;
 mod clock_cases;
 mod error_cases;
 mod header_cases;
-mod membership_cases;
 mod push_cases;
 mod reap_cases;
 mod scene;
+mod session_cases;
 mod settle_cases;
 mod submit_cases;
 mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*,
-    membership_cases::*, push_cases::*, reap_cases::*, scene::Scene, settle_cases::*, submit_cases::*, survey_cases::*,
-    wait_cases::*,
+    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*, push_cases::*,
+    reap_cases::*, scene::Scene, session_cases::*, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.
@@ -36,8 +35,8 @@ macro_rules! for_each_case {
             leaving_hands_claims_back_without_a_loss
             leaving_twice_is_leaving_once
             a_stop_reaches_those_who_joined_before_it
-            a_stall_of_the_store_kills_nobody
-            a_clock_step_kills_nobody
+            a_stall_of_the_store_ends_no_session
+            a_clock_step_ends_no_session
             the_smallest_lease_bounds_the_clock
             one_session_holds_a_baton
             the_holder_takes_the_same_epoch_again
@@ -65,7 +64,7 @@ macro_rules! for_each_case {
             keys_are_bounded_and_none_is_dropped
             a_bookmark_moves_with_its_lots
             a_full_queue_refuses_each_lot_or_the_bookmark
-            claims_of_two_queues_never_meet
+            claims_of_two_queues_are_separate
             a_claim_is_bounded_by_bytes_but_never_empty
             a_repeated_claim_gives_what_is_in_flight
             a_settled_claim_number_is_spent
@@ -104,15 +103,15 @@ macro_rules! for_each_case {
             a_purge_needs_all_nodes_gone
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker
-            a_wait_ends_in_vain
-            a_wait_keeps_nobody_alive
+            a_wait_without_a_message_lasts_its_time_and_ends
+            a_wait_does_not_extend_a_lease
             a_claim_waits_on_while_others_are_served
             a_session_that_goes_wakes_several_others
             a_message_wakes_one_session
             a_claim_that_leaves_something_wakes_the_next
             wake_ups_are_passed_on
             a_look_tells_what_is_worth_a_claim
-            a_queue_knows_who_helps
+            a_beat_tells_whether_others_without_a_baton_work_a_queue
         }
     };
 }

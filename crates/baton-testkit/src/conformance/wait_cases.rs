@@ -106,7 +106,7 @@ impl Waiting for Late {
 }
 
 /// A wait that nobody ends ends by itself, and its claim is not carried out.
-pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
+pub async fn a_wait_without_a_message_lasts_its_time_and_ends(scene: &mut Scene) {
     let node = scene.node().await;
     let claim = scene.a_claim(node, 9);
     let start = Instant::now();
@@ -119,7 +119,7 @@ pub async fn a_wait_ends_in_vain(scene: &mut Scene) {
 }
 
 /// What the store does at the end of a wait is no sign of life: whoever waits may have been stopped meanwhile.
-pub async fn a_wait_keeps_nobody_alive(scene: &mut Scene) {
+pub async fn a_wait_does_not_extend_a_lease(scene: &mut Scene) {
     let (silent, other) = (scene.node().await, scene.node().await);
     scene.idle(silent).await;
     scene.live(LEASE - 100, &[other]).await;
@@ -238,7 +238,7 @@ pub async fn a_look_tells_what_is_worth_a_claim(scene: &mut Scene) {
 }
 
 /// Only a session without a baton counts as a help, and only while nothing waits long.
-pub async fn a_queue_knows_who_helps(scene: &mut Scene) {
+pub async fn a_beat_tells_whether_others_without_a_baton_work_a_queue(scene: &mut Scene) {
     let holder = scene.node().await;
     scene.take(holder).await;
     assert!(!scene.helped(holder).await, "the only worker holds the baton itself");

@@ -159,8 +159,8 @@ mod tests {
 
     fn found(journals: &[(usize, &str)], disturbed: &[usize]) -> Vec<String> {
         let mut account = Account::default();
-        for (member, text) in journals {
-            text.lines().for_each(|line| account.add(*member, line));
+        for (node, text) in journals {
+            text.lines().for_each(|line| account.add(*node, line));
         }
         let findings = Findings::default();
         begun_once(&account, &disturbed.iter().copied().collect(), &findings);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_follows_from_the_seed() {
+    fn the_messages_of_a_fleet_follow_from_its_seed() {
         let topology = Topology::small(27);
         let all = expected(&topology, &[], |_| false);
         let pushed: u64 = topology.pushes.iter().map(|push| push.count).sum();

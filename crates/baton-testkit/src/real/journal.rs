@@ -41,7 +41,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn open(folder: &Path, of: Life) -> io::Result<Self> {
-        let path = folder.join(format!("node-{}-{}.journal", of.member, of.life));
+        let path = folder.join(format!("node-{}-{}.journal", of.node, of.life));
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file, winding_down: folder.join(WINDING_DOWN), of, opens: AtomicU64::new(0) })
     }
@@ -76,7 +76,7 @@ impl Witness for Journal {
     fn opened(&self, source: usize, _of: Life) -> u64 {
         self.write(format_args!("open {source}"));
         let nth = self.opens.fetch_add(1, Ordering::Relaxed);
-        (u64::from(self.of.life) << 32) + ((self.of.member as u64) << 16) + nth
+        (u64::from(self.of.life) << 32) + ((self.of.node as u64) << 16) + nth
     }
 
     fn source_failed(&self, _source: usize, _of: Life, _how: &'static str) {}
@@ -129,23 +129,23 @@ impl Account {
         let mut account = Self::default();
         for path in crate::soak::launch::journals(folder)? {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            let member = stem.split('-').nth(1).and_then(|member| member.parse().ok()).unwrap_or(usize::MAX);
+            let node = stem.split('-').nth(1).and_then(|node| node.parse().ok()).unwrap_or(usize::MAX);
             let text = std::fs::read_to_string(&path)?;
             account.lives += 1;
             for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-                account.add(member, line);
+                account.add(node, line);
             }
         }
         Ok(account)
     }
 
-    pub(super) fn add(&mut self, member: usize, line: &str) {
+    pub(super) fn add(&mut self, node: usize, line: &str) {
         self.lines += 1;
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         let numbers: Vec<u64> = rest.split(' ').map_while(|word| word.parse().ok()).collect();
         match (kind, &*numbers) {
             ("begin", &[queue, id, attempt, unique]) => {
-                self.begun.entry((queue as usize, id, attempt as u32)).or_default().push(member);
+                self.begun.entry((queue as usize, id, attempt as u32)).or_default().push(node);
                 self.uniques.entry((queue as usize, id)).or_default().insert(unique);
             }
             ("end", &[queue, id, attempt]) => {
@@ -155,7 +155,7 @@ impl Account {
                 self.opened.insert(source as usize);
             }
             ("over", _) => {
-                self.over.insert(member);
+                self.over.insert(node);
             }
             _ => self.strays.push(line.to_owned()),
         }

@@ -19,7 +19,7 @@ use crate::sim::{
 ///
 /// # Errors
 /// One line on what keeps it from running.
-pub async fn run(store: &StoreUrl, seed: u64, member: usize, life: u32, folder: &Path) -> Result<(), String> {
+pub async fn run(store: &StoreUrl, seed: u64, node: usize, life: u32, folder: &Path) -> Result<(), String> {
     let mut asked = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let cancel = Cancel::new();
     let finishing = cancel.clone();
@@ -28,8 +28,8 @@ pub async fn run(store: &StoreUrl, seed: u64, member: usize, life: u32, folder: 
         finishing.drain();
     });
     quiet_panics();
-    let (topology, of) = (Topology::small(seed), Life { member, life });
-    let plan = topology.nodes.get(member).cloned().unwrap_or_else(|| sweeper(&topology));
+    let (topology, of) = (Topology::small(seed), Life { node, life });
+    let plan = topology.nodes.get(node).cloned().unwrap_or_else(|| sweeper(&topology));
     if life == 0 {
         tokio::time::sleep(Duration::from_millis(plan.starts_ms)).await;
     }

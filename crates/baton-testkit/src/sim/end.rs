@@ -12,7 +12,7 @@ use super::{
     report::{Failed, Summary},
     topology::{NodePlan, Topology},
     work::Work,
-    world::{World, member},
+    world::{World, known_node},
 };
 
 /// Milliseconds without a single report after which work is stuck: more than any handler takes or puts off.
@@ -31,8 +31,8 @@ pub(super) async fn play_out(world: &Arc<World>) -> Result<Summary, Failed> {
             }
             stuck = now - since > STUCK_MS;
             let sources =
-                scene.wells.iter().zip(&world.topology.sources).all(|(well, plan)| {
-                    well.ended || plan.end.is_none() || !offered(world, &scene.members, &plan.name)
+                scene.sources.iter().zip(&world.topology.sources).all(|(known, plan)| {
+                    known.ended || plan.end.is_none() || !offered(world, &scene.nodes, &plan.name)
                 });
             stuck || (sources && scene.ledgers.iter().all(|ledger| ledger.open.is_empty()))
         })
@@ -46,20 +46,20 @@ pub(super) async fn play_out(world: &Arc<World>) -> Result<Summary, Failed> {
     // A while of rest, then everybody leaves.
     let rest_until = world.scene.lock().unwrap().now() + 5_000;
     world.watch(|now| now >= rest_until).await?;
-    let members = world.scene.lock().unwrap().members.len();
-    (0..members).for_each(|nth| world.drain(nth));
-    world.watch(|_| world.scene.lock().unwrap().members.iter().all(|member| !member.alive)).await?;
+    let nodes = world.scene.lock().unwrap().nodes.len();
+    (0..nodes).for_each(|nth| world.drain(nth));
+    world.watch(|_| world.scene.lock().unwrap().nodes.iter().all(|node| !node.alive)).await?;
     books(world).await;
     world.watch(|_| true).await?;
     Ok(Summary::of(world))
 }
 
-fn offered(world: &World, members: &[super::scene::Member], source: &str) -> bool {
+fn offered(world: &World, nodes: &[super::known::KnownNode], source: &str) -> bool {
     let Some(source) = super::scene::number(source) else { return false };
     let offers = |nth: usize| {
         world.topology.nodes.get(nth).is_some_and(|plan| plan.role != Role::Worker && plan.offers.contains(&source))
     };
-    members.iter().enumerate().any(|(nth, member)| member.alive && offers(nth))
+    nodes.iter().enumerate().any(|(nth, node)| node.alive && offers(nth))
 }
 
 /// From now on nothing goes wrong, and one more node works for every queue.
@@ -68,8 +68,8 @@ fn wind_down(world: &Arc<World>) {
         let mut scene = world.scene.lock().unwrap();
         scene.winding_down = true;
         scene.note(None, "faults cease", String::new());
-        scene.members.push(member(&sweeper(&world.topology)));
-        scene.members.len() - 1
+        scene.nodes.push(known_node(&sweeper(&world.topology)));
+        scene.nodes.len() - 1
     };
     world.start(nth);
 }

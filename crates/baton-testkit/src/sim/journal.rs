@@ -11,7 +11,7 @@ const KEPT: usize = 60_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Event {
     pub(super) at_ms: u64,
-    pub(super) member: Option<usize>,
+    pub(super) node: Option<usize>,
     pub(super) kind: &'static str,
     pub(super) queue: Option<usize>,
     /// Messages it is about, if it is about some.
@@ -28,8 +28,8 @@ impl Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_ms, member, kind, queue, first, len, note } = self;
-        let who = member.map_or_else(|| "-".to_owned(), |member| format!("node {member}"));
+        let Self { at_ms, node, kind, queue, first, len, note } = self;
+        let who = node.map_or_else(|| "-".to_owned(), |node| format!("node {node}"));
         write!(f, "  {:>9.3} s  {who:<8} {kind}", *at_ms as f64 / 1_000.0)?;
         match (queue, len) {
             (Some(queue), 0) => write!(f, " q{queue}")?,
@@ -59,8 +59,8 @@ impl Default for Journal {
 
 impl Journal {
     pub(super) fn add(&mut self, event: Event) {
-        let Event { at_ms, member, kind, queue, first, len, note } = &event;
-        let numbers = [*at_ms, member.map_or(0, |it| it as u64 + 1), queue.map_or(0, |it| it as u64 + 1), *first, *len];
+        let Event { at_ms, node, kind, queue, first, len, note } = &event;
+        let numbers = [*at_ms, node.map_or(0, |it| it as u64 + 1), queue.map_or(0, |it| it as u64 + 1), *first, *len];
         for number in numbers.into_iter().chain([digest(kind.as_bytes()), digest(note.as_bytes())]) {
             self.sum = (self.sum ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         }
@@ -74,9 +74,9 @@ impl Journal {
     }
 
     /// Prints something that is not worth keeping, if everything is printed.
-    pub(super) fn say(&self, at_ms: u64, member: Option<usize>, what: impl FnOnce() -> String) {
+    pub(super) fn say(&self, at_ms: u64, node: Option<usize>, what: impl FnOnce() -> String) {
         if self.aloud {
-            println!("{} ({})", Event { at_ms, member, kind: "calls", ..Event::default() }, what());
+            println!("{} ({})", Event { at_ms, node, kind: "calls", ..Event::default() }, what());
         }
     }
 

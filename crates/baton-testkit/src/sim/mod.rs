@@ -12,10 +12,12 @@
 
 pub(crate) mod assembly;
 pub(crate) mod body;
+mod calls;
 mod chance;
 mod drawn_source;
 pub(crate) mod end;
 mod journal;
+mod known;
 mod ledger;
 mod link;
 pub mod report;

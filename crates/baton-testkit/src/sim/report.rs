@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{journal::Journal, scene::Broken, topology::Topology, world::World};
+use super::{journal::Journal, known::Broken, topology::Topology, world::World};
 
 /// A fleet that kept all rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,9 @@
 //! * At rest, a node makes [`AT_REST`] calls a second besides its beats, at most.
 
 use super::{
+    known::KnownNode,
     ledger::{Entry, State},
-    scene::{Member, Scene},
+    scene::Scene,
     topology::Topology,
 };
 use baton::Role;
@@ -31,15 +32,15 @@ pub(super) fn look(scene: &mut Scene, topology: &Topology) {
     if scene.stalled || scene.broken.is_some() {
         return;
     }
-    let able: Vec<Option<u64>> = scene.members.iter().map(|member| able_since(scene, member, now)).collect();
+    let able: Vec<Option<u64>> = scene.nodes.iter().map(|node| able_since(scene, node, now)).collect();
     for (queue, free) in longest_free(scene, &able, now).into_iter().enumerate() {
         if let Some(free) = free {
             begun_in_time(scene, queue, free, now);
         }
     }
-    let longest = |of: fn(&Member) -> u64| scene.members.iter().map(of).max().unwrap_or(0);
-    let (lease, beat) = (longest(|member| member.lease_ms), longest(|member| member.heartbeat_ms));
-    for source in 0..scene.wells.len() {
+    let longest = |of: fn(&KnownNode) -> u64| scene.nodes.iter().map(of).max().unwrap_or(0);
+    let (lease, beat) = (longest(|node| node.lease_ms), longest(|node| node.heartbeat_ms));
+    for source in 0..scene.sources.len() {
         generated_in_time(scene, source, &able, (lease, beat), now);
     }
     left_in_time(scene, now);
@@ -49,18 +50,18 @@ pub(super) fn look(scene: &mut Scene, topology: &Topology) {
 }
 
 /// Since when a node has been able to do something, if it is.
-fn able_since(scene: &Scene, member: &Member, now: u64) -> Option<u64> {
-    let joined = member.session.and_then(|session| scene.sittings.get(&session)).is_some_and(|sitting| !sitting.gone);
-    let able = member.alive && !member.paused && member.leaving_since.is_none() && joined;
-    (able && member.disturbed_until <= now).then(|| member.joined_ms.max(member.disturbed_until).max(scene.clear_since))
+fn able_since(scene: &Scene, node: &KnownNode, now: u64) -> Option<u64> {
+    let joined = node.session.and_then(|session| scene.sessions.get(&session)).is_some_and(|known| !known.gone);
+    let able = node.alive && !node.paused && node.leaving_since.is_none() && joined;
+    (able && node.disturbed_until <= now).then(|| node.joined_ms.max(node.disturbed_until).max(scene.clear_since))
 }
 
 /// For each queue since when a node has been free for it, and which: the one that has been the longest is to be asked.
 fn longest_free(scene: &Scene, able: &[Option<u64>], now: u64) -> Vec<Option<(u64, usize)>> {
     let mut longest: Vec<Option<(u64, usize)>> = vec![None; scene.ledgers.len()];
-    for (nth, member) in scene.members.iter().enumerate().filter(|(_, member)| member.role != Role::Generator) {
+    for (nth, node) in scene.nodes.iter().enumerate().filter(|(_, node)| node.role != Role::Generator) {
         let Some(able) = able[nth] else { continue };
-        for (queue, handlers) in &member.handlers {
+        for (queue, handlers) in &node.handlers {
             let free = (able.max(handlers.free_since), nth);
             if free.0 <= now && longest[*queue].is_none_or(|known| free < known) {
                 longest[*queue] = Some(free);
@@ -96,12 +97,12 @@ fn due_since(scene: &Scene, entry: &Entry, now: u64) -> Option<u64> {
         return None;
     }
     let State::Held { session, .. } = entry.state else { return entry.waits(now).then_some(entry.since) };
-    let sitting = scene.sittings.get(&session)?;
-    let holder = sitting.member.and_then(|member| scene.members.get(member));
+    let known = scene.sessions.get(&session)?;
+    let holder = known.node.and_then(|node| scene.nodes.get(node));
     let forgotten = holder.is_none_or(|holder| !holder.alive || holder.session != Some(session));
     let disturbed = holder.is_some_and(|holder| holder.paused || holder.disturbed_until > now);
     if forgotten || disturbed {
-        let found_out = sitting.touched_ms.max(scene.clear_since) + sitting.lease_ms;
+        let found_out = known.touched_ms.max(scene.clear_since) + known.lease_ms;
         return Some(entry.since.max((found_out + 500).saturating_sub(BEGUN_WITHIN)));
     }
     let recovered = holder.map_or(0, |holder| holder.disturbed_until);
@@ -110,47 +111,47 @@ fn due_since(scene: &Scene, entry: &Entry, now: u64) -> Option<u64> {
 
 /// Notes which sources are generated now: open on a node that is alive and reaches the store.
 fn generated(scene: &mut Scene, now: u64) {
-    let Scene { wells, members, .. } = scene;
-    for well in wells {
-        let lives = |(member, life): &(usize, u32)| {
-            let member = &members[*member];
-            member.alive && member.life == *life && !member.paused
+    let Scene { sources, nodes, .. } = scene;
+    for known in sources {
+        let lives = |(node, life): &(usize, u32)| {
+            let node = &nodes[*node];
+            node.alive && node.life == *life && !node.paused
         };
-        if well.open.iter().any(lives) {
-            well.generated_ms = now;
+        if known.open.iter().any(lives) {
+            known.generated_ms = now;
         }
     }
 }
 
 fn generated_in_time(scene: &mut Scene, source: usize, able: &[Option<u64>], (lease, beat): (u64, u64), now: u64) {
-    let well = &scene.wells[source];
-    if well.ended {
+    let known = &scene.sources[source];
+    if known.ended {
         return;
     }
-    let offers = |member: &Member| member.role != Role::Worker && member.offers.contains(&source);
-    let offered = scene.members.iter().zip(able).filter(|(member, _)| offers(member)).filter_map(|(_, able)| *able);
+    let offers = |node: &KnownNode| node.role != Role::Worker && node.offers.contains(&source);
+    let offered = scene.nodes.iter().zip(able).filter(|(node, _)| offers(node)).filter_map(|(_, able)| *able);
     let Some(offered_since) = offered.min() else { return };
-    let held_until = well.holder.and_then(|holder| scene.sittings.get(&holder)).map_or(0, |sitting| sitting.touched_ms);
-    let silent = well.holder.is_some_and(|holder| {
-        !scene.members.iter().any(|member| member.session == Some(holder) && member.alive && !member.paused)
+    let held_until = known.holder.and_then(|holder| scene.sessions.get(&holder)).map_or(0, |known| known.touched_ms);
+    let silent = known.holder.is_some_and(|holder| {
+        !scene.nodes.iter().any(|node| node.session == Some(holder) && node.alive && !node.paused)
     });
-    let since = offered_since.max(well.generated_ms).max(if silent { held_until } else { 0 });
-    let rest = if well.failed_ms.is_some_and(|failed| failed + 2_500 > now) { 1_000 + beat } else { 0 };
+    let since = offered_since.max(known.generated_ms).max(if silent { held_until } else { 0 });
+    let rest = if known.failed_ms.is_some_and(|failed| failed + 2_500 > now) { 1_000 + beat } else { 0 };
     let bound = lease + 300 + beat + rest + EVERY_MS;
     if now.saturating_sub(since) > bound {
         let rule = format!(
             "an offered source is generated within {bound} ms: s{source} is not since {since} ms (epoch {}, holder {:?})",
-            well.epoch, well.holder
+            known.epoch, known.holder
         );
         scene.violated(rule, None);
     }
 }
 
 fn left_in_time(scene: &mut Scene, now: u64) {
-    let late = scene.members.iter().enumerate().find_map(|(nth, member)| {
-        let asked = member.leaving_since.filter(|_| member.alive && !member.paused)?;
-        let since = asked.max(member.busy_until).max(member.disturbed_until).max(scene.clear_since);
-        (now.saturating_sub(since) > 1_000).then_some((nth, asked, member.busy_until))
+    let late = scene.nodes.iter().enumerate().find_map(|(nth, node)| {
+        let asked = node.leaving_since.filter(|_| node.alive && !node.paused)?;
+        let since = asked.max(node.busy_until).max(node.disturbed_until).max(scene.clear_since);
+        (now.saturating_sub(since) > 1_000).then_some((nth, asked, node.busy_until))
     });
     if let Some((nth, asked, busy_until)) = late {
         let rule = format!(
@@ -171,9 +172,9 @@ fn quiet_at_rest(scene: &mut Scene, topology: &Topology, now: u64) {
     });
     let rest = scene.moved_ms + 2_500 < now && scene.clear_since + 2_500 < now && !due_soon;
     let mut loud = None;
-    for (nth, member) in scene.members.iter_mut().enumerate() {
-        let (calls, bound) = (std::mem::take(&mut member.calls), AT_REST + 1_000 / member.heartbeat_ms + 1);
-        if rest && member.alive && !member.paused && member.disturbed_until + 2_500 < now && calls > bound {
+    for (nth, node) in scene.nodes.iter_mut().enumerate() {
+        let (calls, bound) = (std::mem::take(&mut node.calls), AT_REST + 1_000 / node.heartbeat_ms + 1);
+        if rest && node.alive && !node.paused && node.disturbed_until + 2_500 < now && calls > bound {
             loud = Some((nth, calls, bound));
         }
     }

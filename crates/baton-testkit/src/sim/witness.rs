@@ -10,7 +10,7 @@ use super::{body::Body, scene::Scene, work::Begun};
 /// One life of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
-    pub(crate) member: usize,
+    pub(crate) node: usize,
     pub(crate) life: u32,
 }
 
@@ -54,15 +54,15 @@ impl Witness for Mutex<Scene> {
     }
 
     fn opened(&self, source: usize, of: Life) -> u64 {
-        scene(self).opened(source, of.member, of.life)
+        scene(self).opened(source, of.node, of.life)
     }
 
     fn source_failed(&self, source: usize, of: Life, how: &'static str) {
-        scene(self).source_failed(source, of.member, how);
+        scene(self).source_failed(source, of.node, how);
     }
 
     fn closed(&self, source: usize, of: Life) {
-        scene(self).closed(source, of.member, of.life);
+        scene(self).closed(source, of.node, of.life);
     }
 
     fn winds_down(&self) -> bool {

@@ -25,10 +25,11 @@ use super::{
     body::Body,
     chance::drawn,
     end,
+    known::{Handlers, KnownNode},
     link::{Link, Switch},
     report::{Failed, Summary},
     rules,
-    scene::{Handlers, Member, Scene, Shared, number},
+    scene::{Scene, Shared, number},
     topology::{NodePlan, SimFault, Topology},
     witness::{Life, Witness},
 };
@@ -61,7 +62,7 @@ impl World {
         let began = Instant::now();
         let clock = Clock::read_by(move || START_MS + u64::try_from(began.elapsed().as_millis()).unwrap_or(0));
         let mut scene = Scene::new(&topology);
-        scene.members = topology.nodes.iter().map(member).collect();
+        scene.nodes = topology.nodes.iter().map(known_node).collect();
         let nodes = Mutex::new(topology.nodes.iter().map(|_| None).collect());
         Arc::new(Self {
             topology: Arc::new(topology),
@@ -132,21 +133,21 @@ impl World {
     /// Starts a life of a node.
     pub(super) fn start(self: &Arc<Self>, nth: usize) {
         let mut scene = self.scene.lock().unwrap();
-        if scene.members[nth].alive {
+        if scene.nodes[nth].alive {
             return;
         }
         // What a finished run had, a node that comes back has not.
         let plan = self.topology.nodes.get(nth).cloned().unwrap_or_else(|| end::sweeper(&self.topology));
-        let life = scene.members[nth].life + 1;
-        scene.members[nth] = Member { life, alive: true, ..member(&plan) };
+        let life = scene.nodes[nth].life + 1;
+        scene.nodes[nth] = KnownNode { life, alive: true, ..known_node(&plan) };
         scene.note(Some(nth), "starts", String::new());
         drop(scene);
         let part = 1_000 + nth as u64 * 100 + u64::from(life);
         let link = self.link(Some((nth, life)), part);
-        let told = Told { scene: self.scene.clone(), member: nth };
+        let told = Told { scene: self.scene.clone(), node: nth };
         let witness: Arc<dyn Witness> = self.scene.clone();
         let node = self.fleet(link.clone(), part).node().observed_by(Arc::new(told));
-        let node = assemble(node, &self.topology, &plan, Life { member: nth, life }, &witness);
+        let node = assemble(node, &self.topology, &plan, Life { node: nth, life }, &witness);
         let (cancel, world) = (Cancel::new(), self.clone());
         let running = node.run(cancel.clone());
         let task = tokio::spawn(async move {
@@ -164,12 +165,12 @@ impl World {
     fn ended(&self, nth: usize, life: u32, ended: Result<(), NodeError>) {
         let mut scene = self.scene.lock().unwrap();
         scene.note(Some(nth), "has ended", format!("{ended:?}"));
-        let member = &mut scene.members[nth];
-        if member.life != life {
+        let node = &mut scene.nodes[nth];
+        if node.life != life {
             return;
         }
-        member.alive = false;
-        if ended.is_err() || member.leaving_since.is_none() {
+        node.alive = false;
+        if ended.is_err() || node.leaving_since.is_none() {
             scene.violated(format!("a node ends only when it is asked to: node {nth} ended with {ended:?}"), None);
         }
     }
@@ -180,10 +181,10 @@ impl World {
         let mut scene = self.scene.lock().unwrap();
         let now = scene.now();
         if let Some(Some(running)) = nodes.get(nth)
-            && scene.members[nth].alive
+            && scene.nodes[nth].alive
         {
             scene.note(Some(nth), "is asked to finish", String::new());
-            scene.members[nth].leaving_since.get_or_insert(now);
+            scene.nodes[nth].leaving_since.get_or_insert(now);
             drop(scene);
             running.cancel.drain();
         }
@@ -196,11 +197,11 @@ impl World {
             let mut scene = self.scene.lock().unwrap();
             scene.note(Some(nth), "is killed", String::new());
             let now = scene.now();
-            for well in scene.wells.iter_mut().filter(|well| well.open.iter().any(|(open, _)| *open == nth)) {
-                well.open.retain(|(open, _)| *open != nth);
-                well.generated_ms = now;
+            for known in scene.sources.iter_mut().filter(|known| known.open.iter().any(|(open, _)| *open == nth)) {
+                known.open.retain(|(open, _)| *open != nth);
+                known.generated_ms = now;
             }
-            scene.members[nth].alive = false;
+            scene.nodes[nth].alive = false;
         }
         link.cut();
         task.abort();
@@ -209,7 +210,7 @@ impl World {
     async fn back(self: &Arc<Self>, nth: usize, after: Option<u64>) {
         let Some(after) = after else { return };
         sleep(Duration::from_millis(after)).await;
-        while self.scene.lock().unwrap().members[nth].alive {
+        while self.scene.lock().unwrap().nodes[nth].alive {
             sleep(Duration::from_millis(100)).await;
         }
         if !self.scene.lock().unwrap().winding_down {
@@ -302,22 +303,22 @@ impl World {
     fn paused(&self, nth: usize, ends: Option<u32>) -> u32 {
         let mut scene = self.scene.lock().unwrap();
         let now = scene.now();
-        let member = &mut scene.members[nth];
-        if ends.is_none_or(|life| life == member.life) {
-            member.paused = ends.is_none();
-            member.disturbed_until = if ends.is_none() { member.disturbed_until } else { now };
+        let node = &mut scene.nodes[nth];
+        if ends.is_none_or(|life| life == node.life) {
+            node.paused = ends.is_none();
+            node.disturbed_until = if ends.is_none() { node.disturbed_until } else { now };
         }
-        for well in scene.wells.iter_mut().filter(|well| well.open.iter().any(|(open, _)| *open == nth)) {
-            well.generated_ms = now;
+        for known in scene.sources.iter_mut().filter(|known| known.open.iter().any(|(open, _)| *open == nth)) {
+            known.generated_ms = now;
         }
-        scene.members[nth].life
+        scene.nodes[nth].life
     }
 }
 
 /// A node of this plan before it starts.
-pub(super) fn member(plan: &NodePlan) -> Member {
+pub(super) fn known_node(plan: &NodePlan) -> KnownNode {
     let works = plan.works.iter().filter(|_| plan.role != Role::Generator);
-    Member {
+    KnownNode {
         role: plan.role,
         lease_ms: plan.lease_ms,
         heartbeat_ms: plan.heartbeat_ms,
@@ -340,7 +341,7 @@ pub(super) fn member(plan: &NodePlan) -> Member {
 /// Notes what nodes tell people.
 struct Told {
     scene: Shared,
-    member: usize,
+    node: usize,
 }
 
 impl Observer for Told {
@@ -349,12 +350,12 @@ impl Observer for Told {
             return;
         }
         let mut scene = self.scene.lock().unwrap();
-        scene.note(Some(self.member), "says:", event.to_string());
+        scene.note(Some(self.node), "says:", event.to_string());
         if let Event::SourceFailed { source, .. } = event {
             // Its rest begins when the node hears of the failure, which one that was paused does late.
             let now = scene.now();
-            if let Some(well) = number(source.as_str()).and_then(|source| scene.wells.get_mut(source)) {
-                well.failed_ms = Some(now);
+            if let Some(known) = number(source.as_str()).and_then(|source| scene.sources.get_mut(source)) {
+                known.failed_ms = Some(now);
             }
         }
     }

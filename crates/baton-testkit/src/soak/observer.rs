@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_must_not_be_is_seen() {
+    async fn sights_that_break_a_rule_are_findings() {
         let look = |sights: &[Sight]| {
             let findings = Findings::default();
             let mut eye = Eye {

@@ -59,7 +59,7 @@ fn random_fleets_of_odd_seeds_keep_every_rule() {
 }
 
 #[test]
-fn seeds_that_broke_a_rule_keep_all() {
+fn seeds_that_once_broke_a_rule_keep_all_rules() {
     run_all(PINNED.into_iter());
 }
 
@@ -76,7 +76,7 @@ fn a_large_fleet_keeps_every_rule() {
 }
 
 #[test]
-fn fleets_are_as_varied_as_real_ones() {
+fn drawn_fleets_are_of_all_sizes_and_shapes() {
     let fleets: Vec<Topology> = (1..=400).map(Topology::draw).collect();
     let median = |of: fn(&Topology) -> usize| {
         let mut all: Vec<usize> = fleets.iter().map(of).collect();
@@ -92,7 +92,7 @@ fn fleets_are_as_varied_as_real_ones() {
 }
 
 #[test]
-fn one_seed_is_one_story() {
+fn one_seed_gives_the_same_run_again() {
     sim::quiet_panics();
     for seed in 1..6 {
         let story = || sim::run(seed).map_or_else(|failed| failed.text, |summary| format!("{summary:?}"));

@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Lets whoever is dead be found out, also where no other member is left to do it.
+    /// Lets whoever is dead be found out, also where no other node is left to do it.
     async fn watch_for_the_dead(&self) -> Result<Watch, StoreError> {
         let options = SessionOptions { environment: self.fleet.environment().clone(), ..SessionOptions::client() };
         let visitor = Session::join(self.fleet.store().clone(), options).await?;

@@ -163,7 +163,7 @@ impl Fleet {
         Queue::new(self.clone(), name)
     }
 
-    /// A member of the fleet, to be given sources and handlers and then run.
+    /// A node of the fleet, to be given sources and handlers and then run.
     #[must_use]
     pub fn node(&self) -> Node {
         Node::new(self.clone())

@@ -89,7 +89,7 @@ impl Worked {
     }
 }
 
-/// A member of a fleet, put together and then run.
+/// A node of a fleet, put together and then run.
 pub struct Node {
     pub(super) fleet: Fleet,
     pub(super) role: Role,

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_is_two_lines_and_a_short_one_none() {
+    async fn an_outage_is_told_by_two_events_and_a_short_one_by_none() {
         let told = Arc::<Told>::default();
         let outage = Outage::new(told.clone());
         let cause = StoreError::Unreachable("the store is away".to_owned());

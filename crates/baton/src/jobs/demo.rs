@@ -53,14 +53,14 @@ mod tests {
     const NO_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::ZERO;
 
     #[test]
-    fn without_a_delay_it_is_ready_at_once_and_needs_no_runtime() {
+    fn a_demo_without_a_delay_is_ready_at_once_and_needs_no_runtime() {
         assert_eq!(Demo { delay: NO_DELAY, fail: 0.0 }.run().now_or_never(), Some(Ok(Done::default())));
         let failed = Some(Err(Failure::new("demo failure")));
         assert_eq!(Demo { delay: NO_DELAY, fail: 1.0 }.run().now_or_never(), failed);
     }
 
     #[test]
-    fn it_fails_about_as_often_as_said() {
+    fn the_demo_fails_about_as_often_as_said() {
         let demo = Demo { delay: NO_DELAY, ..Demo::default() };
         let failures = (0..10_000).filter(|_| matches!(demo.run().now_or_never(), Some(Err(_)))).count();
         // 1500 expected with a deviation of 36: ten of them either way.

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_leaves_both_sides() {
+    fn what_is_left_of_a_cut_piece_is_both_sides() {
         let piece = Piece::fresh(10, 10, 7);
         let [front, behind] = piece.without(Range { first: 12, len: 3 });
         assert_eq!(front.unwrap().range, Range { first: 10, len: 2 });

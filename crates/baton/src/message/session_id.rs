@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use super::InvalidMessage;
 
-/// One start, or one re-join, of a member of the fleet.
+/// One start, or one re-join, of a node of the fleet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u128);
 

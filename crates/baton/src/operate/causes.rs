@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_fold() {
+    fn numbers_in_a_cause_become_one_sign() {
         assert_eq!(cause("timed out after 1500 ms at 10.0.0.7\nmore"), "timed out after # ms at #.#.#.#");
         assert_eq!(cause(""), "");
     }

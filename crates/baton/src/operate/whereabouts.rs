@@ -50,7 +50,7 @@ pub(super) fn nodes(survey: &Survey) -> impl Iterator<Item = &SessionView> {
     survey.sessions.iter().filter(|session| session.kind == Kind::Node)
 }
 
-/// The nodes within their leases; past it, a session is there until somebody reaps it and is no longer a member.
+/// The nodes within their leases; past it, a session is there until somebody reaps it and is no longer one of them.
 pub(super) fn live_nodes(survey: &Survey) -> impl Iterator<Item = &SessionView> {
     nodes(survey).filter(|it| survey.now_ms.saturating_sub(it.beat_ms) <= it.lease_ms)
 }

@@ -64,14 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_utc() {
+    fn times_are_shown_in_utc() {
         assert_eq!(moment(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(moment(951_782_400_123), "2000-02-29T00:00:00.123Z");
         assert_eq!(moment(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
     }
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn control_characters_are_not_printed() {
         assert_eq!(tame("a\u{1b}[31mé\n"), "a\\u{1b}[31mé\\n");
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_sizes() {
+    fn durations_and_sizes_are_read() {
         assert_eq!(seconds("0"), Ok(Duration::ZERO));
         assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(time("0"), Ok(Duration::ZERO));

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bell_is_heard_by_its_session_alone_and_gone_with_the_last_who_listens() {
+    fn a_wake_up_reaches_its_session_only_and_is_dropped_with_the_last_listener() {
         let bells = Bells::default();
         let (one, other) = (SessionId::from_u128(1), SessionId::from_u128(2));
         let (bell, again, quiet) = (bells.of(one), bells.of(one), bells.of(other));

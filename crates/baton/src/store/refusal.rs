@@ -131,7 +131,7 @@ pub enum Refusal {
     /// The session does not drain this queue's errors (any more).
     #[error("this session does not drain that queue's errors")]
     NotDrainer,
-    /// The fleet still has members.
+    /// The fleet still has nodes.
     #[error("{nodes} node(s) of this fleet are alive: stop them first")]
     NodesAlive {
         /// How many.

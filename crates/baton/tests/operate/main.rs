@@ -111,7 +111,7 @@ async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_as_data() {
+async fn an_unknown_queue_or_source_is_a_typed_error() {
     let fleet = Fleet::connect("memory:").unwrap();
     fleet.queue::<u64>("jobs").push(&1).await.unwrap();
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();

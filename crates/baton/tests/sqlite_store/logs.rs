@@ -72,7 +72,7 @@ async fn answered<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() 
 }
 
 #[tokio::test]
-async fn the_last_one_out_leaves_no_log() {
+async fn the_last_process_that_closes_a_store_leaves_no_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let (store, _) = filled(&path, 500).await;

@@ -57,7 +57,7 @@ async fn see_and_wake(path: &Path) {
 }
 
 #[tokio::test]
-async fn fleets_in_one_file_know_nothing_of_each_other() {
+async fn fleets_in_one_file_are_separate() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let (red, blue) = (open(&path, "red", true), open(&path, "blue", true));
@@ -75,7 +75,7 @@ async fn fleets_in_one_file_know_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_refusal_in_a_group_harms_nobody() {
+async fn a_refused_request_leaves_the_others_of_its_group_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("x.db"), "baton", true);
     let session = SessionId::random();

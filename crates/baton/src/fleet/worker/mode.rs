@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_quick_ones_in_a_row_return_to_it() {
+    fn a_thousand_quick_messages_in_a_row_return_to_inline() {
         let mut mode = Mode::ByTasks { quick: 0 };
         for (at_once, micros) in [(false, 1), (true, 51)] {
             (0..999).for_each(|_| mode.ran_in_a_task(true, Duration::from_micros(50)));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_together_by_chance_is_no_pace() {
+    fn messages_that_end_together_by_chance_set_no_pace() {
         let mut pace = paced(8, 7, Duration::from_millis(1));
         assert_eq!(pace.wanted(8, 8, 0), None);
         let later = Instant::now() + Duration::from_secs(1);

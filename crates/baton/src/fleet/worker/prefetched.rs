@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_from_a_grip_is_not_begun() {
+    fn a_message_taken_away_from_a_slot_is_not_begun() {
         let position = Position::default();
         position.set(3);
         assert_eq!((position.next(), position.at()), (3, 4));

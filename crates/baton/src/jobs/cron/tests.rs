@@ -135,7 +135,7 @@ async fn a_clock_set_forward_while_it_sleeps_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_at_its_count_and_behind_its_last_year() {
+async fn a_cron_ends_at_its_count_and_after_its_last_year() {
     let (cron, _) = at(minutely(CatchUp::All).count(3), "2026-01-01T10:09:30Z");
     assert_eq!(rest(&cron, "1@2026-01-01T10:00:00Z").await.unwrap().len(), 2);
     assert_eq!(rest(&cron, "3@2026-01-01T10:02:00Z").await.unwrap().len(), 0);
@@ -153,7 +153,7 @@ async fn a_year_of_missed_seconds_is_caught_up_with_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_zone_with_summer_time() {
+async fn due_times_are_right_across_summer_time() {
     let Ok(berlin) = Cron::new("30 2 * * *", CatchUp::All).unwrap().zone("Europe/Berlin") else {
         eprintln!("not tested: this system has no zone data");
         return;
@@ -192,7 +192,7 @@ async fn bad_expressions_zones_and_cursors_are_refused() {
 
 proptest! {
     #[test]
-    fn halving_finds_what_walking_finds(
+    fn the_last_due_time_by_halving_is_that_by_stepping(
         expression in prop_oneof![
             Just("*/7 * * * * *"), Just("13 */5 * * *"), Just("0 3,4 * * 1-5"), Just("59 59 23 * * *"), Just("5 4 * 2 *"),
         ],

@@ -121,7 +121,7 @@ fn a_full_builder_says_so() {
 }
 
 #[test]
-fn parcels_without_headers_are_written_as_ever() {
+fn parcels_without_headers_are_written_in_the_plain_format() {
     let parcel = parcel_of(&[b"ab".to_vec(), b"c".to_vec()], false);
     assert_eq!(parcel.bytes()[..], *b"\x01\x02\0\0\0\0\0\0\0\x02\0\0\0\x03\0\0\0abc");
     assert_eq!(Parcel::of_stored(&Headers::default(), b"7").unwrap(), Parcel::single(Body::new(b"7").unwrap()));

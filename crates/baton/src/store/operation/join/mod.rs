@@ -15,7 +15,7 @@ use crate::{
 /// What kind of caller a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A member of the fleet: may hold batons and claims.
+    /// A node of the fleet: may hold batons and claims.
     Node,
     /// A visitor (push, errors, gateway): not shown among the nodes, never offered a baton.
     Client,

@@ -66,7 +66,7 @@ pub struct Survey {
     pub queues: Vec<Books>,
 }
 
-/// Reads the fleet's members, sources and books; see [`Survey`].
+/// Reads the fleet's sessions, sources and books; see [`Survey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakeSurvey;
 

@@ -52,7 +52,7 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
 }
 
 #[test]
-fn status_shows_the_living_and_purge_spares_them() {
+fn status_shows_live_nodes_and_purge_is_refused_while_they_live() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1", "--queue", "jobs"]).expect(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
