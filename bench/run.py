@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures Baton and its peers side by side on this machine and prints a table for each way Redis keeps its data.
+"""Measures Baton and its peers side by side on this machine: in bulk, with a table for each way Redis keeps its data, and
+under everyday load.
 
 Guaranteed: every measurement has a fresh private server on a loopback port and a temporary folder, both gone afterwards;
 entrants take turns within each round; one that cannot run is named with the cause, at once and in the table. Exit code
@@ -9,40 +10,32 @@ entrants take turns within each round; one that cannot run is named with the cau
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import random
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterator
 
-from harness.baton import Baton
+from harness.baton import Baton, BatonEveryday
 from harness.bodies import write_bodies
 from harness.children import ChildFailed
+from harness.everyday import PeerEveryday
+from harness.everyday_contest import EverydayContest
 from harness.interruption import Interrupted, listen
-from harness.measurement import Absent, Bench, Entrant, Failed, Measurement
+from harness.journal import Journal
+from harness.measurement import Absent, Bench, Contender, Entrant, Failed, Measurement
+from harness.peer import Peer
 from harness.roster import NOT_BUILT_IN, roster
 from harness.server import MODES, ServerFailed, serving, version_of
 from harness.table import Record, table
 
 HERE = Path(__file__).resolve().parent
-
-
-class Journal:
-    """The raw figures, a line of JSON each, written as they come: an interrupted run keeps what it measured."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self._file = path.open("w", encoding="utf-8")
-
-    def write(self, **fields: object) -> None:
-        self._file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-        self._file.flush()
+TABLES = ["bulk", "everyday"]
 
 
 class Contest:
@@ -54,6 +47,7 @@ class Contest:
         self._journal = journal
         self._bodies = scratch / "bodies"
         self._entrants: list[Entrant] = []
+        self._absent: dict[str, str] = {}
         self._records: dict[str, dict[str, Record]] = {mode: {} for mode in options.modes}
 
     def muster(self) -> None:
@@ -76,13 +70,28 @@ class Contest:
             self._journal.write(entrant=entrant.name, version=version, jobs=entrant.jobs(self._options.quick))
             print(f"{entrant.name} {version}: {entrant.jobs(self._options.quick):,} jobs")
 
+    def provide(self) -> None:
+        """Writes the bodies that the peers push."""
+        peers = [entrant for entrant in self._entrants if isinstance(entrant, Peer)]
+        loads = [load.jobs(self._options.quick) for peer in peers for load in peer.loads.values()]
+        most = max([*(peer.jobs(self._options.quick) for peer in peers), *loads], default=0)
+        write_bodies(self._bodies, most, self._options.seed)
+
     def run(self) -> None:
-        peers_jobs = [entrant.jobs(self._options.quick) for entrant in self._entrants if entrant.name != "baton"]
-        write_bodies(self._bodies, max(peers_jobs, default=0), self._options.seed)
         for number in range(1, self._options.rounds + 1):
             for mode in self._options.modes:
                 for entrant in self._entrants:
                     self._turn(entrant, mode, number)
+
+    def everyday(self) -> EverydayContest:
+        """The same entrants under everyday load, in the first of the modes."""
+        contenders: list[Contender] = []
+        for entrant in self._entrants:
+            if isinstance(entrant, Peer):
+                contenders.append(PeerEveryday(entrant))
+            elif isinstance(entrant, Baton):
+                contenders.append(BatonEveryday(entrant))
+        return EverydayContest(contenders, self._absent, self._journal, lambda: self._place(self._options.modes[0]))
 
     def tables(self) -> str:
         parts = []
@@ -103,6 +112,7 @@ class Contest:
         return not self._options.only or name in self._options.only
 
     def _skip_everywhere(self, name: str, cause: str) -> None:
+        self._absent[name] = cause
         for records in self._records.values():
             records[name] = Record(name, skipped=cause)
         self._journal.write(entrant=name, skipped=cause)
@@ -125,11 +135,16 @@ class Contest:
               f"processed {one.process_per_s:,.0f}/s, exactly once: {one.verdict}", flush=True)
 
     def _measure(self, entrant: Entrant, mode: str) -> Measurement:
+        with self._place(mode) as bench:
+            return entrant.measure(bench, entrant.jobs(self._options.quick))
+
+    @contextmanager
+    def _place(self, mode: str) -> Iterator[Bench]:
+        """A fresh server and a folder of its own, both gone afterwards."""
         with tempfile.TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as name:
             folder = Path(name)
             with serving(self._options.redis_server, mode, folder) as server:
-                bench = Bench(server, folder, self._bodies, self._options.limit)
-                return entrant.measure(bench, entrant.jobs(self._options.quick))
+                yield Bench(server, folder, self._bodies, self._options.limit)
 
 
 def options() -> argparse.Namespace:
@@ -139,6 +154,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the table has their medians (3)")
     parser.add_argument("--only", type=_choices(names), help=f"some of {','.join(names)}")
     parser.add_argument("--modes", type=_choices(list(MODES)), default=list(MODES), help="noaof, aof or both (both)")
+    parser.add_argument("--tables", type=_choices(TABLES), default=TABLES,
+                        help="bulk, everyday (always in the first mode) or both (both)")
     parser.add_argument("--seed", type=int, help="of the random bodies (a new one each run, printed)")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds one step may take (180)")
     parser.add_argument("--baton", type=_path, default=HERE.parent / "target" / "release" / "baton")
@@ -179,7 +196,12 @@ def main() -> int:
             print(f"seed {chosen.seed}, Redis {redis}, {os.cpu_count()} cores, rounds: {chosen.rounds}")
             contest = Contest(chosen, Path(scratch), journal)
             contest.muster()
-            contest.run()
+            contest.provide()
+            everyday = contest.everyday()
+            if "bulk" in chosen.tables:
+                contest.run()
+            if "everyday" in chosen.tables:
+                everyday.run(chosen.rounds, chosen.quick)
     except ServerFailed as error:
         print(f"no Redis server to measure on: {error}", file=sys.stderr)
         return 1
@@ -188,9 +210,12 @@ def main() -> int:
         return 130
     if chosen.quick:
         print("\nquick: so few jobs show that everything runs, not how fast; do not quote these figures")
-    print(contest.tables())
+    if "bulk" in chosen.tables:
+        print(contest.tables())
+    if "everyday" in chosen.tables:
+        print(f"\neveryday load, {MODES[chosen.modes[0]][0]}\n\n{everyday.tables()}")
     print(f"\nraw figures: {os.path.relpath(journal.path)}")
-    return 0 if contest.baton_passed() else 1
+    return 0 if contest.baton_passed() and everyday.passed("baton") else 1
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Mapping, Optional, Protocol, Sequence
 
+from .loads import Kind
 from .server import Server
 
 
@@ -28,6 +29,17 @@ class Measurement:
     push_per_s: float
     process_per_s: float
     redis_cpu_us: float  # of the server, a job, pushing and processing together
+    exactly_once: bool
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one entrant did in one kind of everyday load and one round."""
+
+    jobs: int
+    per_s: Optional[float]  # none where it would say nothing
+    redis_cpu_us: float  # of the server, a job
     exactly_once: bool
     verdict: str
 
@@ -57,3 +69,20 @@ class Entrant(Protocol):
 
     def measure(self, bench: Bench, jobs: int) -> Measurement:
         """One measurement; raises `Failed`, or what its children and its server raise."""
+
+
+class Contender(Protocol):
+    """Baton or a peer under everyday load."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+
+    def courses(self) -> Sequence[Sequence[Kind]]:
+        """The kinds it does, those together that it does on one server."""
+
+    def measure(self, bench: Bench, course: Sequence[Kind], quick: bool) -> Mapping[str, Figures]:
+        """Its figures in each kind of a course, by the kind's name; raises as an entrant does."""
+
+    def remarks(self) -> Sequence[str]:
+        """What a reader has to know of its figures."""

@@ -11,17 +11,21 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Mapping, Sequence
 
 from . import tally
 from .children import Child, finish
 from .interruption import pause
+from .loads import Load
 from .measurement import Bench, Failed, Measurement
 
 # How long an empty queue may stand beside an unfinished tally before the missing jobs are called lost.
 STALL_S = 5.0
 # How long repeats may take to show up after the last job.
 AFTERMATH_S = 0.5
+
+
+Lengths = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class Peer:
     push: tuple[str, ...]
     work: tuple[str, ...]
     # Length commands that all answer 0 once every job is finished.
-    unfinished: tuple[tuple[str, str], ...]
+    unfinished: Lengths
+    # Pushes a share of the jobs one a call, when the gate is opened.
+    produce: tuple[str, ...]
+    # What it does under each kind of everyday load.
+    loads: Mapping[str, Load]
     # Finds out the installed version with the help of a folder for logs; raises `Absent` with the cause.
     find_version: Callable[[Path], str]
 
@@ -58,7 +66,7 @@ class Peer:
         cpu_before_s = bench.server.cpu_s()
         push_s = self._push(bench, env)
         with Child(self.work, bench.folder / "work.log", self.cwd, env) as worker:
-            self._await_all(worker, bench, tallies, jobs)
+            await_all([worker], bench, tallies, jobs, self.unfinished)
             cpu_s = bench.server.cpu_s() - cpu_before_s
             pause(AFTERMATH_S)
             seen, verdict = tally.progress(tallies), tally.verdict(tallies, jobs)
@@ -78,19 +86,21 @@ class Peer:
         except (IndexError, KeyError, ValueError) as error:
             raise Failed(f"the producer did not report its time: {output[-120:]!r}") from error
 
-    def _await_all(self, worker: Child, bench: Bench, tallies: Path, jobs: int) -> None:
-        """Returns when all jobs ran and the queue is empty, or when the queue is empty and nothing moves any more."""
-        deadline = time.monotonic() + bench.limit_s
-        handled, moved_at = 0, time.monotonic()
-        while True:
+
+def await_all(workers: Sequence[Child], bench: Bench, tallies: Path, jobs: int, unfinished: Lengths) -> None:
+    """Returns when all jobs ran and the queue is empty, or when the queue is empty and nothing moves any more."""
+    deadline = time.monotonic() + bench.limit_s
+    handled, moved_at = 0, time.monotonic()
+    while True:
+        for worker in workers:
             if worker.ended():
                 raise Failed(f"the worker ended after {handled} of {jobs} jobs: {worker.last_words()}")
-            now, before = time.monotonic(), handled
-            handled = tally.progress(tallies).handled
-            moved_at = now if handled != before else moved_at
-            stalled = handled > 0 and now - moved_at > STALL_S
-            if (handled >= jobs or stalled) and bench.server.total_length(self.unfinished) == 0:
-                return
-            if now > deadline:
-                raise Failed(f"{handled} of {jobs} jobs after {bench.limit_s:g} s: {worker.last_words()}")
-            pause(tally.PERIOD_S / 2)
+        now, before = time.monotonic(), handled
+        handled = tally.progress(tallies).handled
+        moved_at = now if handled != before else moved_at
+        stalled = handled > 0 and now - moved_at > STALL_S
+        if (handled >= jobs or stalled) and bench.server.total_length(unfinished) == 0:
+            return
+        if now > deadline:
+            raise Failed(f"{handled} of {jobs} jobs after {bench.limit_s:g} s: {workers[0].last_words()}")
+        pause(tally.PERIOD_S / 2)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Callable
 
 from .children import ChildFailed, finish
+from .loads import Load
 from .measurement import Absent
-from .peer import Peer
+from .peer import Lengths, Peer
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 NODE = PEERS / "node"
@@ -22,7 +23,9 @@ PYTHON = PEERS / "python"
 RUBY = PEERS / "ruby"
 VENV = PYTHON / ".venv" / "bin"
 ASK_LIMIT_S = 60.0
-CORES = str(os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
+# Jobs at once that wait for something.
+WAITING = 256
 
 # Known, and never measured here: the table says so instead of leaving them out.
 NOT_BUILT_IN = {
@@ -59,43 +62,81 @@ def _sidekiq_version(folder: Path) -> str:
         raise Absent(f"sidekiq is not installed (Debian: apt-get install ruby-sidekiq; {error})") from error
 
 
-def _node(name: str, unfinished: tuple[tuple[str, str], ...]) -> Peer:
+def _node(name: str, unfinished: Lengths) -> Peer:
     program = f"{name}.js"
-    return Peer(name, 50_000, 2_000, NODE, ("node", program, "push"), ("node", program, "work"), unfinished,
-                _node_version(name))
+    work = ("node", program, "work")
+    return Peer(
+        name=name, full_jobs=50_000, quick_jobs=2_000, cwd=NODE,
+        push=("node", program, "push"), produce=("node", program, "produce"), work=work,
+        loads={
+            "push": Load(20_000, work),
+            "both": Load(20_000, work),
+            "burn": Load(3_000, work, processes=CORES),  # a process has one thread for its jobs
+            "wait": Load(10_000, work, concurrency=WAITING),
+            "fail": Load(10_000, work),
+        },
+        unfinished=unfinished,
+        find_version=_node_version(name))
 
 
 def _dramatiq() -> Peer:
+    push = (str(VENV / "python"), "dramatiq_queue.py")
+    work = (str(VENV / "dramatiq"), "dramatiq_queue", "--queues", "bench", "--processes", str(CORES))
     return Peer(
         name="dramatiq", full_jobs=10_000, quick_jobs=500, cwd=PYTHON,
-        push=(str(VENV / "python"), "dramatiq_queue.py"),
-        work=(str(VENV / "dramatiq"), "dramatiq_queue", "--queues", "bench", "--processes", CORES),
-        unfinished=(("LLEN", "dramatiq:bench"), ("HLEN", "dramatiq:bench.msgs")),
+        push=push, produce=(*push, "produce"), work=work,
+        loads={
+            "push": Load(8_000, work),
+            "both": Load(8_000, work),
+            "burn": Load(3_000, work),
+            "wait": Load(5_000, (*work, "--threads", str(WAITING // CORES))),
+            "fail": Load(5_000, work),
+        },
+        unfinished=(("LLEN", "dramatiq:bench"), ("HLEN", "dramatiq:bench.msgs"), ("LLEN", "dramatiq:bench.DQ"),
+                    ("HLEN", "dramatiq:bench.DQ.msgs")),
         find_version=_python_version("dramatiq"))
 
 
 def _celery() -> Peer:
+    push = (str(VENV / "python"), "celery_queue.py")
+    command = (str(VENV / "celery"), "--app", "celery_queue", "worker", "--loglevel", "WARNING", "--without-gossip",
+               "--without-mingle", "--without-heartbeat")
+    work = (*command, "--concurrency", str(CORES))
     return Peer(
         name="celery", full_jobs=5_000, quick_jobs=300, cwd=PYTHON,
-        push=(str(VENV / "python"), "celery_queue.py"),
-        work=(str(VENV / "celery"), "--app", "celery_queue", "worker", "--loglevel", "WARNING", "--concurrency", CORES,
-              "--without-gossip", "--without-mingle", "--without-heartbeat"),
+        push=push, produce=(*push, "produce"), work=work,
+        loads={
+            "push": Load(4_000, work),
+            "both": Load(4_000, work),
+            "burn": Load(2_000, work),
+            "wait": Load(3_000, (*command, "--pool", "threads", "--concurrency", str(WAITING))),
+            "fail": Load(3_000, work),
+        },
         unfinished=(("LLEN", "celery"), ("HLEN", "unacked")),
         find_version=_python_version("celery"))
 
 
 def _sidekiq() -> Peer:
+    command = ("sidekiq", "--require", "./job.rb", "--queue", "bench")
+    work = (*command, "--concurrency", "10")
+    waits = "it waits 2 to 30 s by its own rule before it tries again: its rate would say nothing"
     return Peer(
         name="sidekiq", full_jobs=50_000, quick_jobs=2_000, cwd=RUBY,
-        push=("ruby", "push.rb"),
-        work=("sidekiq", "--require", "./job.rb", "--concurrency", "10", "--queue", "bench"),
-        unfinished=(("LLEN", "queue:bench"),),
+        push=("ruby", "push.rb"), produce=("ruby", "push.rb", "produce"), work=work,
+        loads={
+            "push": Load(20_000, work),
+            "both": Load(20_000, work),
+            "burn": Load(3_000, work, processes=CORES),  # a process runs one thread of Ruby at a time
+            "wait": Load(10_000, (*command, "--concurrency", str(WAITING))),
+            "fail": Load(10_000, work, no_rate=waits),  # many: its server idles meanwhile
+        },
+        unfinished=(("LLEN", "queue:bench"), ("ZCARD", "retry")),
         find_version=_sidekiq_version)
 
 
 def roster() -> list[Peer]:
     """The peers in the order in which a round measures them."""
-    bull_lists = (("LLEN", "bull:bench:wait"), ("LLEN", "bull:bench:active"))
+    bull_lists = (("LLEN", "bull:bench:wait"), ("LLEN", "bull:bench:active"), ("ZCARD", "bull:bench:delayed"))
     return [
         _node("bee-queue", (("LLEN", "bq:bench:waiting"), ("LLEN", "bq:bench:active"))),
         _node("bull", bull_lists),

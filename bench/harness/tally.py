@@ -1,7 +1,8 @@
 """What the workers wrote down: how often each job ran, and when the first and the last one did.
 
 A worker process keeps a count a job in memory and writes it every `PERIOD_S` to a file of its own in the tally folder:
-a line of JSON (`handled`, `first_ns`, `last_ns` on the monotonic clock), then one byte a job, its count up to 255.
+a line of JSON (`handled`; `failed`, attempts that failed on purpose; `first_ns` and `last_ns` on the monotonic clock,
+of jobs that were handled), then one byte a job, its count up to 255.
 Guaranteed here: the verdict is made from the counts of all processes together, never from a worker's own opinion.
 """
 
@@ -19,6 +20,7 @@ class Progress:
     """How far the workers have come."""
 
     handled: int
+    failed: int
     first_ns: int
     last_ns: int
 
@@ -52,8 +54,9 @@ def progress(folder: Path) -> Progress:
             headers.append(json.loads(file.readline()))
     return Progress(
         handled=sum(header["handled"] for header in headers),
-        first_ns=min((header["first_ns"] for header in headers), default=0),
-        last_ns=max((header["last_ns"] for header in headers), default=0),
+        failed=sum(header.get("failed", 0) for header in headers),
+        first_ns=min((header["first_ns"] for header in headers if header["handled"] > 0), default=0),
+        last_ns=max((header["last_ns"] for header in headers if header["handled"] > 0), default=0),
     )
 
 

@@ -37,8 +37,9 @@ def written(name: str, counts: list, first: int = 0, last: int = 2_000_000_000) 
 
 
 def measured(work: str, jobs: int) -> Measurement:
-    made_up = Peer("made-up", jobs, jobs, Path("."), (sys.executable, "-c", PUSH), (sys.executable, "-c", work), (),
-                   lambda folder: "0")
+    made_up = Peer(name="made-up", full_jobs=jobs, quick_jobs=jobs, cwd=Path("."), push=(sys.executable, "-c", PUSH),
+                   work=(sys.executable, "-c", work), unfinished=(), produce=(), loads={},
+                   find_version=lambda folder: "0")
     with tempfile.TemporaryDirectory() as name, mock.patch.object(peer, "STALL_S", 0.2), \
             mock.patch.object(peer, "AFTERMATH_S", 0.0):
         folder = Path(name)

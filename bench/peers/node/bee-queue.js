@@ -1,7 +1,7 @@
 'use strict';
 const Queue = require('bee-queue');
-const { port, push } = require('./bodies');
-const { tally, CONCURRENCY } = require('./tally');
+const { port, push, produce } = require('./bodies');
+const { handler, CONCURRENCY, RETRIES } = require('./jobs');
 
 async function main(verb) {
   const queue = new Queue('bench', {
@@ -14,15 +14,19 @@ async function main(verb) {
   });
   await queue.ready();
   if (verb === 'work') {
-    const count = tally();
-    queue.process(CONCURRENCY, async job => count(job.data));
+    const handle = handler();
+    queue.process(CONCURRENCY, async job => handle(job.data, RETRIES - job.options.retries));
+    return;
+  }
+  if (verb === 'produce') {
+    await produce(body => queue.createJob(body).retries(RETRIES).save());
   } else {
     await push(async bodies => {
       const failed = await queue.saveAll(bodies.map(body => queue.createJob(body)));
       if (failed.size > 0) throw new Error(`${failed.size} jobs were not saved`);
     });
-    await queue.close();
   }
+  await queue.close();
 }
 
 main(process.argv[2]).catch(error => { console.error(error.message); process.exit(1); });

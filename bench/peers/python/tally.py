@@ -24,38 +24,60 @@ class Tally:
         self._period_s = int(os.environ["BENCH_TALLY_MS"]) / 1000
         self._lock = threading.Lock()
         self._handled = 0
+        self._failed = 0
         self._first_ns = self._last_ns = time.monotonic_ns()
         threading.Thread(target=self._write_down, daemon=True).start()
 
     def count(self, body: str) -> None:
-        number = int(body[:NUMBER_DIGITS])
+        at = number(body)
         with self._lock:
             self._last_ns = time.monotonic_ns()
+            if self._handled == 0:
+                self._first_ns = self._last_ns
             self._handled += 1
-            self._counts[number] = min(255, self._counts[number] + 1)
+            self._counts[at] = min(255, self._counts[at] + 1)
+
+    def fail(self) -> None:
+        with self._lock:
+            self._failed += 1
 
     def _write_down(self) -> None:
         written = 0
         while True:
             time.sleep(self._period_s)
             with self._lock:
-                handled, counts = self._handled, bytes(self._counts)
-                head = {"handled": handled, "first_ns": self._first_ns, "last_ns": self._last_ns}
-            if handled == written:
+                seen, counts = self._handled + self._failed, bytes(self._counts)
+                head = {"handled": self._handled, "failed": self._failed, "first_ns": self._first_ns,
+                        "last_ns": self._last_ns}
+            if seen == written:
                 continue
             with open(f"{self._path}.new", "wb") as file:
                 file.write(json.dumps(head).encode() + b"\n" + counts)
             os.replace(f"{self._path}.new", self._path)
-            written = handled
+            written = seen
 
 
 _tally: Optional[Tally] = None
 _beginning = threading.Lock()
 
 
+def number(body: str) -> int:
+    return int(body[:NUMBER_DIGITS])
+
+
 def count(body: str) -> None:
+    """A job is finished."""
+    _of_this_process().count(body)
+
+
+def fail() -> None:
+    """A job has failed, and is to be tried again."""
+    _of_this_process().fail()
+
+
+def _of_this_process() -> Tally:
     global _tally
     if _tally is None:
         with _beginning:
             _tally = _tally or Tally()
-    _tally.count(body)
+    return _tally

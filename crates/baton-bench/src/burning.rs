@@ -83,7 +83,7 @@ async fn bare_threads(cores: usize, steps: u64, count: u64) -> f64 {
 }
 
 /// How many steps take this long on a core of their own: the best of several tries.
-fn steps_in(time: Duration) -> u64 {
+pub(super) fn steps_in(time: Duration) -> u64 {
     const STEPS: u64 = 1_000_000;
     let tries = (0..20).map(|_| {
         let begun = Instant::now();
@@ -95,7 +95,7 @@ fn steps_in(time: Duration) -> u64 {
 }
 
 /// Work that cannot be left out or done ahead.
-fn burn(steps: u64) {
+pub(super) fn burn(steps: u64) {
     let mut state = black_box(steps);
     for _ in 0..steps {
         state ^= state << 13;

@@ -17,6 +17,8 @@ pub enum Measure {
     Singles,
     /// 16 processes that push one message a call, alone and with a worker beside them
     Everyday,
+    /// Messages pushed singly whose handlers burn 1 ms of CPU, wait for 10 ms, or fail twice in one of ten cases
+    Jobs,
     /// From a push to the start of its handler
     Latency,
     /// A worker with a thousand queues, all idle but one

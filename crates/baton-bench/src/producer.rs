@@ -162,14 +162,15 @@ impl Producers {
     }
 }
 
-async fn next(child: &mut Subprocess, lines: &mut Lines<BufReader<ChildStdout>>) -> Result<String, Failure> {
+/// The next line that a child says.
+pub(super) async fn next(child: &mut Subprocess, lines: &mut Lines<BufReader<ChildStdout>>) -> Result<String, Failure> {
     match tokio::time::timeout(PATIENCE, lines.next_line()).await {
         Ok(Ok(Some(line))) => Ok(line),
         Ok(Ok(None)) => {
             child.check()?;
-            Err(failed(&"a producer ended early"))
+            Err(failed(&"a process of the measurement ended early"))
         }
-        Ok(Err(error)) => Err(failed(&format!("a producer cannot be read: {error}"))),
-        Err(_) => Err(failed(&"a producer does not get on")),
+        Ok(Err(error)) => Err(failed(&format!("a child cannot be read: {error}"))),
+        Err(_) => Err(failed(&"a process of the measurement does not get on")),
     }
 }

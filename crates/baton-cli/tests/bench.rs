@@ -8,8 +8,17 @@ use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, is_gone, until};
 use serde_json::Value;
 
-const RATES: [&str; 6] =
-    ["push_per_s", "process_per_s", "whole_per_s", "singles_per_s", "everyday_push_per_s", "everyday_whole_per_s"];
+const RATES: [&str; 9] = [
+    "push_per_s",
+    "process_per_s",
+    "whole_per_s",
+    "singles_per_s",
+    "everyday_push_per_s",
+    "everyday_whole_per_s",
+    "jobs_burn_per_s",
+    "jobs_wait_per_s",
+    "jobs_fail_per_s",
+];
 const LATENCIES: [&str; 5] = ["idle_p50_us", "idle_p99_us", "load_per_s", "load_p50_us", "load_p99_us"];
 const OTHERS: [&str; 13] = [
     "push_cpu_us",
@@ -26,7 +35,7 @@ const OTHERS: [&str; 13] = [
     "raw_burn_1ms_per_s",
     "burn_1ms_ratio",
 ];
-const BESIDE_RAW: [&str; 18] = [
+const BESIDE_RAW: [&str; 21] = [
     "raw_push_per_s",
     "raw_process_per_s",
     "raw_whole_per_s",
@@ -37,6 +46,9 @@ const BESIDE_RAW: [&str; 18] = [
     "singles_ratio",
     "everyday_push_cpu_us",
     "everyday_whole_cpu_us",
+    "jobs_burn_cpu_us",
+    "jobs_wait_cpu_us",
+    "jobs_fail_cpu_us",
     "raw_everyday_push_per_s",
     "raw_everyday_push_cpu_us",
     "everyday_push_ratio",

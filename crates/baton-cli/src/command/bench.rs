@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton::settings::quantity;
-use baton_bench::{Figures, Measure, Plan, Producer, Receiver, Tell};
+use baton_bench::{Figures, Job, Measure, Plan, Producer, Receiver, Tell};
 
 use crate::{
     exit::{Exit, Failure},
@@ -30,7 +30,7 @@ Examples:
 push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once; \
 raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to \
 raw; everyday is 16 processes that push one message a call, beside as many redis-benchmark with an LPUSH, and once more \
-with a worker that does nothing; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
+with a worker that does nothing; jobs are pushed singly too and then worked off; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
 a thread a core that does the same and nothing else.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
@@ -42,6 +42,8 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"everyday_push_per_s\",\"everyday_push_cpu_us\" (of Redis, a message), with \"raw_\" before each,
   \"everyday_push_ratio\",\"everyday_push_cpu_ratio\",\"everyday_memory_bytes\" (beyond the body),
   \"everyday_whole_per_s\",\"everyday_whole_cpu_us\" (pushed and processed),
+  \"jobs_burn_per_s\",\"jobs_wait_per_s\",\"jobs_fail_per_s\", and \"jobs_burn_cpu_us\",\"jobs_wait_cpu_us\",
+  \"jobs_fail_cpu_us\" (of Redis, a message, pushed and processed),
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
   \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
@@ -78,6 +80,9 @@ pub(crate) struct Bench {
     /// Be a process that pushes singly to this queue
     #[arg(long, value_name = "QUEUE", hide = true)]
     produce: Option<String>,
+    /// Be a worker of such jobs
+    #[arg(long, value_enum, hide = true)]
+    work: Option<Job>,
 }
 
 impl Bench {
@@ -89,6 +94,10 @@ impl Bench {
         }
         if let Some(queue) = self.produce {
             Producer { queue, messages: self.messages, bytes: self.bytes }.run(settings, &tell).await?;
+            return Ok(Exit::Ok);
+        }
+        if let Some(job) = self.work {
+            job.run(self.messages, settings, &tell).await?;
             return Ok(Exit::Ok);
         }
         if self.bytes < 2 {
