@@ -43,6 +43,8 @@ impl Connection {
         // The waiting is the operator's, who tells the person who waits.
         options.wait = Duration::ZERO;
         options.create = missing == Missing::Create;
+        options.session.max_keys = settings.max_keys.value;
+        options.session.key_lifetime = settings.key_lifetime.value;
         if let Some(max_backlog) = max_backlog {
             options.session.max_backlog = max_backlog;
         }

@@ -35,8 +35,14 @@ pub(crate) struct Globals {
     /// [default: 10]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = quantity::seconds)]
     wait: Option<Duration>,
-    /// A JSON file with the keys store, fleet and wait [env: BATON_CONFIG] [default: baton/config.json in the user's
-    /// configuration folder]
+    /// How many idempotency keys of pushed messages may live at once [env: BATON_MAX_KEYS] [default: 1000000]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = quantity::count)]
+    max_keys: Option<u64>,
+    /// How long an idempotency key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
+    #[arg(long, global = true, value_name = "TIME", value_parser = quantity::lifetime)]
+    key_lifetime: Option<Duration>,
+    /// A JSON file with the keys store, fleet, wait, max_keys and key_lifetime [env: BATON_CONFIG] [default:
+    /// baton/config.json in the user's configuration folder]
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
 }
@@ -52,7 +58,8 @@ impl Globals {
             ));
         }
         let named = self.store.map(|url| url.parse()).transpose()?;
-        let said = Said { store: redis.or(named), fleet: self.fleet, wait: self.wait, file: self.config };
+        let Self { fleet, wait, max_keys, key_lifetime, config, .. } = self;
+        let said = Said { store: redis.or(named), fleet, wait, max_keys, key_lifetime, file: config };
         Settings::resolve(said).map_err(|error| {
             let next = match &error {
                 SettingsError::Url { .. } => return Failure::advised(Exit::Usage, &error.to_string()),

@@ -105,6 +105,10 @@ fn settings_files_are_checked_and_flags_go_first() {
         "{\"fleet\":\"a b\"}",
         "{\"wait\":true}",
         "{\"wait\":-1}",
+        "{\"max_keys\":0}",
+        "{\"max_keys\":1.5}",
+        "{\"key_lifetime\":\"400d\"}",
+        "{\"key_lifetime\":\"0\"}",
     ] {
         std::fs::write(&file, bad).unwrap();
         let mut command = sandbox.command(&["config", "--config", "config.json"]);
@@ -112,14 +116,19 @@ fn settings_files_are_checked_and_flags_go_first() {
         assert_eq!(output.status.code(), Some(2), "{bad}");
         assert!(String::from_utf8(output.stderr).unwrap().contains("config.json"), "{bad}");
     }
-    std::fs::write(&file, "{\"store\":\"redis://u:secret@h/1\",\"fleet\":\"filed\",\"wait\":2.5}").unwrap();
+    let keys = "\"max_keys\":10000000,\"key_lifetime\":\"7d\"";
+    let filed = format!("{{\"store\":\"redis://u:secret@h/1\",\"fleet\":\"filed\",\"wait\":2.5,{keys}}}");
+    std::fs::write(&file, filed).unwrap();
     let mut command = sandbox.command(&["config", "--json", "--fleet", "flagged"]);
-    let output = command.env_remove("BATON_STORE").env("BATON_CONFIG", "config.json").output().unwrap();
+    command.env_remove("BATON_STORE").env("BATON_CONFIG", "config.json").env("BATON_KEY_LIFETIME", "90m");
+    let output = command.output().unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["store"]["value"], "redis://u:***@h/1");
     assert_eq!(shown["store"]["from"], "file");
     assert_eq!(shown["fleet"], serde_json::json!({"value": "flagged", "from": "flag"}));
     assert_eq!(shown["wait"], serde_json::json!({"value": 2.5, "from": "file"}));
+    assert_eq!(shown["max_keys"], serde_json::json!({"value": 10_000_000, "from": "file"}));
+    assert_eq!(shown["key_lifetime"], serde_json::json!({"value": 5400.0, "from": "environment"}));
     let shown = sandbox.run(&["config", "--json", "--config", "config.json"]).expect(0).json();
     assert_eq!(shown["store"]["from"], "environment");
     let output = sandbox.command(&["config", "--json"]).env_remove("BATON_STORE").output().unwrap();

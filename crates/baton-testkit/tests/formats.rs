@@ -15,8 +15,8 @@ use baton::{
     jobs::Tick,
     operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
-        Books, Claim, Clock, Conversion, FORMAT, Join, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order, Peek,
-        ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
+        Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order,
+        Peek, ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
         StoreError, Submit, Take, TakeSurvey, ask,
         message::{Body, Digest, Lot, LotKey, Parcel},
     },
@@ -132,7 +132,7 @@ async fn holds_all(store: &Arc<dyn Store>) {
     let session = worker.session;
     ask(&**store, worker).await.unwrap();
     let body = b"{\"keyed\":1}";
-    let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body) };
+    let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body), lives_ms: KEY_TTL_MS };
     let lots = vec![Lot { queue: name("work"), parcel: Parcel::single(Body::new(body).unwrap()), key: Some(key) }];
     let submit = Submit { session, submit_no: 1, lots, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
     assert_eq!(ask(&**store, submit).await.unwrap().lots, [LotVerdict::Duplicate { first: 21 }]);

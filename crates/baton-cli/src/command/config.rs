@@ -1,6 +1,6 @@
 //! `baton config`: what is in force, and where each value came from.
 
-use std::{fmt::Display, path::PathBuf};
+use std::{fmt::Display, path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
@@ -12,18 +12,19 @@ use crate::{
 
 /// Print the settings in force and where each came from
 ///
-/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_CONFIG), that before the settings
-/// file, that before the default. Passwords are not shown.
+/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS,
+/// BATON_KEY_LIFETIME, BATON_CONFIG), that before the settings file, that before the default. Passwords are not shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton config
   baton --rport 6380 config --json
 
-The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10}")]
+The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10,
+\"max_keys\": 10000000, \"key_lifetime\": \"7d\"}")]
 pub(crate) struct Config {
-    /// Print one JSON object: {"store","fleet","wait","file"}, the first three each {"value","from"}, the last
-    /// {"path","read"}
+    /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","file"}, each {"value","from"} but the last,
+    /// {"path","read"}; times are in seconds
     #[arg(long)]
     json: bool,
 }
@@ -46,6 +47,9 @@ struct InForce {
     fleet: Shown<String>,
     /// Seconds.
     wait: Shown<f64>,
+    max_keys: Shown<u64>,
+    /// Seconds.
+    key_lifetime: Shown<f64>,
     file: ShownFile,
 }
 
@@ -69,7 +73,9 @@ impl Config {
         let shown = InForce {
             store: Shown::of(&settings.store, ToString::to_string),
             fleet: Shown::of(&settings.fleet, ToString::to_string),
-            wait: Shown::of(&settings.wait, std::time::Duration::as_secs_f64),
+            wait: Shown::of(&settings.wait, Duration::as_secs_f64),
+            max_keys: Shown::of(&settings.max_keys, |keys| *keys),
+            key_lifetime: Shown::of(&settings.key_lifetime, Duration::as_secs_f64),
             file: ShownFile { path: settings.file.clone(), read: settings.file_read },
         };
         Output::print(self.json, &shown, |output| {
@@ -81,6 +87,8 @@ impl Config {
                 row("store", &shown.store.value, &shown.store.from),
                 row("fleet", &shown.fleet.value, &shown.fleet.from),
                 row("wait", &format!("{} s", shown.wait.value), &shown.wait.from),
+                row("max_keys", &shown.max_keys.value, &shown.max_keys.from),
+                row("key_lifetime", &format!("{} s", shown.key_lifetime.value), &shown.key_lifetime.from),
                 row("file", &path, &if shown.file.read { "read" } else { "not there" }),
             ];
             output.table(&["setting", "value", "from"], &rows)

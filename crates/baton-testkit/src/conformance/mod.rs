@@ -62,6 +62,8 @@ macro_rules! for_each_case {
             a_key_is_one_message_for_a_day
             a_key_is_bound_to_its_queue
             keys_are_bounded_and_none_is_dropped
+            a_key_lives_as_long_as_its_lot_says
+            expired_keys_do_not_count
             a_bookmark_moves_with_its_lots
             a_full_queue_refuses_each_lot_or_the_bookmark
             claims_of_two_queues_are_separate

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, Kind, Lacking, Leave,
-        LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest, Settle,
-        StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
+        Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, KEY_TTL_MS, Kind,
+        Lacking, Leave, LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal,
+        Rest, Settle, StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
         message::{Body, Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
     },
 };
@@ -246,7 +246,7 @@ pub(super) fn lot(parcel: Parcel) -> Lot {
 }
 
 pub(super) fn keyed(key: &str, body: &str) -> Lot {
-    let key = Some(LotKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()) });
+    let key = Some(LotKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()), lives_ms: KEY_TTL_MS });
     Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
 }
 

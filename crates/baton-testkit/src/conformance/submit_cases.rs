@@ -3,12 +3,12 @@
 use baton::{
     Key,
     store::{
-        KEY_TTL_MS, LotVerdict, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit,
-        message::{Digest, Lot},
+        KEY_TTL_MS, LotVerdict, MAX_KEY_TTL_MS, MoveBookmark, Place, ReadBookmark, Refusal, SUBMIT_WINDOW, Submit,
+        message::{Digest, Lot, LotKey, Outcome},
     },
 };
 
-use super::scene::{Scene, keyed, lot, name, parcel, queue};
+use super::scene::{Scene, keyed, lot, name, parcel, queue, run};
 
 /// Each number executes once; the last answers are kept for as many as may be under way.
 pub async fn submits_are_serial_and_repeat_their_answers(scene: &mut Scene) {
@@ -64,6 +64,60 @@ pub async fn keys_are_bounded_and_none_is_dropped(scene: &mut Scene) {
     scene.subject.pass(KEY_TTL_MS).await;
     let later = Submit { max_keys: 2, ..scene.a_submit(node, vec![keyed("c", "1")]) };
     assert_eq!(scene.ask(later).await.unwrap().lots, [stored(4)], "expired keys make room");
+}
+
+/// Each for as long as whoever brings it wants, a message from outside or a follow-up.
+pub async fn a_key_lives_as_long_as_its_lot_says(scene: &mut Scene) {
+    let node = scene.node().await;
+    let living = |key: &str, lives_ms| {
+        let lot = keyed(key, "1");
+        Lot { key: lot.key.map(|key| LotKey { lives_ms, ..key }), ..lot }
+    };
+    let verdicts = async |scene: &mut Scene| {
+        let again = scene.a_submit(node, vec![keyed("short", "1"), keyed("long", "1"), keyed("follow", "1")]);
+        scene.ask(again).await.unwrap().lots
+    };
+    let first = scene.a_submit(node, vec![living("short", 500), living("long", MAX_KEY_TTL_MS)]);
+    for bad in [0, MAX_KEY_TTL_MS + 1] {
+        let refused = Submit { lots: vec![living("k", bad)], ..first.clone() };
+        assert_eq!(scene.refusal(refused).await, Refusal::Malformed("a key lives for a millisecond to 366 days"));
+    }
+    scene.ask(first).await.unwrap();
+    let (claim_no, pieces) = scene.claim(node, 1).await;
+    let done = Outcome::Done { result: None, follow_ups: vec![living("follow", 500)] };
+    scene.settle(node, vec![run(claim_no, pieces[0].0.range, done)]).await;
+    let (duplicate, stored) = (|first| LotVerdict::Duplicate { first }, |first| LotVerdict::Stored { first });
+    scene.subject.pass(499).await;
+    assert_eq!(verdicts(scene).await, [duplicate(1), duplicate(2), duplicate(3)]);
+    scene.subject.pass(1).await;
+    assert_eq!(verdicts(scene).await, [stored(4), duplicate(2), stored(5)]);
+    scene.subject.pass(KEY_TTL_MS).await;
+    assert_eq!(verdicts(scene).await, [stored(6), duplicate(2), stored(7)]);
+}
+
+/// However many of them there are, and however many new ones come at once: those go faster than these come.
+/// `BATON_KEYS` makes it as large as wanted.
+pub async fn expired_keys_do_not_count(scene: &mut Scene) {
+    let node = scene.node().await;
+    let all: usize = std::env::var("BATON_KEYS").ok().and_then(|keys| keys.parse().ok()).unwrap_or(900);
+    let (max_keys, some) = (all as u64, all.min(30_000) / 3);
+    let submit = async |scene: &mut Scene, series: &str, count: usize, at_once: usize, max_keys: u64| {
+        let keys: Vec<Lot> = (0..count).map(|nth| keyed(&format!("{series}{nth}"), "1")).collect();
+        let mut stored = 0;
+        for lots in keys.chunks(at_once) {
+            let submit = Submit { max_keys, ..scene.a_submit(node, lots.to_vec()) };
+            let verdicts = scene.ask(submit).await.unwrap().lots;
+            stored += verdicts.iter().filter(|verdict| matches!(verdict, LotVerdict::Stored { .. })).count();
+        }
+        stored
+    };
+    assert_eq!(submit(scene, "old", all, 1_024, max_keys).await, all);
+    assert_eq!(submit(scene, "more", 3, 1, max_keys).await, 0, "all of them live");
+    scene.subject.pass(KEY_TTL_MS).await;
+    assert_eq!(submit(scene, "few", 5, 5, 10).await, 5, "also if fewer may be kept than before");
+    assert_eq!(submit(scene, "many", some, 300, max_keys).await, some, "many at once");
+    assert_eq!(submit(scene, "one", some, 1, max_keys).await, some, "one by one");
+    assert_eq!(submit(scene, "many", some, 300, max_keys).await, 0, "what came since is known");
 }
 
 /// Lines taken and their digest move in the step that stores them.

@@ -3,9 +3,9 @@
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, Kind, Leave, Look, MoveBookmark, Offer,
-        Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request,
-        Resign, Rewind, Settle, Stop, StoreError, Submit, Take,
+        Answer, Beat, Claim, Claimed, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave, Look, MoveBookmark,
+        Offer, Operation, Order, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove,
+        Request, Resign, Rewind, Settle, Stop, StoreError, Submit, Take,
         message::{Body, Digest, Fields, LAST_ERROR, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run},
     },
 };
@@ -245,7 +245,8 @@ impl Script {
             }
             let body = format!("{{\"keyed\":{}}}", seed % 3);
             let key = Key::new(&format!("key{}", seed / 7 % 4)).unwrap();
-            let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()) });
+            let lives_ms = [KEY_TTL_MS, 300, 1][usize::from(c / 5 % 3)];
+            let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()), lives_ms });
             Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
         });
         let mark = usize::from(b % 2);
@@ -354,7 +355,8 @@ fn outcome(seed: u16, len: u32) -> Outcome {
             follow_ups: vec![Lot { queue: queue(seed), parcel: parcel(seed), key: None }],
         },
         5 => {
-            let key = LotKey { key: Key::new("follow").unwrap(), digest: Digest::of(b"1") };
+            let (key, lives_ms) = (Key::new("follow").unwrap(), if seed.is_multiple_of(2) { 300 } else { KEY_TTL_MS });
+            let key = LotKey { key, digest: Digest::of(b"1"), lives_ms };
             let lot = Lot { queue: queue(seed), parcel: Parcel::single(Body::new(b"1").unwrap()), key: Some(key) };
             Outcome::Done { result: None, follow_ups: vec![lot] }
         }

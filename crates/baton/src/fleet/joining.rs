@@ -87,7 +87,7 @@ impl Node {
             lease: self.lease,
             heartbeat: self.heartbeat,
             max_backlog: self.max_backlog,
-            environment: self.fleet.environment().clone(),
+            ..self.fleet.options.session.clone()
         }
     }
 

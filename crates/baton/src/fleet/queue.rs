@@ -20,11 +20,11 @@ pub enum PushError {
     /// The body cannot be written as JSON.
     #[error("the body is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The key was used with another body, or for another queue, within the last 24 hours.
+    /// The key was used with another body, or for another queue, while it lives.
     #[error("the key {0:?} was used with another body or for another queue: take another key for another message")]
     Conflict(Key),
     /// The fleet keeps as many keys as it may.
-    #[error("no further key can be kept now: keys are kept for 24 hours, up to 1,000,000 of them")]
+    #[error("no further key can be kept now: there are as many as there may be, and all of them live")]
     KeysFull,
     /// The store could not be reached in time, or refused.
     #[error(transparent)]
@@ -68,7 +68,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         self.push_lot(body, None).await
     }
 
-    /// Pushes one message that exists once however often it is pushed under `key`, for 24 hours.
+    /// Pushes one message that exists once however often it is pushed under `key`, for 24 hours
+    /// or as long as [`SessionOptions::key_lifetime`](crate::store::session::SessionOptions::key_lifetime) says.
     ///
     /// # Errors
     /// As [`Queue::push`], and [`PushError::Conflict`] if the key stands for another body, or for another queue.
@@ -132,7 +133,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         let queue = self.name.clone()?;
         let body = serde_json::to_vec(body)?;
         let parcel = Parcel::single(Body::new(&body)?);
-        let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body) });
+        let lives_ms = u64::try_from(self.fleet.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
+        let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
         self.hand_in(Lot { queue, parcel, key }).await.map(MessageId)
     }
 

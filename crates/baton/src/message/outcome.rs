@@ -67,4 +67,6 @@ pub struct LotKey {
     pub key: Key,
     /// The digest of the body, so that the same key with another body is noticed.
     pub digest: Digest,
+    /// How long the key is kept: until then the message exists once.
+    pub lives_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! The settings file: a JSON object with the keys `store`, `fleet` and `wait`.
+//! The settings file: a JSON object with the keys `store`, `fleet`, `wait`, `max_keys` and `key_lifetime`.
 
 use std::{io::ErrorKind, path::Path};
 
@@ -12,6 +12,8 @@ pub(super) struct File {
     pub(super) store: Option<String>,
     pub(super) fleet: Option<String>,
     pub(super) wait: Option<String>,
+    pub(super) max_keys: Option<String>,
+    pub(super) key_lifetime: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -20,6 +22,8 @@ struct Keys {
     store: Option<String>,
     fleet: Option<String>,
     wait: Option<Wait>,
+    max_keys: Option<serde_json::Number>,
+    key_lifetime: Option<String>,
 }
 
 /// Seconds as a number, or a duration as text.
@@ -44,6 +48,7 @@ impl File {
             Wait::Seconds(number) => number.to_string(),
             Wait::Text(text) => text,
         });
-        Ok(Some(Self { store: keys.store, fleet: keys.fleet, wait }))
+        let max_keys = keys.max_keys.map(|number| number.to_string());
+        Ok(Some(Self { store: keys.store, fleet: keys.fleet, wait, max_keys, key_lifetime: keys.key_lifetime }))
     }
 }

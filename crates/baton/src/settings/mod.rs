@@ -1,8 +1,8 @@
 //! Where a fleet is: what the caller says before the environment before a file before the default.
 //!
 //! Every program that takes part in a fleet of this machine's user finds the same one: the variables `BATON_STORE`,
-//! `BATON_FLEET`, `BATON_WAIT` and `BATON_CONFIG`, and the keys `store`, `fleet` and `wait` of `baton/config.json` in the
-//! user's configuration folder.
+//! `BATON_FLEET`, `BATON_WAIT`, `BATON_MAX_KEYS`, `BATON_KEY_LIFETIME` and `BATON_CONFIG`, and the keys `store`, `fleet`,
+//! `wait`, `max_keys` and `key_lifetime` of `baton/config.json` in the user's configuration folder.
 
 mod file;
 pub mod quantity;
@@ -13,12 +13,14 @@ use self::file::File;
 use crate::{
     DEFAULT_FLEET,
     message::Name,
-    store::{InvalidUrl, StoreUrl},
+    store::{InvalidUrl, KEY_TTL_MS, MAX_KEYS, StoreUrl},
 };
 
 const STORE: &str = "BATON_STORE";
 const FLEET: &str = "BATON_FLEET";
 const WAIT: &str = "BATON_WAIT";
+const KEYS: &str = "BATON_MAX_KEYS";
+const KEY_LIFETIME: &str = "BATON_KEY_LIFETIME";
 /// The variable that names the settings file.
 pub const CONFIG: &str = "BATON_CONFIG";
 
@@ -31,6 +33,10 @@ pub struct Said {
     pub fleet: Option<Name>,
     /// How long a store that is not up is waited for.
     pub wait: Option<Duration>,
+    /// Idempotency keys that may live at once.
+    pub max_keys: Option<u64>,
+    /// How long an idempotency key lives.
+    pub key_lifetime: Option<Duration>,
     /// The settings file, which must then be there.
     pub file: Option<PathBuf>,
 }
@@ -66,6 +72,10 @@ pub struct Settings {
     pub fleet: Setting<Name>,
     /// How long a store that is not up is waited for.
     pub wait: Setting<Duration>,
+    /// Idempotency keys that may live at once.
+    pub max_keys: Setting<u64>,
+    /// How long an idempotency key lives.
+    pub key_lifetime: Setting<Duration>,
     /// Where the file is or would be; none without a home.
     pub file: Option<PathBuf>,
     /// Whether it was read.
@@ -142,7 +152,7 @@ impl Settings {
         };
         let file = path.as_deref().map(|path| File::read(path, required)).transpose()?.flatten();
         let file_read = file.is_some();
-        let File { store, fleet, wait } = file.unwrap_or_default();
+        let File { store, fleet, wait, max_keys, key_lifetime } = file.unwrap_or_default();
         let in_file = || FoundIn::File(path.clone().unwrap_or_default());
         let url =
             |text: String, found_in: FoundIn| text.parse().map_err(|error| SettingsError::Url { found_in, error });
@@ -152,10 +162,19 @@ impl Settings {
         let time = |text: String, found_in: FoundIn| {
             quantity::seconds(&text).map_err(|why| SettingsError::Value { found_in, why })
         };
+        let count = |text: String, found_in: FoundIn| {
+            quantity::count(&text).map_err(|why| SettingsError::Value { found_in, why })
+        };
+        let life = |text: String, found_in: FoundIn| {
+            quantity::lifetime(&text).map_err(|why| SettingsError::Value { found_in, why })
+        };
+        let day = || Ok(Duration::from_millis(KEY_TTL_MS));
         Ok(Self {
             store: first(said.store, STORE, store, in_file(), url, default_store)?,
             fleet: first(said.fleet, FLEET, fleet, in_file(), name, || name(DEFAULT_FLEET.to_owned(), in_file()))?,
             wait: first(said.wait, WAIT, wait, in_file(), time, || Ok(Duration::from_secs(10)))?,
+            max_keys: first(said.max_keys, KEYS, max_keys, in_file(), count, || Ok(MAX_KEYS))?,
+            key_lifetime: first(said.key_lifetime, KEY_LIFETIME, key_lifetime, in_file(), life, day)?,
             file: path,
             file_read,
         })
@@ -177,7 +196,14 @@ impl Settings {
         let file = self.file.as_ref().filter(|_| self.file_read);
         let file = file.map(|path| (CONFIG, path.clone().into_os_string()));
         let wait = self.wait.value.as_secs_f64().to_string();
-        let variables = [(STORE, address), (FLEET, self.fleet.value.to_string().into()), (WAIT, wait.into())];
+        let lifetime = format!("{}ms", self.key_lifetime.value.as_millis());
+        let variables = [
+            (STORE, address),
+            (FLEET, self.fleet.value.to_string().into()),
+            (WAIT, wait.into()),
+            (KEYS, self.max_keys.value.to_string().into()),
+            (KEY_LIFETIME, lifetime.into()),
+        ];
         variables.into_iter().chain(file).collect()
     }
 }

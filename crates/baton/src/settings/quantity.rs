@@ -3,7 +3,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::message::MAX_BODY_LIMIT;
+use crate::{message::MAX_BODY_LIMIT, store::MAX_KEY_TTL_MS};
 
 const LONGEST: Duration = Duration::from_secs(86_400);
 const LARGEST: u64 = 1 << 50;
@@ -13,7 +13,7 @@ const LARGEST: u64 = 1 << 50;
 /// # Errors
 /// Why the text is none.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    duration(text, Some(1.0))
+    duration(text, Some(1.0), LONGEST)
 }
 
 /// A time with its unit; only 0 needs none.
@@ -21,7 +21,25 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// Why the text is none.
 pub fn time(text: &str) -> Result<Duration, String> {
-    duration(text, None)
+    duration(text, None, LONGEST)
+}
+
+/// How long something is kept, with its unit: a millisecond to 366 days.
+///
+/// # Errors
+/// Why the text is none.
+pub fn lifetime(text: &str) -> Result<Duration, String> {
+    let time = duration(text, None, Duration::from_millis(MAX_KEY_TTL_MS))?;
+    if time.as_millis() == 0 { Err(format!("{text:?} is less than a millisecond")) } else { Ok(time) }
+}
+
+/// How many there may be: 1 or more.
+///
+/// # Errors
+/// Why the text is none.
+pub fn count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| (1..=LARGEST).contains(count));
+    count.ok_or_else(|| format!("{text:?} is no number: write 1 or more, in digits"))
 }
 
 /// Times from one to another, as `20ms` or `0..1000ms`; the first takes the unit of the second if it has none.
@@ -46,19 +64,21 @@ pub fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("{text:?} is no share: write a number from 0 to 1"))
 }
 
-fn duration(text: &str, plain: Option<f64>) -> Result<Duration, String> {
+fn duration(text: &str, plain: Option<f64>, longest: Duration) -> Result<Duration, String> {
     let (number, unit) = split(text).ok_or_else(|| format!("{text:?} is no duration: write 0, 500ms, 2s or 1m"))?;
     let scale = match unit {
         "ms" => 0.001,
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         "" if number == 0.0 => 1.0,
         "" => plain.ok_or_else(|| format!("{text:?} has no unit: write 500ms, 2s or 1m"))?,
-        _ => return Err(format!("{text:?} has an unknown unit: use ms, s, m or h")),
+        _ => return Err(format!("{text:?} has an unknown unit: use ms, s, m, h or d")),
     };
     let time = Duration::try_from_secs_f64(number * scale).unwrap_or(Duration::MAX);
-    if time > LONGEST { Err(format!("{text:?} is longer than a day")) } else { Ok(time) }
+    let most = if longest == LONGEST { "a day" } else { "366 days" };
+    if time > longest { Err(format!("{text:?} is longer than {most}")) } else { Ok(time) }
 }
 
 /// A number of bytes: plain, or with KiB, MiB or GiB.
@@ -119,6 +139,15 @@ mod tests {
             assert!(seconds(bad).is_err(), "{bad:?}");
         }
         assert!(time("5").is_err());
+        assert_eq!(lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(lifetime("1ms"), Ok(Duration::from_millis(1)));
+        for bad in ["0", "0.1ms", "5", "367d", "x"] {
+            assert!(lifetime(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(count("10000000"), Ok(10_000_000));
+        for bad in ["0", "-1", "1e6", "1.5", "", "x"] {
+            assert!(count(bad).is_err(), "{bad:?}");
+        }
         let ms = Duration::from_millis;
         assert_eq!(range("0..1000ms"), Ok(ms(0)..=ms(1000)));
         assert_eq!(range("5ms..2s"), Ok(ms(5)..=ms(2000)));

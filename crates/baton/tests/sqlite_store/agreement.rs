@@ -3,7 +3,7 @@
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, Kind, Leave, MemoryStore,
+        Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave, MemoryStore,
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
         Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
         Take, TakeSurvey,
@@ -76,7 +76,8 @@ impl Generator {
         if self.one_in(3) {
             let body = [b'0' + self.below(2) as u8];
             let key = Key::new(["k", "l", "m", "n", "o", "p"][self.below(6) as usize]).unwrap();
-            let key = Some(LotKey { key, digest: Digest::of(&body) });
+            let lives_ms = if self.one_in(2) { KEY_TTL_MS } else { 1 + self.below(500) };
+            let key = Some(LotKey { key, digest: Digest::of(&body), lives_ms });
             return Lot { queue, parcel: crate::parcel(&[&body]), key };
         }
         Lot { queue, parcel: self.parcel(), key: None }

@@ -3,7 +3,7 @@
 use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Tables};
 use crate::{
     message::{Key, Lot, LotKey, MessageId, Name, Parcel, Piece},
-    store::{KEY_TTL_MS, LotVerdict},
+    store::LotVerdict,
 };
 
 /// Stores a parcel at the end of its queue; its first id.
@@ -24,7 +24,7 @@ pub(in crate::store) fn deposit<T: Tables>(
 
 /// What a lot's key already stands for, if it was seen: one body in one queue.
 pub(in crate::store) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &Lot) -> Moved<Option<LotVerdict>> {
-    let Some(LotKey { key, digest }) = &lot.key else { return Ok(None) };
+    let Some(LotKey { key, digest, .. }) = &lot.key else { return Ok(None) };
     let known = live_key(tables, now, key)?;
     Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
         true => LotVerdict::Duplicate { first: known.id.0 },
@@ -40,10 +40,10 @@ fn live_key<T: Tables>(tables: &mut T, now: u64, key: &Key) -> Moved<Option<KeyR
 pub(in crate::store) fn keep_key<T: Tables>(
     tables: &mut T, now: u64, queue: &Name, first: u64, key: Option<&LotKey>,
 ) -> Moved<()> {
-    let Some(LotKey { key, digest }) = key else { return Ok(()) };
+    let Some(LotKey { key, digest, lives_ms }) = key else { return Ok(()) };
     tables.put_key(
         key,
-        &KeyRecord { queue: queue.clone(), id: MessageId(first), digest: *digest, expires_ms: now + KEY_TTL_MS },
+        &KeyRecord { queue: queue.clone(), id: MessageId(first), digest: *digest, expires_ms: now + lives_ms },
     )
 }
 

@@ -26,13 +26,13 @@ impl Keys for MemoryTables {
         Ok(self.keys.len() as u64)
     }
 
-    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
-        for _ in 0..limit {
-            let Some((_, key)) = self.key_ends.first().filter(|(end, _)| *end <= now).cloned() else { break };
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32> {
+        for gone in 0..limit {
+            let Some((_, key)) = self.key_ends.first().filter(|(end, _)| *end <= now).cloned() else { return Ok(gone) };
             self.key_ends.pop_first();
             self.keys.remove(&key);
         }
-        Ok(())
+        Ok(limit)
     }
 
     fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {

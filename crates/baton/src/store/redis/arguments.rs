@@ -55,11 +55,11 @@ impl<'r> Arguments<'r> {
         self.text(place)
     }
 
-    /// The head of a lot takes four: queue, messages, key, digest. Its parcel is the fifth.
+    /// The head of a lot takes four: queue, messages, key, `digest,milliseconds it lives`. Its parcel is the fifth.
     pub(in crate::store) fn lot(self, lot: &Lot) -> Self {
         let to = self.text(&lot.queue).text(lot.parcel.len());
         match &lot.key {
-            Some(key) => to.text(key.key.as_str()).text(key.digest),
+            Some(key) => to.text(key.key.as_str()).text(format_args!("{},{}", key.digest, key.lives_ms)),
             None => to.text("").text(""),
         }
     }

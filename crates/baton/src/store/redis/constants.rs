@@ -12,7 +12,7 @@ use crate::{
         HEADED, IdSum, LAST_ERROR, MAX_LOSSES, MessageId, PARCEL_TABLE, PLAIN, SPLIT_AFTER_LOSS, SUSPECT_LOSSES,
     },
     store::{
-        Books, FORMAT, KEY_TTL_MS, Place,
+        Books, FORMAT, Place,
         engine::{
             EXPIRED_AT_ONCE,
             errors::MISSING_BODY,
@@ -45,7 +45,6 @@ const SHARED: &[Number] = numbers![
     MAX_LOSSES,
     SPLIT_AFTER_LOSS,
     SUSPECT_LOSSES,
-    KEY_TTL_MS,
     EXPIRED_AT_ONCE,
     SOON_MS,
     IN_ITS_STEAD

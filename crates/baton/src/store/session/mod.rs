@@ -36,6 +36,7 @@ use self::{
     claims::{Claimer, Wish},
     disposals::Disposals,
     lookout::Lookout,
+    submits::Bounds,
 };
 pub use self::{
     claims::{Catch, Held},
@@ -44,8 +45,8 @@ pub use self::{
     submits::SubmitError,
 };
 use super::{
-    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Kind, Leave, LotVerdict, MoveBookmark, Offer, Refusal,
-    Resign, Settled, Store, StoreError, Take, Taken, ask,
+    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
+    MoveBookmark, Offer, Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
@@ -66,6 +67,10 @@ pub struct SessionOptions {
     pub heartbeat: Duration,
     /// Bytes a queue may hold before submits have to wait.
     pub max_backlog: u64,
+    /// Idempotency keys that may live in the fleet before it submits no new ones.
+    pub max_keys: u64,
+    /// How long the keys of what is pushed once live: a millisecond to 366 days.
+    pub key_lifetime: Duration,
     /// Its environment: the system, or a simulator's seed.
     pub environment: Environment,
 }
@@ -82,6 +87,8 @@ impl SessionOptions {
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 4 << 30,
+            max_keys: MAX_KEYS,
+            key_lifetime: Duration::from_millis(KEY_TTL_MS),
             environment: Environment::system(),
         }
     }
@@ -138,7 +145,11 @@ impl Session {
         let (submits, submit_items) = mpsc::channel(4096);
         let (settles, settle_items) = mpsc::unbounded_channel();
         let (beaten, beats) = watch::channel(None);
-        tokio::spawn(submits::run(caller.clone(), submit_items, options.max_backlog));
+        tokio::spawn(submits::run(
+            caller.clone(),
+            submit_items,
+            Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys },
+        ));
         tokio::spawn(settles::run(caller.clone(), settle_items));
         let heart = Arc::new(Heart::default());
         match options.kind {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     message::{Lot, SessionId},
-    store::{LotVerdict, MAX_KEYS, MAX_LOTS, MoveBookmark, Operation as _, Refusal, StoreError, Submit, Submitted},
+    store::{LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, StoreError, Submit, Submitted},
 };
 
 /// How many submits are under way at once; each is a group of all that waited.
@@ -38,6 +38,13 @@ pub(super) struct Item {
     reply: Verdicts,
 }
 
+/// How much there may be in the fleet before lots are refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) max_backlog: u64,
+    pub(super) max_keys: u64,
+}
+
 type Verdicts = oneshot::Sender<Result<Vec<LotVerdict>, SubmitError>>;
 
 /// Puts lots on their way and waits for the verdicts.
@@ -56,7 +63,7 @@ pub(super) async fn hand_in(
 }
 
 /// Sends groups in the order of their numbers until the session is over.
-pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, max_backlog: u64) {
+pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds: Bounds) {
     let mut under_way = FuturesUnordered::new();
     let mut submit_no = 0;
     let mut waiting: Option<Item> = None;
@@ -69,7 +76,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, max_bac
             if !alone {
                 waiting = gather(&mut group, &mut items);
             }
-            let group = match Group::new(caller.id(), submit_no + 1, group, max_backlog) {
+            let group = match Group::new(caller.id(), submit_no + 1, group, bounds) {
                 Ok(group) => group,
                 Err(error) => {
                     caller.end(error);
@@ -113,7 +120,7 @@ struct Group {
 }
 
 impl Group {
-    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, max_backlog: u64) -> Result<Self, StoreError> {
+    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Result<Self, StoreError> {
         let (mut packing, mut bookmark, mut replies) = (Packing::default(), None, Vec::with_capacity(items.len()));
         for item in items {
             replies.push((item.lots.len(), item.reply));
@@ -123,7 +130,8 @@ impl Group {
             bookmark = bookmark.or(item.bookmark);
         }
         let (lots, packed) = packing.finish();
-        let submit = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys: MAX_KEYS };
+        let Bounds { max_backlog, max_keys } = bounds;
+        let submit = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys };
         Ok(Self { submit, packed, replies })
     }
 }

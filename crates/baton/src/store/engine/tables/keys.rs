@@ -20,8 +20,8 @@ pub(crate) trait Keys {
     fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>>;
     fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()>;
     fn key_count(&mut self) -> Moved<u64>;
-    /// Forgets up to `limit` keys that expired at `now`, oldest first.
-    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()>;
+    /// Forgets up to `limit` keys that expired at `now`, oldest first; how many.
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32>;
 
     fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>>;
     fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()>;

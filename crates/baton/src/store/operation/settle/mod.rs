@@ -5,7 +5,7 @@ mod kept;
 #[cfg(feature = "redis")]
 mod redis;
 
-use super::malformed;
+use super::{malformed, submit::check_keys};
 use crate::{
     message::{MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
     store::{Facts, StoreError},
@@ -56,10 +56,8 @@ impl Facts for Settle {
             if matches!(&run.outcome, Outcome::Retry { error, .. } if error.len() > MAX_LAST_ERROR_BYTES) {
                 return malformed("the error of a retry has at most 1 KiB");
             }
-            if let Outcome::Done { follow_ups, .. } = &run.outcome
-                && follow_ups.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1)
-            {
-                return malformed("a keyed lot holds one message");
+            if let Outcome::Done { follow_ups, .. } = &run.outcome {
+                check_keys(follow_ups)?;
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::kept;
+use super::{EXPIRED_A_KEY, kept};
+use crate::message::Lot;
 use crate::store::{
     LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
     engine::{
@@ -35,9 +36,7 @@ impl Effect for Submit {
             }
             tables.put_bookmark(&mark.key, &mark.to)?;
         }
-        if self.lots.iter().any(|lot| lot.key.is_some()) {
-            tables.expire_keys(now, EXPIRED_AT_ONCE)?;
-        }
+        let in_exchange = make_room(tables, now, &self.lots)?;
         let (mut full, mut queues) = (BTreeSet::new(), OpenQueues::default());
         let mut verdicts = Vec::with_capacity(self.lots.len());
         for lot in &self.lots {
@@ -46,7 +45,7 @@ impl Effect for Submit {
                 verdicts.push(seen);
                 continue;
             }
-            if lot.key.is_some() && tables.key_count()? >= self.max_keys {
+            if lot.key.is_some() && !in_exchange && tables.key_count()? >= self.max_keys {
                 verdicts.push(LotVerdict::KeysFull);
                 continue;
             }
@@ -67,4 +66,12 @@ impl Effect for Submit {
         tables.put_answer(self.session, Series::Submit, self.submit_no, SUBMIT_WINDOW, &answer)?;
         Ok(Submitted { lots: verdicts })
     }
+}
+
+/// Forgets keys that have expired, more than come. True if each that comes takes the place of one of these; otherwise
+/// all that are left are alive, and count.
+fn make_room<T: Tables>(tables: &mut T, now: u64, lots: &[Lot]) -> Moved<bool> {
+    let coming = lots.iter().filter(|lot| lot.key.is_some()).count() as u32;
+    let limit = EXPIRED_AT_ONCE.max(coming * EXPIRED_A_KEY);
+    Ok(coming > 0 && tables.expire_keys(now, limit)? == limit)
 }

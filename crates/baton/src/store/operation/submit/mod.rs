@@ -36,7 +36,7 @@ pub struct Submit {
     pub bookmark: Option<MoveBookmark>,
     /// Bytes a queue may hold before FULL.
     pub max_backlog: u64,
-    /// Idempotency keys the fleet may keep before new ones are refused; [`MAX_KEYS`] unless tested.
+    /// Idempotency keys that may live before new ones are refused; [`MAX_KEYS`] unless somebody says otherwise.
     pub max_keys: u64,
 }
 
@@ -44,10 +44,15 @@ pub struct Submit {
 pub const MAX_LOTS: usize = 1024;
 /// How many submits may be under way at once: so many answers are kept.
 pub const SUBMIT_WINDOW: u64 = 16;
-/// The most idempotency keys kept at once; over that, new ones are refused and none is dropped early.
+/// Idempotency keys that may live at once unless a client says otherwise; over that, new ones are refused and none is
+/// dropped early.
 pub const MAX_KEYS: u64 = 1_000_000;
-/// How long an idempotency key is kept.
+/// How long an idempotency key lives unless a client says otherwise.
 pub const KEY_TTL_MS: u64 = 24 * 3_600_000;
+/// The longest an idempotency key may live.
+pub const MAX_KEY_TTL_MS: u64 = 366 * 24 * 3_600_000;
+/// How many keys that expired are forgotten for each that comes: they go faster than they came.
+pub(super) const EXPIRED_A_KEY: u32 = 2;
 
 /// What became of one lot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +82,19 @@ pub struct Submitted {
     pub lots: Vec<LotVerdict>,
 }
 
+/// What holds for a key wherever its lot comes in.
+pub(super) fn check_keys(lots: &[Lot]) -> Result<(), StoreError> {
+    for (lot, key) in lots.iter().filter_map(|lot| Some((lot, lot.key.as_ref()?))) {
+        if lot.parcel.len() != 1 {
+            return malformed("a keyed lot holds one message");
+        }
+        if !(1..=MAX_KEY_TTL_MS).contains(&key.lives_ms) {
+            return malformed("a key lives for a millisecond to 366 days");
+        }
+    }
+    Ok(())
+}
+
 impl Facts for Submit {
     fn session(&self) -> Option<SessionId> {
         Some(self.session)
@@ -86,9 +104,7 @@ impl Facts for Submit {
         if self.lots.is_empty() || self.lots.len() > MAX_LOTS {
             return malformed("a submit takes 1 to 1024 lots");
         }
-        if self.lots.iter().any(|lot| lot.key.is_some() && lot.parcel.len() != 1) {
-            return malformed("a keyed lot holds one message");
-        }
+        check_keys(&self.lots)?;
         // A lot that its key keeps out would be passed over by the bookmark for ever.
         if self.bookmark.is_some() && self.lots.iter().any(|lot| lot.key.is_some()) {
             return malformed("a bookmark goes with lots that have no key");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kept;
+use super::{EXPIRED_A_KEY, kept};
 use crate::{
     message::Name,
     store::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Coded for Submit {
-    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW];
+    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);

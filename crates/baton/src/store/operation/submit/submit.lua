@@ -5,7 +5,7 @@
 -- ARGV: 1 session, 2 submit number, 3 bytes a queue may hold, 4 keys the fleet may keep,
 --       5 bookmark key ('' none), 6 place it must stand at `lines,digest`, 7 place afterwards,
 --       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
---       queue, messages, key ('' none), digest, parcel (see redis/lua/intake.lua)
+--       queue, messages, key ('' none), its proof, parcel (see redis/lua/intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
 -- Idempotency: by number; the answers to the last SUBMIT_WINDOW are kept, each with its number in a place of its own.
 local id, submit_no = ARGV[1], tonumber(ARGV[2])
@@ -31,18 +31,17 @@ if mark ~= '' then
   end
   call('HSET', key.marks, mark, ARGV[7])
 end
+local keyed = 0
 for i = 9, #ARGV, 5 do
-  if ARGV[i + 2] ~= '' then
-    expire_entries(key.keys, key.key_ends)
-    break
-  end
+  if ARGV[i + 2] ~= '' then keyed = keyed + 1 end
 end
+local in_exchange = make_room(keyed)
 local full, verdicts = {}, {}
 for i = 9, #ARGV, 5 do
-  local name, count, lot_key, digest, parcel = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local name, count, lot_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local queue = open_queue(name)
-  local verdict = seen_before(lot_key, digest, name)
-  if not verdict and lot_key ~= '' and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
+  local verdict = seen_before(lot_key, proof, name)
+  if not verdict and lot_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
     if full[name] or over_bound or ids_used_up(queue, count) then
@@ -50,7 +49,7 @@ for i = 9, #ARGV, 5 do
       verdict = 'f'
     else
       local first = deposit(id, queue, count, parcel, weights[i])
-      keep_key(lot_key, digest, queue, first)
+      keep_key(lot_key, proof, queue, first)
       verdict = 's' .. text(first)
     end
   end

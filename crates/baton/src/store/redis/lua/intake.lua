@@ -42,27 +42,37 @@ local function deposit(id, queue, count, parcel, bytes)
 end
 
 -- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use.
-local function seen_before(lot_key, digest, name)
+-- Its `proof` is the digest of the body and the milliseconds that the key lives, `digest,milliseconds`.
+local function seen_before(lot_key, proof, name)
   if lot_key == '' then return nil end
   local known = call('HGET', key.keys, lot_key)
   if not known then return nil end
-  local queue, id, known_digest, expires = string.match(known, '^([^,]+),(%d+),(%x+),(%d+)$')
+  local queue, id, digest, expires = string.match(known, '^([^,]+),(%d+),(%x+),(%d+)$')
   if tonumber(expires) <= now then return nil end
-  return known_digest == digest and queue == name and 'd' .. id or 'c'
+  return digest == string.match(proof, '^%x+') and queue == name and 'd' .. id or 'c'
 end
 
-local function keep_key(lot_key, digest, queue, id)
+local function keep_key(lot_key, proof, queue, id)
   if lot_key == '' then return end
-  local expires = text(now + KEY_TTL_MS)
+  local digest, lives = string.match(proof, '^(%x+),(%d+)$')
+  local expires = text(now + tonumber(lives))
   call('HSET', key.keys, lot_key, queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires)
   call('ZADD', key.key_ends, expires, lot_key)
 end
 
--- Forgets a few entries of a hash that expired, oldest first.
-local function expire_entries(hash, ends)
-  local over = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, EXPIRED_AT_ONCE)
-  for _, entry in ipairs(over) do
-    call('ZREM', ends, entry)
-    call('HDEL', hash, entry)
+-- Forgets entries of a hash that expired, oldest first, a few or up to a limit; how many.
+local function expire_entries(hash, ends, limit)
+  local over = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, limit or EXPIRED_AT_ONCE)
+  if #over > 0 then
+    call('ZREMRANGEBYRANK', ends, 0, #over - 1)
+    call('HDEL', hash, unpack(over))
   end
+  return #over
+end
+
+-- Forgets keys that have expired, more than come. True if each of the `coming` takes the place of one of these; otherwise
+-- all that are left are alive, and count.
+local function make_room(coming)
+  local limit = math.max(EXPIRED_AT_ONCE, coming * EXPIRED_A_KEY)
+  return coming > 0 and expire_entries(key.keys, key.key_ends, limit) == limit
 end

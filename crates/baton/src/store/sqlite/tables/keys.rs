@@ -52,15 +52,15 @@ impl Keys for SqliteTables<'_> {
         Ok(self.fleet_row()?.map_or(0, |row| row.keys))
     }
 
-    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<()> {
+    fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32> {
         let fleet = self.own_fleet()?;
         let sql = "DELETE FROM keys WHERE fleet = ?1 AND key IN (SELECT key FROM keys \
                    WHERE fleet = ?1 AND expires_ms <= ?2 ORDER BY expires_ms, key LIMIT ?3)";
-        let gone = self.run(sql, params![fleet, ordered(now), limit])? as u64;
+        let gone = self.run(sql, params![fleet, ordered(now), limit])? as u32;
         if gone > 0 {
-            self.recount_keys(|keys| keys.saturating_sub(gone))?;
+            self.recount_keys(|keys| keys.saturating_sub(u64::from(gone)))?;
         }
-        Ok(())
+        Ok(gone)
     }
 
     fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
