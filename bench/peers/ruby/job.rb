@@ -20,6 +20,30 @@ Sidekiq.configure_server do |config|
 end
 Sidekiq.logger.level = Logger::FATAL # jobs that fail on purpose are no news
 
+# Steps of work and not a time: what a job loses to others it has to make up for.
+module Burning
+  def self.burn(steps)
+    state = left = steps
+    while left.positive?
+      state = (state * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+      left -= 1
+    end
+    state
+  end
+
+  # How many steps take that long on a core of their own: the best of several tries.
+  def self.steps_in(seconds)
+    steps = 5_000
+    tries = Array.new(50) do
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      burn(steps)
+      Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+    end
+    (steps * seconds / tries.min).round
+  end
+end
+STEPS = KIND == 'burn' ? Burning.steps_in(BURN_S) : 0
+
 class Job
   include Sidekiq::Worker
   sidekiq_options queue: 'bench', retry: KIND == 'fail' ? 2 : false
@@ -27,18 +51,10 @@ class Job
 
   def perform(body)
     case KIND
-    when 'burn' then burn
+    when 'burn' then Burning.burn(STEPS)
     when 'wait' then sleep WAIT_S
     when 'fail' then raise 'it fails on purpose' if TALLY.fails?(body)
     end
     TALLY.count(body)
-  end
-
-  private
-
-  # Of this thread: what it loses to others it has to make up for.
-  def burn
-    ends = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + BURN_S
-    nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < ends
   end
 end
