@@ -47,6 +47,11 @@ impl Failure {
         Self { exit: Exit::Usage, ..Self::new(cause, next) }
     }
 
+    /// The same failure with another exit code.
+    pub(crate) fn with(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
     /// A text of the library that ends with its own next step, behind its last colon or semicolon.
     pub(crate) fn advised(exit: Exit, text: &str) -> Self {
         let mark = [": ", "; "].into_iter().filter_map(|mark| text.rfind(mark)).max();
@@ -162,8 +167,8 @@ mod tests {
             "the store cannot be used: /x.db: is a directory; choose another path"
         );
         assert_eq!(
-            line(StoreError::NoRoom("its disk is full: nothing was stored; free some room".to_owned())),
-            "the store has no room: its disk is full: nothing was stored; free some room"
+            line(StoreError::NoRoom("its disk is full: free some room".to_owned())),
+            "the store has no room: its disk is full; free some room"
         );
         assert_eq!(Failure::advised(Exit::Failed, "so it is").to_string(), "so it is; see `baton --help`");
     }

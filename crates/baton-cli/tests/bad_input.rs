@@ -166,13 +166,33 @@ fn an_error_about_a_store_names_one_cause_and_what_to_do() {
 #[test]
 fn a_store_that_a_slip_in_its_path_made_is_told() {
     let sandbox = Sandbox::new();
-    let push = ["push", "1", "--store", "sqlite:typo/baton.db"];
-    assert_eq!(sandbox.run(&push).expect(0).err, "baton: a new store was made: sqlite:typo/baton.db\n");
+    let push = ["push", "1", "--store", "sqlite:typo.db"];
+    assert_eq!(sandbox.run(&push).expect(0).err, "baton: a new store was made: sqlite:typo.db\n");
     assert_eq!(sandbox.run(&push).expect(0).err, "");
-    let node = ["node", "--handler", "noop", "--until-done", "--store", "sqlite:other/baton.db"];
-    let told = " a new store was made: sqlite:other/baton.db fleet=";
+    let node = ["node", "--handler", "noop", "--until-done", "--store", "sqlite:other.db"];
+    let told = " a new store was made: sqlite:other.db fleet=";
     assert!(sandbox.run(&node).expect(0).err.contains(told));
     assert!(!sandbox.run(&node).expect(0).err.contains(told));
+}
+
+#[test]
+fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
+    let sandbox = Sandbox::new();
+    for command in [&["push", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up"]] {
+        let ran = sandbox.run(&[command, &["--store", "sqlite:typo/deep/baton.db"]].concat()).expect(5);
+        let line = "baton: there is no folder typo/deep for the store; make it, or name another store with --store";
+        assert_eq!(ran.one_line(), line, "{command:?}");
+    }
+    assert!(!sandbox.dir.path().join("typo").exists());
+    let default = sandbox.command(&["push", "1"]).env_remove("BATON_STORE").output().unwrap();
+    assert!(default.status.success(), "{default:?}");
+    assert!(sandbox.dir.path().join(".local/state/baton/baton.db").exists());
+}
+
+#[test]
+fn the_help_of_status_explains_the_roles() {
+    let help = Sandbox::new().run(&["status", "--help"]).expect(0).out;
+    assert!(help.contains("generator while it holds the baton of"), "{help}");
 }
 
 #[test]

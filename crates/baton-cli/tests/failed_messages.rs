@@ -52,7 +52,7 @@ fn errors_are_listed_and_only_drain_removes_them() {
 }
 
 #[test]
-fn what_is_left_out_is_told_and_so_is_a_queue_nobody_has() {
+fn what_is_left_out_is_told_and_a_queue_nobody_has_is_refused() {
     let sandbox = prepared();
     let told = |arguments: &[&str]| sandbox.run(arguments).expect(0).err;
     assert!(told(&["errors", "--limit", "3"]).contains("baton: 3 of 4 errors; --drain"));
@@ -62,8 +62,10 @@ fn what_is_left_out_is_told_and_so_is_a_queue_nobody_has() {
         assert_eq!(told(&none), "baton: none of 4 errors matches\n");
     }
     let lacking = "baton: there is no queue wrk in this fleet (there are: a, b)\n";
-    for command in [&["errors"][..], &["errors", "--json"], &["errors", "--group"], &["audit"]] {
-        assert_eq!(told(&[command, &["--queue", "wrk"]].concat()), lacking, "{command:?}");
+    for command in [&["errors"][..], &["errors", "--json"], &["errors", "--group"], &["audit"], &["audit", "--deep"]] {
+        let refused = sandbox.run(&[command, &["--queue", "wrk"]].concat()).expect(1);
+        let line = "baton: there is no queue wrk in this fleet (there are: a, b); name one that is there";
+        assert_eq!((refused.one_line(), refused.out.as_str()), (line, ""), "{command:?}");
     }
     assert_eq!(told(&["performance", "--seconds", "10ms", "--queue", "wrk"]), lacking);
     assert_eq!(told(&["errors", "--drain", "--limit", "1"]), "baton: removed 1 of 4 errors\n");

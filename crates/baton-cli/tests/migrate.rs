@@ -52,6 +52,24 @@ fn an_older_store_is_refused_with_what_to_do() {
     }
 }
 
+/// Several runs at once: each session is taken out by one of them, and only those who did something say so.
+#[test]
+fn of_several_migrations_at_once_each_tells_only_its_own_part() {
+    let server = RedisServer::start_from(&fixture("format-1.rdb"));
+    for sandbox in [in_a_file(), Sandbox::on(&server)] {
+        let runs: Vec<_> = (0..3).map(|_| sandbox.command(&["migrate", "--json"]).spawn().unwrap()).collect();
+        let ran: Vec<serde_json::Value> = runs
+            .into_iter()
+            .map(|run| run.wait_with_output().unwrap())
+            .inspect(|ran| assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr)))
+            .map(|ran| serde_json::from_slice(&ran.stdout).unwrap())
+            .collect();
+        let sum = |field: &str| ran.iter().map(|it| it[field].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((sum("sessions"), sum("back")), (3, 7), "{ran:?}");
+        assert!(ran.iter().all(|it| it["migrated"] == (it["sessions"] != 0)), "{ran:?}");
+    }
+}
+
 /// A copy can be made before, and after a restore it is of the old format again.
 #[test]
 fn a_backup_of_an_older_store_is_the_way_back() {

@@ -72,14 +72,14 @@ fn a_source_is_listed_and_removed_on_redis() {
 fn a_cron_is_redefined_by_its_next_start_also_after_a_kill() {
     let sandbox = Sandbox::new();
     let node = |expression: &'static str, queue: &'static str| {
-        ["node", "--handler", "noop", "--cron", expression, "--queue", queue]
+        ["node", "--handler", "noop", "--cron", expression, "--queue", queue, "--source", "calendar"]
     };
     let mut old = sandbox.start(&node("0 3 * * *", "night"));
     until("it generates", || sandbox.nodes(Some("generator")) == [old.pid()]);
     until("it says when it is due", || sandbox.log().contains(" '0 3 * * *' is next due at "));
     assert!(sandbox.log().contains("T03:00:00.000Z fleet="), "{}", sandbox.log());
     let refused = sandbox.run(&[&node("* * * * * *", "day")[..], &["-q"]].concat()).expect(1);
-    let why = format!("/{} offers source cron with another definition", old.pid());
+    let why = format!("/{} offers source calendar with another definition", old.pid());
     assert!(refused.one_line().contains(&why), "{}", refused.err);
     old.kill();
     let mut new = sandbox.start(&node("* * * * * *", "day"));
@@ -87,4 +87,31 @@ fn a_cron_is_redefined_by_its_next_start_also_after_a_kill() {
     assert_eq!(sources(&sandbox)[0]["queue"], "day");
     new.signal("-TERM");
     assert_eq!(new.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn two_crons_without_a_name_are_two_sources() {
+    let sandbox = Sandbox::new();
+    let node = |expression| ["node", "--handler", "noop", "--cron", expression];
+    let mut running = [sandbox.start(&node("0 3 * * *")), sandbox.start(&node("0  4 * * *"))];
+    until("both generate", || sandbox.nodes(Some("generator")).len() == 2);
+    let names: Vec<String> = sources(&sandbox).iter().filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect();
+    assert!(names.len() == 2 && names.iter().all(|name| name.starts_with("cron:")), "{names:?}");
+    sandbox.run(&["kill"]).expect(0);
+    assert!(running.iter_mut().all(|node| node.wait() == Some(0)), "{}", sandbox.log());
+}
+
+#[test]
+fn a_source_that_failed_for_good_is_shown_with_why() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "0"]).expect(0);
+    let mut node = sandbox.start(&["node", "--handler", "noop", "--lines-from", "echo one; exit 7"]);
+    until("it is told", || sources(&sandbox).first().is_some_and(|it| it["failed"].is_string()));
+    assert_eq!(sources(&sandbox)[0]["ended"], false);
+    for command in [&["status"][..], &["source", "list"]] {
+        let shown = sandbox.run(command).expect(0).out;
+        assert!(shown.contains("nobody") && shown.contains("failed: ") && shown.contains('7'), "{shown}");
+    }
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
 }

@@ -64,7 +64,15 @@ fn every_line_of_a_file_is_a_message() {
     assert!(joined < ended && ended < done, "{again}");
     // The same lines as JSON values are another source, of whose end there is nothing to tell.
     let clash = sandbox.run(&[&lines[..], &["--json-lines"]].concat()).expect(1);
-    assert!(clash.one_line().contains("is known with another definition"), "{}", clash.err);
+    assert!(
+        clash.one_line().contains("is known with another definition: other lines, or the same in"),
+        "{}",
+        clash.err
+    );
+    let elsewhere = sandbox.run(&[&lines[..], &["--queue", "other"]].concat()).expect(1);
+    let told = "is known with another definition: it feeds queue messages, not other; give this one another name \
+                (--source), or start it over with --rewind";
+    assert!(elsewhere.one_line().ends_with(told), "{}", elsewhere.err);
 }
 
 #[test]

@@ -32,6 +32,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
+//! Errors are shown by their text: `eprintln!("{error}")`. A `main` that returns one shows the fields of its type instead,
+//! as Rust does; `examples/node.rs` is a whole program, with a source and an observer of its own.
+//!
 //! # Map
 //!
 //! A module imports only from those above it.

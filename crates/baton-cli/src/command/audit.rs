@@ -23,9 +23,9 @@ Examples:
   baton audit --queue resize --json
   baton audit --deep --max-hold 30s
 
-Exit codes: 0 balanced, 4 not balanced, 5 store unreachable or unfit")]
+Exit codes: 0 balanced, 1 no such queue, 4 not balanced, 5 store unreachable or unfit")]
 pub(crate) struct Audit {
-    /// Only this queue; one that nothing was pushed to has zeros
+    /// Only this queue; one that the fleet does not have is refused
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
     /// Count the messages themselves too

@@ -2,7 +2,7 @@
 
 use baton::{
     Name,
-    operate::{Causes, FailedMessage, HandedOver, Taken, Total, Wanted},
+    operate::{Causes, FailedMessage, HandedOver, Taken, Wanted},
     store::Disposal,
 };
 
@@ -31,7 +31,7 @@ JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"a
 retried message, is why the attempt before failed.
 With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
-    /// Only this queue
+    /// Only this queue; one that the fleet does not have is refused, or waited for with --follow
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
     /// Print them and remove what was printed
@@ -100,10 +100,10 @@ impl Errors {
 }
 
 /// Tells what became of them, beside what was printed.
-fn conclude(disposal: Option<Disposal>, count: u64, total: Total, told: bool) {
+fn conclude(disposal: Option<Disposal>, count: u64, total: u64, told: bool) {
     // So many errors, and of how many if that is not all.
-    let share = match total.errors > count {
-        true => format!("{count} of {} errors", total.errors),
+    let share = match total > count {
+        true => format!("{count} of {total} errors"),
         false => format!("{count} error{}", plural(count)),
     };
     match disposal {
@@ -115,10 +115,9 @@ fn conclude(disposal: Option<Disposal>, count: u64, total: Total, told: bool) {
     }
 }
 
-/// Tells that nothing was found; that the queue itself is missing has been said.
-fn tell_none(total: Total) {
-    match total.errors {
-        _ if total.unknown_queue => {}
+/// Tells that nothing was found.
+fn tell_none(total: u64) {
+    match total {
         0 => remark("no errors"),
         1 => remark("the only error does not match"),
         errors => remark(&format!("none of {errors} errors matches")),

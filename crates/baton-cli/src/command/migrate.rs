@@ -70,6 +70,7 @@ fn line(it: &Migrated) -> String {
                 s.0, s.1
             )
         }
+        Some(from) if from < to => format!("{store} is of format {to} now: another run has migrated it meanwhile"),
         Some(_) => format!("{store} is of format {to} already"),
         None => format!("{store} holds nothing of fleet {}: nothing to migrate", it.fleet),
     }

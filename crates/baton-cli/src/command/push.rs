@@ -177,3 +177,20 @@ fn show_receipt(output: &mut Output, receipt: &Receipt) -> Result<(), Failure> {
     let count = receipt.pushed;
     output.line(&format!("pushed {count} message{} to {}{ids}{skipped}", plural(count), receipt.queue))
 }
+
+#[cfg(test)]
+mod tests {
+    use baton::store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn that_nothing_was_stored_is_said_once() {
+        let why = "Redis at h:1 is at its maxmemory: raise it or let workers catch up".to_owned();
+        let error = ImportError { cause: StoreError::NoRoom(why).into(), account: Some(Account::default()) };
+        let told = failure(&error, false, &StoreUrl::Memory).to_string();
+        let line = "the store has no room: Redis at h:1 is at its maxmemory; nothing was stored; raise it or let workers \
+                    catch up, then push again";
+        assert_eq!(told, line);
+    }
+}

@@ -34,7 +34,7 @@ enum Deed {
 /// Print the sources with their queues, holders and places
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Print one JSON object: {"sources":[{"name","queue","holder","epoch","cursor","ended"}]}
+    /// Print one JSON object: {"sources":[{"name","queue","holder","epoch","cursor","ended","failed"}]}
     #[arg(long)]
     json: bool,
 }

@@ -12,6 +12,10 @@ use crate::{
 };
 
 /// Print the live nodes, the sources with their baton holders, and the queue depths
+///
+/// A node's role is what it does now, not what it was started as: generator while it holds the baton of a source, which
+/// it runs for the whole fleet, otherwise worker. A generator may work too. A source that nobody holds is taken by the
+/// next node that offers it; "failed" is why a live node that offers it leaves it alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,7 +67,11 @@ pub(super) fn show_sources(overview: &Overview, output: &mut Output) -> Result<(
             holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", tame(&node.host), node.pid)),
             it.epoch.to_string(),
             tame(&it.cursor),
-            if it.ended { "ended" } else { "" }.to_owned(),
+            match &it.failed {
+                Some(why) => format!("failed: {}", tame(why)),
+                None if it.ended => "ended".to_owned(),
+                None => String::new(),
+            },
         ]
     };
     let rows: Vec<_> = overview.sources.iter().map(source).collect();

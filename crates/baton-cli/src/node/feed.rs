@@ -10,6 +10,7 @@ use baton::{
     Name, Node,
     jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
     settings::quantity,
+    store::message::Digest,
 };
 use clap::ValueEnum;
 
@@ -20,7 +21,7 @@ use crate::{exit::Failure, output::moment};
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
     /// The source's name; all nodes that offer it must mean the same [default: ticks (demo if
-    /// nothing is named), cron, lines, or lines:FILE:HASH of the path]
+    /// nothing is named), cron:HASH of the expression, lines, or lines:FILE:HASH of the path]
     #[arg(long, value_name = "NAME")]
     source: Option<Name>,
     /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]
@@ -125,7 +126,7 @@ impl Feed {
         let derived = match (&self.lines, &self.lines_from, &self.cron) {
             (Some(path), ..) => Lines::name_for(&canonical(path)?),
             (_, Some(_), _) => "lines".to_owned(),
-            (.., Some(_)) => "cron".to_owned(),
+            (.., Some(expression)) => cron_name(expression),
             _ => "ticks".to_owned(),
         };
         let name = Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))?;
@@ -200,6 +201,13 @@ fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
         Some(count) => with(source, count),
         None => source,
     }
+}
+
+/// The name of a calendar that was given none: two expressions are two sources.
+fn cron_name(expression: &str) -> String {
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    let digest = Digest::of(words.join(" ").as_bytes()).to_string();
+    format!("cron:{}", digest.get(..8).unwrap_or_default())
 }
 
 /// The path by which the file is known wherever this is run from.

@@ -133,6 +133,17 @@ impl NodeArguments {
                 let cause = format!("{other} offers source {source_name} with another definition");
                 Err(Failure::new(cause, "stop it first, or give this source another name (--source)"))
             }
+            Err(NodeError::Store(StoreError::Refused(Refusal::Definition { source_name }))) => {
+                let survey = connection.given(connection.operator.survey().await)?;
+                let known = survey.sources.iter().find(|it| it.name == source_name);
+                let differs = match known.filter(|known| known.queue != queue) {
+                    Some(known) => format!("it feeds queue {}, not {queue}", known.queue),
+                    None => "other lines, or the same in another way (--lines, --lines-from, --follow, --json-lines)"
+                        .to_owned(),
+                };
+                let cause = format!("source {source_name} is known with another definition: {differs}");
+                Err(Failure::new(cause, "give this one another name (--source), or start it over with --rewind"))
+            }
             Err(error) => connection.given(Err(error)),
         };
         if let Some(journal) = &witness.journal {

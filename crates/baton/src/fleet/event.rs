@@ -35,6 +35,11 @@ pub enum Event {
         /// Which session.
         session: SessionId,
     },
+    /// An operator has told the node to stop.
+    StopOrdered {
+        /// Whether it hands everything back at once; otherwise it finishes what runs.
+        at_once: bool,
+    },
     /// The store has not answered for a while; the node waits for it.
     StoreAway {
         /// Why, as the last call says.
@@ -157,6 +162,8 @@ impl fmt::Display for Event {
             Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
             Self::Left { .. } => f.write_str("left"),
             Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
+            Self::StopOrdered { at_once: false } => f.write_str("told to stop by an operator: finishing what runs"),
+            Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
             Self::BatonTaken { source, epoch, cursor, .. } => {

@@ -1,8 +1,11 @@
 //! What a node counts and tells with its beats: messages run, and how long they waited for it.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,9 @@ pub struct Report {
     pub failed: u64,
     /// How many waited how long from their push to the start of their handler, a count a bucket.
     pub waits: Vec<u64>,
+    /// Its sources that have failed for good, and why: it leaves them alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_sources: BTreeMap<String, String>,
 }
 
 impl Report {
@@ -28,7 +34,8 @@ impl Report {
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |bucket: usize| earlier.waits.get(bucket).copied().unwrap_or(0);
         let waits = self.waits.iter().enumerate().map(|(bucket, count)| count.saturating_sub(before(bucket))).collect();
-        Self { run: self.run.saturating_sub(earlier.run), failed: self.failed.saturating_sub(earlier.failed), waits }
+        let (run, failed) = (self.run.saturating_sub(earlier.run), self.failed.saturating_sub(earlier.failed));
+        Self { run, failed, waits, failed_sources: self.failed_sources.clone() }
     }
 
     /// Both counts together.
@@ -121,7 +128,8 @@ impl Metrics {
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         let used = waits.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let waits = waits.iter().take(used).copied().collect();
-        Report { run: self.run.load(Relaxed), failed: self.failed.load(Relaxed), waits }
+        let (run, failed) = (self.run.load(Relaxed), self.failed.load(Relaxed));
+        Report { run, failed, waits, failed_sources: BTreeMap::new() }
     }
 }
 

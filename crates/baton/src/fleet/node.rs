@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     message::{InvalidMessage, Name},
-    store::{Rewind, StoreError},
+    store::{MAX_LOTS, Rewind, StoreError},
 };
 
 /// What a node is willing to do.
@@ -60,6 +60,16 @@ pub enum NodeError {
     /// A queue may have no handler at work.
     #[error("queue {0} has a concurrency of 0, so nothing of it would ever run: take 1 or more, or leave it out")]
     NoConcurrency(Name),
+    /// It names more queues, or offers more sources, than a session may.
+    #[error("this node has {count} {what}, {most} at most: spread them over several nodes")]
+    TooMany {
+        /// `queues` or `sources`.
+        what: &'static str,
+        /// How many it has.
+        count: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// The store refused the node, or cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -311,6 +321,11 @@ impl Node {
         if self.queues().next().is_none() && self.sources().next().is_none() {
             return Err(NodeError::NothingToDo);
         }
+        for (what, count) in [("queues", self.queues().count()), ("sources", self.sources().count())] {
+            if count > MAX_LOTS {
+                return Err(NodeError::TooMany { what, count, most: MAX_LOTS });
+            }
+        }
         if let Some(idle) = self.worked.iter().find(|worked| worked.policy.concurrency == 0) {
             return Err(NodeError::NoConcurrency(idle.queue.clone()));
         }
@@ -380,6 +395,8 @@ mod tests {
         assert_eq!(twice, NodeError::SourceTwice(named("s")));
         let none = refusal(|node| with_handler(node.policy(idle.clone()), "q")).await;
         assert_eq!(none, NodeError::NoConcurrency(named("q")));
+        let many = refusal(|node| (0..1_025).fold(node, |node, nth| with_handler(node, &format!("q{nth}")))).await;
+        assert_eq!(many.to_string(), "this node has 1025 queues, 1024 at most: spread them over several nodes");
         assert!(matches!(refusal(|node| with_handler(node, "no name")).await, NodeError::Invalid(_)));
     }
 }

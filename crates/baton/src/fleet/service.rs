@@ -22,7 +22,7 @@ use super::{
     cancel::Cancel,
     event::Event,
     generator::{Ended, Generator},
-    metrics::Metrics,
+    metrics::{Metrics, Report},
     node::{Node, Offered, Role},
     observer::tell,
     source::SourceError,
@@ -35,6 +35,8 @@ use crate::{
 
 /// How long a source that failed is left alone.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+/// How much is reported of why a source failed for good.
+const CAUSE_CHARS: usize = 200;
 
 /// One session's work.
 pub(super) struct Service<'a> {
@@ -51,6 +53,8 @@ pub(super) struct Service<'a> {
     running: BTreeMap<Name, Baton>,
     /// Sources that failed, and when they may be tried again; never if they failed for good.
     resting: BTreeMap<Name, Option<Instant>>,
+    /// Sources that failed for good, and why.
+    failed: BTreeMap<String, String>,
 }
 
 /// A baton this node runs.
@@ -73,6 +77,7 @@ impl<'a> Service<'a> {
             generators: JoinSet::new(),
             running: BTreeMap::new(),
             resting: BTreeMap::new(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -125,10 +130,8 @@ impl<'a> Service<'a> {
     }
 
     async fn beaten(&mut self, beaten: &Beaten) -> Result<(), StoreError> {
-        match beaten.stop {
-            Some(Stop::Now) => self.cancel.now(),
-            Some(Stop::Drain) => self.cancel.drain(),
-            None => {}
+        if let Some(stop) = beaten.stop {
+            self.ordered(stop);
         }
         for name in &beaten.due {
             self.take(name).await?;
@@ -139,11 +142,22 @@ impl<'a> Service<'a> {
             }
         }
         self.metrics.store_time(beaten.now_ms);
-        let report = serde_json::to_vec(&self.metrics.report()).unwrap_or_default();
+        let report = Report { failed_sources: self.failed.clone(), ..self.metrics.report() };
+        let report = serde_json::to_vec(&report).unwrap_or_default();
         self.session.heart().report(report.into());
         self.session.look_after_strays(beaten.claims.clone());
         self.set_gates(&beaten.helped);
         Ok(())
+    }
+
+    /// Follows an order to stop, which every beat from then on repeats; it is told once.
+    fn ordered(&self, stop: Stop) {
+        let at_once = stop == Stop::Now;
+        let asked = self.cancel.asked();
+        if asked.is_none() || (at_once && asked != Some(Stop::Now)) {
+            self.tell(&Event::StopOrdered { at_once });
+        }
+        if at_once { self.cancel.now() } else { self.cancel.drain() }
     }
 
     /// A worker leaves its queue to others while generating keeps this node busy, nothing is full, and the store says
@@ -209,6 +223,9 @@ impl<'a> Service<'a> {
             Ended::Baton => self.tell(&Event::BatonPassed { source: name.clone(), epoch }),
             Ended::Failed(error) => {
                 let again = (!error.is_for_good()).then(|| Instant::now() + AFTER_A_FAILURE);
+                if again.is_none() {
+                    self.failed.insert(name.to_string(), error.to_string().chars().take(CAUSE_CHARS).collect());
+                }
                 self.tell(&Event::SourceFailed { source: name.clone(), epoch, error });
                 self.node.stillness.note(&name, true);
                 self.resting.insert(name.clone(), again);
@@ -252,8 +269,10 @@ impl<'a> Service<'a> {
                 Some(_) = resigning.next() => {}
                 changed = beats.changed() => {
                     let beaten = beats.borrow_and_update().clone();
-                    if changed.is_err() || beaten.as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now)) {
+                    if changed.is_err() {
                         self.cancel.now();
+                    } else if beaten.as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now)) {
+                        self.ordered(Stop::Now);
                     }
                     let held = beaten.iter().flat_map(|beaten| &beaten.held);
                     resigning.extend(held.map(|(name, epoch)| resign((name, *epoch))));

@@ -16,6 +16,7 @@ pub(super) fn write(event: &Event) {
         Event::SessionOver { session } | Event::LeftUnheard { session } => {
             warn!(target: "baton", %session, "{event}");
         }
+        Event::StopOrdered { at_once } => info!(target: "baton", at_once, "{event}"),
         Event::StoreAway { error } => warn!(target: "baton", %error, "{event}"),
         Event::StoreBack { after } => info!(target: "baton", after = after.as_secs_f64(), "{event}"),
         Event::BatonTaken { session, source, queue, epoch, cursor } => {

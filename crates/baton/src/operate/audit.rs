@@ -4,10 +4,10 @@ use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::Operator;
+use super::{OperateError, Operator, Unknown};
 use crate::{
     message::Name,
-    store::{Books, Lacking, QueueRecount, Recount, StoreError},
+    store::{Books, Lacking, QueueRecount, Recount},
 };
 
 /// The sums over the queues looked at, and what is wrong with them.
@@ -82,10 +82,13 @@ impl Operator {
     /// fleet may be held still for so long at most.
     ///
     /// # Errors
-    /// The store's failure. Books that do not balance are no error: see [`Audit::balanced`].
-    pub async fn audit(&self, queue: Option<&Name>, deep: Option<Duration>) -> Result<Audit, StoreError> {
+    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure. Books that do not balance are no
+    /// error: see [`Audit::balanced`].
+    pub async fn audit(&self, queue: Option<&Name>, deep: Option<Duration>) -> Result<Audit, OperateError> {
         let survey = self.survey().await?;
-        self.note_unknown(queue, &survey);
+        if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, &survey)) {
+            return Err(unknown.into());
+        }
         let wanted = |books: &Books| queue.is_none_or(|queue| *queue == books.queue);
         let Some(max_hold) = deep else {
             let books: Vec<Books> = survey.queues.into_iter().filter(wanted).collect();

@@ -4,11 +4,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::Serialize;
 
-use super::{Operator, Wanted, errors::Total};
-use crate::{
-    message::{MessageId, Name},
-    store::StoreError,
-};
+use super::{OperateError, Operator, Wanted};
+use crate::message::{MessageId, Name};
 
 const LONGEST_CAUSE: usize = 200;
 
@@ -21,7 +18,7 @@ pub struct Causes {
     pub groups: Vec<Cause>,
     /// How many there were to choose from.
     #[serde(skip)]
-    pub total: Total,
+    pub total: u64,
 }
 
 /// Errors of one queue with one cause.
@@ -41,10 +38,10 @@ impl Operator {
     /// Counts errors by cause; removes nothing.
     ///
     /// # Errors
-    /// The store's failure after the time to wait for it.
-    pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, StoreError> {
+    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
+    pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, OperateError> {
         let survey = self.survey().await?;
-        let total = self.total(wanted, &survey);
+        let total = self.total(wanted, &survey, false)?;
         let mut counts: BTreeMap<(Name, String), (u64, MessageId)> = BTreeMap::new();
         let mut left = wanted.limit.unwrap_or(u64::MAX);
         for books in survey.queues.iter().filter(|books| wanted.queue(books)) {

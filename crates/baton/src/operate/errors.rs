@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::{FailedMessage, OperateError, Operator, drain::Drain};
+use super::{FailedMessage, OperateError, Operator, Unknown, drain::Drain};
 use crate::{
     Cancel,
     message::{MessageId, Name},
@@ -37,15 +37,6 @@ impl Wanted {
     }
 }
 
-/// How many errors there are to choose from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Total {
-    /// Whether the fleet has no such queue, which has been told by a [`Note`](super::Note).
-    pub unknown_queue: bool,
-    /// Errors of the queues wanted, whatever their text.
-    pub errors: u64,
-}
-
 /// What whoever errors are handed to says of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -62,8 +53,8 @@ pub struct HandedOver {
     pub count: u64,
     /// Those among them without a body, which are not requeued.
     pub bodiless: u64,
-    /// How many there were to choose from.
-    pub total: Total,
+    /// How many errors the queues wanted had, whatever their text.
+    pub total: u64,
     /// Whether the one they were handed to has gone.
     pub gone: bool,
 }
@@ -73,7 +64,7 @@ impl Operator {
     /// [`Operator::hand_over`] for more than that.
     ///
     /// # Errors
-    /// The store's failure after the time to wait for it.
+    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
     pub async fn errors(&self, wanted: &Wanted) -> Result<Vec<FailedMessage>, OperateError> {
         let mut errors = Vec::new();
         let list = |page: &[FailedMessage]| {
@@ -120,7 +111,8 @@ impl Operator {
     /// cancelled. One that is requeued and fails again does not come round in the same look.
     ///
     /// # Errors
-    /// [`OperateError::Draining`] while somebody else drains the errors of a queue; the store's failure.
+    /// [`OperateError::Unknown`] if the fleet has no such queue, unless it is to follow; [`OperateError::Draining`] while
+    /// somebody else drains the errors of a queue; the store's failure.
     ///
     /// # Cancel safety
     /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
@@ -130,7 +122,8 @@ impl Operator {
         take: impl FnMut(&[FailedMessage]) -> Taken,
     ) -> Result<HandedOver, OperateError> {
         let (mut survey, operator) = (self.survey().await?, self.apart());
-        let handed_over = HandedOver { count: 0, bodiless: 0, total: self.total(wanted, &survey), gone: false };
+        let total = self.total(wanted, &survey, follow.is_some())?;
+        let handed_over = HandedOver { count: 0, bodiless: 0, total, gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
         let mut handover = Handover { operator: &operator, wanted, follow, take, left, handed_over };
         // How far the errors of each queue were seen.
@@ -163,10 +156,17 @@ impl Operator {
         }
     }
 
-    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey) -> Total {
-        let unknown_queue = self.note_unknown(wanted.queue.as_ref(), survey).is_some();
+    /// How many errors there are to choose from. A queue that the fleet does not have is refused, unless it is waited
+    /// for: then that is told.
+    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey, waits: bool) -> Result<u64, Unknown> {
+        let queue = wanted.queue.as_ref();
+        if waits {
+            self.note_unknown(queue, survey);
+        } else if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, survey)) {
+            return Err(unknown);
+        }
         let errors = survey.queues.iter().filter(|books| wanted.queue(books)).map(|books| books.dead);
-        Total { unknown_queue, errors: errors.fold(0, u64::saturating_add) }
+        Ok(errors.fold(0, u64::saturating_add))
     }
 
     pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<ErrorRecord>, StoreError> {

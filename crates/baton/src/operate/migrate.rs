@@ -16,9 +16,9 @@ const LEASES_WATCHED: u32 = 2;
 /// What a migration did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Migrated {
-    /// Whether there was something to do.
+    /// Whether this run did something: of several at once each tells of its own part.
     pub migrated: bool,
-    /// The format found; nothing if nothing is stored.
+    /// The format found at first; nothing if nothing is stored.
     pub from: Option<u32>,
     /// The format it is in now.
     pub to: u32,
@@ -62,17 +62,19 @@ impl Operator {
     /// [`OperateError::InUse`] if anybody has called meanwhile; the store's failure or refusal.
     pub async fn migrate(&self, mut progress: impl FnMut(MigrationProgress)) -> Result<Migrated, OperateError> {
         let since = self.standing().await?;
-        let mut migrated =
-            Migrated { migrated: since.is_older(), from: since.format, to: FORMAT, sessions: 0, back: 0, dead: 0 };
+        let mut migrated = Migrated { migrated: false, from: since.format, to: FORMAT, sessions: 0, back: 0, dead: 0 };
         if !since.is_older() {
             return Ok(migrated);
         }
         self.watch_silence(&since, &mut progress).await?;
         loop {
             let step = self.when_up(None, || self.fleet.store().convert(since.clone())).await?;
-            let Conversion::Step { done: Converted { sessions, back, dead }, left } = step else {
-                return Err(in_use(&since, &self.standing().await?));
+            let (Converted { sessions, back, dead }, left) = match step {
+                Conversion::Disturbed => return Err(in_use(&since, &self.standing().await?)),
+                Conversion::Nothing => return Ok(migrated),
+                Conversion::Step { done, left } => (done, left),
             };
+            migrated.migrated = true;
             migrated.sessions += sessions;
             migrated.back += back;
             migrated.dead += dead;

@@ -69,7 +69,7 @@ use self::patience::Voice;
 pub use self::{
     audit::{Audit, Fault},
     causes::{Cause, Causes},
-    errors::{HandedOver, Taken, Total, Wanted},
+    errors::{HandedOver, Taken, Wanted},
     failed::FailedMessage,
     import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},
     journal::Journal,

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::{Operator, whereabouts::live_nodes};
 use crate::{
+    Report,
     message::{Name, SessionId},
-    store::{SessionView, StoreError, Survey},
+    store::{SessionView, SourceView, StoreError, Survey},
 };
 
 /// A fleet at one instant.
@@ -53,6 +54,8 @@ pub struct SourceState {
     pub cursor: String,
     /// Whether it has ended.
     pub ended: bool,
+    /// Why it does not go on, if nobody runs it and a live node that offers it says that it has failed for good there.
+    pub failed: Option<String>,
 }
 
 /// How deep a queue is.
@@ -108,6 +111,7 @@ impl Overview {
             epoch: it.epoch,
             cursor: it.cursor.clone(),
             ended: it.ended,
+            failed: failed(it, &live),
         });
         let queues = survey.queues.iter().map(|it| QueueState {
             name: it.queue.clone(),
@@ -120,4 +124,12 @@ impl Overview {
         });
         Self { nodes: nodes.collect(), sources: sources.collect(), queues: queues.collect() }
     }
+}
+
+/// What the first live node says of a source that has failed for good there, unless somebody runs it.
+fn failed(source: &SourceView, live: &[&SessionView]) -> Option<String> {
+    let runs = source.ended || live.iter().any(|node| Some(node.session) == source.holder);
+    let reports = live.iter().filter_map(|node| serde_json::from_slice::<Report>(&node.report).ok());
+    let mut told = reports.filter_map(|mut report| report.failed_sources.remove(source.name.as_str()));
+    told.next().filter(|_| !runs)
 }

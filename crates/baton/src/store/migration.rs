@@ -74,6 +74,8 @@ pub struct Converted {
 pub enum Conversion {
     /// Somebody has called since the store was looked at: nothing was done.
     Disturbed,
+    /// It is of this format already, perhaps because another run was first: nothing was done.
+    Nothing,
     /// A part was done.
     Step {
         /// What.

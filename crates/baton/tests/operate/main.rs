@@ -5,6 +5,9 @@
 #[path = "../../examples/operate.rs"]
 #[expect(dead_code, reason = "its main is for people")]
 mod example;
+#[path = "../../examples/node.rs"]
+#[expect(dead_code, reason = "its main is for people")]
+mod node_example;
 
 use std::{
     io::Write as _,
@@ -69,7 +72,7 @@ async fn errors_are_removed_only_once_they_were_taken() {
     assert!((gone.count, gone.gone) == (0, true) && operator.errors(&all).await.unwrap().len() == 3);
     let wanted = Wanted { containing: Some("no 2".to_owned()), ..Wanted::default() };
     let taken = operator.hand_over(&wanted, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
-    assert_eq!((taken.count, taken.total.errors), (1, 3));
+    assert_eq!((taken.count, taken.total), (1, 3));
     let causes = operator.causes(&all).await.unwrap();
     let [cause] = &causes.groups[..] else { panic!("{causes:?}") };
     assert_eq!((cause.cause.as_str(), cause.count), ("no #", 2));
@@ -120,7 +123,14 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     let Err(OperateError::Unknown(unknown)) = operator.pause(&name("typo")).await else { panic!("it is not there") };
     assert_eq!(unknown.known, [name("jobs")]);
     assert!(operator.remove_source(&name("typo")).await.is_err());
-    assert_eq!(operator.audit(Some(&name("typo")), None).await.unwrap().pushed, 0);
+    let refused = Err(OperateError::Unknown(unknown.clone()));
+    assert_eq!(operator.audit(Some(&name("typo")), None).await, refused.clone().map(|()| unreachable!()));
+    let wanted = Wanted { queue: Some(name("typo")), ..Wanted::default() };
+    assert_eq!(operator.errors(&wanted).await, refused.map(|()| unreachable!()));
+    // Whoever follows may be early.
+    let (followed, gone) = (Cancel::new(), |_: &[_]| Taken::Gone);
+    followed.drain();
+    operator.hand_over(&wanted, None, Some(&followed), gone).await.unwrap();
     assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
     assert!(operator.pause(&name("jobs")).await.unwrap().paused);
     assert!(operator.overview().await.unwrap().queues[0].paused);
@@ -185,4 +195,14 @@ async fn an_import_outlives_other_operations_of_its_operator() {
     }
     drop(writer);
     assert_eq!(import.await.unwrap().unwrap().pushed, 3);
+}
+
+#[tokio::test]
+async fn the_example_of_a_node_runs_its_own_source_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("jobs.db").display());
+    assert_eq!(node_example::count_down(&url, 2_000).await.unwrap(), 2_000);
+    assert_eq!(node_example::count_down(&url, 2_000).await.unwrap(), 0, "it has ended");
+    let other = node_example::count_down(&url, 3).await.unwrap_err().to_string();
+    assert!(other.starts_with("source countdown is known with another definition"), "{other}");
 }

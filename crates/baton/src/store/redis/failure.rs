@@ -8,9 +8,9 @@ use crate::store::StoreError;
 pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
     let detail = error.detail().unwrap_or_default();
     match error.code() {
-        Some("OOM") => StoreError::NoRoom(format!(
-            "Redis at {server} is at its maxmemory: nothing was stored; raise it or let workers catch up"
-        )),
+        Some("OOM") => {
+            StoreError::NoRoom(format!("Redis at {server} is at its maxmemory: raise it or let workers catch up"))
+        }
         Some("MISCONF") => StoreError::NoRoom(format!(
             "Redis at {server} cannot write to its disk and takes nothing ({detail}): make room there"
         )),

@@ -29,11 +29,17 @@ fn seen(mut it: Reply) -> Result<SeenSession, StoreError> {
 
 /// One step, unless somebody has called since.
 pub(super) async fn convert(shared: &Shared, since: &Standing) -> Result<Conversion, StoreError> {
+    // Without a session to take out, the answer does not tell who ended it.
+    if since.seen.is_empty() && !standing(shared).await?.is_older() {
+        return Ok(Conversion::Nothing);
+    }
     let mut reply = shared.run(&shared.scripts.convert, |to| to.arg(&since.stamp)).await?;
     match reply.text()?.as_str() {
         "OK" => {
             let done = Converted { sessions: reply.parsed()?, back: reply.parsed()?, dead: reply.parsed()? };
-            Ok(Conversion::Step { done, left: reply.parsed()? })
+            let left = reply.parsed()?;
+            let others = done.sessions == 0 && left == 0 && !since.seen.is_empty();
+            Ok(if others { Conversion::Nothing } else { Conversion::Step { done, left } })
         }
         "DISTURBED" => Ok(Conversion::Disturbed),
         code => Err(reply.refusal(code)),

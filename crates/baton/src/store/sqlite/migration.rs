@@ -81,7 +81,7 @@ pub(super) fn convert(site: &Site, since: &Standing) -> Result<Conversion, Store
 fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Conversion, StoreError> {
     let standing = read_standing(db)?;
     if !standing.is_older() {
-        return Ok(Conversion::Step { done: Converted::default(), left: 0 });
+        return Ok(Conversion::Nothing);
     }
     if standing.stamp != since.stamp {
         return Ok(Conversion::Disturbed);
