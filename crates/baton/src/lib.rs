@@ -66,7 +66,7 @@ mod fleet;
 pub mod jobs;
 mod message;
 pub mod operate;
-#[doc(hidden)] // Public for `baton-bench` alone, which starts its own binary again and again.
+#[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
 pub mod settings;
 pub mod store;

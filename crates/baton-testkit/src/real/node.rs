@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use baton::{Cancel, Fleet, FleetOptions, Name, store::StoreUrl};
+use baton::{Cancel, Fleet, FleetOptions, Name, operate::obey_leash, store::StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FLEET, journal::Journal};
@@ -22,6 +22,7 @@ use crate::sim::{
 pub async fn run(store: &StoreUrl, seed: u64, node: usize, life: u32, folder: &Path) -> Result<(), String> {
     let mut asked = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let cancel = Cancel::new();
+    obey_leash(&cancel).map_err(|error| error.to_string())?;
     let finishing = cancel.clone();
     tokio::spawn(async move {
         asked.recv().await;

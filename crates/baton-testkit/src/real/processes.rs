@@ -1,15 +1,16 @@
 //! The processes of a drawn fleet.
 
 use std::{
-    fs::OpenOptions,
     io,
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
 use tokio::process::Command;
 
-use crate::{sim::topology::Topology, soak::launch::Roster};
+use crate::{
+    sim::topology::Topology,
+    soak::launch::{Roster, on_a_leash},
+};
 
 /// How the nodes of a drawn fleet are started.
 #[derive(Clone)]
@@ -43,9 +44,7 @@ impl Roster for Processes {
 
     fn command(&self, slot: usize, start: u32) -> io::Result<Command> {
         let (node, store) = (self.first + slot, &self.stores[slot % self.stores.len()]);
-        let log = OpenOptions::new().create(true).append(true).open(self.folder.join(format!("node-{node}.log")))?;
-        let mut command = Command::new(&self.program);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        let mut command = on_a_leash(&self.program, &self.folder.join(format!("node-{node}.log")))?;
         command.args(["--store", store, "--seed", &self.seed.to_string()]);
         command.args(["--node", &node.to_string(), "--life", &start.to_string()]);
         command.arg("--folder").arg(&self.folder);

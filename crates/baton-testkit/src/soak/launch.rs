@@ -50,7 +50,7 @@ pub trait Roster: Send + Sync {
     /// How many run at once.
     fn count(&self) -> usize;
 
-    /// The command of one start of one of them; every start has a journal of its own.
+    /// The command of one start of one of them, made with [`on_a_leash`]; every start has a journal of its own.
     ///
     /// # Errors
     /// If its log cannot be opened.
@@ -75,18 +75,16 @@ impl Roster for Launch {
             Role::Auto | Role::Worker => "worker",
         };
         let name = format!("{role}-{slot}");
-        let log = OpenOptions::new().create(true).append(true).open(self.folder.join(format!("{name}.log")))?;
         let store = self.stores.get(slot % self.stores.len().max(1)).map_or("memory:", String::as_str);
         let journal = self.folder.join(format!("{name}-{start}.journal"));
         let backlog = self.max_backlog.to_string();
         let program = self.mixed.as_ref().filter(|_| self.is_mixed(slot)).unwrap_or(&self.program);
-        let mut command = Command::new(program);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        let mut command = on_a_leash(program, &self.folder.join(format!("{name}.log")))?;
         if self.is_mixed(slot) {
             command.args(["--store", store, "--role", role, "--max-backlog", &backlog]).arg("--journal").arg(journal);
             return Ok(command);
         }
-        command.args(["node", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
+        command.args(["node", "--leashed", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
         command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
         command.args(["--max-backlog", &backlog]).arg("--journal").arg(journal);
         // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
@@ -100,6 +98,17 @@ impl Roster for Launch {
         }
         Ok(command)
     }
+}
+
+/// A program that obeys the leash on its standard input, and whose output goes to the end of this file.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub(crate) fn on_a_leash(program: &Path, log: &Path) -> io::Result<Command> {
+    let log = OpenOptions::new().create(true).append(true).open(log)?;
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+    Ok(command)
 }
 
 /// The journals in a folder.

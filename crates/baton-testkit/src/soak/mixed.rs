@@ -13,6 +13,7 @@ use std::{
 use baton::{
     Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role,
     jobs::{Noop, Tick},
+    operate::obey_leash,
     store::{StoreUrl, message::Range},
 };
 use bytes::Bytes;
@@ -39,7 +40,7 @@ pub const QUEUES: [MixedQueue; 5] = [
     MixedQueue { name: "chain", every_ms: 20, may_die: false },
 ];
 
-/// Runs a mixed node until it is told to stop by the fleet.
+/// Runs a mixed node until it is told to stop by the fleet, or whoever started it has gone.
 ///
 /// # Errors
 /// One line on what keeps it from running.
@@ -48,7 +49,9 @@ pub async fn run(store: &StoreUrl, role: Role, max_backlog: u64, journal: &Path)
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
     let node = put_together(fleet.node().role(role).max_backlog(max_backlog)).observed_by(Arc::new(journal));
-    node.run(Cancel::new()).await.map_err(|error| error.to_string())
+    let cancel = Cancel::new();
+    obey_leash(&cancel).map_err(|error| error.to_string())?;
+    node.run(cancel).await.map_err(|error| error.to_string())
 }
 
 fn put_together(mut node: Node) -> Node {

@@ -13,9 +13,9 @@ use std::{
     time::Duration,
 };
 
+use baton::process::{Child, Leash};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
-    process::Child,
     sync::{mpsc, oneshot},
     task::JoinHandle,
     time::timeout,
@@ -143,7 +143,7 @@ struct Keeper {
 impl Keeper {
     async fn keep(mut self, mut inbox: mpsc::Receiver<Order>) {
         for start in 0.. {
-            let spawned = self.roster.command(self.number, start).and_then(|mut command| command.spawn());
+            let spawned = self.roster.command(self.number, start).and_then(|mut command| Child::start(&mut command));
             match spawned {
                 Ok(child) => self.tend(child, &mut inbox).await,
                 Err(error) => self.findings.note(format!("node {} does not start: {error}", self.number)),
@@ -166,7 +166,9 @@ impl Keeper {
 
     /// Follows a process to its end.
     async fn tend(&self, mut child: Child, inbox: &mut mpsc::Receiver<Order>) {
-        self.seen.pid.store(child.id().unwrap_or(0), Relaxed);
+        self.seen.pid.store(child.pid(), Relaxed);
+        // Held as long as this process lives: however it ends, the node hears of it and leaves.
+        let _leash = Leash::of(&mut child);
         let (mut killed, mut asked) = (false, false);
         loop {
             tokio::select! {

@@ -29,6 +29,12 @@ impl Child {
         self.pid
     }
 
+    /// Its process id as long as that is its own: until it has been waited for. To signal it by.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Its standard input, if it is a pipe; once.
     pub fn input(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
