@@ -17,4 +17,5 @@ pub mod real;
 pub mod server;
 pub mod sim;
 pub mod soak;
+pub mod stores;
 pub mod subject;

@@ -13,15 +13,9 @@ use std::{
 use baton::{
     Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, Name, Node, Observer, QueuePolicy, Role,
     Source, SourceError, Stream,
-    store::{
-        Books, Clock, Leave, MemoryStore, Peek, Recount, RedisOptions, RedisStore, SqliteStore, Store, Survey,
-        TakeSurvey,
-    },
+    store::{Books, Leave, Peek, Recount, Store, Survey, TakeSurvey},
 };
-use baton_testkit::{
-    server::{Persistence, RedisServer},
-    subject::test_fleet,
-};
+use baton_testkit::{on_every_store, subject::test_fleet};
 
 /// The numbers from 1 on, up to a last one; with a pause, twenty at a time.
 struct Numbers {
@@ -126,33 +120,6 @@ impl Setting {
         let recounted = self.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();
         assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
     }
-}
-
-/// Runs a scenario on each store.
-macro_rules! on_every_store {
-    ($($scenario:ident)*) => {
-        mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                super::$scenario(super::Setting::over(super::Arc::new(super::MemoryStore::new(super::Clock::system())))).await;
-            })*
-        }
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                let folder = tempfile::tempdir().unwrap();
-                let file = folder.path().join("store.db");
-                let store = super::SqliteStore::open(&file, super::test_fleet(), Default::default()).unwrap();
-                super::$scenario(super::Setting::over(super::Arc::new(store))).await;
-            })*
-        }
-        mod redis {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                let server = super::RedisServer::start(super::Persistence::None);
-                let options = super::RedisOptions::default();
-                let store = super::RedisStore::open(&server.url(), super::test_fleet(), options).unwrap();
-                super::$scenario(super::Setting::over(super::Arc::new(store))).await;
-            })*
-        }
-    };
 }
 
 on_every_store! {

@@ -12,15 +12,9 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, Node, NodeError, QueuePolicy,
-    store::{
-        Books, Clock, Leave, MemoryStore, Peek, Recount, RedisOptions, RedisStore, SqliteStore, Store, Survey,
-        TakeSurvey,
-    },
+    store::{Books, Leave, Peek, Recount, Store, Survey, TakeSurvey},
 };
-use baton_testkit::{
-    server::{Persistence, RedisServer},
-    subject::test_fleet,
-};
+use baton_testkit::{on_every_store, subject::test_fleet};
 use tokio::{sync::watch, task::JoinHandle};
 
 struct Setting {
@@ -117,33 +111,6 @@ impl Drop for Gate {
             self.open();
         }
     }
-}
-
-/// Runs a scenario on each store.
-macro_rules! on_every_store {
-    ($($scenario:ident)*) => {
-        mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                super::$scenario(super::Setting::over(super::Arc::new(super::MemoryStore::new(super::Clock::system())))).await;
-            })*
-        }
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                let folder = tempfile::tempdir().unwrap();
-                let file = folder.path().join("store.db");
-                let store = super::SqliteStore::open(&file, super::test_fleet(), Default::default()).unwrap();
-                super::$scenario(super::Setting::over(super::Arc::new(store))).await;
-            })*
-        }
-        mod redis {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] async fn $scenario() {
-                let server = super::RedisServer::start(super::Persistence::None);
-                let options = super::RedisOptions::default();
-                let store = super::RedisStore::open(&server.url(), super::test_fleet(), options).unwrap();
-                super::$scenario(super::Setting::over(super::Arc::new(store))).await;
-            })*
-        }
-    };
 }
 
 on_every_store! {

@@ -4,6 +4,7 @@
 //! A step is six small numbers; what they mean depends on what has happened so far (see [`script`]), so that most
 //! requests make sense and some do not. Old requests come back from the past, as copies that a network held up.
 
+mod draw;
 mod known_session;
 mod script;
 

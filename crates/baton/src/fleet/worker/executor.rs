@@ -11,7 +11,8 @@ use tokio::{runtime::Handle, sync::watch, time::Instant};
 use tracing::{Instrument as _, Span};
 
 use super::{
-    buffer::{Assignment, Buffer, Completed},
+    buffer::Buffer,
+    held::{Assignment, Completed},
     prefetched::Position,
     slot::Slot,
 };

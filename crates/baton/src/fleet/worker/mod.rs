@@ -20,6 +20,7 @@
 mod buffer;
 mod dispatcher;
 mod executor;
+mod held;
 mod mode;
 mod outbox;
 mod pace;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    buffer::{Assignment, Completed},
     executor::Executor,
+    held::{Assignment, Completed},
     mode::{STRETCH, Stretch},
     outbox,
     prefetched::{Position, Share},

@@ -58,6 +58,11 @@ impl Reply {
         Ok(values)
     }
 
+    /// What an operation gives that gives nothing but that it was carried out.
+    pub(in crate::store) fn done(mut self, code: &str) -> Result<(), StoreError> {
+        if code == "OK" { Ok(()) } else { Err(self.refusal(code)) }
+    }
+
     /// The refusal this code stands for, its details read from the reply.
     pub(in crate::store) fn refusal(&mut self, code: &str) -> StoreError {
         self.read_refusal(code).map_or_else(|error| error, StoreError::Refused)

@@ -23,11 +23,12 @@ use std::{
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
-    Site, building,
+    Site,
     door::{Door, may_not},
     lock::{Turn, Turnstile},
     log, mark, mounts,
     note::{FileId, Note},
+    stay::{Stay, no_door},
 };
 use crate::store::{FORMAT, Refusal, StoreError};
 
@@ -37,9 +38,6 @@ pub(super) const APPLICATION: i32 = 0x4261_746e;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an open file is compared with what is at its path, in its content too.
 pub(super) const WATCH: Duration = Duration::from_millis(500);
-
-/// How long one waits at the door for those inside to agree with the file, or to leave.
-const AT_THE_DOOR: Duration = Duration::from_millis(200);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,24 +77,6 @@ pub(super) struct OpenFile {
     /// Read past the log: good for one look.
     bare: bool,
     stay: Stay,
-}
-
-/// The time inside; at its end the last one out puts everything into the file.
-#[derive(Debug)]
-struct Stay {
-    path: PathBuf,
-    door: Option<Door>,
-    may_write: bool,
-}
-
-impl Drop for Stay {
-    fn drop(&mut self) {
-        let last = self.may_write && self.door.as_ref().is_some_and(Door::is_alone);
-        // What fails here is done by whoever opens the file next.
-        if last && !is_missing(&self.path).unwrap_or(true) {
-            log::end(&self.path).ok();
-        }
-    }
 }
 
 /// A file beside the store's.
@@ -262,78 +242,6 @@ impl OpenFile {
     }
 }
 
-impl Stay {
-    /// Goes in: the first one makes what is missing and judges what lies beside the file. Whether the log there must
-    /// not be used and could not be put aside.
-    fn enter(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
-        let path = &self.path;
-        let Some(door) = &self.door else {
-            if is_missing(path)? {
-                return Err(if create { no_door(path) } else { site.not_there(path) });
-            }
-            probe(path)?;
-            return Ok(false);
-        };
-        let deadline = Instant::now() + AT_THE_DOOR;
-        loop {
-            if door.is_alone() {
-                let past_log = self.first_in(create, purpose, site)?;
-                door.share().map_err(|error| no_locks(&error))?;
-                return Ok(past_log);
-            }
-            let missing = is_missing(path)?;
-            if missing && !create {
-                return Err(site.not_there(path));
-            }
-            if !missing {
-                probe(path)?;
-            }
-            // Nobody stays inside with a file that the others do not use: they could never be alone to see to it.
-            if !missing && log::agrees(path) {
-                door.share().map_err(|error| no_locks(&error))?;
-                if log::agrees(path) {
-                    return Ok(false);
-                }
-                door.release().map_err(|error| no_locks(&error))?;
-            }
-            if Instant::now() > deadline {
-                let path = path.display();
-                return Err(StoreError::Unreachable(if missing {
-                    format!("{path} is gone while running processes have it open: bring it back, or stop them")
-                } else {
-                    format!(
-                        "{path} is not the file that running processes have open, or has lost its log: it is left alone \
-                         until they have let go"
-                    )
-                }));
-            }
-            std::thread::sleep(AT_THE_DOOR / 10);
-        }
-    }
-
-    /// Makes what is missing and judges what lies beside the file, alone.
-    fn first_in(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
-        let path = &self.path;
-        if is_missing(path)? {
-            if !create {
-                return Err(site.not_there(path));
-            }
-            building::build(path)?;
-        }
-        probe(path)?;
-        match log::examine(path) {
-            Ok(found) => {
-                if let Some(found) = found {
-                    site.tell(&found);
-                }
-                Ok(false)
-            }
-            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// Refuses a file of another format than this release's: a newer release may have taken it over since it was opened.
 pub(super) fn check_format(db: &Connection) -> Result<(), StoreError> {
     let found = check_known(db)?;
@@ -419,31 +327,18 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-fn unfit(path: &Path, why: &str) -> StoreError {
+pub(super) fn unfit(path: &Path, why: &str) -> StoreError {
     StoreError::Unfit(format!("{} {why}", path.display()))
 }
 
 /// What a person can do who may not read a file of the store.
-fn denied(path: &Path) -> StoreError {
+pub(super) fn denied(path: &Path) -> StoreError {
     unfit(path, "may not be read: permission denied; become its owner, or have its permissions changed")
 }
 
 /// Whether this process may read the file, asked without opening it.
-fn may_read(path: &Path) -> bool {
+pub(super) fn may_read(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::READ_OK) != Err(rustix::io::Errno::ACCESS)
-}
-
-/// Why there is no door to go in by: it is there and somebody else's, or the folder takes no new file.
-fn no_door(path: &Path) -> StoreError {
-    let door = sidecar(path, "-door");
-    match [path, &door].into_iter().find(|file| !may_read(file)) {
-        Some(file) => denied(file),
-        None => unfit(path, "is in a folder that cannot be written: check its permissions"),
-    }
-}
-
-fn no_locks(error: &std::io::Error) -> StoreError {
-    StoreError::Unfit(format!("the store's file system has no file locks: {error}"))
 }
 
 pub(super) fn io_error(path: &Path, error: &std::io::Error) -> StoreError {

@@ -40,6 +40,7 @@ mod reader;
 mod reserve;
 mod site;
 mod stall;
+mod stay;
 mod tables;
 mod wake;
 mod writer;

@@ -10,10 +10,7 @@ impl Coded for Pass {
         to.text(self.session).text(&self.queue)
     }
 
-    fn read(&self, code: &str, mut reply: Reply) -> Result<(), StoreError> {
-        match code {
-            "OK" => Ok(()),
-            _ => Err(reply.refusal(code)),
-        }
+    fn read(&self, code: &str, reply: Reply) -> Result<(), StoreError> {
+        reply.done(code)
     }
 }

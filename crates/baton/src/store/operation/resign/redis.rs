@@ -10,10 +10,7 @@ impl Coded for Resign {
         to.text(self.session).text(&self.source).text(self.epoch)
     }
 
-    fn read(&self, code: &str, mut reply: Reply) -> Result<(), StoreError> {
-        match code {
-            "OK" => Ok(()),
-            _ => Err(reply.refusal(code)),
-        }
+    fn read(&self, code: &str, reply: Reply) -> Result<(), StoreError> {
+        reply.done(code)
     }
 }
