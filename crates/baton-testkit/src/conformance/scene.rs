@@ -198,7 +198,7 @@ impl Scene {
 
     /// The promise that holds at every instant: the data and the ledger agree on every id.
     pub async fn balanced(&self) {
-        let recounted = self.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();
+        let recounted = self.ask(Recount { max_hold_ms: 60_000 }).await.unwrap();
         for queue in recounted.queues {
             assert!(queue.balance(), "unbalanced: {queue:?}");
         }
@@ -208,7 +208,7 @@ impl Scene {
 impl Scene {
     /// The same while messages without a body are still waiting.
     pub(super) async fn balanced_but_for_bodies(&self) {
-        let recounted = self.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();
+        let recounted = self.ask(Recount { max_hold_ms: 60_000 }).await.unwrap();
         for queue in recounted.queues {
             let queue = QueueRecount { lacking: Lacking::default(), ..queue };
             assert!(queue.balance(), "unbalanced: {queue:?}");

@@ -154,7 +154,7 @@ impl Topology {
         };
         let length_ms = 60_000 + random.below(10_000);
         let queues: Vec<QueuePlan> = (0..queue_count).map(|nth| queue(seed, nth, queue_count, &mut random)).collect();
-        let sources: Vec<SourcePlan> = (0..source_count).map(|nth| source(nth, queue_count, &mut random)).collect();
+        let mut sources: Vec<SourcePlan> = (0..source_count).map(|nth| source(nth, queue_count, &mut random)).collect();
         let leases = if random.below(4) == 0 { &[500, 1_000, 3_000][..] } else { &[1_000][..] };
         let nodes: Vec<NodePlan> =
             (0..node_count).map(|nth| node(nth, queue_count, source_count, leases, &mut random)).collect();
@@ -163,6 +163,9 @@ impl Topology {
         if seed.is_multiple_of(5) {
             faults.extend(late_starts(&nodes, length_ms, &mut Random::part(seed, 3)));
             faults.sort_by_key(|fault| fault.at_ms);
+        }
+        if seed % 8 == 6 {
+            keep_busy(&mut sources, &mut Random::part(seed, 4));
         }
         Self { seed, length_ms, nodes, queues, sources, pushes, faults }
     }
@@ -302,6 +305,15 @@ pub(super) fn faults(node_count: u64, queue_count: u64, length_ms: u64, random: 
     faults.retain(|fault| fault.at_ms < length_ms);
     faults.sort_by_key(|fault| fault.at_ms);
     faults
+}
+
+/// Sources that keep a push under way for ten seconds and more, so that their nodes may leave work to others.
+fn keep_busy(sources: &mut [SourcePlan], random: &mut Random) {
+    for source in sources {
+        if random.below(2) == 0 {
+            (source.every_ms, source.batch, source.end) = (2 + random.below(3), 1, Some(3_000 + random.below(2_000)));
+        }
+    }
 }
 
 /// Nodes that are held up as soon as they have started again, while copies of their first calls are still on their way.

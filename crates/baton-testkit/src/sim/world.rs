@@ -351,12 +351,18 @@ impl Observer for Told {
         }
         let mut scene = self.scene.lock().unwrap();
         scene.note(Some(self.node), "says:", event.to_string());
-        if let Event::SourceFailed { source, .. } = event {
+        let now = scene.now();
+        let source = match event {
+            Event::SourceFailed { source, .. } | Event::SourceEnded { source, .. } => number(source.as_str()),
+            _ => None,
+        };
+        let Some(known) = source.and_then(|source| scene.sources.get_mut(source)) else { return };
+        if matches!(event, Event::SourceFailed { .. }) {
             // Its rest begins when the node hears of the failure, which one that was paused does late.
-            let now = scene.now();
-            if let Some(known) = number(source.as_str()).and_then(|source| scene.sources.get_mut(source)) {
-                known.failed_ms = Some(now);
-            }
+            known.failed_ms = Some(now);
+        } else if !known.ended {
+            let node = self.node;
+            scene.violated(format!("a source is told to have ended when it has: node {node} says {event}"), None);
         }
     }
 }
