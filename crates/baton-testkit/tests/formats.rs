@@ -248,6 +248,10 @@ async fn goes_on_after_kills(home: Home, format: u32) {
     let store = home.open();
     assert!(!migrate(&store).await.unwrap().migrated);
     holds_all(&store).await;
+    if let Home::File(folder) = &home {
+        let head = std::fs::read(Home::file(folder.path())).unwrap();
+        assert_ne!(head[64..68], [0; 4], "pages can leave the file from now on");
+    }
 }
 
 /// Whoever calls while it is watched keeps it as it is.

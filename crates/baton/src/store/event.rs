@@ -41,6 +41,25 @@ pub enum StoreEvent {
         /// What may be that log.
         aside: Option<PathBuf>,
     },
+    /// The log has grown long and cannot be emptied: a reader, maybe of another program, looks at an old state.
+    LogHeld {
+        /// The store's file.
+        path: PathBuf,
+        /// Which process that is, as far as the system tells.
+        reader: Option<String>,
+    },
+    /// The log has grown as long as it may: nothing new is stored until that reader is gone.
+    LogFull {
+        /// The store's file.
+        path: PathBuf,
+        /// Which process that is, as far as the system tells.
+        reader: Option<String>,
+    },
+    /// The end of [`StoreEvent::LogHeld`].
+    LogEmptied {
+        /// The store's file.
+        path: PathBuf,
+    },
     /// The disk is full, and the room kept for stopping and settling is used now.
     ReserveUsed {
         /// The store's file.
@@ -79,6 +98,22 @@ impl fmt::Display for StoreEvent {
                     None => Ok(()),
                 }
             }
+            Self::LogHeld { path, reader } => {
+                let (who, path) = (reader.as_deref().unwrap_or("some process"), path.display());
+                write!(
+                    f,
+                    "the log of {path} grows and cannot be emptied while {who} reads an old state: end that reader"
+                )
+            }
+            Self::LogFull { path, reader } => {
+                let (who, path) = (reader.as_deref().unwrap_or("some process"), path.display());
+                write!(
+                    f,
+                    "the log of {path} has its full length and cannot be emptied while {who} reads an old state; \
+                     nothing new is stored until then: end that reader"
+                )
+            }
+            Self::LogEmptied { path } => write!(f, "the log of {} is emptied again", path.display()),
             Self::ReserveUsed { path } => {
                 let path = path.display();
                 write!(f, "the disk of {path} is full: the room kept for stopping and settling is used now")
@@ -99,6 +134,12 @@ pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
         }
         StoreEvent::Unstalled { path, after } => {
             tracing::info!(target: "baton", path = %path.display(), after = after.as_secs_f64(), "{event}");
+        }
+        StoreEvent::LogHeld { path, reader } | StoreEvent::LogFull { path, reader } => {
+            tracing::warn!(target: "baton", path = %path.display(), reader = reader.as_deref(), "{event}");
+        }
+        StoreEvent::LogEmptied { path } => {
+            tracing::info!(target: "baton", path = %path.display(), "{event}");
         }
         StoreEvent::LogSetAside { path, aside } => {
             tracing::warn!(target: "baton", path = %path.display(), aside = %aside.display(), "{event}");

@@ -5,10 +5,12 @@
 mod agreement;
 mod backups;
 mod files;
+mod held_log;
 mod logs;
 mod rights;
 mod room;
 mod sharing;
+mod space;
 
 use std::path::Path;
 

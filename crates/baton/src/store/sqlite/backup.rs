@@ -28,6 +28,7 @@ use super::{
     holder, log,
     mark::{self, Mark},
     note::Note,
+    remains,
     site::Site,
 };
 use crate::{
@@ -180,7 +181,8 @@ fn copy(source: &Connection, site: &Path) -> Result<Backup, StoreError> {
     }
     estrange_sessions(&copy)?;
     mark::write(&copy, None)?;
-    let fleets: i64 = copy.query_row("SELECT count(*) FROM fleets", [], |row| row.get(0))?;
+    let sql = format!("SELECT count(*) FROM fleets WHERE {}", remains::NAMED);
+    let fleets: i64 = copy.query_row(&sql, [], |row| row.get(0))?;
     copy.close().map_err(|(_, error)| error)?;
     let file = fs::File::open(site).and_then(|file| file.sync_all().map(|()| file));
     let size = file.and_then(|file| file.metadata()).map_err(|error| io_error(site, &error))?.len();

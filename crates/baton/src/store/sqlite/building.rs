@@ -58,6 +58,7 @@ pub(super) fn in_place<T>(path: &Path, build: impl FnOnce(&Path) -> Result<T, St
 fn fill(site: &Path) -> Result<(), StoreError> {
     let db = Connection::open_with_flags(site, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
     db.pragma_update(None, "page_size", 4_096)?;
+    db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "application_id", APPLICATION)?;
     db.pragma_update(None, "user_version", FORMAT)?;
@@ -82,5 +83,22 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
             fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| io_error(folder, &error))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is at the front of the file is never moved when pages leave its end: the mark, which is read past the log,
+    /// stays where it is.
+    #[test]
+    fn a_new_file_has_no_free_page_and_can_give_pages_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.db");
+        build(&path).expect("a store");
+        let db = super::super::mark::bare(&path).expect("the file");
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).expect("a number");
+        assert_eq!((number("freelist_count"), number("auto_vacuum")), (0, 2));
     }
 }

@@ -112,27 +112,50 @@ pub(super) struct Inbox<J> {
     pub(super) current: CurrentFile,
 }
 
+/// What comes next for the thread.
+pub(super) enum Next<J> {
+    Job(J),
+    /// The moment it asked for has come, or the file was closed.
+    Due,
+    /// All senders are gone.
+    Over,
+}
+
 impl<J> Inbox<J> {
-    /// The next job; nothing at the end. While it waits, a file that is no longer the store's is let go.
-    pub(super) fn next(&mut self) -> Option<J> {
+    /// The next job, or that a moment has come. While it waits, a file that is no longer the store's is let go; without a
+    /// file only a job ends the wait.
+    pub(super) fn next(&mut self, due: Option<Instant>) -> Next<J> {
         loop {
             let order = match self.next.take() {
                 Some(order) => order,
-                None if self.current.file.is_none() => self.orders.recv().ok()?,
-                None => match self.orders.recv_timeout(WATCH) {
+                None if self.current.file.is_none() => match self.orders.recv() {
                     Ok(order) => order,
-                    Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.current.watch();
-                        continue;
-                    }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                    Err(_) => return Next::Over,
                 },
+                None => {
+                    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+                    let patience = left.map_or(WATCH, |left| left.min(WATCH));
+                    match self.orders.recv_timeout(patience) {
+                        Ok(order) => order,
+                        Err(mpsc::RecvTimeoutError::Timeout) => {
+                            self.current.watch();
+                            if left == Some(patience) {
+                                return Next::Due;
+                            }
+                            continue;
+                        }
+                        Err(mpsc::RecvTimeoutError::Disconnected) => return Next::Over,
+                    }
+                }
             };
             match order {
-                Order::Job(job) => return Some(job),
+                Order::Job(job) => return Next::Job(job),
                 Order::Close(closed) => {
                     self.current.close();
                     drop(closed);
+                    if due.is_some() {
+                        return Next::Due;
+                    }
                 }
             }
         }
@@ -160,6 +183,11 @@ pub(super) struct CurrentFile {
 impl CurrentFile {
     const fn new(site: Arc<Site>, purpose: Purpose) -> Self {
         Self { site, purpose, file: None }
+    }
+
+    /// Whether it is open now.
+    pub(super) const fn is_open(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Where the store is and whose.

@@ -25,6 +25,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, config::DbConfig, wal:
 use super::{
     Site,
     door::{Door, may_not},
+    held_log,
     lock::{Turn, Turnstile},
     log, mark, mounts,
     note::{FileId, Note},
@@ -38,6 +39,9 @@ pub(super) const APPLICATION: i32 = 0x4261_746e;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an open file is compared with what is at its path, in its content too.
 pub(super) const WATCH: Duration = Duration::from_millis(500);
+
+/// How long after a try to empty a long log it is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +76,10 @@ pub(super) struct OpenFile {
     note: Option<Note>,
     /// Pages in the log after the last commit here.
     log_pages: Arc<AtomicUsize>,
+    /// How long the log was when readers last kept it from being copied back; 0 if they did not.
+    held_at: Cell<usize>,
+    /// When that was last tried.
+    tried: Cell<Option<Instant>>,
     /// When the file's content was last seen to be the one opened.
     seen: Cell<Instant>,
     /// Read past the log: good for one look.
@@ -141,10 +149,24 @@ impl OpenFile {
         check_known(&db)?;
         stay.may_write = writable && !bare;
         let identity = FileId::of(path);
-        let mut file =
-            Self { db, purpose, turnstile, identity, note, log_pages, seen: Cell::new(Instant::now()), bare, stay };
+        let mut file = Self {
+            db,
+            purpose,
+            turnstile,
+            identity,
+            note,
+            log_pages,
+            held_at: Cell::new(0),
+            tried: Cell::new(None),
+            seen: Cell::new(Instant::now()),
+            bare,
+            stay,
+        };
         file.configure()?;
         site.opened(&file.stay.path, identity);
+        if purpose == Purpose::Reads {
+            site.look_at_log(&file.stay.path);
+        }
         Ok(file)
     }
 
@@ -190,22 +212,61 @@ impl OpenFile {
     }
 
     /// Copies the log back if it has grown long; in one's turn, right after a commit.
-    pub(super) fn keep_log_short(&self) {
-        if self.log_pages() >= self.purpose.log_pages() {
-            self.copy_back();
+    pub(super) fn keep_log_short(&self, site: &Site) {
+        let (pages, held, each) = (self.log_pages(), self.held_at.get(), self.purpose.log_pages());
+        // Where a reader was in the way, that is not tried again with every commit.
+        let grown = if pages >= held { pages - held } else { pages };
+        if grown >= each {
+            self.copy_back(site);
         }
     }
 
-    /// Copies the log back as far as readers let it, unless the file is no longer the one it belongs to.
-    pub(super) fn copy_back(&self) {
-        if self.is_unchanged() {
+    /// Whether the log was too long to be ordinary, after the last commit here.
+    pub(super) fn log_is_long(&self) -> bool {
+        self.log_pages() >= held_log::LONG
+    }
+
+    /// Whether the log is short, after a try to make it so; in one's turn.
+    pub(super) fn log_is_short(&self, site: &Site) -> bool {
+        let short = || self.log_pages() < self.purpose.log_pages();
+        if !short() {
+            self.copy_back(site);
+        }
+        short()
+    }
+
+    /// Copies the log back as far as readers let it, unless the file is no longer the one it belongs to. A long one is
+    /// emptied, which tells for sure whether readers are in the way.
+    pub(super) fn copy_back(&self, site: &Site) {
+        let (pages, long) = (self.log_pages(), self.log_is_long());
+        if long && self.tried.get().is_some_and(|tried| tried.elapsed() < TRY_AGAIN) || !self.is_unchanged() {
+            return;
+        }
+        self.tried.set(Some(Instant::now()));
+        let copied = if long {
+            self.empty_log()
+        } else {
             // What is not copied now is copied later.
             let copied = self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE);
-            if copied.is_ok_and(|(pages, copied)| pages == copied) {
-                // The next commit begins it anew.
-                self.log_pages.store(0, Ordering::Relaxed);
-            }
+            copied.is_ok_and(|(pages, copied)| pages == copied)
+        };
+        if copied {
+            // The next commit begins it anew.
+            self.log_pages.store(0, Ordering::Relaxed);
+            self.held_at.set(0);
+            site.log_is_free();
+        } else {
+            self.held_at.set(pages);
+            site.log_is_held(self.path(), pages);
         }
+    }
+
+    /// Copies all of the log back and empties it, without waiting for readers; whether they let that happen.
+    fn empty_log(&self) -> bool {
+        let impatient = self.db.busy_timeout(Duration::ZERO);
+        let emptied = impatient.and_then(|()| self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::TRUNCATE));
+        // Cannot fail where it could just be set to something else.
+        self.db.busy_timeout(PATIENCE).is_ok() && emptied.is_ok()
     }
 
     /// Saves what only a removed log still holds: it is open here, and the file is still the one it belongs to.

@@ -8,6 +8,8 @@ use super::file::{real_path, sidecar};
 
 /// The byte of SQLite's shared memory that is locked by whoever writes.
 const WRITE_LOCK: u64 = 120;
+/// Those that are locked by whoever reads.
+const READ_LOCKS: (u64, u64) = (123, 127);
 
 /// The process that keeps others from writing to the store at `path`, for people.
 pub(super) fn of(path: &Path) -> Option<String> {
@@ -29,6 +31,34 @@ pub(super) fn inside(path: &Path) -> Option<String> {
     let pids: BTreeSet<u32> = entries(&locks, "FLOCK", door).map(|(pid, ..)| pid).collect();
     let names: Vec<String> = pids.into_iter().map(shown).collect();
     Some(names.join(", ")).filter(|names| !names.is_empty())
+}
+
+/// The processes that read the store at `path` at this moment.
+pub(super) fn readers(path: &Path) -> BTreeSet<u32> {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    inode(&sidecar(path, "-shm")).map(|memory| reading(&locks, memory)).unwrap_or_default()
+}
+
+fn reading(locks: &str, memory: u64) -> BTreeSet<u32> {
+    let reads = |from: &str, to: &str| {
+        let (first, last) = READ_LOCKS;
+        from.parse::<u64>().is_ok_and(|from| from <= last)
+            && (to == "EOF" || to.parse::<u64>().is_ok_and(|to| to >= first))
+    };
+    let found = entries(locks, "POSIX", memory).filter(|(_, access, from, to)| *access == "READ" && reads(from, to));
+    // A process that cannot be seen from here has the number 0.
+    found.map(|it| it.0).filter(|pid| *pid > 0).collect()
+}
+
+/// These processes for people; this one only if it is alone, since it reads now and then.
+pub(super) fn named(pids: &BTreeSet<u32>) -> Option<String> {
+    let own = std::process::id();
+    let others: Vec<String> = pids.iter().copied().filter(|pid| *pid != own).map(shown).collect();
+    match others.is_empty() {
+        true if pids.contains(&own) => Some("this process itself".to_owned()),
+        true => None,
+        false => Some(others.join(", ")),
+    }
 }
 
 /// A process for people to find.
@@ -93,5 +123,17 @@ mod tests {
         assert_eq!(holder(locks, "POSIX", 78, Some(120)), Some(14));
         assert_eq!(holder(locks, "POSIX", 78, Some(121)), None);
         assert_eq!(holder(locks, "FLOCK", 79, None), None);
+    }
+
+    #[test]
+    fn readers_are_those_with_a_lock_on_a_place_in_the_log() {
+        let locks = "\
+1: POSIX  ADVISORY  READ 11 fe:00:78 128 128
+2: POSIX  ADVISORY  READ 12 fe:00:78 124 124
+3: POSIX  ADVISORY  READ 13 fe:00:78 127 128
+4: POSIX  ADVISORY  WRITE 14 fe:00:78 120 120
+5: POSIX  ADVISORY  READ 0 fe:00:78 125 125
+6: POSIX  ADVISORY  READ 15 fe:00:79 124 124";
+        assert_eq!(reading(locks, 78), BTreeSet::from([12, 13]));
     }
 }

@@ -18,6 +18,7 @@ use super::{
     lock::Turnstile,
     mark::{self, Mark},
     note::{FileId, Note},
+    sweep,
 };
 use crate::store::{StoreError, StoreEvent};
 
@@ -161,7 +162,13 @@ pub(super) fn end(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let mut over = copied_back(&db)?;
-    if over && !lost && matches!(mark, Mark::Open(_)) {
+    let ends = !lost && matches!(mark, Mark::Open(_));
+    if over && ends {
+        // What is not given back now is given back by the next.
+        sweep::last_step(&db).ok();
+        over = copied_back(&db)?;
+    }
+    if over && ends {
         mark::write(&db, None)?;
         over = copied_back(&db)?;
     }

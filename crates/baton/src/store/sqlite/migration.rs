@@ -1,7 +1,9 @@
 //! A file of an older format brought up to this one, with all fleets in it, in one transaction.
 //!
 //! What belongs to sessions is made anew, as the schema has it now, and the sessions of before are taken out as if they
-//! had been reaped. Bodies are not touched. Killed at any moment, the file is as it was.
+//! had been reaped. Bodies are not touched. Killed at any moment, the file is as it was. Afterwards a file of former times
+//! is written anew, see `renewal`: only then may tables be dropped without moving that of the mark, which is read past the
+//! log.
 
 use rusqlite::{Connection, Row};
 
@@ -9,6 +11,8 @@ use super::{
     Site,
     building::SCHEMA,
     file::{OpenFile, Purpose, check_known},
+    remains::NAMED,
+    renewal,
     tables::SqliteTables,
     writer,
 };
@@ -42,10 +46,10 @@ pub(super) fn standing(site: &Site) -> Result<Standing, StoreError> {
 
 fn read_standing(db: &Connection) -> Result<Standing, StoreError> {
     let format = check_known(db)?;
-    let mut rows = db.prepare(
+    let mut rows = db.prepare(&format!(
         "SELECT session, node, host, pid, lease_ms, expires, beat_ms FROM sessions JOIN members USING (fleet, session) \
-         ORDER BY fleet, session",
-    )?;
+         WHERE fleet IN (SELECT fleet FROM fleets WHERE {NAMED}) ORDER BY fleet, session"
+    ))?;
     let seen = rows.query_map([], seen)?.collect::<rusqlite::Result<_>>()?;
     let sql = "SELECT coalesce(group_concat(fleet || ',' || clock || ',' || last || ',' || joins, ';' ORDER BY fleet), '') \
                FROM fleets";
@@ -66,15 +70,22 @@ fn seen(row: &Row<'_>) -> rusqlite::Result<SeenSession> {
 
 /// The whole conversion, unless somebody has called since.
 pub(super) fn convert(site: &Site, since: &Standing) -> Result<Conversion, StoreError> {
-    let file = OpenFile::open(site, Purpose::Messages)?;
-    let _turn = file.turn()?;
-    writer::begin(&file.db)?;
-    let step = convert_within(&file.db, site.clock.now_ms(), since);
-    if step.is_ok() {
-        file.db.execute_batch("COMMIT")?;
-        file.keep_log_short();
+    let step = {
+        let file = OpenFile::open(site, Purpose::Messages)?;
+        let _turn = file.turn()?;
+        writer::begin(&file.db)?;
+        let step = convert_within(&file.db, site.clock.now_ms(), since);
+        if step.is_ok() {
+            file.db.execute_batch("COMMIT")?;
+            file.keep_log_short(site);
+        }
+        // Otherwise the connection is closed, which undoes all of it.
+        step
+    };
+    if matches!(step, Ok(Conversion::Step { .. })) {
+        // A file that stays as it was is none the worse for it.
+        renewal::renew(site).ok();
     }
-    // Otherwise the connection is closed, which undoes all of it.
     step
 }
 
@@ -125,7 +136,7 @@ fn renew_tables(db: &Connection) -> Result<(), StoreError> {
 }
 
 fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {
-    let mut rows = db.prepare("SELECT name FROM fleets ORDER BY fleet")?;
+    let mut rows = db.prepare(&format!("SELECT name FROM fleets WHERE {NAMED} ORDER BY fleet"))?;
     let names: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     names.iter().map(|name| Ok(Name::new(name)?)).collect()
 }

@@ -11,7 +11,8 @@
 //! is missing is [`StoreError::Unreachable`]: a store that is not up yet. A place where the file is gone but its log is
 //! not, a file that is not a store, one on a network file system and one that cannot be written are
 //! [`StoreError::Unfit`], and stay as they were. A full disk is [`StoreError::NoRoom`], and keeps room for all that
-//! brings no new bodies (see `reserve`).
+//! brings no new bodies (see `reserve`); a log that a reader holds until it has its full length is the same (see
+//! `held_log`).
 //!
 //! A file that was open and is gone, or has been replaced, is noticed before the next transaction, by its number, and
 //! within half a second by its content. It is let go of, with its log as it is, and waited for: a store that comes back
@@ -29,6 +30,7 @@ mod connection_thread;
 mod door;
 mod fault;
 mod file;
+mod held_log;
 mod holder;
 mod lock;
 mod log;
@@ -37,10 +39,13 @@ mod migration;
 mod mounts;
 mod note;
 mod reader;
+mod remains;
+mod renewal;
 mod reserve;
 mod site;
 mod stall;
 mod stay;
+mod sweep;
 mod tables;
 mod wake;
 mod writer;
@@ -50,7 +55,10 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
-use self::{connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, wake::Bell, writer::Job};
+use self::{
+    connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, sweep::Sweeper, wake::Bell,
+    writer::Job,
+};
 use super::{
     Answer, BoxFuture, Clock, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, serve,
 };
@@ -112,7 +120,9 @@ impl SqliteStore {
         let bell = Arc::new(Bell::new(Arc::clone(&site)));
         let writer = |name, purpose| {
             let bell = Arc::clone(&bell);
-            ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&bell, inbox))
+            // One of the two sees to the room, and not the one that must never be late.
+            let sweeper = move || (purpose == Purpose::Messages).then(Sweeper::new);
+            ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&bell, sweeper(), inbox))
         };
         let reader = |name| ConnectionThread::new(name, &site, Purpose::Reads, reader::run);
         let shared = Shared {

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
-    connection_thread::{CurrentFile, Inbox},
+    connection_thread::{CurrentFile, Inbox, Next},
     fault::is_busy,
     file::check_format,
     tables::SqliteTables,
@@ -22,7 +22,7 @@ pub(super) struct Question {
 
 /// Reads until all senders are gone.
 pub(super) fn run(inbox: &mut Inbox<Question>) {
-    while let Some(Question { request, answer }) = inbox.next() {
+    while let Next::Job(Question { request, answer }) = inbox.next(None) {
         let current = &mut inbox.current;
         let now = current.site().clock.now_ms();
         // A caller that has gone away needs no answer.

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{absence, note::FileId, stall::Stall};
+use super::{absence, held_log::HeldLog, note::FileId, stall::Stall};
 use crate::{
     message::Name,
     store::{Clock, Ear, StoreError, StoreEvent, event},
@@ -21,6 +21,8 @@ pub(super) struct Site {
     pub(super) clock: Clock,
     /// Who waits for the turn to write, and for how long.
     pub(super) stall: Stall,
+    /// Who keeps the log from being emptied.
+    pub(super) held_log: HeldLog,
     create: bool,
     /// Set once any thread has had the file open: from then on none is made.
     was_open: AtomicBool,
@@ -32,7 +34,8 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn new(path: PathBuf, fleet: Name, clock: Clock, create: bool) -> Self {
         let (was_open, known, ear) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Self { path, fleet, clock, stall: Stall::default(), create, was_open, known, ear }
+        let (stall, held_log) = (Stall::default(), HeldLog::default());
+        Self { path, fleet, clock, stall, held_log, create, was_open, known, ear }
     }
 
     /// Whether a missing file may be made: never by a process that has had one.
@@ -52,6 +55,11 @@ impl Site {
         if former.is_some() && former != file {
             self.tell(&StoreEvent::Replaced { path: path.to_owned() });
         }
+    }
+
+    /// Notes that the file was replaced from here: whoever opens it next finds what it expects.
+    pub(super) fn forget_file(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Why there is nothing to open.

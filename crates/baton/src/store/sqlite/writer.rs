@@ -12,10 +12,11 @@ use tokio::sync::oneshot;
 
 use super::{
     Site,
-    connection_thread::{CurrentFile, Inbox},
+    connection_thread::{CurrentFile, Inbox, Next},
     fault::is_busy,
     file::{OpenFile, check_format},
     reserve::Reserve,
+    sweep::Sweeper,
     tables::SqliteTables,
     wake::{Bell, Rings},
 };
@@ -40,9 +41,19 @@ enum Failure {
     One(StoreError),
 }
 
-/// Writes until all senders are gone.
-pub(super) fn run(bell: &Bell, inbox: &mut Inbox<Job>) {
-    while let Some(first) = inbox.next() {
+/// Writes until all senders are gone; meanwhile the sweeper, if there is one, makes its steps.
+pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<Job>) {
+    loop {
+        let first = match inbox.next(sweeper.as_ref().map(Sweeper::due)) {
+            Next::Job(job) => job,
+            Next::Due => {
+                if let Some(sweeper) = &mut sweeper {
+                    sweeper.step(&mut inbox.current);
+                }
+                continue;
+            }
+            Next::Over => return,
+        };
         let (requests, callers) = gather(first, inbox);
         let current = &mut inbox.current;
         let mut woken = Rings::new();
@@ -63,19 +74,24 @@ pub(super) fn run(bell: &Bell, inbox: &mut Inbox<Job>) {
             }
             Err(Failure::All(error)) => vec![Err(error); requests.len()],
         };
-        if requests.iter().any(|request| matches!(request, Request::Purge(_))) {
-            shrink(current);
-        }
         bell.ring_here(&woken);
         for (caller, answer) in callers.into_iter().zip(answers) {
-            // A caller that has gone away will repeat its call if it cares.
-            caller.send(answer).ok();
+            match (&mut sweeper, answer) {
+                // What a purge has freed is given back before it is answered; other calls do not wait for that.
+                (Some(sweeper), Ok(Answer::Purge(()))) => sweeper.answer_when_swept(caller),
+                // A caller that has gone away will repeat its call if it cares.
+                (_, answer) => drop(caller.send(answer)),
+            }
         }
         bell.ring_afar(&woken);
+        if let Some(sweeper) = &mut sweeper {
+            sweeper.after_calls(current);
+        }
     }
 }
 
-type Caller = oneshot::Sender<Result<Answer, StoreError>>;
+/// Who waits for an answer.
+pub(super) type Caller = oneshot::Sender<Result<Answer, StoreError>>;
 
 /// All that waits now, within the bounds of a group.
 fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
@@ -101,6 +117,7 @@ fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreE
     if !matches!(error, StoreError::NoRoom(_)) {
         return Err(error);
     }
+    let site = Arc::clone(current.site());
     let file = current.file()?;
     let is_new = request.new_bodies().is_some();
     if is_new && file.log_pages() == 0 {
@@ -109,27 +126,12 @@ fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreE
     let given_up = !is_new && Reserve::of(file.path()).give_up();
     let turn = file.turn()?;
     // Lets the log begin anew in the room it has, now that the file may grow.
-    file.copy_back();
+    file.copy_back(&site);
     drop(turn);
     if given_up {
-        current.site().tell(&StoreEvent::ReserveUsed { path: current.site().path.clone() });
+        site.tell(&StoreEvent::ReserveUsed { path: site.path.clone() });
     }
     carry_out(current, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
-}
-
-/// Gives the disk back what a purge has freed, if nothing is left in the file: then there is nothing to move.
-fn shrink(current: &mut CurrentFile) {
-    let shrunk = current.file().and_then(|file| {
-        let _turn = file.turn()?;
-        let fleets: i64 = file.db.query_row("SELECT count(*) FROM fleets", [], |row| row.get(0))?;
-        if fleets == 0 {
-            file.db.execute_batch("PRAGMA temp_store = MEMORY; VACUUM; PRAGMA temp_store = DEFAULT")?;
-            file.copy_back();
-        }
-        Ok(())
-    });
-    // The purge is done; what it freed is used again in any case.
-    shrunk.ok();
 }
 
 type Answers = (Vec<Result<Answer, StoreError>>, Rings);
@@ -150,7 +152,7 @@ fn carry_out(current: &mut CurrentFile, requests: &[Request]) -> Result<Answers,
             full @ StoreError::NoRoom(_) => Failure::One(full),
             error => Failure::All(error),
         })?;
-        file.keep_log_short();
+        file.keep_log_short(&site);
         Ok(answers)
     });
     let stuck = done.is_err() && !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();
@@ -180,7 +182,8 @@ fn apply(file: &OpenFile, site: &Site, requests: &[Request]) -> Result<Answers, 
     let db = &file.db;
     let brought: Vec<usize> = requests.iter().filter_map(Request::new_bodies).collect();
     if !brought.is_empty() {
-        Reserve::of(file.path()).admit(file, brought.iter().sum())?;
+        site.admit_to_log(file)?;
+        Reserve::of(file.path()).admit(file, brought.iter().sum()).map_err(|error| site.why_no_room(error))?;
     }
     let mut tables = SqliteTables::new(db, &site.fleet);
     let mut answers = Vec::with_capacity(requests.len());

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::{SqliteTables, int, text, uint};
+use super::{super::remains, SqliteTables, int, text, uint};
 use crate::store::{
     Stop,
     engine::{Fleet, Meta, Moved},
@@ -98,37 +98,10 @@ impl Fleet for SqliteTables<'_> {
         Ok(())
     }
 
-    /// Removes all rows of this fleet and forgets what was held of them.
+    /// Takes the fleet's name away, so that nobody finds its rows, and forgets what was held of them: see `remains`.
     fn clear(&mut self) -> Moved<()> {
         if let Some(fleet) = self.fleet()? {
-            let alone = self.one("SELECT 1 FROM fleets WHERE fleet <> ?1", [fleet], |_| Ok(()))?.is_none();
-            let of_queues = ["lines", "delayed", "parcels", "remainders", "dead"];
-            let of_fleets = [
-                "queues",
-                "sessions",
-                "members",
-                "answers",
-                "claims",
-                "claim_numbers",
-                "waiters",
-                "batons",
-                "workers",
-                "sources",
-                "keys",
-                "bookmarks",
-                "results",
-                "fleets",
-            ];
-            let in_queues = "WHERE queue IN (SELECT queue FROM queues WHERE fleet = ?1)";
-            let conditions = of_queues.map(|table| (table, in_queues)).into_iter();
-            for (table, condition) in conditions.chain(of_fleets.map(|table| (table, "WHERE fleet = ?1"))) {
-                if alone {
-                    // Without a condition SQLite drops whole pages instead of writing each: it works on a full disk.
-                    self.db.execute(&format!("DELETE FROM {table}"), [])?;
-                } else {
-                    self.db.execute(&format!("DELETE FROM {table} {condition}"), [fleet])?;
-                }
-            }
+            self.run(remains::UNNAME, [fleet])?;
         }
         *self = Self { woken: std::mem::take(&mut self.woken), ..Self::new(self.db, self.name) };
         Ok(())
