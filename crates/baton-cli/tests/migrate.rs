@@ -33,7 +33,7 @@ fn an_older_store_is_refused_with_what_to_do() {
         ] {
             let ran = sandbox.run(command).expect(5);
             let line = ran.one_line();
-            assert!(line.contains("the store has format 1, this program needs format 3"), "{line}");
+            assert!(line.contains("the store has format 1, this program needs format 4"), "{line}");
             assert!(line.contains("; stop the fleet and run `baton migrate`"), "{line}");
         }
         let ran = sandbox.run(&["migrate"]).expect(0);

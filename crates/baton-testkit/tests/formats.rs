@@ -327,6 +327,11 @@ async fn sqlite_format_2_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sqlite_format_3_is_migrated() {
+    is_migrated(Home::sqlite(3), 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn redis_format_1_is_migrated() {
     is_migrated(Home::redis(1), 1).await;
 }
@@ -337,8 +342,13 @@ async fn redis_format_2_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn formats_1_and_2_are_migrated_in_spite_of_kills() {
-    for format in [1, 2] {
+async fn redis_format_3_is_migrated() {
+    is_migrated(Home::redis(3), 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_earlier_format_is_migrated_in_spite_of_kills() {
+    for format in [1, 2, 3] {
         goes_on_after_kills(Home::sqlite(format), format).await;
         goes_on_after_kills(Home::redis(format), format).await;
     }
@@ -346,7 +356,7 @@ async fn formats_1_and_2_are_migrated_in_spite_of_kills() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_format_is_migrated_while_it_is_used() {
-    for format in [1, 2] {
+    for format in [1, 2, 3] {
         is_refused_while_used(Home::sqlite(format), format).await;
         is_refused_while_used(Home::redis(format), format).await;
     }

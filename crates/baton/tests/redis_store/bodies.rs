@@ -66,18 +66,21 @@ async fn missing_bodies_are_found_in_one_step_and_in_pages() {
     let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
     let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
     let session = join(&whole, Kind::Node).await;
-    for submit_no in 1..=4 {
-        ask(&whole, submit(session, submit_no, &[b"1", b"2"])).await.unwrap();
+    // A message with a short body has it with it, all others have their keys.
+    ask(&whole, submit(session, 1, &[b"0"])).await.unwrap();
+    let long = [b'1'; 600];
+    for submit_no in 2..=5 {
+        ask(&whole, submit(session, submit_no, &[&long, &long])).await.unwrap();
     }
-    // One parcel in flight, one half of one delayed, the rest ready.
-    ask(&whole, claim(session, 1, 3)).await.unwrap();
-    ask(&whole, settle(session, 1, 3, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();
-    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:1");
-    let _: u64 = behind(&server, "DEL {fleet/0}:c:q:3");
-    let _: u64 = behind(&server, "DEL {fleet/0}:b:q:7");
+    // The short one and a parcel in flight, one half of one delayed, the rest ready.
+    ask(&whole, claim(session, 1, 4)).await.unwrap();
+    ask(&whole, settle(session, 1, 4, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();
+    for key in [&format!("g:{session}"), "b:q:2", "c:q:4", "b:q:8"] {
+        assert_eq!(behind::<u64>(&server, &format!("DEL {{fleet/0}}:{key}")), 1, "{key}");
+    }
     for store in [&whole, &paging] {
         let recounted = ask(store, Recount { max_hold_ms: 10_000 }).await.unwrap();
-        assert_eq!(recounted.queues[0].lacking, Lacking { count: 5, first: Some(1) });
+        assert_eq!(recounted.queues[0].lacking, Lacking { count: 6, first: Some(1) });
         assert!(!recounted.queues[0].balance());
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    arguments::INLINE,
+    arguments::{CARRIED, INLINE},
     coding::{Coded, Number},
 };
 use crate::{
@@ -40,6 +40,7 @@ const SHARED: &[Number] = numbers![
     PARCEL_TABLE,
     LAST_ERROR,
     INLINE,
+    CARRIED,
     MAX_ID,
     MODULUS,
     MAX_LOSSES,

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Purpose: one step of a migration to this format: marks the fleet, takes one session out as if it had been reaped, and
---          with the last of them ends it. Parcels, pieces, books and all else is in the same form since format 1.
+--          with the last of them ends it. Parcels, pieces, books and all else
+--          of format 1 are good still: what is new since then is written as it comes.
 -- KEYS: 1 root
 -- ARGV: 1 stamp of when the fleet was looked at
 -- Returns: OK sessions back dead, sessions left (none: it is of this format now) | DISTURBED | NEWER found known

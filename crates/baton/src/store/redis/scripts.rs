@@ -249,10 +249,14 @@ fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(Str
         let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
         let function = format!("{LIBRARIES}{hash}_{name}");
         text += &format!(
-            "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
-             function(KEYS, ARGV)\nbegin(KEYS[1])\n{body}\nend }}\n"
+            "do\nlocal function run(KEYS, ARGV)\n{body}\nend\nredis.register_function{{ \
+             function_name = '{function}', flags = {{ {flag} }}, callback = function(KEYS, ARGV)\nbegin(KEYS[1])\n\
+             local answer = run(KEYS, ARGV)\nfinish()\nreturn answer\nend }}\nend\n"
         );
-        scripts.push((function, format!("{shebang}\n{parts}\nbegin(KEYS[1])\n{body}")));
+        scripts.push((function, format!(
+            "{shebang}\n{parts}\nlocal function run()\n{body}\nend\nbegin(KEYS[1])\nlocal answer = run()\n\
+             finish()\nreturn answer"
+        )));
     }
     (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
 }

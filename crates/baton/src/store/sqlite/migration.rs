@@ -98,7 +98,9 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
         return Ok(Conversion::Disturbed);
     }
     renew_tables(db)?;
-    db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
+    if standing.format.is_some_and(|format| format < 3) {
+        db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
+    }
     let mut done = Converted::default();
     for fleet in fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);

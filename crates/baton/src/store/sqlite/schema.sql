@@ -1,4 +1,4 @@
--- The tables of a store file, format 3. Several fleets share one file; a queue's number is unique in the file.
+-- The tables of a store file, format 4. Several fleets share one file; a queue's number is unique in the file.
 -- Ids, times and counters are 64-bit integers. Pieces are kept in their text form.
 
 CREATE TABLE fleets (

@@ -21,6 +21,7 @@ local place = ARGV[3] .. ' ' .. name
 local known = claim_no <= numbers.high and call('HGET', key.claims(id), place)
 if known then
   local _, pieces = read_claim(known)
+  load_carried(id, place, pieces)
   local given, left, buried = {}, {}, false
   for _, piece in ipairs(pieces) do
     local found = find(name, piece, math.huge)
@@ -35,11 +36,12 @@ if known then
   end
   if buried then
     close_queues()
-    call('HSET', key.session(id), 'suspects', text(session.suspects))
+    keep_session('suspects', text(session.suspects))
     if #left > 0 then
       call('HSET', key.claims(id), place, write_claim(name, left))
     else
       call('HDEL', key.claims(id), place)
+      call('HDEL', key.carried(id), place)
     end
   end
   return { 'OK', name, 'more', given }
@@ -53,9 +55,9 @@ local rest, given, changed = claim_messages(session, name, numbers, claim_no, to
 if changed or numbers.parked ~= '' then
   numbers.parked = ''
   if session.suspects ~= suspects then
-    call('HSET', key.session(id), 'c:' .. name, write_numbers(numbers), 'suspects', text(session.suspects))
+    keep_session('c:' .. name, write_numbers(numbers), 'suspects', text(session.suspects))
   else
-    call('HSET', key.session(id), 'c:' .. name, write_numbers(numbers))
+    keep_session('c:' .. name, write_numbers(numbers))
   end
 end
 return { 'OK', name, rest, given }

@@ -36,15 +36,16 @@ for message in string.gmatch(ARGV[5], '%d+') do
       add_sum(queue, 'drained_sum', tonumber(message), 1)
     else
       local parcel = parcel_of(string.sub(record, past, past + headers - 1), string.sub(record, past + headers))
+      local first = tonumber(message)
+      local piece = { parcel = first, size = 0, first = first, len = 1, attempts = 0, losses = 0, born = tonumber(born) }
+      give_own(queue, piece, parcel)
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
-      add(queue, 'bytes', #parcel)
       queue.wakes = 1
-      call('SET', key.own(name, message), parcel)
-      call('RPUSH', key.ready(name), message .. ',0,' .. message .. ',1,0,0,' .. born)
+      call('RPUSH', key.ready(name), write_entry(piece))
     end
   end
 end
 close_queues()
-call('HSET', key.session(id), 'dispose_no', ARGV[2], 'dispose', text(count))
+keep_session('dispose_no', ARGV[2], 'dispose', text(count))
 return { 'OK', text(count) }

@@ -11,7 +11,7 @@ if wait then return wait end
 local target = ARGV[2]
 local record = call('HMGET', key.session(target), 'lease', 'host', 'pid')
 if not record[1] then return { 'GONE' } end
-if tonumber(call('ZSCORE', key.sessions, target)) > meta.clock then return { 'ALIVE' } end
+if lease_end(target) > meta.clock then return { 'ALIVE' } end
 local back, dead = return_all(target, record[2] .. '/' .. record[3], true)
 drop_session(target)
 close_queues()

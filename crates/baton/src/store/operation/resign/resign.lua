@@ -10,7 +10,7 @@ local source = call('HMGET', key.source(ARGV[2]), 'holder', 'epoch')
 if source[1] == ARGV[1] and source[2] == ARGV[3] then
   call('HDEL', key.source(ARGV[2]), 'holder')
   local batons = math.max(tonumber(session[4] or 0) - 1, 0)
-  call('HSET', key.session(ARGV[1]), 'batons', text(batons))
+  keep_session('batons', text(batons))
   if batons == 0 then count_worker(session[2], session[3], 1) end
 end
 return { 'OK' }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::kept;
+use super::{kept, open_claim::OpenClaim};
 use crate::{
     message::{Home, IdSum, MessageId, Name, Outcome, Parcel, Piece, Range, Run, SessionId},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled,
         engine::{
-            BodyKey, ClaimRecord, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
+            BodyKey, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
             bodies::{cut, release},
             clock::touch,
             errors, intake,
@@ -61,7 +61,7 @@ struct Settling<'a, T> {
     id: SessionId,
     session: SessionRecord,
     /// The claim of the last run, kept open while runs name the same.
-    claim: Option<(u64, ClaimRecord)>,
+    claim: Option<OpenClaim>,
     queues: OpenQueues,
     back: BTreeMap<Name, Vec<Piece>>,
 }
@@ -70,24 +70,9 @@ impl<T: Tables> Settling<'_, T> {
     /// Carries out one run; false if its token does not hold all of its messages.
     fn run(&mut self, run: &Run) -> Moved<bool> {
         self.open_claim(&run.queue, run.claim_no)?;
-        let Some((_, claim)) = self.claim.as_mut() else { return self.refuse(run) };
-        let held: u32 =
-            claim.pieces.iter().filter_map(|piece| piece.range.overlap(run.range)).map(|part| part.len).sum();
-        if held != run.range.len {
+        let Some(settled) = self.claim.as_mut().and_then(|claim| claim.take_out(run.range)) else {
             return self.refuse(run);
-        }
-        let mut settled = Vec::new();
-        let mut rest = Vec::with_capacity(claim.pieces.len());
-        for piece in claim.pieces.drain(..) {
-            match piece.range.overlap(run.range) {
-                None => rest.push(piece),
-                Some(part) => {
-                    settled.push(piece.over(part));
-                    rest.extend(piece.without(part).into_iter().flatten());
-                }
-            }
-        }
-        claim.pieces = rest;
+        };
         let freed = suspects(settled.iter());
         if freed > 0 {
             // Those who hold a suspect pass others by: one may be waiting for this session.
@@ -157,15 +142,15 @@ impl<T: Tables> Settling<'_, T> {
     }
 
     fn open_claim(&mut self, queue: &Name, claim_no: u64) -> Moved<()> {
-        if self.claim.as_ref().is_none_or(|(no, claim)| *no != claim_no || claim.queue != *queue) {
+        if self.claim.as_ref().is_none_or(|claim| !claim.is(queue, claim_no)) {
             self.close_claim()?;
-            self.claim = self.tables.claim(self.id, queue, claim_no)?.map(|claim| (claim_no, claim));
+            self.claim = self.tables.claim(self.id, queue, claim_no)?.map(|claim| OpenClaim::new(claim_no, claim));
         }
         Ok(())
     }
 
     fn close_claim(&mut self) -> Moved<()> {
-        match self.claim.take() {
+        match self.claim.take().and_then(OpenClaim::close) {
             Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, &claim.queue, no),
             Some((no, claim)) => self.tables.put_claim(self.id, no, &claim),
             None => Ok(()),

@@ -2,6 +2,7 @@
 
 mod engine;
 mod kept;
+mod open_claim;
 #[cfg(feature = "redis")]
 mod redis;
 

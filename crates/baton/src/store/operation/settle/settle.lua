@@ -18,70 +18,107 @@ if settle_no ~= last + 1 then
 end
 local suspects, node = tonumber(session[4] or 0), session[5] .. '/' .. session[6]
 
--- The claim of the last run stays open while runs name the same.
+-- The claim of the last run stays open while runs name the same. Its pieces are in the order of ids; those before `next`
+-- were passed by, and what is left of them is in `rest`. So runs in the order of ids take one pass over a claim.
 local claim = {}
+local function left_of_claim()
+  local left = claim.rest
+  for i = claim.next, #claim.pieces do left[#left + 1] = claim.pieces[i] end
+  return left
+end
 local function close_claim()
-  if not claim.pieces then return end
-  if #claim.pieces == 0 then
+  if not claim.changed then return end
+  local left = left_of_claim()
+  if #left == 0 then
     call('HDEL', key.claims(id), claim.place)
-  elseif claim.changed then
-    call('HSET', key.claims(id), claim.place, write_claim(claim.queue, claim.pieces))
+    if claim.carries then call('HDEL', key.carried(id), claim.place) end
+  else
+    call('HSET', key.claims(id), claim.place, write_claim(claim.queue, left))
   end
 end
+local function by_id(a, b) return a.first < b.first end
 local function open_claim(place)
   if claim.place == place then return end
   close_claim()
-  claim = { place = place }
+  claim = { place = place, next = 1, rest = {} }
   local written = call('HGET', key.claims(id), place)
-  if written then claim.queue, claim.pieces = read_claim(written) end
+  if not written then return end
+  claim.queue, claim.pieces = read_claim(written)
+  claim.carries = string.find(written, '*', 1, true) ~= nil
+  table.sort(claim.pieces, by_id)
 end
 
 -- Takes `len` messages from `first` on out of the open claim if it holds all of them; the pieces taken, or nothing.
 local function take_out(first, len)
-  local taken, rest, count, past = {}, {}, 0, first + len
-  for _, piece in ipairs(claim.pieces) do
-    local piece_past = piece.first + piece.len
-    local from, to = math.max(piece.first, first), math.min(piece_past, past)
-    if from >= to then
-      rest[#rest + 1] = piece
-    else
-      count = count + to - from
-      taken[#taken + 1] = over(piece, from, to - from)
-      if from > piece.first then rest[#rest + 1] = over(piece, piece.first, from - piece.first) end
-      if to < piece_past then rest[#rest + 1] = over(piece, to, piece_past - to) end
-    end
+  local past, rest, pieces = first + len, claim.rest, claim.pieces
+  local before = rest[#rest]
+  if before and before.first + before.len > first then
+    claim.pieces, claim.rest, claim.next = left_of_claim(), {}, 1
+    rest, pieces = claim.rest, claim.pieces
   end
-  if count ~= len then return nil end
-  claim.pieces, claim.changed = rest, true
+  local from = claim.next
+  while pieces[from] and pieces[from].first + pieces[from].len <= first do
+    rest[#rest + 1] = pieces[from]
+    from = from + 1
+  end
+  claim.next = from
+  local to, at = from, first
+  while at < past and pieces[to] and pieces[to].first <= at do
+    at = pieces[to].first + pieces[to].len
+    to = to + 1
+  end
+  if at < past then return nil end
+  local taken = {}
+  for i = from, to - 1 do
+    local piece = pieces[i]
+    local begins, ends = math.max(piece.first, first), math.min(piece.first + piece.len, past)
+    taken[#taken + 1] = over(piece, begins, ends - begins)
+    if begins > piece.first then rest[#rest + 1] = over(piece, piece.first, begins - piece.first) end
+  end
+  -- The end of the last one may be left.
+  local last = pieces[to - 1]
+  claim.next = to
+  if at > past then
+    claim.next = to - 1
+    pieces[to - 1] = over(last, past, at - past)
+  end
+  claim.changed = true
   return taken
 end
 
 -- Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
 -- forgotten. Without a body there is nothing to copy, and it is buried.
+local delays = {}
 local function retry(queue, piece, due, reason)
-  local function delay(message)
+  local line = delays[queue.name] or {}
+  delays[queue.name] = line
+  local has_own_key = piece.size == 0 and not piece.carried
+  local copied = each_message(queue.name, piece, function(message, parcel, body, headers)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
       born = piece.born }
-    call('ZADD', key.delayed(queue.name), text(due), padded(text(message)) .. '|' .. write_piece(one))
-  end
-  local copied = each_message(queue.name, piece, function(message, parcel, body, headers)
     local failed, before = failed_again(headers, reason), #parcel
     if failed ~= headers then parcel = parcel_of(failed, body) end
-    if piece.size > 0 then before = 0 end
-    if piece.size > 0 or failed ~= headers then
+    if not has_own_key then
+      give_own(queue, one, parcel)
+    elseif failed ~= headers then
       add(queue, 'bytes', #parcel - before)
       call('SET', key.own(queue.name, text(message)), parcel)
     end
-    delay(message)
+    line[#line + 1], line[#line + 2] = text(due), padded(text(message)) .. '|' .. write_entry(one)
   end)
   if not copied then
     piece.attempts = piece.attempts + 1
     return bury(queue, piece, node, MISSING_BODY)
   end
-  if piece.size > 0 then release(queue, piece) end
+  if not has_own_key then release(queue, piece) end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'delayed', piece.len)
   queue.wakes = 1
+end
+local function close_delays()
+  for name, line in pairs(delays) do
+    for from = 1, #line, 1000 do call('ZADD', key.delayed(name), unpack(line, from, math.min(from + 999, #line))) end
+  end
 end
 
 local returning = {}
@@ -124,6 +161,7 @@ while at <= #ARGV do
   open_claim(claim_no .. ' ' .. name)
   local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
+    if outcome ~= 'D' and outcome ~= 'd' then load_carried(id, claim.place, taken) end
     for _, piece in ipairs(taken) do
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
@@ -145,8 +183,9 @@ while at <= #ARGV do
   end
 end
 close_claim()
+close_delays()
 for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
 close_queues()
 local answer = table.concat(refused, ';')
-call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
+keep_session('settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
 return { 'OK', answer }

@@ -57,5 +57,5 @@ for i = 9, #ARGV, 5 do
 end
 close_queues()
 local answer = table.concat(verdicts, ';')
-call('HSET', key.session(id), 'submit_no', ARGV[2], place, ARGV[2] .. ':' .. answer)
+keep_session('submit_no', ARGV[2], place, ARGV[2] .. ':' .. answer)
 return { 'OK', answer }

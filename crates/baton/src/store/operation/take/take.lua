@@ -25,6 +25,6 @@ if not holder then
     'epoch', epoch, 'batch_no', batch_no)
   local batons = tonumber(session[5] or 0)
   if batons == 0 then count_worker(session[2], session[4], -1) end
-  call('HSET', key.session(id), 'batons', text(batons + 1))
+  keep_session('batons', text(batons + 1))
 end
 return { 'OK', epoch, source[5] or '', batch_no }

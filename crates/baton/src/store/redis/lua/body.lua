@@ -23,6 +23,12 @@ end
 -- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
 -- Nothing if not even one fits, false if the bodies are missing.
 local function find(name, piece, budget)
+  if piece.carried then
+    if not piece.body then return false end
+    local weight = piece.carried - PARCEL_TABLE - 4
+    if weight > budget then return nil end
+    return { count = 1, bytes = weight, head = piece.body, from = 1, to = 0 }
+  end
   local at = body_key(name, piece)
   local count = math.max(piece.size, 1)
   if piece.len == count then
@@ -125,9 +131,35 @@ local function each_message(name, piece, each)
   return true
 end
 
+-- Finds what the pieces of a claim carry.
+local function load_carried(id, place, pieces)
+  local all
+  for _, piece in ipairs(pieces) do
+    if piece.carried and not piece.body then
+      all = all or call('HGET', key.carried(id), place) or ''
+      local body = string.sub(all, piece.at + 1, piece.at + piece.carried)
+      if #body == piece.carried then piece.body = body end
+    end
+  end
+end
+
+-- Gives a message its own parcel, which it carries if that is short.
+local function give_own(queue, piece, parcel)
+  add(queue, 'bytes', #parcel)
+  if #parcel <= CARRIED then
+    piece.body, piece.carried = parcel, #parcel
+  else
+    call('SET', key.own(queue.name, text(piece.first)), parcel)
+  end
+end
+
 -- Messages of a piece have left their home; with the last one the home goes too. A piece that is its whole parcel
 -- needs no look at the count of those left: there is none yet.
 local function release(queue, piece)
+  if piece.carried then
+    add(queue, 'bytes', -piece.carried)
+    return
+  end
   if piece.size > piece.len then
     local left_key, parcel = key.left(queue.name), text(piece.parcel)
     local before = call('HGET', left_key, parcel)

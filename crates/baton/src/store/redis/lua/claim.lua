@@ -77,8 +77,13 @@ local function take_piece(hand, piece, written)
   hand.n = hand.n - len
   hand.budget = math.max(hand.budget - found.bytes, 0)
   if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
-  hand.pieces[#hand.pieces + 1] = written
   give(hand.given, written, found)
+  if piece.carried then
+    written = claimed_piece(written, hand.carried, piece.carried)
+    hand.bodies[#hand.bodies + 1] = piece.body
+    hand.carried = hand.carried + piece.carried
+  end
+  hand.pieces[#hand.pieces + 1] = written
   return len
 end
 
@@ -103,8 +108,8 @@ local function take_suspect(hand, queue)
   while has_room(hand) and queue.ready > 0 do
     local front = call('LINDEX', key.suspects(queue.name), 0)
     if not front then return 0 end
-    local piece = read_piece(front)
-    local taken = take_piece(hand, piece, front)
+    local piece, written = read_entry(front)
+    local taken = take_piece(hand, piece, written)
     call('LPOP', key.suspects(queue.name))
     add(queue, 'ready', -piece.len)
     add(queue, 'in_flight', piece.len)
@@ -121,17 +126,23 @@ local function take_due(hand, queue)
     if queue.delayed == 0 then return true end
     local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces(hand))
     if #due == 0 then return true end
+    local gone, is_full = {}, false
     for _, member in ipairs(due) do
-      if not has_room(hand) then return false end
-      local written = string.sub(member, 18)
-      local piece = read_piece(written)
+      is_full = not has_room(hand)
+      if is_full then break end
+      local piece, written = read_entry(string.sub(member, 18))
       local taken = take_piece(hand, piece, written)
-      if taken == 0 then return false end
-      call('ZREM', line, member)
-      add(queue, 'delayed', -1)
-      add(queue, 'in_flight', 1)
+      is_full = taken == 0
+      if is_full then break end
+      gone[#gone + 1] = member
       if not taken then bury_in_hand(hand, queue, piece) end
     end
+    if #gone > 0 then
+      call('ZREM', line, unpack(gone))
+      add(queue, 'delayed', -#gone)
+      add(queue, 'in_flight', #gone)
+    end
+    if is_full then return false end
   end
   return false
 end
@@ -142,9 +153,9 @@ local function take_ready(hand, queue)
   while has_room(hand) and queue.ready > 0 do
     local front = call('LRANGE', line, 0, most_pieces(hand) - 1)
     local used, rest, ends = 0, nil, #front == 0
-    for _, written in ipairs(front) do
+    for _, entry in ipairs(front) do
       if not has_room(hand) then break end
-      local piece = read_piece(written)
+      local piece, written = read_entry(entry)
       local wanted = math.min(piece.len, hand.n)
       local taken
       if wanted == piece.len then
@@ -179,6 +190,7 @@ end
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local hand = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
+    bodies = {}, carried = 0,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
@@ -194,7 +206,9 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   numbers.waits = more and '' or 'w'
   if taken then
     use_number(numbers, claim_no)
-    call('HSET', key.claims(session.id), text(claim_no) .. ' ' .. name, name .. '|' .. table.concat(hand.pieces, ';'))
+    local place = text(claim_no) .. ' ' .. name
+    call('HSET', key.claims(session.id), place, name .. '|' .. table.concat(hand.pieces, ';'))
+    if hand.carried > 0 then call('HSET', key.carried(session.id), place, table.concat(hand.bodies)) end
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
     local left = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
       or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)

@@ -27,12 +27,28 @@ local function visit(id, ...)
   return record, advance()
 end
 
--- The same, and extends the lease: the session shows that it is alive.
+-- The session that this call has shown to be alive, with the new end of its lease; `kept` once that is written.
+local touched = nil
+
+-- The same, and extends the lease. Its end is written with the fields of keep_session(), at the latest when the call is
+-- over. The order of ends in key.sessions follows with the next beat: until then it is at worst too early there.
 local function touch(id, ...)
   local record, meta = visit(id, ...)
   if not record then return nil end
-  call('ZADD', key.sessions, text(meta.clock + tonumber(record[1])), id)
+  touched = { id = id, expires = text(meta.clock + tonumber(record[1])) }
   return record, meta
+end
+
+-- Writes fields of the session that was touched.
+local function keep_session(...)
+  touched.kept = true
+  call('HSET', key.session(touched.id), 'expires', touched.expires, ...)
+end
+
+-- When the lease of a session ends.
+local function lease_end(id)
+  if touched and touched.id == id then return tonumber(touched.expires) end
+  return tonumber(call('HGET', key.session(id), 'expires') or 0)
 end
 
 -- The refusal of calls that move messages while a recount holds the store still; nothing without a hold. One that

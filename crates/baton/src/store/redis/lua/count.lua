@@ -17,14 +17,24 @@ local function found(into, first, len)
   into.sum = math.fmod(into.sum + math.fmod(len * math.fmod(first, MODULUS) + len * (len - 1) / 2, MODULUS), MODULUS)
 end
 
--- Counts the messages of a piece as text, read no further than needed. The key of its bodies goes to `homes`.
+-- Of what was found, these have no body.
+local function found_none(into, first, len)
+  into.lacking = into.lacking + len
+  into.lowest = math.min(into.lowest or first, first)
+end
+
+-- Counts the messages of a piece as text, read no further than needed. The key of its bodies goes to `homes`; none for
+-- what it carries. The first of them.
 local function found_piece(into, name, written, homes)
   local a, b, c, d = string.match(written, '^(%d+),(%d+),(%d+),?(%d*)')
-  local first, len = c, d
-  if d == '' then first, len = a, b end
-  found(into, tonumber(first), tonumber(len))
-  local home = b == '0' and key.own(name, c) or key.parcel(name, a)
-  homes[#homes + 1] = { key = home, first = tonumber(first), len = tonumber(len) }
+  local first, len = tonumber(c), tonumber(d)
+  if d == '' then first, len = tonumber(a), tonumber(b) end
+  found(into, first, len)
+  if not string.find(written, '[|*]') then
+    local home = b == '0' and key.own(name, c) or key.parcel(name, a)
+    homes[#homes + 1] = { key = home, first = first, len = len }
+  end
+  return first
 end
 
 -- Looks for the bodies of what was found: all together, and one by one only where some are missing.
@@ -35,8 +45,7 @@ local function found_bodies(into, homes)
     if call('EXISTS', unpack(keys)) < #keys then
       for i = from, past do
         if call('EXISTS', homes[i].key) == 0 then
-          into.lacking = into.lacking + homes[i].len
-          into.lowest = math.min(into.lowest or homes[i].first, homes[i].first)
+          found_none(into, homes[i].first, homes[i].len)
         end
       end
     end
@@ -73,15 +82,21 @@ end
 
 -- Counts the claims of one session into a table by queue.
 local function count_claims(id, by_queue)
-  local claims = call('HVALS', key.claims(id))
-  for _, written in ipairs(claims) do
+  local claims = call('HGETALL', key.claims(id))
+  for at = 1, #claims, 2 do
+    local place, written = claims[at], claims[at + 1]
     local bar = string.find(written, '|', 1, true)
     local name = string.sub(written, 1, bar - 1)
-    by_queue[name] = by_queue[name] or nothing_found()
-    local homes = {}
+    local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
+    by_queue[name] = of_queue
     for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
-      found_piece(by_queue[name], name, piece, homes)
+      local first = found_piece(of_queue, name, piece, homes)
+      local from, length = string.match(piece, '%*(%d+),(%d+)$')
+      if from then
+        carried = carried or call('HSTRLEN', key.carried(id), place)
+        if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
+      end
     end
-    found_bodies(by_queue[name], homes)
+    found_bodies(of_queue, homes)
   end
 end

@@ -29,14 +29,17 @@ local function deposit(id, queue, count, parcel, bytes)
   add(queue, 'pushed', count)
   add(queue, 'ready', count)
   add(queue, 'bytes', bytes)
-  local at = key.parcel(queue.name, text(first))
+  local entry = text(first) .. ',' .. text(count) .. ',' .. text(now)
   if is_staged(parcel) then
+    local at = key.parcel(queue.name, text(first))
     call('RENAME', key.staged(id, parcel), at)
     call('PERSIST', at)
+  elseif count == 1 and bytes <= CARRIED then
+    entry = entry .. '|' .. parcel
   else
-    call('SET', at, parcel)
+    call('SET', key.parcel(queue.name, text(first)), parcel)
   end
-  call('RPUSH', key.ready(queue.name), text(first) .. ',' .. text(count) .. ',' .. text(now))
+  call('RPUSH', key.ready(queue.name), entry)
   queue.wakes = 1
   return first
 end

@@ -5,6 +5,7 @@ local root = nil
 local key = {
   session = function(id) return root .. ':s:' .. id end,
   claims = function(id) return root .. ':h:' .. id end,
+  carried = function(id) return root .. ':g:' .. id end,
   source = function(name) return root .. ':o:' .. name end,
   queue = function(name) return root .. ':q:' .. name end,
   ready = function(name) return root .. ':r:' .. name end,

@@ -30,19 +30,49 @@ local function over(piece, first, len)
   return {
     parcel = piece.parcel, size = piece.size, first = first, len = len,
     attempts = piece.attempts, losses = piece.losses, born = piece.born,
+    carried = piece.carried, at = piece.at, body = piece.body,
   }
 end
 
--- A claim as text: `queue|piece;piece;…`.
+-- What waits in a line: a piece as text, and behind a bar the parcel of a short message, which so has no key of its own.
+-- `carried` is its length, `body` the parcel. The second value is the piece without it.
+local function read_entry(entry)
+  local bar = string.find(entry, '|', 1, true)
+  if not bar then return read_piece(entry), entry end
+  local written = string.sub(entry, 1, bar - 1)
+  local piece = read_piece(written)
+  piece.body = string.sub(entry, bar + 1)
+  piece.carried = #piece.body
+  return piece, written
+end
+
+local function write_entry(piece)
+  local written = write_piece(piece)
+  return piece.body and written .. '|' .. piece.body or written
+end
+
+-- A claim as text: `queue|piece;piece;…`. What its messages carry lies behind each other in a text of its own (body.lua);
+-- `*at,length` behind a piece tells where.
 local function read_claim(written)
   local bar = string.find(written, '|', 1, true)
   local pieces = {}
-  for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do pieces[#pieces + 1] = read_piece(piece) end
+  for word, at, length in string.gmatch(string.sub(written, bar + 1), '([^;*]+)%*?(%d*),?(%d*)') do
+    local piece = read_piece(word)
+    if at ~= '' then piece.at, piece.carried = tonumber(at), tonumber(length) end
+    pieces[#pieces + 1] = piece
+  end
   return string.sub(written, 1, bar - 1), pieces
+end
+
+local function claimed_piece(written, at, length)
+  return string.format('%s*%d,%d', written, at, length)
 end
 
 local function write_claim(queue, pieces)
   local words = {}
-  for i, piece in ipairs(pieces) do words[i] = write_piece(piece) end
+  for i, piece in ipairs(pieces) do
+    words[i] = write_piece(piece)
+    if piece.carried then words[i] = claimed_piece(words[i], piece.at, piece.carried) end
+  end
   return queue .. '|' .. table.concat(words, ';')
 end

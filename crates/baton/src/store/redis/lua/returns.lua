@@ -19,7 +19,7 @@ local function to_front(queue, pieces)
   for _, piece in ipairs(pieces) do
     count = count + piece.len
     local line = piece.losses >= SUSPECT_LOSSES and suspects or ready
-    line[#line + 1] = write_piece(piece)
+    line[#line + 1] = write_entry(piece)
   end
   add(queue, 'in_flight', -count)
   add(queue, 'ready', count)
@@ -44,7 +44,7 @@ local function return_all(id, node, lost)
   local stored, claims = call('HGETALL', key.claims(id)), {}
   for i = 1, #stored, 2 do
     local no, name = string.match(stored[i], '^(%d+) ?(.*)$')
-    claims[#claims + 1] = { no = tonumber(no), queue = name, written = stored[i + 1] }
+    claims[#claims + 1] = { no = tonumber(no), queue = name, place = stored[i], written = stored[i + 1] }
   end
   table.sort(claims, function(a, b)
     if a.queue == b.queue then return a.no < b.no end
@@ -53,6 +53,7 @@ local function return_all(id, node, lost)
   local back, dead, returning = 0, 0, {}
   for _, claim in ipairs(claims) do
     local name, pieces = read_claim(claim.written)
+    load_carried(id, claim.place, pieces)
     local queue = known_queue(name)
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
@@ -97,7 +98,8 @@ local function drop_session(id)
     local queue = known_queue(name)
     if queue then queue.wakes = IN_ITS_STEAD end
   end
-  call('UNLINK', key.session(id), key.claims(id), key.wakes(id))
+  if touched and touched.id == id then touched = nil end
+  call('UNLINK', key.session(id), key.claims(id), key.carried(id), key.wakes(id))
   call('ZREM', key.sessions, id)
   call('ZREM', key.leases, id)
   keep_least()

@@ -1,0 +1,102 @@
+//! A claim that is being settled: runs in the order of ids take one pass over its pieces, in any other order one each.
+
+use std::collections::VecDeque;
+
+use crate::{
+    message::{Name, Piece, Range},
+    store::engine::ClaimRecord,
+};
+
+/// The pieces of a claim in the order of ids: those behind the last run, and what is left of those before.
+pub(super) struct OpenClaim {
+    no: u64,
+    queue: Name,
+    ahead: VecDeque<Piece>,
+    passed: Vec<Piece>,
+    changed: bool,
+}
+
+impl OpenClaim {
+    pub(super) fn new(no: u64, ClaimRecord { queue, mut pieces }: ClaimRecord) -> Self {
+        pieces.sort_unstable_by_key(|piece| piece.range.first);
+        Self { no, queue, ahead: pieces.into(), passed: Vec::new(), changed: false }
+    }
+
+    pub(super) fn is(&self, queue: &Name, no: u64) -> bool {
+        self.no == no && self.queue == *queue
+    }
+
+    /// Takes these messages out; nothing, with nothing changed, if it does not hold all of them.
+    pub(super) fn take_out(&mut self, range: Range) -> Option<Vec<Piece>> {
+        if self.passed.last().is_some_and(|piece| piece.range.end() > range.first) {
+            self.ahead = self.passed.drain(..).chain(self.ahead.drain(..)).collect();
+        }
+        while let Some(piece) = self.ahead.pop_front_if(|piece| piece.range.end() <= range.first) {
+            self.passed.push(piece);
+        }
+        let (mut count, mut past) = (0, range.first);
+        for piece in &self.ahead {
+            if past >= range.end() || piece.range.first > past {
+                break;
+            }
+            (count, past) = (count + 1, piece.range.end());
+        }
+        if past < range.end() {
+            return None;
+        }
+        self.changed = true;
+        let mut taken = Vec::with_capacity(count);
+        let mut rest = None;
+        for piece in self.ahead.drain(..count) {
+            let [before, behind] = piece.without(range);
+            self.passed.extend(before);
+            rest = behind;
+            taken.extend(piece.range.overlap(range).map(|part| piece.over(part)));
+        }
+        if let Some(rest) = rest {
+            self.ahead.push_front(rest);
+        }
+        Some(taken)
+    }
+
+    /// What is to be written; nothing if nothing was taken out.
+    pub(super) fn close(self) -> Option<(u64, ClaimRecord)> {
+        let Self { no, queue, ahead, mut passed, changed } = self;
+        passed.extend(ahead);
+        changed.then_some((no, ClaimRecord { queue, pieces: passed }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim() -> OpenClaim {
+        let pieces = [(21, 1), (1, 10), (11, 5)].map(|(first, size)| Piece::fresh(first, size, 0));
+        OpenClaim::new(1, ClaimRecord { queue: Name::new("q").unwrap(), pieces: pieces.to_vec() })
+    }
+
+    fn left(claim: OpenClaim) -> Vec<(u64, u32)> {
+        let (_, record) = claim.close().unwrap();
+        record.pieces.iter().map(|piece| (piece.range.first, piece.range.len)).collect()
+    }
+
+    #[test]
+    fn runs_in_any_order_take_what_they_name() {
+        let mut it = claim();
+        assert_eq!(it.take_out(Range { first: 9, len: 4 }).unwrap().len(), 2);
+        assert_eq!(it.take_out(Range { first: 3, len: 2 }).unwrap().len(), 1);
+        assert_eq!(it.take_out(Range { first: 21, len: 1 }).unwrap().len(), 1);
+        assert_eq!(it.take_out(Range { first: 1, len: 1 }).unwrap().len(), 1);
+        assert_eq!(left(it), [(2, 1), (5, 4), (13, 3)]);
+    }
+
+    #[test]
+    fn a_run_that_is_not_held_in_full_changes_nothing() {
+        let mut it = claim();
+        for (first, len) in [(9, 8), (16, 1), (20, 2), (22, 1)] {
+            assert!(it.take_out(Range { first, len }).is_none());
+        }
+        assert!(it.close().is_none());
+    }
+}
