@@ -31,6 +31,23 @@ pub(crate) fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &s
     to.query(&mut server.connection()).unwrap()
 }
 
+/// Sets one of the counters that are packed, by its place.
+fn set_count(server: &RedisServer, place: usize, count: f64) {
+    let mut set = redis::cmd("SETRANGE");
+    set.arg("{fleet/0}:k:q").arg(place * 8).arg(&count.to_le_bytes()[..]);
+    set.exec(&mut server.connection()).unwrap();
+}
+
+/// What a recount in pages leaves that is stopped midway.
+fn hold(server: &RedisServer, from: u64, until: u64) {
+    redis::cmd("SET")
+        .arg("{fleet/0}:hold")
+        .arg(format!("{from} {until} another"))
+        .exec(&mut server.connection())
+        .unwrap();
+    set_count(server, 9, 1.0);
+}
+
 pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
     let session = SessionId::random();
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![name("q")], Vec::new());
@@ -190,7 +207,7 @@ async fn a_hold_stops_messages_and_not_beats() {
     let session = join(&store, Kind::Node).await;
     ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
     ask(&store, claim(session, 1, 1)).await.unwrap();
-    let _: u64 = behind(&server, "HSET {fleet/0} hold_until 99999999999999 hold_by another");
+    hold(&server, 0, 99_999_999_999_999);
     let requests = [
         submit(session, 2, &[b"4"]).request(),
         claim(session, 2, 1).request(),
@@ -212,7 +229,7 @@ async fn a_hold_stops_messages_and_not_beats() {
     let held = ask(&paging, Recount { max_hold_ms: 1000 }).await.unwrap_err();
     assert!(matches!(held, StoreError::Refused(Refusal::Held { .. })), "{held:?}");
 
-    let _: u64 = behind(&server, "HDEL {fleet/0} hold_until hold_by");
+    let _: u64 = behind(&server, "DEL {fleet/0}:hold");
     let given_up = ask(&paging, Recount { max_hold_ms: 0 }).await.unwrap_err();
     assert!(given_up.to_string().contains("given up after holding the store for 0 ms"), "{given_up}");
     let recounted = ask(&paging, Recount { max_hold_ms: 10_000 }).await.unwrap();
@@ -230,8 +247,7 @@ async fn a_hold_is_over_when_the_clock_is_set_back() {
     set_clock(began);
     let session = join(&store, Kind::Node).await;
     // Of a recounting process that died.
-    let hold = format!("HSET {{fleet/0}} hold_from {began} hold_until {} hold_by another", began + 1_000);
-    let _: u64 = behind(&server, &hold);
+    hold(&server, began, began + 1_000);
     let refused = ask(&store, submit(session, 1, &[b"1"])).await.unwrap_err();
     assert_eq!(refused, Refusal::Held { ms: 1_000 }.into());
     set_clock(began - 3_600_000);
@@ -291,11 +307,14 @@ async fn a_newer_format_is_refused() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     join(&store, Kind::Client).await;
-    let _: u64 = behind(&server, "HSET {fleet/0} format 4");
+    let _: u64 = behind(&server, &format!("HSET {{fleet/0}} format {}", FORMAT + 1));
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
     let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
-    assert_eq!(ask(&store, joining).await.unwrap_err(), Refusal::NewerFormat { found: 4, known: 3 }.into());
+    assert_eq!(
+        ask(&store, joining).await.unwrap_err(),
+        Refusal::NewerFormat { found: FORMAT + 1, known: FORMAT }.into()
+    );
 }
 
 #[tokio::test]
@@ -328,7 +347,9 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
     let last = MessageId::MAX.0 - 3;
-    let _: u64 = behind(&server, &format!("HSET {{fleet/0}}:q:q pushed {last} done {last}"));
+    for pushed_or_done in [0, 4] {
+        set_count(&server, pushed_or_done, last as f64);
+    }
     let first = last + 1;
     let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().lots;
     assert_eq!(verdicts, [LotVerdict::Stored { first }]);

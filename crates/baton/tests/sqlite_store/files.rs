@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use baton::{
     SessionId,
-    store::{Refusal, StoreError, TakeSurvey, ask},
+    store::{FORMAT, Refusal, StoreError, TakeSurvey, ask},
 };
 use rusqlite::Connection;
 
@@ -67,8 +67,8 @@ async fn a_newer_format_is_refused() {
     let path = folder.path().join("x.db");
     let running = open(&path, "baton", true);
     ask(&running, join(SessionId::random())).await.unwrap();
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 4).unwrap();
-    let newer = StoreError::Refused(Refusal::NewerFormat { found: 4, known: 3 });
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", FORMAT + 1).unwrap();
+    let newer = StoreError::Refused(Refusal::NewerFormat { found: FORMAT + 1, known: FORMAT });
     assert_eq!(survey(&path, false).await, newer);
     assert_eq!(ask(&running, join(SessionId::random())).await.unwrap_err(), newer);
 }

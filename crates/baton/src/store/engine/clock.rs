@@ -1,23 +1,18 @@
-//! The fleet clock, and the touch that every call with a session begins with.
+//! The fleet clock, and the leases on it: joins, beats and reaps advance it, beats extend leases.
 //!
-//! The clock advances by the store time since the last call, but never by more than half the smallest lease and
+//! The clock advances by the store time since then, but never by more than half the smallest lease and
 //! never backwards. A store that stood still, a fleet that slept and a clock that was set all look like a short
 //! pause: nobody is declared dead for them.
 
 use super::{Meta, Moved, SessionRecord, Tables};
 use crate::{message::SessionId, store::Refusal};
 
-/// Advances the clock and extends the session's lease; a session that is gone is STALE and changes nothing.
-/// The caller writes the record back when it is done with it.
-pub(in crate::store) fn touch<T: Tables>(tables: &mut T, now: u64, id: SessionId) -> Moved<(Meta, SessionRecord)> {
-    let Some(mut session) = tables.session(id)? else { return Err(Refusal::Stale.into()) };
-    let meta = advance(tables, now)?;
-    session.expires = meta.clock + session.lease_ms;
-    tables.put_session(id, &session)?;
-    Ok((meta, session))
+/// The session, which is STALE if it is gone. The caller writes the record back if it changes it.
+pub(in crate::store) fn visit<T: Tables>(tables: &mut T, id: SessionId) -> Moved<SessionRecord> {
+    tables.session(id)?.ok_or_else(|| Refusal::Stale.into())
 }
 
-/// Advances the clock alone; for a join, which has no session yet.
+/// Advances the clock.
 pub(in crate::store) fn advance<T: Tables>(tables: &mut T, now: u64) -> Moved<Meta> {
     let mut meta = tables.meta()?;
     if now != meta.last {

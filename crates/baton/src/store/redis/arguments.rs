@@ -8,7 +8,7 @@ use crate::message::{Lot, Parcel, SessionId};
 /// Longer parcels are staged in plain commands, and pointed to when they are claimed: what a script gets is copied and hashed byte by byte.
 pub(super) const INLINE: usize = 4096;
 /// The longest parcel of one message that waits in its line instead of under a key of its own.
-pub(super) const CARRIED: usize = 512;
+pub(in crate::store) const CARRIED: usize = 512;
 /// How long what is staged and not taken away lasts.
 const STAGED_MS: u64 = 10_000;
 

@@ -26,6 +26,11 @@ pub(in crate::store) trait Coded: Operation {
     /// The numbers of its own that its script needs.
     const NUMBERS: &'static [Number] = &[];
 
+    /// A script that does the same by less for this one.
+    fn short_way<'s>(&self, _scripts: &'s Scripts) -> Option<&'s Script> {
+        None
+    }
+
     /// Adds the arguments of its script, in the order the script's head tells.
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to
@@ -49,7 +54,7 @@ macro_rules! codings {
             let start = |script: &'a Script| (script, Arguments::new(root, script.command(root.as_str())));
             match request {
                 $(Request::$name(it) => {
-                    let (script, to) = start(&scripts.$module);
+                    let (script, to) = start(it.short_way(scripts).unwrap_or(&scripts.$module));
                     (script, it.fill(to))
                 })*
             }

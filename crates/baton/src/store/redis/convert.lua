@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Purpose: one step of a migration to this format: marks the fleet, takes one session out as if it had been reaped, and
+-- Purpose: one step of a migration to this format: marks the fleet and packs its counters, takes one session out as if it had been reaped, and
 --          with the last of them ends it. Parcels, pieces, books and all else
 --          of format 1 are good still: what is new since then is written as it comes.
 -- KEYS: 1 root
@@ -12,7 +12,18 @@ local unfit, format = read_format()
 if unfit then return unfit end
 if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '0' } end
 if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
-call('HSET', key.meta, 'migrating', format, 'format', text(FORMAT))
+if call('HSETNX', key.meta, 'migrating', format) == 1 then
+  call('HSET', key.meta, 'format', text(FORMAT))
+  -- The counters that most calls move were fields like the others.
+  local moving = {}
+  for counter in pairs(MOVING) do moving[#moving + 1] = counter end
+  for _, name in ipairs(call('SMEMBERS', key.queues)) do
+    local queue, stored = { name = name }, call('HMGET', key.queue(name), unpack(moving))
+    for i, counter in ipairs(moving) do queue[counter] = tonumber(stored[i] or 0) end
+    write_counts(queue)
+    call('HDEL', key.queue(name), unpack(moving))
+  end
+end
 local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
 if id then

@@ -61,18 +61,17 @@ use std::{
 use redis::{Cmd, FromRedisValue, Value};
 
 pub(super) use self::{
-    arguments::Arguments,
+    arguments::{Arguments, CARRIED},
     books::read_books,
     coding::{Coded, Number, Steps},
     constants::numbers,
     reply::{Reply, parsed},
-    scripts::LIBRARIES,
+    scripts::{LIBRARIES, Script, Scripts},
 };
 use self::{
     conn::{Connector, Link},
     failure::{ends_connection, store_error},
     keys::Root,
-    scripts::{Script, Scripts},
     server_runs::{ServerRun, ServerRuns},
     waiting::Waiters,
 };

@@ -203,6 +203,7 @@ macro_rules! scripts {
     ($($module:ident: $name:ident($request:ty) -> $answer:ty;)*) => {
         scripts! {
             $($module: concat!("../operation/", stringify!($module), "/", stringify!($module), ".lua");)*
+            submit_one: "../operation/submit/submit_one.lua";
             recount_plan: "../operation/recount/recount_plan.lua";
             recount_page: "../operation/recount/recount_page.lua";
             hold: "../operation/recount/hold.lua";
@@ -249,14 +250,10 @@ fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(Str
         let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
         let function = format!("{LIBRARIES}{hash}_{name}");
         text += &format!(
-            "do\nlocal function run(KEYS, ARGV)\n{body}\nend\nredis.register_function{{ \
-             function_name = '{function}', flags = {{ {flag} }}, callback = function(KEYS, ARGV)\nbegin(KEYS[1])\n\
-             local answer = run(KEYS, ARGV)\nfinish()\nreturn answer\nend }}\nend\n"
+            "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
+             function(KEYS, ARGV)\nbegin(KEYS[1])\n{body}\nend }}\n"
         );
-        scripts.push((function, format!(
-            "{shebang}\n{parts}\nlocal function run()\n{body}\nend\nbegin(KEYS[1])\nlocal answer = run()\n\
-             finish()\nreturn answer"
-        )));
+        scripts.push((function, format!("{shebang}\n{parts}\nbegin(KEYS[1])\n{body}")));
     }
     (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
 }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Purpose: takes the names off a session's wake-up list and carries out the claims that wait for these queues. Claims
 --          that came to wait since the last time are handed in with it, and wait on if they are not carried out now.
---          It runs when the read before it ends, whether or not its session still lives: it does not extend the lease.
+--          It runs when the read before it ends, whether or not its session still lives: it shows nothing of that.
 -- KEYS: 1 root
 -- ARGV: 1 session, then four for each claim that came: queue, claim number, most messages, most body bytes
 -- Returns: OK {names whose claims were not carried out} {four for each claim that was: claim number, then the three
@@ -24,7 +24,7 @@ for _, name in ipairs(call('LPOP', key.wakes(id), SERVED) or {}) do
     if not came[name] then fields[#fields + 1] = 'c:' .. name end
   end
 end
-local record, meta = visit(id, 'suspects', unpack(fields))
+local record = visit(id, 'suspects', unpack(fields))
 if not record then return { 'STALE' } end
 local session, numbers = { id = id, suspects = tonumber(record[2] or 0) }, {}
 for at, field in ipairs(fields) do
@@ -32,7 +32,7 @@ for at, field in ipairs(fields) do
 end
 
 local suspects, names, served, changed = session.suspects, {}, {}, {}
-local is_held, pieces = held(meta), 0
+local is_held, pieces = held(), 0
 for _, name in ipairs(rung) do
   local its = numbers[name]
   local claim_no, n, budget = string.match(came[name] or its.parked, '^(%d+):(%d+):(%d+)$')

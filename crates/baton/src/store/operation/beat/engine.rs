@@ -6,14 +6,16 @@ use crate::{
         Beat, Beaten, Kind, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS,
         engine::{
             Effect, Line, Moved, Tables,
-            clock::{alive, touch},
+            clock::{advance, alive, visit},
         },
     },
 };
 
 impl Effect for Beat {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Beaten> {
-        let (meta, mut session) = touch(tables, now, self.session)?;
+        let mut session = visit(tables, self.session)?;
+        let meta = advance(tables, now)?;
+        session.expires = meta.clock + session.lease_ms;
         session.beat_ms = now;
         session.report = self.report.clone();
         tables.put_session(self.session, &session)?;

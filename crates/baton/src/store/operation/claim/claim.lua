@@ -10,9 +10,9 @@
 -- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
 --              not use its number.
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local record, meta = touch(id, 'suspects', 'c:' .. name)
+local record = visit(id, 'suspects', 'c:' .. name)
 if not record then return { 'STALE' } end
-local wait = held(meta)
+local wait = held_queue(known_queue(name))
 if wait then return wait end
 local session, numbers = { id = id, suspects = tonumber(record[2] or 0) }, read_numbers(record[3])
 
@@ -36,7 +36,7 @@ if known then
   end
   if buried then
     close_queues()
-    keep_session('suspects', text(session.suspects))
+    call('HSET', key.session(id), 'suspects', text(session.suspects))
     if #left > 0 then
       call('HSET', key.claims(id), place, write_claim(name, left))
     else
@@ -55,9 +55,9 @@ local rest, given, changed = claim_messages(session, name, numbers, claim_no, to
 if changed or numbers.parked ~= '' then
   numbers.parked = ''
   if session.suspects ~= suspects then
-    keep_session('c:' .. name, write_numbers(numbers), 'suspects', text(session.suspects))
+    call('HSET', key.session(id), 'c:' .. name, write_numbers(numbers), 'suspects', text(session.suspects))
   else
-    keep_session('c:' .. name, write_numbers(numbers))
+    call('HSET', key.session(id), 'c:' .. name, write_numbers(numbers))
   end
 end
 return { 'OK', name, rest, given }

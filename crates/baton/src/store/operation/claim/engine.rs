@@ -12,7 +12,7 @@ use crate::{
         engine::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
             bodies::cut,
-            clock::touch,
+            clock::visit,
             errors::{MISSING_BODY, bury, node_name},
             queues::known_queue,
             returns::suspects,
@@ -28,7 +28,7 @@ impl Effect for Claim {
 }
 
 fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
-    let (_, mut session) = touch(tables, now, it.session)?;
+    let mut session = visit(tables, it.session)?;
     if let Some(record) = tables.claim(it.session, &it.queue, it.claim_no)? {
         return again(tables, now, it, session, record);
     }

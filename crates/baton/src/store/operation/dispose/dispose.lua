@@ -5,9 +5,9 @@
 -- Returns: OK how many | STALE | TURN last | NOTDRAINER | HELD ms
 -- Idempotency: by number; the last answer is kept. Ids that are no errors are passed over.
 local id, dispose_no, name = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local session, meta = touch(id, 'dispose_no', 'dispose')
+local session = visit(id, 'dispose_no', 'dispose')
 if not session then return { 'STALE' } end
-local wait = held(meta)
+local wait = held()
 if wait then return wait end
 local last = tonumber(session[2] or 0)
 if dispose_no ~= last + 1 then
@@ -47,5 +47,5 @@ for message in string.gmatch(ARGV[5], '%d+') do
   end
 end
 close_queues()
-keep_session('dispose_no', ARGV[2], 'dispose', text(count))
+call('HSET', key.session(id), 'dispose_no', ARGV[2], 'dispose', text(count))
 return { 'OK', text(count) }

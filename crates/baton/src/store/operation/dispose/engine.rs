@@ -4,13 +4,13 @@ use crate::{
     message::{Home, IdSum, Parcel, Piece, Range},
     store::{
         Disposal, Dispose, Disposed, Refusal, StoreError,
-        engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::touch, queues},
+        engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::visit, queues},
     },
 };
 
 impl Effect for Dispose {
-    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Disposed> {
-        let (_, mut session) = touch(tables, now, self.session)?;
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Disposed> {
+        let mut session = visit(tables, self.session)?;
         if self.dispose_no != session.dispose_no + 1 {
             let answer = tables.answer(self.session, Series::Dispose, self.dispose_no)?;
             let answer = answer.ok_or(Refusal::OutOfTurn { last: session.dispose_no })?;

@@ -4,13 +4,13 @@ use crate::store::{
     DrainBegin, Draining, Refusal,
     engine::{
         Effect, Moved, Tables,
-        clock::{alive, touch},
+        clock::{alive, visit},
     },
 };
 
 impl Effect for DrainBegin {
-    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Draining> {
-        let (_, session) = touch(tables, now, self.session)?;
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Draining> {
+        let session = visit(tables, self.session)?;
         let dispose_no = session.dispose_no;
         let Some(mut queue) = tables.queue(&self.queue)? else { return Ok(Draining { upto: 0, dispose_no }) };
         if let Some(holder) = alive(tables, queue.drainer)?.filter(|holder| *holder != self.session) {

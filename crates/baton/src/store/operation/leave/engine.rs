@@ -4,7 +4,7 @@ use crate::store::{
     Leave, Refusal, StoreError,
     engine::{
         Effect, Moved, Tables,
-        clock::touch,
+        clock::visit,
         queues::OpenQueues,
         returns::{self, Why},
         waits,
@@ -13,8 +13,8 @@ use crate::store::{
 
 impl Effect for Leave {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
-        match touch(tables, now, self.session) {
-            Ok((_, session)) => {
+        match visit(tables, self.session) {
+            Ok(session) => {
                 let mut queues = OpenQueues::default();
                 returns::all(tables, &mut queues, now, self.session, &session, Why::Left)?;
                 waits::gone(tables, &mut queues, self.session, &session)?;

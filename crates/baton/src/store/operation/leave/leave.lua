@@ -5,9 +5,9 @@
 -- Returns: OK | HELD ms
 -- Idempotency: leaving twice is leaving.
 local id = ARGV[1]
-local session, meta = touch(id, 'host', 'pid')
+local session = visit(id, 'host', 'pid')
 if not session then return { 'OK' } end
-local wait = held(meta)
+local wait = held()
 if wait then return wait end
 return_all(id, session[2] .. '/' .. session[3], false)
 drop_session(id)

@@ -9,14 +9,14 @@ local session = call('HMGET', key.session(id), 'lease', 'queues', 'suspects')
 if not session[1] then return { 'STALE' } end
 local may_take_suspects, found = tonumber(session[3] or 0) == 0, {}
 for name in string.gmatch(session[2], '[^,]+') do
-  local books = call('HMGET', key.queue(name), 'pushed', 'paused', 'ready', 'delayed')
-  if books[1] and books[2] ~= '1' then
+  local queue = known_queue(name)
+  if queue and queue.paused == 0 then
     local ms
-    local ready = tonumber(books[3] or 0) > 0 and (call('EXISTS', key.ready(name)) == 1
+    local ready = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1
       or may_take_suspects and call('EXISTS', key.suspects(name)) == 1)
     if ready or not call('ZSCORE', key.waiters(name), id) then
       ms = 0
-    elseif tonumber(books[4] or 0) > 0 then
+    elseif queue.delayed > 0 then
       local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')
       ms = first[2] and math.max(tonumber(first[2]) - now, 0)
     end

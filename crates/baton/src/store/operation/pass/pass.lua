@@ -5,8 +5,11 @@
 -- Returns: OK | STALE
 -- Idempotency: a repeat may wake a further one, who finds nothing.
 local id, name = ARGV[1], ARGV[2]
-if not touch(id) then return { 'STALE' } end
+if not visit(id) then return { 'STALE' } end
 call('ZREM', key.waiters(name), id)
 local queue = known_queue(name)
-if queue then wake(queue, 1) end
+if queue then
+  queue.wakes = 1
+  close_queues()
+end
 return { 'OK' }

@@ -4,7 +4,7 @@ use crate::store::{
     Push, Pushed, Refusal, StoreError,
     engine::{
         Effect, Moved, Tables,
-        clock::touch,
+        clock::visit,
         intake::{deposit, ids_used_up, is_full},
         queues::{self, open_queue},
     },
@@ -12,12 +12,12 @@ use crate::store::{
 
 impl Effect for Push {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Pushed> {
-        let touched = touch(tables, now, self.session);
+        let session = visit(tables, self.session);
         let Some(mut source) = tables.source(&self.source)? else {
-            touched?;
+            session?;
             return Err(Refusal::StaleBaton { source_name: self.source.clone() }.into());
         };
-        let refusal = match touched {
+        let refusal = match session {
             Err(StoreError::Refused(stale)) => Some(stale),
             Err(error) => return Err(error),
             Ok(_) if (source.epoch, source.holder) != (self.epoch, Some(self.session)) => {

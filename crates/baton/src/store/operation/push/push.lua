@@ -7,8 +7,8 @@
 --          | IDS queue | HELD ms
 -- Idempotency: by batch number within the epoch; a number already taken is DUP and changes nothing.
 local id, name = ARGV[1], ARGV[2]
-local session, meta = touch(id)
-local wait = session and held(meta)
+local session = visit(id)
+local wait = session and held()
 if wait then return wait end
 local source = call('HMGET', key.source(name), 'queue', 'holder', 'epoch', 'batch_no', 'cursor', 'ended')
 if not source[1] then return session and { 'STALEBATON', name } or { 'STALE' } end

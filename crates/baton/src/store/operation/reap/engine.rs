@@ -4,14 +4,15 @@ use crate::store::{
     Reap, Reaped,
     engine::{
         Effect, Moved, Tables,
-        clock::touch,
+        clock::{advance, visit},
         returns::{Returned, lose},
     },
 };
 
 impl Effect for Reap {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Reaped> {
-        let (meta, _) = touch(tables, now, self.session)?;
+        visit(tables, self.session)?;
+        let meta = advance(tables, now)?;
         let Some(target) = tables.session(self.target)? else { return Ok(Reaped::Gone) };
         if target.expires > meta.clock {
             return Ok(Reaped::Alive);

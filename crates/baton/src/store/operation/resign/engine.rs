@@ -2,12 +2,12 @@
 
 use crate::store::{
     Resign,
-    engine::{Effect, Moved, SourceRecord, Tables, clock::touch, waits},
+    engine::{Effect, Moved, SourceRecord, Tables, clock::visit, waits},
 };
 
 impl Effect for Resign {
-    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
-        let (_, session) = touch(tables, now, self.session)?;
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<()> {
+        let session = visit(tables, self.session)?;
         let held = |source: &SourceRecord| (source.holder, source.epoch) == (Some(self.session), self.epoch);
         if let Some(mut source) = tables.source(&self.source)?.filter(held) {
             source.holder = None;

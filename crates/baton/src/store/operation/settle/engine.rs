@@ -10,7 +10,7 @@ use crate::{
         engine::{
             BodyKey, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
             bodies::{cut, release},
-            clock::touch,
+            clock::visit,
             errors, intake,
             queues::OpenQueues,
             returns,
@@ -26,7 +26,7 @@ impl Effect for Settle {
 }
 
 fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
-    let (_, session) = touch(tables, now, it.session)?;
+    let session = visit(tables, it.session)?;
     if it.settle_no != session.settle_no + 1 {
         let answer = tables.answer(it.session, Series::Settle, it.settle_no)?;
         let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;

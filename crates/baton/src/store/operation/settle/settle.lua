@@ -7,9 +7,9 @@
 -- Returns: OK refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
-local session, meta = touch(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
+local session = visit(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
 if not session then return { 'STALE' } end
-local wait = held(meta)
+local wait = held()
 if wait then return wait end
 local last = tonumber(session[2] or 0)
 if settle_no ~= last + 1 then
@@ -187,5 +187,5 @@ close_delays()
 for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
 close_queues()
 local answer = table.concat(refused, ';')
-keep_session('settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
+call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
 return { 'OK', answer }

@@ -8,7 +8,7 @@ use crate::store::{
     LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
     engine::{
         EXPIRED_AT_ONCE, Effect, Moved, Series, Tables,
-        clock::touch,
+        clock::visit,
         intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
         queues::OpenQueues,
     },
@@ -16,7 +16,7 @@ use crate::store::{
 
 impl Effect for Submit {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Submitted> {
-        let (_, mut session) = touch(tables, now, self.session)?;
+        let mut session = visit(tables, self.session)?;
         if self.submit_no != session.submit_no + 1 {
             let answer = tables.answer(self.session, Series::Submit, self.submit_no)?;
             let answer = answer.ok_or(Refusal::OutOfTurn { last: session.submit_no })?;

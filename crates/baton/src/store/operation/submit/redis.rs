@@ -1,13 +1,13 @@
-//! The arguments and the answer of `submit.lua`.
+//! The arguments and the answer of `submit.lua`, and of `submit_one.lua` where that will do.
 
 use std::collections::BTreeMap;
 
 use super::{EXPIRED_A_KEY, kept};
 use crate::{
-    message::Name,
+    message::{Lot, Name},
     store::{
         SUBMIT_WINDOW, StoreError, Submit, Submitted,
-        redis::{Arguments, Coded, Number, Reply, numbers},
+        redis::{Arguments, CARRIED, Coded, Number, Reply, Script, Scripts, numbers},
         wire,
     },
 };
@@ -15,7 +15,15 @@ use crate::{
 impl Coded for Submit {
     const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY];
 
+    fn short_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
+        self.short_one().map(|_| &scripts.submit_one)
+    }
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        if let Some(lot) = self.short_one() {
+            let to = to.text(self.session).text(self.submit_no).text(self.max_backlog);
+            return to.text(&lot.queue).bytes(lot.parcel.bytes());
+        }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {
             None => to.text("").text("").text("").text(""),
@@ -38,6 +46,19 @@ impl Coded for Submit {
         match code {
             "OK" => Ok(Submitted { lots: kept::parse_verdicts(&reply.text()?)? }),
             _ => Err(reply.refusal(code)),
+        }
+    }
+}
+
+impl Submit {
+    /// The one lot of a submit that is one short message without key and bookmark.
+    fn short_one(&self) -> Option<&Lot> {
+        match (&self.bookmark, self.lots.as_slice()) {
+            (None, [lot]) => {
+                let is_short = lot.parcel.len() == 1 && lot.parcel.bytes().len() <= CARRIED;
+                (is_short && lot.key.is_none()).then_some(lot)
+            }
+            _ => None,
         }
     }
 }

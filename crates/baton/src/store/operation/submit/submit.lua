@@ -9,14 +9,14 @@
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
 -- Idempotency: by number; the answers to the last SUBMIT_WINDOW are kept, each with its number in a place of its own.
 local id, submit_no = ARGV[1], tonumber(ARGV[2])
-local place = 'submit:' .. text(math.fmod(submit_no, SUBMIT_WINDOW))
-local session, meta = touch(id, 'submit_no', place)
-if not session then return { 'STALE' } end
-local wait = held(meta)
+local place = text(math.fmod(submit_no, SUBMIT_WINDOW))
+local submits = call('HMGET', key.submits(id), 'no', place)
+if not submits[1] then return { 'STALE' } end
+local wait = held()
 if wait then return wait end
-local last = tonumber(session[2] or 0)
+local last = tonumber(submits[1])
 if submit_no ~= last + 1 then
-  local number, answer = string.match(session[3] or '', '^(%d+):(.*)$')
+  local number, answer = string.match(submits[2] or '', '^(%d+):(.*)$')
   return number == ARGV[2] and { 'OK', answer } or { 'TURN', text(last) }
 end
 local weights = {}
@@ -57,5 +57,5 @@ for i = 9, #ARGV, 5 do
 end
 close_queues()
 local answer = table.concat(verdicts, ';')
-keep_session('submit_no', ARGV[2], place, ARGV[2] .. ':' .. answer)
+call('HSET', key.submits(id), 'no', ARGV[2], place, ARGV[2] .. ':' .. answer)
 return { 'OK', answer }

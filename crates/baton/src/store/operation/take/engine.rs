@@ -4,14 +4,14 @@ use crate::store::{
     Kind, Refusal, Take, Taken,
     engine::{
         Effect, Moved, Tables,
-        clock::{alive, touch},
+        clock::{alive, visit},
         waits,
     },
 };
 
 impl Effect for Take {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Taken> {
-        let (_, session) = touch(tables, now, self.session)?;
+        let session = visit(tables, self.session)?;
         let source_name = self.source.clone();
         let Some(mut source) = tables.source(&self.source)? else {
             return Err(Refusal::NotOffered { source_name }.into());

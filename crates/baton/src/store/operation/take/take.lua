@@ -6,7 +6,7 @@
 --          | ENDED source | BATON source holder
 -- Idempotency: the holder itself gets the same epoch again.
 local id, name = ARGV[1], ARGV[2]
-local session = touch(id, 'kind', 'offers', 'queues', 'batons')
+local session = visit(id, 'kind', 'offers', 'queues', 'batons')
 if not session then return { 'STALE' } end
 local source = call('HMGET', key.source(name), 'queue', 'definition', 'holder', 'epoch', 'cursor', 'batch_no', 'ended')
 local offer
@@ -25,6 +25,6 @@ if not holder then
     'epoch', epoch, 'batch_no', batch_no)
   local batons = tonumber(session[5] or 0)
   if batons == 0 then count_worker(session[2], session[4], -1) end
-  keep_session('batons', text(batons + 1))
+  call('HSET', key.session(id), 'batons', text(batons + 1))
 end
 return { 'OK', epoch, source[5] or '', batch_no }

@@ -1,10 +1,6 @@
--- What every call begins and ends with: nothing of the call before it is left, and nothing is left to be written.
+-- What every call begins with: nothing of the call before it is left.
 local function begin(fleet)
-  call, opened, touched = redis.call, {}, nil
+  call, opened = redis.call, {}
   name_keys(fleet)
   now = store_time()
-end
-
-local function finish()
-  if touched and not touched.kept then keep_session() end
 end

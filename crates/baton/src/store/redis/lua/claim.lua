@@ -214,12 +214,17 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
       or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
     queue.wakes = left and 1 or 0
   end
-  if taken or hand.buried > 0 then close_queues() end
+  -- Another one, not this one, which may wait from now on.
+  if queue and queue.wakes > 0 then wake(queue, queue.wakes) end
   if not more then
     call('ZADD', key.waiters(name), 'NX', text(now), session.id)
+    local known = queue or known_queue(name)
+    if known and known.waiting == 0 then known.waiting, known.moved = 1, true end
   elseif waited == 'w' then
     call('ZREM', key.waiters(name), session.id)
   end
+  if queue then queue.wakes = 0 end
+  close_queues()
   local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
   return rest, hand.given, taken or numbers.waits ~= waited
 end

@@ -6,7 +6,7 @@ local function bury(queue, piece, node, reason)
   local dead, order = key.dead(queue.name), key.dead_order(queue.name)
   local function keep(id, _, body, headers)
     add(queue, 'dead_seq', 1)
-    local head = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d',
+    local head = string.format('%d,%d,%d,%d,%d,%d,%d',
       queue.dead_seq, piece.attempts, piece.losses, piece.born, now, #node, #reason)
     if headers == NO_HEADERS then headers = '' end
     if headers ~= '' then head = head .. ',' .. #headers end

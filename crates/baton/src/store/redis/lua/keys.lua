@@ -4,10 +4,12 @@ local call = nil
 local root = nil
 local key = {
   session = function(id) return root .. ':s:' .. id end,
+  submits = function(id) return root .. ':n:' .. id end,
   claims = function(id) return root .. ':h:' .. id end,
   carried = function(id) return root .. ':g:' .. id end,
   source = function(name) return root .. ':o:' .. name end,
   queue = function(name) return root .. ':q:' .. name end,
+  counts = function(name) return root .. ':k:' .. name end,
   ready = function(name) return root .. ':r:' .. name end,
   suspects = function(name) return root .. ':u:' .. name end,
   delayed = function(name) return root .. ':d:' .. name end,
@@ -25,6 +27,7 @@ local function name_keys(fleet)
   if root == fleet then return end
   root = fleet
   key.meta = root
+  key.hold = root .. ':hold'
   key.sessions = root .. ':sessions'
   key.leases = root .. ':leases'
   key.nodes = root .. ':nodes'
@@ -37,9 +40,9 @@ local function name_keys(fleet)
   key.result_ends = root .. ':resultends'
 end
 
--- Numbers as text, all digits: Lua's own conversion keeps only fourteen.
+-- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen.
 local function text(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 -- Decimal text as sixteen digits, so that the order of bytes is the order of numbers.

@@ -18,10 +18,10 @@ end
 local function write_piece(piece)
   local whole = piece.size > 0 and piece.parcel == piece.first and piece.size == piece.len
   if whole and piece.attempts == 0 and piece.losses == 0 then
-    return string.format('%.0f,%.0f,%.0f', piece.first, piece.size, piece.born)
+    return string.format('%d,%d,%d', piece.first, piece.size, piece.born)
   end
   local parcel = piece.size == 0 and piece.first or piece.parcel
-  return string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f',
+  return string.format('%d,%d,%d,%d,%d,%d,%d',
     parcel, piece.size, piece.first, piece.len, piece.attempts, piece.losses, piece.born)
 end
 

@@ -1,22 +1,37 @@
 -- Records of queues: read once a call, changed here, written back once by close_queues(). The counters that most calls
--- use are read together, the others when they are asked for.
-local OFTEN = { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused' }
+-- move lie packed in one text, so that a call reads and writes them by one command each; the others are fields of a hash,
+-- read when they are asked for.
+local MOVING = { pushed = true, ready = true, delayed = true, in_flight = true, done = true, done_sum = true,
+  bytes = true, paused = true, waiting = true, held = true }
 local opened = nil
+
+local other_counters = {
+  __index = function(queue, counter)
+    queue[counter] = tonumber(call('HGET', key.queue(queue.name), counter) or 0)
+    return queue[counter]
+  end,
+}
+
+-- `waiting` is 0 only if nobody waits for the queue, `held` only if no recount holds it; in this place of the text.
+local HELD_AT = 72
+local function write_counts(it)
+  call('SET', key.counts(it.name), struct.pack('<dddddddddd', it.pushed, it.ready, it.delayed, it.in_flight, it.done,
+    it.done_sum, it.bytes, it.paused, it.waiting, it.held))
+end
 
 -- The record of a queue, or nothing if it was never named.
 local function known_queue(name)
   local queue = opened[name]
   if queue then return queue end
-  local at = key.queue(name)
-  local values = call('HMGET', at, unpack(OFTEN))
-  if not values[1] then return nil end
-  queue = setmetatable({ name = name, wakes = 0, changed = {} }, {
-    __index = function(record, counter)
-      record[counter] = tonumber(call('HGET', at, counter) or 0)
-      return record[counter]
-    end,
-  })
-  for i, counter in ipairs(OFTEN) do queue[counter] = tonumber(values[i] or 0) end
+  local packed = call('GET', key.counts(name))
+  if not packed then return nil end
+  local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held =
+    struct.unpack('<dddddddddd', packed)
+  queue = setmetatable({
+    name = name, wakes = 0, moved = false, changed = false, pushed = pushed, ready = ready, delayed = delayed,
+    in_flight = in_flight, done = done, done_sum = done_sum, bytes = bytes, paused = paused, waiting = waiting,
+    held = held,
+  }, other_counters)
   opened[name] = queue
   return queue
 end
@@ -25,14 +40,27 @@ end
 local function open_queue(name)
   local queue = known_queue(name)
   if queue then return queue end
-  call('HSET', key.queue(name), 'pushed', '0')
+  write_counts({
+    name = name, pushed = 0, ready = 0, delayed = 0, in_flight = 0, done = 0, done_sum = 0, bytes = 0, paused = 0,
+    waiting = call('EXISTS', key.waiters(name)), held = call('EXISTS', key.hold),
+  })
   call('SADD', key.queues, name)
   return known_queue(name)
 end
 
+-- Puts a counter down as changed.
+local function has_changed(queue, counter)
+  if MOVING[counter] then
+    queue.moved = true
+  else
+    queue.changed = queue.changed or {}
+    queue.changed[counter] = true
+  end
+end
+
 local function add(queue, counter, by)
   queue[counter] = queue[counter] + by
-  queue.changed[counter] = true
+  has_changed(queue, counter)
 end
 
 -- (Sum of ids) modulo MODULUS. math.fmod is exact where Lua's % is not; every product stays below 2^53.
@@ -42,15 +70,16 @@ end
 
 local function add_sum(queue, counter, first, len)
   queue[counter] = math.fmod(queue[counter] + id_sum(first, len), MODULUS)
-  queue.changed[counter] = true
+  has_changed(queue, counter)
 end
 
 -- Wakes those that have waited longest for a queue, if the queue has something: puts its name on their lists, after an
--- empty one for the blocking read, which takes what it returns with.
+-- empty one for the blocking read, which takes what it returns with. The caller writes the counts.
 local function wake(queue, count)
-  if queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
+  if queue.waiting == 0 or queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
   local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
   for at = 1, #waiters, 2 do call('RPUSH', key.wakes(waiters[at]), '', queue.name) end
+  if #waiters < 2 * count then queue.waiting, queue.moved = 0, true end
 end
 
 -- Counts a node among those without a baton that work for its queues (by 1), or no longer (by -1).
@@ -63,21 +92,25 @@ end
 -- something.
 local function close_queues()
   for name, queue in pairs(opened) do
-    local fields = {}
-    for counter in pairs(queue.changed) do
-      fields[#fields + 1] = counter
-      fields[#fields + 1] = text(queue[counter])
-    end
-    if #fields > 0 then call('HSET', key.queue(name), unpack(fields)) end
     if queue.wakes > 0 then wake(queue, queue.wakes) end
-    queue.wakes, queue.changed = 0, {}
+    if queue.moved then write_counts(queue) end
+    if queue.changed then
+      local fields = {}
+      for counter in pairs(queue.changed) do
+        fields[#fields + 1], fields[#fields + 2] = counter, text(queue[counter])
+      end
+      call('HSET', key.queue(name), unpack(fields))
+    end
+    queue.wakes, queue.moved, queue.changed = 0, false, false
   end
 end
 
 -- The books of a queue as an answer: its name, then every counter.
 local function read_books(name)
-  local books = call('HMGET', key.queue(name), unpack(COUNTERS))
-  for i = 1, #COUNTERS do books[i] = books[i] or '0' end
+  local queue, books = known_queue(name), call('HMGET', key.queue(name), unpack(COUNTERS))
+  for i, counter in ipairs(COUNTERS) do
+    books[i] = MOVING[counter] and text(queue[counter]) or books[i] or '0'
+  end
   table.insert(books, 1, name)
   return books
 end

@@ -98,8 +98,7 @@ local function drop_session(id)
     local queue = known_queue(name)
     if queue then queue.wakes = IN_ITS_STEAD end
   end
-  if touched and touched.id == id then touched = nil end
-  call('UNLINK', key.session(id), key.claims(id), key.carried(id), key.wakes(id))
+  call('UNLINK', key.session(id), key.claims(id), key.carried(id), key.submits(id), key.wakes(id))
   call('ZREM', key.sessions, id)
   call('ZREM', key.leases, id)
   keep_least()
