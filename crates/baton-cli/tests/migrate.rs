@@ -40,13 +40,13 @@ fn an_older_store_is_refused_with_what_to_do() {
         assert!(ran.err.contains("watching for 1.2 s whether any of 3 sessions lives"), "{}", ran.err);
         assert!(
             ran.out.contains(
-                "from format 1 to 3: 3 silent sessions taken out, 7 messages back in their queues, 0 gone to the errors"
+                "from format 1 to 4: 3 silent sessions taken out, 7 messages back in their queues, 0 gone to the errors"
             ),
             "{}",
             ran.out
         );
         let again = sandbox.run(&["migrate", "--json"]).expect(0).json();
-        assert_eq!((&again["migrated"], &again["from"], &again["to"]), (&json!(false), &json!(3), &json!(3)));
+        assert_eq!((&again["migrated"], &again["from"], &again["to"]), (&json!(false), &json!(4), &json!(4)));
         let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
         assert_eq!((&books["pushed"], &books["in_flight"], &books["dead"]), (&json!(71), &json!(0), &json!(1)));
     }

@@ -133,6 +133,15 @@ pub enum Event {
         /// After what time it is to be tried again; if not at all, it goes to the errors.
         retry_after: Option<Duration>,
     },
+    /// A result was too long to be kept; its message is done.
+    ResultLeftOut {
+        /// The queue of the message.
+        queue: Name,
+        /// Its id there.
+        id: MessageId,
+        /// How long the result was.
+        bytes: usize,
+    },
     /// Outcomes were refused: others have the messages.
     RunsRefused {
         /// The queue of the messages.
@@ -188,6 +197,9 @@ impl fmt::Display for Event {
                     Some(after) => write!(f, " and is tried again after {:.1} s: {error}", after.as_secs_f64()),
                     None => write!(f, " for good: {error}"),
                 }
+            }
+            Self::ResultLeftOut { queue, id, bytes } => {
+                write!(f, "the result of message {id} of {queue} is not kept: it has {bytes} bytes, more than 1 MiB")
             }
             Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
             Self::Store(event) => event.fmt(f),

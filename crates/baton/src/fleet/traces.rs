@@ -41,6 +41,7 @@ pub(super) fn write(event: &Event) {
         Event::MessageFailed { queue, id, attempt, error, retry_after: None } => {
             warn!(target: "baton", %queue, id = id.0, attempt, error, "{event}");
         }
+        Event::ResultLeftOut { queue, id, bytes } => warn!(target: "baton", %queue, %id, bytes, "{event}"),
         Event::RunsRefused { queue, runs, messages } => warn!(target: "baton", %queue, runs, messages, "{event}"),
         Event::Store(_) => {}
     }

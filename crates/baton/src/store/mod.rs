@@ -4,7 +4,7 @@
 //!
 //! A store is asked by [`Request`] and gives an [`Answer`] or a [`Refusal`]. Each call is **atomic** in the store,
 //! **checked** there, and **idempotent**: repeated after a lost reply it answers the same and nothing happens twice.
-//! A refusal changes nothing but the caller's lease and the counters of refusals. No client's clock and no client's
+//! A refusal changes nothing but the counters of refusals. No client's clock and no client's
 //! belief about itself is ever trusted.
 //!
 //! ```text
@@ -16,9 +16,9 @@
 //! ```
 //!
 //! * **Sessions** ([`Join`], [`Beat`], [`Leave`], [`Reap`]). Every caller that changes something has one. Its lease
-//!   runs on the *fleet clock*, which each call with a session advances by the store time that passed, but at most by
+//!   runs on the *fleet clock*, which joins, beats and reaps advance by the store time that passed, but at most by
 //!   half the smallest lease and never backwards: a stalled store, a sleeping fleet and a clock that was set kill
-//!   nobody. Past its lease a session may be reaped; until then its calls succeed and revive it; after that all of
+//!   nobody. Past its lease a session may be reaped; until then its calls succeed and a beat revives it; after that all of
 //!   them are STALE. Leaving returns claims without a loss; being reaped returns them with one.
 //! * **Batons** ([`Take`], [`Resign`], [`Push`], [`Rewind`], [`Remove`]). A baton is (epoch, session) and lasts exactly
 //!   as long as its holder's session. Epochs only grow. A push names its baton, its batch number and the cursor it

@@ -21,6 +21,7 @@ use crate::{
         permits::Permit,
     },
     message::{MessageId, Outcome, Range, Run},
+    store::{MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, MAX_RESULT_BYTES, bytes_of, session::packed},
 };
 
 /// Messages, or time, after which it lets others of its runtime have a turn.
@@ -212,7 +213,10 @@ impl Slot {
     fn record(&mut self, claim_no: u64, id: MessageId, attempts: u32, result: Result<Done, Failure>) {
         let executor = &self.executor;
         let outcome = match result {
-            Ok(done) => Outcome::Done { result: done.result, follow_ups: done.follow_ups },
+            Ok(done) => match self.within_bounds(id, done) {
+                Ok(Done { result, follow_ups }) => Outcome::Done { result, follow_ups },
+                Err(failure) => self.failed(id, attempts, failure),
+            },
             Err(failure) => self.failed(id, attempts, failure),
         };
         let (queue, range) = (executor.queue().clone(), Range::one(id));
@@ -221,6 +225,27 @@ impl Slot {
 }
 
 impl Slot {
+    /// What a message leaves behind, as it is stored: follow-ups in as few parcels as hold them, too many of which are its
+    /// failure; a result that is too long is left out, which is told.
+    fn within_bounds(&self, id: MessageId, done: Done) -> Result<Done, Failure> {
+        let Done { mut result, mut follow_ups } = done;
+        if follow_ups.len() > 1 {
+            follow_ups = packed(follow_ups).map_err(Failure::fatal)?;
+        }
+        let (parcels, bytes) = (follow_ups.len(), bytes_of(&follow_ups));
+        if parcels > MAX_FOLLOW_UPS || bytes > MAX_FOLLOW_UP_BYTES {
+            return Err(Failure::fatal(format!(
+                "its follow-ups are {parcels} parcels and {bytes} bytes, more than {MAX_FOLLOW_UPS} or \
+                 {MAX_FOLLOW_UP_BYTES}: let several messages push them"
+            )));
+        }
+        if let Some(long) = result.take_if(|result| result.len() > MAX_RESULT_BYTES) {
+            let (queue, bytes) = (self.executor.queue().clone(), long.len());
+            tell(&*self.executor.observer, &Event::ResultLeftOut { queue, id, bytes });
+        }
+        Ok(Done { result, follow_ups })
+    }
+
     /// What becomes of a message that failed, which is told.
     fn failed(&self, id: MessageId, attempts: u32, failure: Failure) -> Outcome {
         let (executor, error) = (&self.executor, failure.error.clone());

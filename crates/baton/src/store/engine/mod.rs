@@ -1,8 +1,8 @@
 //! The contract carried out: the effect of each operation, written once for every home that runs inside this process.
 //!
 //! [`apply`] takes the tables, the store's time and a request, and gives the answer. It reads no clock, does no I/O
-//! of its own and checks everything before its first write, so that a refusal changes nothing but the lease of the
-//! caller and the counters of refusals. The Redis scripts are the same in Lua, file by file; the state
+//! of its own and checks everything before its first write, so that a refusal changes nothing but the
+//! counters of refusals. The Redis scripts are the same in Lua, file by file; the state
 //! machine in the test kit holds the two against each other.
 
 pub(super) mod bodies;

@@ -28,10 +28,11 @@ local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
 if id then
   local record = call('HMGET', key.session(id), 'host', 'pid')
-  back, dead = return_all(id, (record[1] or '') .. '/' .. (record[2] or ''), true)
-  drop_session(id)
+  local more
+  end_session(id)
+  back, dead, more = return_claims(id, (record[1] or '') .. '/' .. (record[2] or ''), true)
   close_queues()
-  sessions = 1
+  sessions = more and 0 or 1
 end
 local left = call('ZCARD', key.sessions)
 if left == 0 then

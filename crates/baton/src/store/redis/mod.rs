@@ -21,14 +21,18 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, hold_from, hold_until, hold_by, purging, migrating (from which format), run (of the server) |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
-//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`, `submit:<no mod 16>`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
-//! | `R:h:<session>` | hash | `claim number queue` → `queue\|piece;piece…` |
+//! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
+//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
+//! | `R:n:<session>` | hash | the last submit number and the answers kept, by number mod 16 |
+//! | `R:h:<session>`, `R:g:<session>` | hashes | `claim number queue` → `queue\|piece;piece…`, and what these pieces carry |
+//! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
-//! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books, the drainer, and how many nodes without a baton work for it |
-//! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects |
-//! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece` |
+//! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |
+//! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it |
+//! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects; a short message with its parcel: `piece\|parcel` |
+//! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece`, or with its parcel |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
 //! | `R:l:<queue>` | hash | first id of a parcel → messages left, once some have gone |
 //! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place among the errors → id, id → record |

@@ -10,6 +10,6 @@ if unfit then return unfit end
 local sessions, members = {}, call('ZRANGE', key.sessions, 0, -1, 'WITHSCORES')
 for i = 1, #members, 2 do
   local record = call('HMGET', key.session(members[i]), 'kind', 'host', 'pid', 'lease', 'beat')
-  sessions[#sessions + 1] = { members[i], record[1], record[2], record[3], record[4], members[i + 1], record[5] }
+  if record[1] then sessions[#sessions + 1] = { members[i], record[1], record[2], record[3], record[4], members[i + 1], record[5] } end
 end
 return { 'OK', format or '', read_stamp(), sessions }

@@ -8,6 +8,9 @@ use crate::{
     store::{Disposal, Dispose, Disposed, Operation as _, Refusal, StoreError},
 };
 
+/// Errors in one call: a store that runs one call at a time is to be free again within milliseconds.
+const DISPOSED_AT_ONCE: usize = 1_000;
+
 /// The last number used.
 #[derive(Default)]
 pub(super) struct Disposals(Mutex<u64>);
@@ -19,15 +22,20 @@ pub(super) async fn dispose(
     let session = session.clone();
     Finishing::new(async move {
         let mut last = session.disposals.0.lock().await;
-        let dispose = Dispose { session: session.id(), dispose_no: *last + 1, queue, ids, disposal };
-        let answered = session.caller.repeat_from::<Dispose>(dispose.request()).await;
-        match &answered.result {
-            Ok(_) => *last += 1,
-            // An unanswered attempt may still execute under this number: it can stand for nothing else.
-            Err(_) if answered.ambiguous => session.caller.end(Refusal::Stale.into()),
-            Err(_) => {}
+        let mut count = 0;
+        for ids in ids.chunks(DISPOSED_AT_ONCE) {
+            let (queue, ids) = (queue.clone(), ids.to_vec());
+            let dispose = Dispose { session: session.id(), dispose_no: *last + 1, queue, ids, disposal };
+            let answered = session.caller.repeat_from::<Dispose>(dispose.request()).await;
+            match &answered.result {
+                Ok(_) => *last += 1,
+                // An unanswered attempt may still execute under this number: it can stand for nothing else.
+                Err(_) if answered.ambiguous => session.caller.end(Refusal::Stale.into()),
+                Err(_) => {}
+            }
+            count += answered.result?.count;
         }
-        answered.result
+        Ok(Disposed { count })
     })
     .await
 }

@@ -30,6 +30,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
+pub(crate) use self::packing::packed;
 use self::{
     beat::Heart,
     caller::Caller,

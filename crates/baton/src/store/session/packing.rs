@@ -9,6 +9,18 @@ use crate::{
     store::LotVerdict,
 };
 
+/// The same lots with the single messages of each queue in as few parcels as hold them.
+///
+/// # Errors
+/// As [`ParcelBuilder::add`].
+pub(crate) fn packed(lots: Vec<Lot>) -> Result<Vec<Lot>, InvalidMessage> {
+    let mut packing = Packing::default();
+    for lot in lots {
+        packing.add(lot)?;
+    }
+    Ok(packing.finish().0)
+}
+
 /// Lots as they are sent, and where each lot handed in went.
 #[derive(Default)]
 pub(super) struct Packing {

@@ -1,8 +1,8 @@
-//! The arguments and the answer of `leave.lua`.
+//! Leaving as `leave.lua` does it: as many calls as it takes to give everything back, each of them bounded.
 
 use crate::store::{
     Leave, StoreError,
-    redis::{Arguments, Coded, Reply},
+    redis::{Arguments, Coded, Reply, Shared, Steps},
 };
 
 impl Coded for Leave {
@@ -10,10 +10,26 @@ impl Coded for Leave {
         to.text(self.session)
     }
 
+    /// Of a single call: what it leaves, those who reap see to.
     fn read(&self, code: &str, mut reply: Reply) -> Result<(), StoreError> {
         match code {
             "OK" => Ok(()),
             _ => Err(reply.refusal(code)),
+        }
+    }
+
+    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, ()>> {
+        Some(Box::pin(leave(server, self)))
+    }
+}
+
+async fn leave(shared: &Shared, it: &Leave) -> Result<(), StoreError> {
+    loop {
+        let mut reply = shared.run(&shared.scripts.leave, |to| to.arg(it.session.to_string())).await?;
+        match reply.text()?.as_str() {
+            "OK" if reply.text()?.is_empty() => return Ok(()),
+            "OK" => {}
+            code => return Err(reply.refusal(code)),
         }
     }
 }

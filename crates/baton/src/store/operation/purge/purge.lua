@@ -10,7 +10,7 @@ if ARGV[1] == 'begin' then
   local members, nodes = call('ZRANGE', key.sessions, 0, -1), call('SCARD', key.nodes)
   if nodes > 0 then return { 'NODES', text(nodes) } end
   call('HSET', key.meta, 'purging', '1')
-  for _, id in ipairs(members) do call('UNLINK', key.session(id), key.claims(id)) end
+  for _, id in ipairs(members) do call('UNLINK', key.session(id), key.submits(id), key.claims(id)) end
   call('UNLINK', key.sessions, key.leases)
   return { 'OK' }
 end

@@ -1,21 +1,40 @@
-//! The arguments and the answer of `reap.lua`.
+//! Reaping as `reap.lua` does it: as many calls as it takes to take everything back, each of them bounded. One that is cut
+//! off in between leaves the rest to whoever is told of it by a beat.
 
 use crate::store::{
     Reap, Reaped, StoreError,
-    redis::{Arguments, Coded, Reply},
+    redis::{Coded, Number, Shared, Steps, numbers},
 };
 
-impl Coded for Reap {
-    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        to.text(self.session).text(self.target)
-    }
+/// The most entries of lines that one call makes of what a session held.
+const RETURNED_AT_ONCE: u64 = 2_000;
 
-    fn read(&self, code: &str, mut reply: Reply) -> Result<Reaped, StoreError> {
-        match code {
-            "OK" => Ok(Reaped::Taken { back: reply.parsed()?, dead: reply.parsed()? }),
-            "ALIVE" => Ok(Reaped::Alive),
-            "GONE" => Ok(Reaped::Gone),
-            _ => Err(reply.refusal(code)),
+impl Coded for Reap {
+    const NUMBERS: &'static [Number] = numbers![RETURNED_AT_ONCE];
+
+    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Reaped>> {
+        Some(Box::pin(reap(server, self)))
+    }
+}
+
+async fn reap(shared: &Shared, it: &Reap) -> Result<Reaped, StoreError> {
+    let mut taken = None;
+    loop {
+        let (session, target) = (it.session.to_string(), it.target.to_string());
+        let mut reply = shared.run(&shared.scripts.reap, |to| to.arg(session).arg(target)).await?;
+        match reply.text()?.as_str() {
+            "OK" => {
+                let (before, dead_before) = taken.unwrap_or_default();
+                let (back, dead) = (before + reply.parsed::<u64>()?, dead_before + reply.parsed::<u64>()?);
+                if reply.text()?.is_empty() {
+                    return Ok(Reaped::Taken { back, dead });
+                }
+                taken = Some((back, dead));
+            }
+            "ALIVE" => return Ok(Reaped::Alive),
+            // Another one came to the end.
+            "GONE" => return Ok(taken.map_or(Reaped::Gone, |(back, dead)| Reaped::Taken { back, dead })),
+            code => return Err(reply.refusal(code)),
         }
     }
 }

@@ -8,7 +8,7 @@ mod redis;
 
 use super::{malformed, submit::check_keys};
 use crate::{
-    message::{MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
+    message::{Lot, MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
     store::{Facts, StoreError},
 };
 
@@ -16,6 +16,12 @@ use crate::{
 pub(crate) const MAX_RUNS: usize = 65_536;
 /// The longest a retry may be put off.
 pub(crate) const MAX_RETRY_MS: u64 = 366 * 24 * 3_600_000;
+/// The most parcels of follow-ups that one message may bring: they are stored in one step.
+pub(crate) const MAX_FOLLOW_UPS: usize = 1_000;
+/// The most bytes of them.
+pub(crate) const MAX_FOLLOW_UP_BYTES: usize = 16 << 20;
+/// The longest result that is kept.
+pub const MAX_RESULT_BYTES: usize = 1 << 20;
 /// How long a result is kept.
 pub const RESULT_TTL_MS: u64 = 3_600_000;
 
@@ -35,6 +41,11 @@ pub struct Settle {
 pub struct Settled {
     /// Runs that were refused, as (queue, claim number, messages).
     pub refused: Vec<(Name, u64, Range)>,
+}
+
+/// The bytes of lots.
+pub(crate) fn bytes_of(lots: &[Lot]) -> usize {
+    lots.iter().map(|lot| lot.parcel.bytes().len()).sum()
 }
 
 impl Facts for Settle {
@@ -57,7 +68,13 @@ impl Facts for Settle {
             if matches!(&run.outcome, Outcome::Retry { error, .. } if error.len() > MAX_LAST_ERROR_BYTES) {
                 return malformed("the error of a retry has at most 1 KiB");
             }
-            if let Outcome::Done { follow_ups, .. } = &run.outcome {
+            if let Outcome::Done { result, follow_ups } = &run.outcome {
+                if result.as_ref().is_some_and(|result| result.len() > MAX_RESULT_BYTES) {
+                    return malformed("a result has at most 1 MiB");
+                }
+                if follow_ups.len() > MAX_FOLLOW_UPS || bytes_of(follow_ups) > MAX_FOLLOW_UP_BYTES {
+                    return malformed("the follow-ups of a message are at most 1000 parcels and 16 MiB");
+                }
                 check_keys(follow_ups)?;
             }
         }
@@ -67,8 +84,7 @@ impl Facts for Settle {
     fn new_bodies(&self) -> Option<usize> {
         let brought = self.runs.iter().filter_map(|run| match &run.outcome {
             Outcome::Done { follow_ups, result } => {
-                let lots: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
-                Some(lots + result.as_ref().map_or(0, |result| result.len()))
+                Some(bytes_of(follow_ups) + result.as_ref().map_or(0, |result| result.len()))
             }
             _ => None,
         });

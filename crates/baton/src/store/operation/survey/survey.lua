@@ -11,11 +11,14 @@ local unfit = unfit_fleet(true)
 if unfit then return unfit end
 local sessions, sources, queues = {}, {}, {}
 local members = call('ZRANGE', key.sessions, 0, -1)
-for i, id in ipairs(members) do
+for _, id in ipairs(members) do
   local record = call('HMGET', key.session(id), 'kind', 'host', 'pid', 'queues', 'lease', 'join_no', 'joined',
     'beat', 'report')
-  table.insert(record, 1, id)
-  sessions[i] = record
+  -- What is left of an estate is no session.
+  if record[1] then
+    table.insert(record, 1, id)
+    sessions[#sessions + 1] = record
+  end
 end
 for i, name in ipairs(call('SMEMBERS', key.sources)) do
   local record = call('HMGET', key.source(name), 'queue', 'holder', 'epoch', 'cursor', 'ended')

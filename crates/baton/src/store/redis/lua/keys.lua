@@ -6,6 +6,7 @@ local key = {
   session = function(id) return root .. ':s:' .. id end,
   submits = function(id) return root .. ':n:' .. id end,
   claims = function(id) return root .. ':h:' .. id end,
+  estate = function(id) return root .. ':z:' .. id end,
   carried = function(id) return root .. ':g:' .. id end,
   source = function(name) return root .. ':o:' .. name end,
   queue = function(name) return root .. ':q:' .. name end,

@@ -28,54 +28,87 @@ local function to_front(queue, pieces)
   if count > 0 then queue.wakes = math.max(queue.wakes, 1) end
 end
 
--- Cuts a piece to the size its losses allow; one that was not lost stays whole.
-local function split(piece, lost, into)
-  local size = not lost and piece.len or piece.losses == 1 and SPLIT_AFTER_LOSS or 1
-  local first, past = piece.first, piece.first + piece.len
-  while first < past do
-    local len = math.min(past - first, size)
-    into[#into + 1] = over(piece, first, len)
-    first = first + len
-  end
-end
-
--- Gives back all claims of a session; how many messages went back, and how many are dead.
-local function return_all(id, node, lost)
-  local stored, claims = call('HGETALL', key.claims(id)), {}
-  for i = 1, #stored, 2 do
-    local no, name = string.match(stored[i], '^(%d+) ?(.*)$')
-    claims[#claims + 1] = { no = tonumber(no), queue = name, place = stored[i], written = stored[i + 1] }
+-- Gives back what a session holds, the last claims first, until so many entries are made: a call takes a bounded time
+-- whatever was held. How many messages went back, how many are dead, and whether something is left.
+local function return_some(id, node, lost, most)
+  local claims = {}
+  for i, place in ipairs(call('HKEYS', key.claims(id))) do
+    local no, name = string.match(place, '^(%d+) ?(.*)$')
+    claims[i] = { no = tonumber(no), queue = name, place = place }
   end
   table.sort(claims, function(a, b)
-    if a.queue == b.queue then return a.no < b.no end
-    return a.queue < b.queue
+    if a.queue == b.queue then return a.no > b.no end
+    return a.queue > b.queue
   end)
-  local back, dead, returning = 0, 0, {}
+  local back, dead, made, whole, returning = 0, 0, 0, 0, {}
   for _, claim in ipairs(claims) do
-    local name, pieces = read_claim(claim.written)
-    load_carried(id, claim.place, pieces)
-    local queue = known_queue(name)
+    if made >= most then break end
+    local name, pieces = read_claim(call('HGET', key.claims(id), claim.place))
+    local queue, left = known_queue(name), #pieces
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
-    for _, piece in ipairs(pieces) do
-      if lost then piece.losses = piece.losses + 1 end
-      if piece.losses > MAX_LOSSES then
-        local reason = 'lost ' .. text(piece.losses) .. ' ' .. LOST
-        bury(queue, piece, node, reason)
-        dead = dead + piece.len
+    load_carried(id, claim.place, pieces)
+    while left > 0 and made < most do
+      local piece = pieces[left]
+      local losses = piece.losses + (lost and 1 or 0)
+      -- Messages to an entry.
+      local size = losses > MAX_LOSSES and 1 or not lost and piece.len or losses == 1 and SPLIT_AFTER_LOSS or 1
+      local len = math.min(piece.len, (most - made) * size)
+      if len < piece.len then
+        pieces[left] = over(piece, piece.first, piece.len - len)
+        piece = over(piece, piece.first + piece.len - len, len)
       else
-        back = back + piece.len
-        split(piece, lost, returning[name])
+        left = left - 1
       end
+      made, piece.losses = made + math.ceil(len / size), losses
+      if losses > MAX_LOSSES then
+        bury(queue, piece, node, 'lost ' .. text(losses) .. ' ' .. LOST)
+        dead = dead + len
+      else
+        for first = piece.first, piece.first + len - 1, size do
+          local entry = over(piece, first, math.min(size, piece.first + len - first))
+          table.insert(returning[name], entry)
+        end
+        back = back + len
+      end
+    end
+    if left == 0 then
+      whole = whole + 1
+      call('HDEL', key.claims(id), claim.place)
+      call('HDEL', key.carried(id), claim.place)
+    else
+      for i = #pieces, left + 1, -1 do pieces[i] = nil end
+      call('HSET', key.claims(id), claim.place, write_claim(name, pieces))
     end
   end
   for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
-  return back, dead
+  return back, dead, whole < #claims
 end
 
--- Removes a session with its answers and claims. It works for no queue and waits for none, and others are woken in its
--- stead: a name may have been on its list.
-local function drop_session(id)
+-- The same of a session that is over, or is to be over in this call. If something is left, the session is an estate:
+-- beats tell of it as of one past its lease until whoever reaps it has come to its end.
+local function return_claims(id, node, lost)
+  local back, dead, more = return_some(id, node, lost, RETURNED_AT_ONCE)
+  if more then
+    call('HSET', key.estate(id), 'node', node, 'lost', lost and '1' or '')
+    call('ZADD', key.sessions, '0', id)
+  else
+    call('UNLINK', key.claims(id), key.carried(id), key.estate(id))
+    call('ZREM', key.sessions, id)
+  end
+  return back, dead, more
+end
+
+-- The node and the loss of an estate; nothing if there is none.
+local function read_estate(id)
+  local estate = call('HMGET', key.estate(id), 'node', 'lost')
+  if estate[1] then return estate[1], estate[2] == '1' end
+  return nil
+end
+
+-- Removes a session with its answers; its claims are left to return_claims(). It works for no queue and waits for none,
+-- and others are woken in its stead: a name may have been on its list.
+local function end_session(id)
   local record = call('HGETALL', key.session(id))
   local kind, queues, batons = '', '', 0
   for i = 1, #record, 2 do
@@ -98,8 +131,7 @@ local function drop_session(id)
     local queue = known_queue(name)
     if queue then queue.wakes = IN_ITS_STEAD end
   end
-  call('UNLINK', key.session(id), key.claims(id), key.carried(id), key.submits(id), key.wakes(id))
-  call('ZREM', key.sessions, id)
+  call('UNLINK', key.session(id), key.submits(id), key.wakes(id))
   call('ZREM', key.leases, id)
   keep_least()
   call('SREM', key.nodes, id)
