@@ -11,9 +11,9 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, Name, Node, Observer, QueuePolicy, Role,
-    Source, SourceError, Stream,
-    store::{Books, Leave, Peek, Recount, Store, Survey, TakeSurvey},
+    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, MessageId, Name, Node, Observer,
+    QueuePolicy, Role, Source, SourceError, Stream,
+    store::{Books, Leave, Peek, ReadResult, Recount, Store, Survey, TakeSurvey},
 };
 use baton_testkit::{on_every_store, subject::test_fleet};
 
@@ -126,6 +126,7 @@ on_every_store! {
     a_node_alone_does_everything
     a_killed_generator_is_replaced_where_it_stood
     failures_are_retried_and_then_kept
+    what_a_message_leaves_behind_is_bounded
     a_drained_node_hands_everything_back
     a_full_queue_makes_the_generator_work
     a_forgotten_node_joins_anew
@@ -212,6 +213,35 @@ async fn failures_are_retried_and_then_kept(setting: Setting) {
     assert_eq!(told, [(1, 1, "never"), (2, 3, "attempt 3")]);
     let other = setting.survey().await.queues.into_iter().find(|books| books.queue.as_str() == "other").unwrap();
     assert_eq!(other.pushed, 2, "a follow-up for each that is done");
+    setting.balanced().await;
+}
+
+async fn what_a_message_leaves_behind_is_bounded(setting: Setting) {
+    let node = setting.fleet.node().source("numbers", Numbers { last: 4, pause: None });
+    let node = node.handler("messages", |number: u64, _| async move {
+        let many = |count: usize, body: &str| (0..count).try_fold(Done::default(), |done, _| done.then("other", body));
+        match number {
+            1 => many(5_000, "one of many"),
+            2 => many(17, &"x".repeat(1_000_000)),
+            3 => Ok(Done::with(&"x".repeat(2 << 20))?),
+            _ => Ok(Done::with(&"short")?),
+        }
+    });
+    let cancel = Cancel::new();
+    let node = tokio::spawn(node.run(cancel.clone()));
+    setting.until("three are done, one is dead", |_, books| (books.done, books.dead) == (3, 1)).await;
+    cancel.drain();
+    node.await.unwrap().unwrap();
+    let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
+    let errors = setting.fleet.ask(peek).await.unwrap().errors;
+    assert_eq!(errors[0].id.0, 2);
+    assert!(errors[0].error.contains("its follow-ups are "), "{}", errors[0].error);
+    let other = setting.survey().await.queues.into_iter().find(|books| books.queue.as_str() == "other").unwrap();
+    assert_eq!(other.pushed, 5_000, "all of one message, none of the other");
+    for (id, kept) in [(3, None), (4, Some(&b"\"short\""[..]))] {
+        let result = ReadResult { queue: name("messages"), id: MessageId(id) };
+        assert_eq!(setting.fleet.ask(result).await.unwrap().as_deref(), kept);
+    }
     setting.balanced().await;
 }
 
