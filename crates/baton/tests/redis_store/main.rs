@@ -1,5 +1,5 @@
 //! What only the store in Redis does: scripts, holds, restarts, memory bounds, unfit servers; bodies and waits.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod bodies;
 mod estates;

@@ -17,6 +17,8 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 pub use self::builder::ParcelBuilder;
@@ -85,7 +87,7 @@ impl Parcel {
         let parcel = Self { bytes, count, base, shared };
         if headed {
             for index in 0..count {
-                Fields::read(&parcel.record(index).unwrap_or_default())?;
+                Fields::read(&parcel.bytes.slice(parcel.record(index).unwrap_or_default()))?;
             }
         }
         Ok(parcel)
@@ -129,13 +131,11 @@ impl Parcel {
 
     /// The body at `index`, sharing the parcel's memory.
     #[must_use]
+    #[inline]
     pub fn body(&self, index: u32) -> Option<Bytes> {
         let record = self.record(index)?;
-        if self.shared == 0 {
-            return Some(record);
-        }
-        let body = section_end(&record).filter(|body| *body <= record.len())?;
-        Some(record.slice(body..))
+        let body = if self.shared == 0 { record } else { self.behind_headers(record)? };
+        Some(self.bytes.slice(body))
     }
 
     /// All bodies in order, without a copy.
@@ -152,7 +152,7 @@ impl Parcel {
         // Both were read when the parcel was checked.
         let read = |bytes: Bytes| Fields::read(&bytes).map(|(fields, _)| fields).unwrap_or_default();
         let shared = read(self.bytes.slice(self.table_end()..self.records()));
-        Headers { shared, own: self.record(index).map(read).unwrap_or_default() }
+        Headers { shared, own: self.record(index).map(|record| read(self.bytes.slice(record))).unwrap_or_default() }
     }
 
     /// How many of the messages from `start` on fit into `budget` bytes of [`Parcel::weight`], at most `len`.
@@ -184,14 +184,22 @@ impl Parcel {
         Some(Self { bytes: bytes.freeze(), count: len, base, shared: self.shared })
     }
 
-    /// Its headers and its body together, or the body alone in a plain parcel.
-    fn record(&self, index: u32) -> Option<Bytes> {
+    /// Where its headers and its body lie, or the body alone in a plain parcel.
+    #[inline]
+    fn record(&self, index: u32) -> Option<Range<usize>> {
         if index >= self.count {
             return None;
         }
         let ends = self.bytes.get(place_before(index)..)?;
         let (from, to) = (number(ends, 0)? - self.base, number(ends, 4)? - self.base);
-        Some(self.bytes.slice(self.records() + from as usize..self.records() + to as usize))
+        Some(self.records() + from as usize..self.records() + to as usize)
+    }
+
+    /// Where the body of a record with headers lies.
+    #[cold]
+    fn behind_headers(&self, record: Range<usize>) -> Option<Range<usize>> {
+        let body = record.start + section_end(self.bytes.get(record.clone())?)?;
+        (body <= record.end).then_some(body..record.end)
     }
 
     const fn table_end(&self) -> usize {

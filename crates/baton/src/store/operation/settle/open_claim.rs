@@ -31,8 +31,8 @@ impl OpenClaim {
         if self.passed.last().is_some_and(|piece| piece.range.end() > range.first) {
             self.ahead = self.passed.drain(..).chain(self.ahead.drain(..)).collect();
         }
-        while let Some(piece) = self.ahead.pop_front_if(|piece| piece.range.end() <= range.first) {
-            self.passed.push(piece);
+        while self.ahead.front().is_some_and(|piece| piece.range.end() <= range.first) {
+            self.passed.extend(self.ahead.pop_front());
         }
         let (mut count, mut past) = (0, range.first);
         for piece in &self.ahead {

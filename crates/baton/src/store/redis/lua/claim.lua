@@ -61,81 +61,81 @@ local function bury_missing(id, queue, piece)
   bury(queue, piece, at[1] .. '/' .. at[2], MISSING_BODY)
 end
 
--- Takes as much of a piece as fits, at least one message if the hand is empty; how many, or nothing if its bodies are
+-- Takes as much of a piece as fits, at least one message if the catch is empty; how many, or nothing if its bodies are
 -- missing. `written` is the piece as text, so that one taken whole is not written anew.
-local function take_piece(hand, piece, written)
-  local found = find(hand.queue, piece, hand.budget)
+local function take_piece(catch, piece, written)
+  local found = find(catch.queue, piece, catch.budget)
   if found == nil then
-    if #hand.pieces > 0 then
-      hand.stopped = true
+    if #catch.pieces > 0 then
+      catch.stopped = true
       return 0
     end
-    found = find(hand.queue, over(piece, piece.first, 1), math.huge)
+    found = find(catch.queue, over(piece, piece.first, 1), math.huge)
   end
   if not found then return nil end
   local len = found.count
-  hand.n = hand.n - len
-  hand.budget = math.max(hand.budget - found.bytes, 0)
+  catch.n = catch.n - len
+  catch.budget = math.max(catch.budget - found.bytes, 0)
   if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
-  give(hand.given, written, found)
+  give(catch.given, written, found)
   if piece.carried then
-    written = claimed_piece(written, hand.carried, piece.carried)
-    hand.bodies[#hand.bodies + 1] = piece.body
-    hand.carried = hand.carried + piece.carried
+    written = claimed_piece(written, catch.carried, piece.carried)
+    catch.bodies[#catch.bodies + 1] = piece.body
+    catch.carried = catch.carried + piece.carried
   end
-  hand.pieces[#hand.pieces + 1] = written
+  catch.pieces[#catch.pieces + 1] = written
   return len
 end
 
-local function has_room(hand)
-  return hand.n > 0 and #hand.pieces < MAX_PIECES and hand.buried < MOST_BURIED
+local function has_room(catch)
+  return catch.n > 0 and #catch.pieces < MAX_PIECES and catch.buried < MOST_BURIED
 end
 
 -- How many pieces are worth a look at once.
-local function most_pieces(hand)
-  return math.min(hand.n, CHUNK, MAX_PIECES - #hand.pieces)
+local function most_pieces(catch)
+  return math.min(catch.n, CHUNK, MAX_PIECES - #catch.pieces)
 end
 
-local function bury_in_hand(hand, queue, piece)
-  hand.buried = hand.buried + piece.len
-  bury_missing(hand.id, queue, piece)
+local function bury_in_catch(catch, queue, piece)
+  catch.buried = catch.buried + piece.len
+  bury_missing(catch.id, queue, piece)
 end
 
 -- The counters of the books tell which lines are worth a look: they change in the same step as the lines.
 
 -- A suspect leaves its line only as a whole, and is one message.
-local function take_suspect(hand, queue)
-  while has_room(hand) and queue.ready > 0 do
+local function take_suspect(catch, queue)
+  while has_room(catch) and queue.ready > 0 do
     local front = call('LINDEX', key.suspects(queue.name), 0)
     if not front then return 0 end
     local piece, written = read_entry(front)
-    local taken = take_piece(hand, piece, written)
+    local taken = take_piece(catch, piece, written)
     call('LPOP', key.suspects(queue.name))
     add(queue, 'ready', -piece.len)
     add(queue, 'in_flight', piece.len)
     if taken then return taken end
-    bury_in_hand(hand, queue, piece)
+    bury_in_catch(catch, queue, piece)
   end
   return 0
 end
 
--- What is due, by (due, id); false if the hand is full.
-local function take_due(hand, queue)
+-- What is due, by (due, id); false if the catch is full.
+local function take_due(catch, queue)
   local line = key.delayed(queue.name)
-  while has_room(hand) do
+  while has_room(catch) do
     if queue.delayed == 0 then return true end
-    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces(hand))
+    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces(catch))
     if #due == 0 then return true end
     local gone, is_full = {}, false
     for _, member in ipairs(due) do
-      is_full = not has_room(hand)
+      is_full = not has_room(catch)
       if is_full then break end
       local piece, written = read_entry(string.sub(member, 18))
-      local taken = take_piece(hand, piece, written)
+      local taken = take_piece(catch, piece, written)
       is_full = taken == 0
       if is_full then break end
       gone[#gone + 1] = member
-      if not taken then bury_in_hand(hand, queue, piece) end
+      if not taken then bury_in_catch(catch, queue, piece) end
     end
     if #gone > 0 then
       call('ZREM', line, unpack(gone))
@@ -148,30 +148,30 @@ local function take_due(hand, queue)
 end
 
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
-local function take_ready(hand, queue)
+local function take_ready(catch, queue)
   local line = key.ready(queue.name)
-  while has_room(hand) and queue.ready > 0 do
-    local front = call('LRANGE', line, 0, most_pieces(hand) - 1)
+  while has_room(catch) and queue.ready > 0 do
+    local front = call('LRANGE', line, 0, most_pieces(catch) - 1)
     local used, rest, ends = 0, nil, #front == 0
     for _, entry in ipairs(front) do
-      if not has_room(hand) then break end
+      if not has_room(catch) then break end
       local piece, written = read_entry(entry)
-      local wanted = math.min(piece.len, hand.n)
+      local wanted = math.min(piece.len, catch.n)
       local taken
       if wanted == piece.len then
-        taken = take_piece(hand, piece, written)
+        taken = take_piece(catch, piece, written)
       else
         local part = over(piece, piece.first, wanted)
-        taken = take_piece(hand, part, write_piece(part))
+        taken = take_piece(catch, part, write_piece(part))
       end
-      local gone = taken or math.min(wanted, MOST_BURIED - hand.buried)
+      local gone = taken or math.min(wanted, MOST_BURIED - catch.buried)
       add(queue, 'ready', -gone)
       add(queue, 'in_flight', gone)
       if taken then
         ends = taken < wanted
-        hand.stopped = hand.stopped or ends
+        catch.stopped = catch.stopped or ends
       else
-        bury_in_hand(hand, queue, over(piece, piece.first, gone))
+        bury_in_catch(catch, queue, over(piece, piece.first, gone))
       end
       if gone < piece.len then
         rest = gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil
@@ -188,27 +188,27 @@ end
 -- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
 -- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given.
 local function claim_messages(session, name, numbers, claim_no, n, budget)
-  local hand = {
+  local catch = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
     bodies = {}, carried = 0,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
-    if session.suspects == 0 then session.suspects = take_suspect(hand, queue) end
-    if take_due(hand, queue) then take_ready(hand, queue) end
+    if session.suspects == 0 then session.suspects = take_suspect(catch, queue) end
+    if take_due(catch, queue) then take_ready(catch, queue) end
   else
     queue = nil
   end
-  local more = queue and (hand.stopped or not has_room(hand))
+  local more = queue and (catch.stopped or not has_room(catch))
   local first = queue and queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
   local next_due = tonumber(first[2])
-  local taken, waited = #hand.pieces > 0, numbers.waits
+  local taken, waited = #catch.pieces > 0, numbers.waits
   numbers.waits = more and '' or 'w'
   if taken then
     use_number(numbers, claim_no)
     local place = text(claim_no) .. ' ' .. name
-    call('HSET', key.claims(session.id), place, name .. '|' .. table.concat(hand.pieces, ';'))
-    if hand.carried > 0 then call('HSET', key.carried(session.id), place, table.concat(hand.bodies)) end
+    call('HSET', key.claims(session.id), place, name .. '|' .. table.concat(catch.pieces, ';'))
+    if catch.carried > 0 then call('HSET', key.carried(session.id), place, table.concat(catch.bodies)) end
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
     local left = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
       or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
@@ -226,5 +226,5 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   if queue then queue.wakes = 0 end
   close_queues()
   local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
-  return rest, hand.given, taken or numbers.waits ~= waited
+  return rest, catch.given, taken or numbers.waits ~= waited
 end
