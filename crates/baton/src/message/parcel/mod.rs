@@ -131,7 +131,6 @@ impl Parcel {
 
     /// The body at `index`, sharing the parcel's memory.
     #[must_use]
-    #[inline]
     pub fn body(&self, index: u32) -> Option<Bytes> {
         let record = self.record(index)?;
         let body = if self.shared == 0 { record } else { self.behind_headers(record)? };
@@ -185,7 +184,6 @@ impl Parcel {
     }
 
     /// Where its headers and its body lie, or the body alone in a plain parcel.
-    #[inline]
     fn record(&self, index: u32) -> Option<Range<usize>> {
         if index >= self.count {
             return None;
