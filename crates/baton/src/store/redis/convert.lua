@@ -27,10 +27,13 @@ end
 local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
 if id then
-  local record = call('HMGET', key.session(id), 'host', 'pid')
-  local more
-  end_session(id)
-  back, dead, more = return_claims(id, (record[1] or '') .. '/' .. (record[2] or ''), true)
+  local node, more = read_estate(id), nil
+  if not node then
+    local record = call('HMGET', key.session(id), 'host', 'pid')
+    node = (record[1] or '') .. '/' .. (record[2] or '')
+    end_session(id)
+  end
+  back, dead, more = return_claims(id, node, true)
   close_queues()
   sessions = more and 0 or 1
 end

@@ -77,28 +77,28 @@ async fn settle(caller: &Caller, settle_no: &mut u64, runs: Vec<Run>) -> Result<
     }
 }
 
-/// The same runs in the order in which a claim is gone through once, none of them too heavy that can be cut.
+/// The same runs in the order in which a claim is gone through once, those that fail in parts that a settle may have.
 fn in_order(mut runs: Vec<Run>) -> Vec<Run> {
-    if runs.iter().any(|run| weight(run) > MOST_WEIGHT && run.range.len > 1) {
-        runs = runs.into_iter().flat_map(cut).collect();
+    if runs.iter().any(|run| parts(run).is_some()) {
+        runs = runs.into_iter().flat_map(|run| parts(&run).unwrap_or_else(|| vec![run])).collect();
     }
-    let place = |run: &Run| (run.queue.clone(), run.claim_no, run.range.first);
-    let is_sorted = |a: &Run, b: &Run| (a.claim_no, a.range.first) <= (b.claim_no, b.range.first) && a.queue == b.queue;
-    if !runs.is_sorted_by(is_sorted) {
-        runs.sort_by_cached_key(place);
+    if !runs.is_sorted_by_key(|run| (&run.queue, run.claim_no, run.range.first)) {
+        runs.sort_by_cached_key(|run| (run.queue.clone(), run.claim_no, run.range.first));
     }
     runs
 }
 
-/// A run in parts that are no heavier than a settle may be.
-fn cut(run: Run) -> Vec<Run> {
-    let most = if weight(&run) > MOST_WEIGHT { MOST_WEIGHT as u32 } else { run.range.len };
-    let firsts = (run.range.first..run.range.end()).step_by(most.max(1) as usize);
+/// A run of messages that fail in parts, if it is too heavy as a whole. What any other one brings belongs to all of it.
+fn parts(run: &Run) -> Option<Vec<Run>> {
+    let fails = matches!(run.outcome, Outcome::Retry { .. } | Outcome::Dead { .. });
+    if !fails || weight(run) <= MOST_WEIGHT {
+        return None;
+    }
     let part = |first: u64| {
-        let len = u32::try_from(run.range.end() - first).unwrap_or(u32::MAX).min(most);
+        let len = (run.range.end() - first).min(MOST_WEIGHT as u64) as u32;
         Run { range: Range { first, len }, ..run.clone() }
     };
-    firsts.map(part).collect()
+    Some((run.range.first..run.range.end()).step_by(MOST_WEIGHT).map(part).collect())
 }
 
 /// How many of the first runs may be settled at once: at least one.
@@ -156,5 +156,17 @@ mod tests {
             left = rest;
         }
         assert_eq!(seen, messages);
+    }
+
+    #[test]
+    fn what_several_messages_bring_together_is_brought_once() {
+        let lot = || crate::message::Lot {
+            queue: Name::new("q").unwrap(),
+            parcel: crate::message::Parcel::single(crate::message::Body::new(b"1").unwrap()),
+            key: None,
+        };
+        let follow_ups = (0..2 * MOST_WEIGHT).map(|_| lot()).collect();
+        let runs = vec![run("q", 1, 1, 2, Outcome::Done { result: None, follow_ups })];
+        assert_eq!(in_order(runs.clone()), runs);
     }
 }

@@ -36,7 +36,6 @@ local function close_claim()
     call('HSET', key.claims(id), claim.place, write_claim(claim.queue, left))
   end
 end
-local function by_id(a, b) return a.first < b.first end
 local function open_claim(place)
   if claim.place == place then return end
   close_claim()

@@ -14,11 +14,7 @@ local submits = call('HMGET', key.submits(id), 'no', place)
 if not submits[1] then return { 'STALE' } end
 local wait = held()
 if wait then return wait end
-local last = tonumber(submits[1])
-if submit_no ~= last + 1 then
-  local number, answer = string.match(submits[2] or '', '^(%d+):(.*)$')
-  return number == ARGV[2] and { 'OK', answer } or { 'TURN', text(last) }
-end
+if submit_no ~= submits[1] + 1 then return answered_before(ARGV[2], submits[1], submits[2]) end
 local weights = {}
 for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
 local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]

@@ -11,10 +11,7 @@ if not stored[1] then return { 'STALE' } end
 local queue = known_queue(name)
 local wait = held_queue(queue)
 if wait then return wait end
-if submit_no ~= stored[1] + 1 then
-  local number, kept = string.match(stored[2] or '', '^(%d+):(.*)$')
-  return number == ARGV[2] and { 'OK', kept } or { 'TURN', stored[1] }
-end
+if submit_no ~= stored[1] + 1 then return answered_before(ARGV[2], stored[1], stored[2]) end
 queue = queue or open_queue(name)
 local answer
 if is_full(queue, #parcel, tonumber(ARGV[3])) or ids_used_up(queue, 1) then

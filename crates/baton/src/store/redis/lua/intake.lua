@@ -1,5 +1,11 @@
 -- Messages coming in: parcels at the end of a queue, and the keys that make a message exist once.
 
+-- The answer to a submit whose number is not the next after the last: the one that was kept, or that it is out of turn.
+local function answered_before(submit_no, last, kept)
+  local number, answer = string.match(kept or '', '^(%d+):(.*)$')
+  return number == submit_no and { 'OK', answer } or { 'TURN', last }
+end
+
 -- Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
 local function is_full(queue, bytes, max_backlog)
   return queue.bytes > 0 and queue.bytes + bytes > max_backlog

@@ -34,6 +34,8 @@ local function over(piece, first, len)
   }
 end
 
+local function by_id(a, b) return a.first < b.first end
+
 -- What waits in a line: a piece as text, and behind a bar the parcel of a short message, which so has no key of its own.
 -- `carried` is its length, `body` the parcel. The second value is the piece without it.
 local function read_entry(entry)

@@ -14,7 +14,7 @@ end
 
 -- Moves pieces from in flight to the front of their lines.
 local function to_front(queue, pieces)
-  table.sort(pieces, function(a, b) return a.first < b.first end)
+  table.sort(pieces, by_id)
   local ready, suspects, count = {}, {}, 0
   for _, piece in ipairs(pieces) do
     count = count + piece.len
