@@ -19,7 +19,7 @@ from .children import Child, ChildFailed
 from .interruption import pause
 from .loads import BOTH, FAIL, FAILS, KINDS, KINDS_BY_NAME, PUSH, RETRIES, Kind, Load
 from .measurement import Bench, Failed, Figures
-from .peer import Peer, await_all
+from .peer import Peer, await_all, environment
 
 
 class Producers:
@@ -95,11 +95,7 @@ def measure(peer: Peer, kind: Kind, bench: Bench, quick: bool) -> Figures:
     tallies = bench.folder / "tally"
     tallies.mkdir()
     env = {
-        "BENCH_PORT": str(bench.server.port),
-        "BENCH_JOBS": str(jobs),
-        "BENCH_BODIES": str(bench.bodies),
-        "BENCH_TALLY": str(tallies),
-        "BENCH_TALLY_MS": str(round(tally.PERIOD_S * 1000)),
+        **environment(bench, jobs, tallies),
         "BENCH_KIND": kind.job,
         **({} if load.concurrency is None else {"BENCH_CONCURRENCY": str(load.concurrency)}),
     }

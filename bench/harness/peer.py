@@ -28,6 +28,17 @@ AFTERMATH_S = 0.5
 Lengths = tuple[tuple[str, str], ...]
 
 
+def environment(bench: Bench, jobs: int, tallies: Path) -> dict[str, str]:
+    """What every program of a peer is told."""
+    return {
+        "BENCH_PORT": str(bench.server.port),
+        "BENCH_JOBS": str(jobs),
+        "BENCH_BODIES": str(bench.bodies),
+        "BENCH_TALLY": str(tallies),
+        "BENCH_TALLY_MS": str(round(tally.PERIOD_S * 1000)),
+    }
+
+
 @dataclass(frozen=True)
 class Peer:
     """A job queue's name, its programs, and where it keeps unfinished jobs."""
@@ -56,13 +67,7 @@ class Peer:
     def measure(self, bench: Bench, jobs: int) -> Measurement:
         tallies = bench.folder / "tally"
         tallies.mkdir()
-        env = {
-            "BENCH_PORT": str(bench.server.port),
-            "BENCH_JOBS": str(jobs),
-            "BENCH_BODIES": str(bench.bodies),
-            "BENCH_TALLY": str(tallies),
-            "BENCH_TALLY_MS": str(round(tally.PERIOD_S * 1000)),
-        }
+        env = environment(bench, jobs, tallies)
         cpu_before_s = bench.server.cpu_s()
         push_s = self._push(bench, env)
         with Child(self.work, bench.folder / "work.log", self.cwd, env) as worker:

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod estates;
+mod holds;
 mod redis_server;
 mod waits;
 
@@ -33,20 +34,10 @@ pub(crate) fn behind<T: redis::FromRedisValue>(server: &RedisServer, command: &s
 }
 
 /// Sets one of the counters that are packed, by its place.
-fn set_count(server: &RedisServer, place: usize, count: f64) {
+pub(crate) fn set_count(server: &RedisServer, place: usize, count: f64) {
     let mut set = redis::cmd("SETRANGE");
     set.arg("{fleet/0}:k:q").arg(place * 8).arg(&count.to_le_bytes()[..]);
     set.exec(&mut server.connection()).unwrap();
-}
-
-/// What a recount in pages leaves that is stopped midway.
-fn hold(server: &RedisServer, from: u64, until: u64) {
-    redis::cmd("SET")
-        .arg("{fleet/0}:hold")
-        .arg(format!("{from} {until} another"))
-        .exec(&mut server.connection())
-        .unwrap();
-    set_count(server, 9, 1.0);
 }
 
 pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
@@ -201,66 +192,6 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
     let pieces = ask(&store, claim(next, 1, 9)).await.unwrap().pieces;
     assert_eq!((pieces[0].0.range, pieces[0].0.losses), (Range { first: 1, len: 2 }, 0));
     assert_eq!(ask(&store, beat).await.unwrap_err(), Refusal::Stale.into());
-}
-
-#[tokio::test]
-async fn a_hold_stops_messages_and_not_beats() {
-    let server = RedisServer::start(&[]);
-    let store = store(&server);
-    let session = join(&store, Kind::Node).await;
-    ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
-    ask(&store, claim(session, 1, 1)).await.unwrap();
-    hold(&server, 0, 99_999_999_999_999);
-    let requests = [
-        submit(session, 2, &[b"4"]).request(),
-        claim(session, 2, 1).request(),
-        settle(session, 1, 1, 1, Outcome::DONE).request(),
-        Leave { session }.request(),
-        Reap { session, target: session }.request(),
-        Dispose { session, dispose_no: 1, queue: name("q"), ids: vec![], disposal: Disposal::Drain }.request(),
-    ];
-    for request in requests {
-        let answer = store.call(request.clone()).await;
-        assert!(matches!(answer, Err(StoreError::Refused(Refusal::Held { .. }))), "{request:?}: {answer:?}");
-    }
-    assert_eq!(
-        ask(&store, Beat { session, report: Bytes::new(), asks: Vec::new() }).await.unwrap().claims,
-        [(name("q"), 1)]
-    );
-    let paging = RedisOptions { recount_at_once: 1, ..RedisOptions::default() };
-    let paging = RedisStore::open(&server.url(), name("fleet"), paging).unwrap();
-    let held = ask(&paging, Recount { max_hold_ms: 1000 }).await.unwrap_err();
-    assert!(matches!(held, StoreError::Refused(Refusal::Held { .. })), "{held:?}");
-
-    let _: u64 = behind(&server, "DEL {fleet/0}:hold");
-    let given_up = ask(&paging, Recount { max_hold_ms: 0 }).await.unwrap_err();
-    assert!(given_up.to_string().contains("given up after holding the store for 0 ms"), "{given_up}");
-    let recounted = ask(&paging, Recount { max_hold_ms: 10_000 }).await.unwrap();
-    assert!(recounted.queues.iter().all(QueueRecount::balance));
-    ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_hold_is_over_when_the_clock_is_set_back() {
-    let server = RedisServer::start(&[]);
-    let options = RedisOptions { test_clock: true, recount_at_once: 1 };
-    let store = RedisStore::open(&server.url(), name("fleet"), options).unwrap();
-    let set_clock = |ms: u64| behind::<String>(&server, &format!("SET {} {ms}", store.test_clock_key()));
-    let began = 1_700_000_000_000;
-    set_clock(began);
-    let session = join(&store, Kind::Node).await;
-    // Of a recounting process that died.
-    hold(&server, began, began + 1_000);
-    let refused = ask(&store, submit(session, 1, &[b"1"])).await.unwrap_err();
-    assert_eq!(refused, Refusal::Held { ms: 1_000 }.into());
-    set_clock(began - 3_600_000);
-    ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
-    ask(&store, submit(session, 2, &[b"2"])).await.unwrap();
-    // This one takes a hold of its own, and with its end the old one is forgotten.
-    let recounted = ask(&store, Recount { max_hold_ms: 10_000 }).await.unwrap();
-    assert!(recounted.queues.iter().all(QueueRecount::balance));
-    set_clock(began);
-    ask(&store, submit(session, 3, &[b"3"])).await.unwrap();
 }
 
 #[tokio::test]
