@@ -1,8 +1,8 @@
 //! Bodies: long ones past the scripts, missing ones found.
 
-use baton::store::{message::Outcome, *};
+use baton::store::{message::*, *};
 
-use crate::{behind, claim, join, name, redis_server::RedisServer, settle, store, submit};
+use crate::{behind, claim, commands, join, name, redis_server::RedisServer, settle, store, submit};
 
 /// A parcel of this many bodies, far too long to pass through a script.
 fn long_bodies(count: usize) -> Vec<Vec<u8>> {
@@ -83,4 +83,33 @@ async fn missing_bodies_are_found_in_one_step_and_in_pages() {
         assert_eq!(recounted.queues[0].lacking, Lacking { count: 6, first: Some(1) });
         assert!(!recounted.queues[0].balance());
     }
+}
+
+#[tokio::test]
+async fn short_messages_that_fail_together_cost_a_few_commands() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let one = |n: u64| Lot {
+        queue: name("q"),
+        parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
+        key: None,
+    };
+    ask(&store, Submit { lots: (1..=500).map(one).collect(), ..submit(session, 1, &[b"0"]) }).await.unwrap();
+    let claimed = ask(&store, claim(session, 1, 500)).await.unwrap();
+    assert_eq!(claimed.pieces.len(), 500);
+    let failed = |first: u64| Run {
+        claim_no: 1,
+        queue: name("q"),
+        range: Range { first, len: 1 },
+        outcome: Outcome::Retry { after_ms: 0, error: "in vain".to_owned() },
+    };
+    let before = commands(&server);
+    let settle = Settle { session, settle_no: 1, runs: (1..=500).map(failed).collect() };
+    assert!(ask(&store, settle).await.unwrap().refused.is_empty());
+    let settled = commands(&server) - before;
+    let again = ask(&store, claim(session, 2, 500)).await.unwrap();
+    assert_eq!(claimed_bodies(again), (1..=500_u64).map(|n| n.to_string().into_bytes()).collect::<Vec<_>>());
+    let claimed = commands(&server) - before - settled;
+    assert!(settled < 20 && claimed < 40, "{settled} to settle, {claimed} to claim 500");
 }

@@ -21,7 +21,7 @@ local place = ARGV[3] .. ' ' .. name
 local known = claim_no <= numbers.high and call('HGET', key.claims(id), place)
 if known then
   local _, pieces = read_claim(known)
-  load_carried(id, place, pieces)
+  load_carried(id, { place = place }, pieces)
   local given, left, buried = {}, {}, false
   for _, piece in ipairs(pieces) do
     local found = find(name, piece, math.huge)

@@ -160,7 +160,7 @@ while at <= #ARGV do
   open_claim(claim_no .. ' ' .. name)
   local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
-    if outcome ~= 'D' and outcome ~= 'd' then load_carried(id, claim.place, taken) end
+    if outcome ~= 'D' and outcome ~= 'd' then load_carried(id, claim, taken) end
     for _, piece in ipairs(taken) do
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.

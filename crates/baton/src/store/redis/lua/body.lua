@@ -131,13 +131,12 @@ local function each_message(name, piece, each)
   return true
 end
 
--- Finds what the pieces of a claim carry.
-local function load_carried(id, place, pieces)
-  local all
+-- Finds what pieces of a claim carry: all of it is read once while the claim is open.
+local function load_carried(id, claim, pieces)
   for _, piece in ipairs(pieces) do
     if piece.carried and not piece.body then
-      all = all or call('HGET', key.carried(id), place) or ''
-      local body = string.sub(all, piece.at + 1, piece.at + piece.carried)
+      claim.bodies = claim.bodies or call('HGET', key.carried(id), claim.place) or ''
+      local body = string.sub(claim.bodies, piece.at + 1, piece.at + piece.carried)
       if #body == piece.carried then piece.body = body end
     end
   end

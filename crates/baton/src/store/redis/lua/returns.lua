@@ -47,7 +47,7 @@ local function return_some(id, node, lost, most)
     local queue, left = known_queue(name), #pieces
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
-    load_carried(id, claim.place, pieces)
+    load_carried(id, claim, pieces)
     while left > 0 and made < most do
       local piece = pieces[left]
       local losses = piece.losses + (lost and 1 or 0)
