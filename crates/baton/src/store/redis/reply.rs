@@ -12,10 +12,11 @@ use crate::store::{Refusal, StoreError, wire};
 pub(in crate::store) struct Reply(std::vec::IntoIter<Value>);
 
 impl Reply {
-    /// A reply begins as a list.
+    /// A reply is a list, or the text that would be its only value.
     pub(in crate::store) fn new(value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
+            text @ Value::BulkString(_) => Ok(Self(vec![text].into_iter())),
             other => Err(StoreError::Damaged(format!("a script answered {other:?} where a list belongs"))),
         }
     }

@@ -25,6 +25,9 @@ use crate::store::operation::operations;
 /// What all libraries of this product are called, before their hash.
 pub(in crate::store) const LIBRARIES: &str = "baton_";
 
+/// How an operation begins.
+const BEGIN: &str = "begin(KEYS[1])\n";
+
 /// The shared parts, in the order they build on each other; the clock comes second.
 const PARTS: &[&str] = &[
     include_str!("lua/clock.lua"),
@@ -249,11 +252,13 @@ fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(Str
         let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
         let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
         let function = format!("{LIBRARIES}{hash}_{name}");
+        // One that has a shorter way begins by itself where it does not take that.
+        let begin = if body.contains(BEGIN) { "" } else { BEGIN };
         text += &format!(
             "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
-             function(KEYS, ARGV)\nbegin(KEYS[1])\n{body}\nend }}\n"
+             function(KEYS, ARGV)\n{begin}{body}\nend }}\n"
         );
-        scripts.push((function, format!("{shebang}\n{parts}\nbegin(KEYS[1])\n{body}")));
+        scripts.push((function, format!("{shebang}\n{parts}\n{begin}{body}")));
     }
     (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
 }

@@ -10,5 +10,5 @@ if #ARGV[2] > 16 then return { 'NONE' } end
 local kept = call('HGET', key.results, ARGV[1] .. ' ' .. padded(ARGV[2]))
 if not kept then return { 'NONE' } end
 local colon = string.find(kept, ':', 1, true)
-if tonumber(string.sub(kept, 1, colon - 1)) <= store_time() then return { 'NONE' } end
+if tonumber(string.sub(kept, 1, colon - 1)) <= now then return { 'NONE' } end
 return { 'OK', string.sub(kept, colon + 1) }

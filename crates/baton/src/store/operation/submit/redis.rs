@@ -22,7 +22,8 @@ impl Coded for Submit {
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         if let Some(lot) = self.short_one() {
             let to = to.text(self.session).text(self.submit_no).text(self.max_backlog);
-            return to.text(&lot.queue).bytes(lot.parcel.bytes());
+            let to = to.text(&lot.queue).bytes(lot.parcel.bytes());
+            return to.number_or_nothing(self.submit_no.checked_sub(1)).text(self.submit_no % SUBMIT_WINDOW);
         }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {
@@ -44,6 +45,9 @@ impl Coded for Submit {
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
         match code {
+            verdict if verdict.starts_with(|kind: char| kind.is_ascii_lowercase()) => {
+                Ok(Submitted { lots: kept::parse_verdicts(verdict)? })
+            }
             "OK" => Ok(Submitted { lots: kept::parse_verdicts(&reply.text()?)? }),
             _ => Err(reply.refusal(code)),
         }

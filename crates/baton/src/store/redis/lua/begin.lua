@@ -1,6 +1,6 @@
--- What every call begins with: nothing of the call before it is left.
+-- What a call begins with: nothing of the call before it is left.
 local function begin(fleet)
   call, opened = redis.call, {}
   name_keys(fleet)
-  now = store_time()
+  now = tonumber(store_time())
 end

@@ -13,9 +13,9 @@ local other_counters = {
 }
 
 -- `waiting` is 0 only if nobody waits for the queue, `held` only if no recount holds it; in this place of the text.
-local HELD_AT = 72
+local COUNTS, HELD_AT = '<dddddddddd', 72
 local function write_counts(it)
-  call('SET', key.counts(it.name), struct.pack('<dddddddddd', it.pushed, it.ready, it.delayed, it.in_flight, it.done,
+  call('SET', key.counts(it.name), struct.pack(COUNTS, it.pushed, it.ready, it.delayed, it.in_flight, it.done,
     it.done_sum, it.bytes, it.paused, it.waiting, it.held))
 end
 
@@ -26,7 +26,7 @@ local function known_queue(name)
   local packed = call('GET', key.counts(name))
   if not packed then return nil end
   local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held =
-    struct.unpack('<dddddddddd', packed)
+    struct.unpack(COUNTS, packed)
   queue = setmetatable({
     name = name, wakes = 0, moved = false, changed = false, pushed = pushed, ready = ready, delayed = delayed,
     in_flight = in_flight, done = done, done_sum = done_sum, bytes = bytes, paused = paused, waiting = waiting,
