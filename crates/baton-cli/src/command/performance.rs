@@ -19,7 +19,8 @@ Examples:
   baton performance --seconds 10 --queue resize --json
 
 A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the \
-sample; null if no message was started.")]
+sample; null if no message was started. Only first attempts count: a message that was retried, requeued or lost with a \
+node would count from its push.")]
 pub(crate) struct Performance {
     /// How long to measure; plain numbers are seconds
     #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]

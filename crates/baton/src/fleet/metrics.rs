@@ -21,7 +21,8 @@ pub struct Report {
     pub run: u64,
     /// Those that failed.
     pub failed: u64,
-    /// How many waited how long from their push to the start of their handler, a count a bucket.
+    /// How many waited how long from their push to the start of their handler, a count a bucket; without those that were
+    /// retried, requeued or lost with a session before.
     pub waits: Vec<u64>,
     /// Its sources that have failed for good, and why: it leaves them alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -65,6 +65,12 @@ impl Piece {
         }
     }
 
+    /// Whether nobody has run it yet, as far as it tells: it was neither retried nor requeued, nor lost with a session.
+    #[must_use]
+    pub(crate) const fn is_untried(&self) -> bool {
+        matches!(self.home, Home::Parcel { .. }) && self.attempts == 0 && self.losses == 0
+    }
+
     /// Whether it waits among the suspects, one to a session.
     #[must_use]
     pub(crate) const fn is_suspect(&self) -> bool {

@@ -29,7 +29,8 @@ pub struct Rates {
     pub latency_ms: Latency,
 }
 
-/// Milliseconds from the push of a message to the start of its handler; nothing if none was started.
+/// Milliseconds from the push of a message to the start of its handler, of messages that were neither retried nor
+/// requeued nor lost with a node before; nothing if none of them was started.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Latency {
     /// What half of them did not exceed.

@@ -19,9 +19,10 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, Key, MessageId, Name,
+    Cancel, Context, Done, Failure, Fleet, Key, MessageId, Name, Report,
     operate::{BadBody, Import, ImportCause, Inputs, Note, OperateError, Operator, Taken, Wanted},
     store::{Disposal, TakeSurvey},
+    testing::TestFleet,
 };
 
 fn name(text: &str) -> Name {
@@ -81,6 +82,37 @@ async fn errors_are_removed_only_once_they_were_taken() {
     let alive = operator.purge().await.unwrap_err();
     assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
     assert!(operator.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
+}
+
+/// What the only node says it has counted, once it has run so many.
+async fn report_of(fleet: &Fleet, run: u64) -> Report {
+    let look = async {
+        loop {
+            let survey = fleet.ask(TakeSurvey).await.unwrap();
+            let mut reports = survey.sessions.iter().filter_map(|it| serde_json::from_slice::<Report>(&it.report).ok());
+            if let Some(report) = reports.find(|report| report.run == run) {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), look).await.expect("the node tells it")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
+    let fleet = TestFleet::new();
+    let node = fleet.node().handler("jobs", async |_: u64, _: Context| Err(Failure::new("no")));
+    let node = tokio::spawn(node.run(Cancel::new()));
+    let id = fleet.queue::<u64>("jobs").push(&1).await.unwrap();
+    until(&fleet, |_, dead| dead == 1).await;
+    assert_eq!(report_of(&fleet, 1).await.waits.iter().sum::<u64>(), 1);
+    fleet.advance(Duration::from_secs(3600));
+    assert_eq!(Operator::new(&fleet).requeue(&name("jobs"), vec![id]).await.unwrap(), 1);
+    let report = report_of(&fleet, 2).await;
+    assert_eq!(report.waits.iter().sum::<u64>(), 1, "{report:?}");
+    assert!(report.percentile(0.99).unwrap() < 60_000.0, "{report:?}");
+    node.abort();
 }
 
 #[tokio::test]

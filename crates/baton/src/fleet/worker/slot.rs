@@ -188,9 +188,10 @@ impl Slot {
         (message, context)
     }
 
-    /// Counts how long the messages of a piece waited, at the first of them.
+    /// Counts how long the messages of a piece waited, at the first of them. Of those that come again it is not known
+    /// since when they were due: they would count from their push.
     fn starts(&self, share: &Share) {
-        if share.from == 0 {
+        if share.from == 0 && share.piece.is_untried() {
             self.executor.metrics.started(u64::from(share.piece.range.len), share.piece.born);
         }
     }
