@@ -50,6 +50,12 @@ pub enum Event {
         /// How long the store was away.
         after: Duration,
     },
+    /// The node has joined anew and found other data than before: those of before are gone from the store, or a backup has
+    /// taken their place.
+    StoreRenewed {
+        /// As which session it has joined.
+        session: SessionId,
+    },
     /// The node has taken a baton and begins to generate.
     BatonTaken {
         /// For which session.
@@ -175,6 +181,9 @@ impl fmt::Display for Event {
             Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
+            Self::StoreRenewed { .. } => {
+                f.write_str("the store is a new one since its restart or restore: what it held before is gone from it")
+            }
             Self::BatonTaken { source, epoch, cursor, .. } => {
                 let at = if cursor.is_empty() { "the start" } else { cursor };
                 write!(f, "generating {source} from {at} (epoch {epoch})")

@@ -280,7 +280,7 @@ impl Node {
         self.fleet = self.fleet.apart();
         let metrics = Arc::new(Metrics::default());
         let outage = Outage::new(self.observer.clone());
-        let mut former = None;
+        let (mut former, mut incarnation) = (None, None);
         while cancel.asked().is_none() {
             let session = match self.join(&home, &cancel, former, &outage).await? {
                 Some(session) => session,
@@ -289,6 +289,10 @@ impl Node {
             let id = session.id();
             tell(&*self.observer, &Event::Joined { session: id });
             former = Some(session.join_no());
+            let before = incarnation.replace(session.incarnation());
+            if before.is_some_and(|before| before != session.incarnation()) {
+                tell(&*self.observer, &Event::StoreRenewed { session: id });
+            }
             let service = Service::new(&self, session.clone(), cancel.clone(), metrics.clone(), home.clone());
             let served = tokio::select! {
                 biased;

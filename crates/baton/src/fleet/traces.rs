@@ -13,7 +13,7 @@ use crate::message::{Name, SessionId};
 pub(super) fn write(event: &Event) {
     match event {
         Event::Joined { session } | Event::Left { session } => info!(target: "baton", %session, "{event}"),
-        Event::SessionOver { session } | Event::LeftUnheard { session } => {
+        Event::SessionOver { session } | Event::LeftUnheard { session } | Event::StoreRenewed { session } => {
             warn!(target: "baton", %session, "{event}");
         }
         Event::StopOrdered { at_once } => info!(target: "baton", at_once, "{event}"),

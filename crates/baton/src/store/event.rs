@@ -60,6 +60,11 @@ pub enum StoreEvent {
         /// The store's file.
         path: PathBuf,
     },
+    /// The server has neither an append-only file nor save points.
+    KeepsNothing {
+        /// Its address, without user and password.
+        server: String,
+    },
     /// The disk is full, and the room kept for stopping and settling is used now.
     ReserveUsed {
         /// The store's file.
@@ -114,6 +119,11 @@ impl fmt::Display for StoreEvent {
                 )
             }
             Self::LogEmptied { path } => write!(f, "the log of {} is emptied again", path.display()),
+            Self::KeepsNothing { server } => write!(
+                f,
+                "Redis at {server} keeps nothing on disk (no append-only file, no save points): what it holds is gone \
+                 when it restarts; set `appendonly yes` there if that must not be"
+            ),
             Self::ReserveUsed { path } => {
                 let path = path.display();
                 write!(f, "the disk of {path} is full: the room kept for stopping and settling is used now")
@@ -126,7 +136,7 @@ impl fmt::Display for StoreEvent {
 pub type Ear = Arc<dyn Fn(&StoreEvent) + Send + Sync>;
 
 /// Tells whoever listens, and writes an event of `tracing`: the only place where either is done.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "redis"))]
 pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
     match event {
         StoreEvent::Stalled { path, holder } => {
@@ -144,6 +154,7 @@ pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
         StoreEvent::LogSetAside { path, aside } => {
             tracing::warn!(target: "baton", path = %path.display(), aside = %aside.display(), "{event}");
         }
+        StoreEvent::KeepsNothing { server } => tracing::warn!(target: "baton", server, "{event}"),
         StoreEvent::Replaced { path } | StoreEvent::LogMissing { path, .. } | StoreEvent::ReserveUsed { path } => {
             tracing::warn!(target: "baton", path = %path.display(), "{event}");
         }

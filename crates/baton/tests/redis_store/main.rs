@@ -4,6 +4,7 @@
 mod bodies;
 mod estates;
 mod holds;
+mod keeping;
 mod redis_server;
 mod waits;
 

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -18,7 +18,7 @@ use redis::{
 use url::Url;
 
 use super::failure::{demoted, store_error};
-use crate::store::{MAX_WAIT, StoreError};
+use crate::store::{Ear, MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,7 +28,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const OLDEST: (u32, u32) = (7, 0);
 
 /// Where the server is; makes connections to it.
-#[derive(Debug)]
 pub(super) struct Connector {
     client: Client,
     /// The address without user and password, for people.
@@ -36,6 +35,10 @@ pub(super) struct Connector {
     /// Goes up with each change between primary and replica that was seen: odd while the server is the primary, 0
     /// before it was known to be one.
     reign: AtomicU64,
+    /// Who hears what happens to the server.
+    ear: Mutex<Option<Ear>>,
+    /// The run of the server that was last looked at.
+    looked_at: Mutex<Option<Arc<str>>>,
 }
 
 /// A checked connection, shared by all calls.
@@ -71,7 +74,24 @@ impl Connector {
         if url.port().is_none() && url.set_port(Some(6379)).is_err() {
             return Err(unfit("it has no host"));
         }
-        Ok(Self { client, server: url.as_str().trim_end_matches('/').to_owned(), reign: AtomicU64::new(0) })
+        let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
+        Ok(Self { client, server, reign, ear: Mutex::default(), looked_at: Mutex::default() })
+    }
+
+    /// Has what happens to the server told to `ear` from now on.
+    pub(super) fn hear(&self, ear: Ear) {
+        *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
+    }
+
+    /// Who hears what happens to the server.
+    pub(super) fn ear(&self) -> Option<Ear> {
+        self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether this run of the server was not looked at by the call before.
+    pub(super) fn is_first_look(&self, run_id: &Arc<str>) -> bool {
+        let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(run_id));
+        looked_at.as_ref() != Some(run_id)
     }
 
     /// The address without user and password.

@@ -49,6 +49,7 @@ mod coding;
 mod conn;
 mod constants;
 mod failure;
+mod keeping;
 mod keys;
 mod log;
 mod migration;
@@ -79,7 +80,9 @@ use self::{
     server_runs::{ServerRun, ServerRuns},
     waiting::Waiters,
 };
-use super::{Answer, BoxFuture, Conversion, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given};
+use super::{
+    Answer, BoxFuture, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given,
+};
 use crate::message::{Name, SessionId};
 
 /// How a [`RedisStore`] behaves; the default is right outside of tests.
@@ -172,6 +175,10 @@ impl Store for RedisStore {
         Arc::new(Self::apart(self))
     }
 
+    fn hear(&self, ear: Ear) {
+        self.shared.connector.hear(ear);
+    }
+
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(self.shared.wait(session, waiting))
     }
@@ -191,8 +198,11 @@ impl Shared {
         let mut link = self.link().await?;
         self.leave_former_run(&mut link, request).await?;
         let answer = self.answer(&mut link, request).await;
-        if matches!((request, &answer), (Request::Join(_), Ok(_))) {
+        if let (Request::Join(join), Ok(_)) = (request, &answer) {
             log::mend(self).await?;
+            if join.kind == Kind::Node {
+                keeping::warn(self).await;
+            }
         }
         answer
     }

@@ -46,7 +46,7 @@ pub use self::{
     submits::SubmitError,
 };
 use super::{
-    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
+    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
     MoveBookmark, Offer, Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
@@ -101,6 +101,7 @@ impl SessionOptions {
 pub struct Session {
     caller: Caller,
     join_no: u64,
+    incarnation: Arc<str>,
     heart: Arc<Heart>,
     claimer: Claimer,
     lookout: Arc<OnceLock<Lookout>>,
@@ -141,7 +142,7 @@ impl Session {
             offers: options.offers,
             former: options.former,
         };
-        let join_no = ask(&*store, join).await?.join_no;
+        let Joined { join_no, incarnation, .. } = ask(&*store, join).await?;
         let caller = Caller::new(store, id);
         let (submits, submit_items) = mpsc::channel(4096);
         let (settles, settle_items) = mpsc::unbounded_channel();
@@ -161,7 +162,8 @@ impl Session {
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles };
         let (lookout, disposals) = (Arc::default(), Arc::default());
-        Ok(Self { join_no, heart, caller, claimer, lookout, disposals, submits, beats })
+        let incarnation = incarnation.into();
+        Ok(Self { join_no, incarnation, heart, caller, claimer, lookout, disposals, submits, beats })
     }
 
     /// Its id.
@@ -174,6 +176,12 @@ impl Session {
     #[must_use]
     pub const fn join_no(&self) -> u64 {
         self.join_no
+    }
+
+    /// What the data it joined is known by: another one means other data.
+    #[must_use]
+    pub(crate) fn incarnation(&self) -> Arc<str> {
+        Arc::clone(&self.incarnation)
     }
 
     /// Whether the store still knows it, as far as is known here.

@@ -1,0 +1,86 @@
+//! What nodes say of a server that keeps nothing.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use baton::{Cancel, Event, Fleet, Observer, jobs::Noop, store::StoreEvent};
+
+use crate::{RedisServer, behind};
+
+#[derive(Default)]
+struct Told(Mutex<Vec<Event>>);
+
+impl Observer for Told {
+    fn told(&self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Told {
+    fn count(&self, wanted: fn(&Event) -> bool) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| wanted(event)).count()
+    }
+
+    async fn until(&self, wanted: fn(&Event) -> bool, times: usize) {
+        let look = async {
+            while self.count(wanted) < times {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), look).await.unwrap();
+    }
+}
+
+const fn joined(event: &Event) -> bool {
+    matches!(event, Event::Joined { .. })
+}
+
+const fn keeps_nothing(event: &Event) -> bool {
+    matches!(event, Event::Store(StoreEvent::KeepsNothing { .. }))
+}
+
+const fn renewed(event: &Event) -> bool {
+    matches!(event, Event::StoreRenewed { .. })
+}
+
+/// A node of the fleet at this address, and what it says.
+fn node(url: &str) -> (Arc<Told>, tokio::task::JoinHandle<Result<(), baton::NodeError>>) {
+    let told = Arc::<Told>::default();
+    let node = Fleet::connect(url).unwrap().node().handle_with("jobs", Noop).observed_by(told.clone());
+    (told, tokio::spawn(node.run(Cancel::new())))
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_is_told_once_a_run_and_so_is_what_it_forgot() {
+    let mut server = RedisServer::start(&[]);
+    let (told, node) = node(&server.url());
+    told.until(joined, 1).await;
+    assert_eq!((told.count(keeps_nothing), told.count(renewed)), (1, 0));
+    server.restart();
+    told.until(renewed, 1).await;
+    assert_eq!((told.count(keeps_nothing), told.count(renewed)), (2, 1));
+    node.abort();
+}
+
+#[tokio::test]
+async fn nothing_is_told_of_a_server_that_keeps_something_or_may_not_be_asked() {
+    for settings in [&["--appendonly", "yes"][..], &["--save", "3600 1"]] {
+        let mut server = RedisServer::start(settings);
+        let (told, node) = node(&server.url());
+        told.until(joined, 1).await;
+        if settings.contains(&"--appendonly") {
+            server.restart();
+            told.until(joined, 2).await;
+        }
+        assert_eq!((told.count(keeps_nothing), told.count(renewed)), (0, 0), "{settings:?}");
+        node.abort();
+    }
+    let server = RedisServer::start(&[]);
+    behind::<()>(&server, "ACL SETUSER limited on nopass ~* &* +@all -config");
+    let (told, node) = node(&format!("redis://limited:none@127.0.0.1:{}/", server.port));
+    told.until(joined, 1).await;
+    assert_eq!(told.count(keeps_nothing), 0);
+    node.abort();
+}
