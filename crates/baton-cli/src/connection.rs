@@ -1,11 +1,10 @@
 //! The way to the store in force, for whoever operates the fleet in it.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use baton::{
     ConnectError, Fleet, FleetOptions,
     operate::{OperateError, Operator},
-    settings::Origin,
     store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
 
@@ -32,21 +31,12 @@ pub(crate) struct Connection {
     is_new: bool,
 }
 
-/// Makes the folder of the default store, its owner's alone; any other must be there: a slip in a path makes none.
-fn prepare(path: &Path, from: Origin) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.exists() {
-        return Ok(());
-    }
-    if from == Origin::Default {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        return made.map_err(|error| {
-            let cause = format!("cannot make the folder {} of the default store: {error}", folder.display());
-            Failure::new(cause, "name a store with --store").with(Exit::Store)
-        });
-    }
-    let cause = format!("there is no folder {} for the store", folder.display());
-    Err(Failure::new(cause, "make it, or name another store with --store").with(Exit::Store))
+/// Makes the folder of the default store; any other must be there.
+pub(crate) fn prepare(settings: &Settings) -> Result<(), Failure> {
+    settings.prepare().map_err(|error| {
+        let cause = format!("cannot make the folder of the default store, {}: {error}", settings.store.value);
+        Failure::new(cause, "name a store with --store").with(Exit::Store)
+    })
 }
 
 /// Passes on what happens to a store.
@@ -67,8 +57,8 @@ impl Connection {
             options.session.max_backlog = max_backlog;
         }
         let url = settings.store.value.clone();
-        if let (Missing::Create, StoreUrl::Sqlite(path)) = (missing, &url) {
-            prepare(path, settings.store.from)?;
+        if missing == Missing::Create {
+            prepare(settings)?;
         }
         let fleet = Fleet::connect_with(&url, options).map_err(|error| match error {
             ConnectError::Store(error) => Failure::of_store(&error, &url),

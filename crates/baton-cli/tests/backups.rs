@@ -139,7 +139,7 @@ fn a_live_fleet_is_backed_up_and_not_restored() {
     assert!(Path::new(restored["kept"].as_str().unwrap()).exists(), "{restored}");
     assert_eq!(books(&sandbox)["balanced"], true);
     // Into a place where there is none yet.
-    let ran = sandbox.run(&["restore", "b.db", "--store", "sqlite:new/place.db"]).expect(0);
+    let ran = sandbox.run(&["restore", "b.db", "--store", "sqlite:place.db"]).expect(0);
     assert!(ran.out.contains("restored from b.db") && !ran.out.contains("kept"), "{}", ran.out);
 }
 

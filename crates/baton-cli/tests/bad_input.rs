@@ -2,6 +2,8 @@
 
 mod sandbox;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use sandbox::Sandbox;
 
 #[test]
@@ -180,13 +182,17 @@ fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
     let sandbox = Sandbox::new();
     for command in [&["push", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up"]] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:typo/deep/baton.db"]].concat()).expect(5);
-        let line = "baton: there is no folder typo/deep for the store; make it, or name another store with --store";
-        assert_eq!(ran.one_line(), line, "{command:?}");
+        let folder = std::fs::canonicalize(sandbox.dir.path()).unwrap().join("typo/deep");
+        let cause = format!("the store cannot be used: there is no folder {} for baton.db; ", folder.display());
+        let line = ran.one_line();
+        assert!(line.contains(&cause) && line.contains("make it, or name another store"), "{command:?} {line}");
     }
     assert!(!sandbox.dir.path().join("typo").exists());
     let default = sandbox.command(&["push", "1"]).env_remove("BATON_STORE").output().unwrap();
     assert!(default.status.success(), "{default:?}");
-    assert!(sandbox.dir.path().join(".local/state/baton/baton.db").exists());
+    let folder = sandbox.dir.path().join(".local/state/baton");
+    assert!(folder.join("baton.db").exists());
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700, "its owner's alone");
 }
 
 #[test]

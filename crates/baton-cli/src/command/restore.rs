@@ -6,7 +6,7 @@ use baton::operate::restore;
 
 use super::backup::failure;
 use crate::{
-    connection::ear,
+    connection::{ear, prepare},
     exit::{Exit, Failure},
     output::Output,
     settings::Settings,
@@ -31,6 +31,7 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        prepare(settings)?;
         let url = &settings.store.value;
         let restored = restore(url, &self.path, ear()).await.map_err(|error| failure(&error, url))?;
         Output::print(self.json, &restored, |output| {

@@ -7,7 +7,12 @@
 mod file;
 pub mod quantity;
 
-use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use self::file::File;
 use crate::{
@@ -180,6 +185,18 @@ impl Settings {
         })
     }
 
+    /// Makes the folder of the default store, its owner's alone, if that is the store in force and it is missing; the
+    /// folder of any other must be there.
+    ///
+    /// # Errors
+    /// That of making it.
+    pub fn prepare(&self) -> io::Result<()> {
+        match (&self.store.value, self.store.from) {
+            (StoreUrl::Sqlite(path), Origin::Default) => path.parent().map_or(Ok(()), make_folder),
+            _ => Ok(()),
+        }
+    }
+
     /// What is in force as variables say it to another process, password and all: that has no place in a list of
     /// processes.
     #[must_use]
@@ -238,6 +255,15 @@ fn folder(variable: &str, at_home: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
         .filter(absolute)
         .or_else(|| std::env::var_os("HOME").map(PathBuf::from).filter(absolute).map(|home| home.join(at_home)))
+}
+
+/// Bodies are their owner's: a folder made for them is nobody else's.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn default_store() -> Result<StoreUrl, SettingsError> {

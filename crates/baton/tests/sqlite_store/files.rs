@@ -15,7 +15,7 @@ async fn survey(path: &Path, create: bool) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_a_store_not_up_yet_and_is_not_made() {
+async fn a_missing_file_is_a_store_not_up_yet_and_neither_it_nor_its_folder_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep").join("x.db");
     let store = open(&path, "baton", false);
@@ -23,6 +23,11 @@ async fn a_missing_file_is_a_store_not_up_yet_and_is_not_made() {
     assert!(matches!(&error, StoreError::Unreachable(why) if why.contains("no store at")), "{error:?}");
     assert!(error.is_retryable());
     assert!(!folder.path().join("deep").exists());
+    let made = ask(&open(&path, "baton", true), join(SessionId::random())).await.unwrap_err();
+    let missing = path.parent().unwrap().display();
+    let why = format!("there is no folder {missing} for x.db: make it, or name another store");
+    assert_eq!(made, StoreError::Unfit(why));
+    fs::create_dir(path.parent().unwrap()).unwrap();
     ask(&open(&path, "baton", true), join(SessionId::random())).await.unwrap();
     assert_eq!(ask(&store, TakeSurvey).await.unwrap().sessions.len(), 1);
 }

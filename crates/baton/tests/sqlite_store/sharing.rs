@@ -29,7 +29,9 @@ async fn two_stores_on_one_file_see_each_other_and_wake_each_other() {
 #[tokio::test]
 async fn a_path_too_long_for_a_socket_is_no_hindrance() {
     let folder = tempfile::tempdir().unwrap();
-    see_and_wake(&folder.path().join("long".repeat(40)).join("x.db")).await;
+    let long = folder.path().join("long".repeat(40));
+    std::fs::create_dir(&long).unwrap();
+    see_and_wake(&long.join("x.db")).await;
 }
 
 async fn see_and_wake(path: &Path) {

@@ -24,7 +24,7 @@ use rusqlite::{
 use super::{
     SqliteStore, building,
     door::Door,
-    file::{OpenFile, Purpose, flags, io_error, is_missing, make_folder, probe, real_path, sidecar},
+    file::{OpenFile, Purpose, check_folder, flags, io_error, is_missing, probe, real_path, sidecar},
     holder, log,
     mark::{self, Mark},
     note::Note,
@@ -99,9 +99,7 @@ impl SqliteStore {
         if is_missing(&from)? {
             return Err(StoreError::Unfit(format!("no backup at {}: name the file", from.display())).into());
         }
-        if let Some(folder) = path.parent() {
-            make_folder(folder).map_err(|error| io_error(folder, &error))?;
-        }
+        check_folder(&path)?;
         let path = real_path(&path);
         if path == from {
             return Err(StoreError::Unfit(format!("{} is the store itself: name its backup", from.display())).into());

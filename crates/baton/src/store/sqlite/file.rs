@@ -106,7 +106,8 @@ pub(super) fn is_open_elsewhere(path: &Path) -> bool {
 }
 
 impl OpenFile {
-    /// Opens the store of `site`; makes it, and its folder, if it is missing and this process may still do so.
+    /// Opens the store of `site`; makes it if it is missing and this process may still do so, in a folder that is there:
+    /// a slip in a path makes none.
     ///
     /// # Errors
     /// [`StoreError::Unreachable`] if there is no store (any more) or others use another file of that name,
@@ -114,8 +115,8 @@ impl OpenFile {
     /// that is broken, [`Refusal::NewerFormat`].
     pub(super) fn open(site: &Site, purpose: Purpose) -> Result<Self, StoreError> {
         let create = site.may_create();
-        if create && let Some(folder) = site.path.parent() {
-            make_folder(folder).map_err(|error| io_error(folder, &error))?;
+        if create {
+            check_folder(&site.path)?;
         }
         let path = real_path(&site.path);
         if let Some(kind) = mounts::network_file_system(&path) {
@@ -372,13 +373,16 @@ pub(super) fn is_missing(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Bodies are their owner's: a folder made for them is nobody else's.
-pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+/// Refuses to make a store in a folder that is not there.
+pub(super) fn check_folder(path: &Path) -> Result<(), StoreError> {
+    match path.parent().filter(|folder| !folder.exists()) {
+        Some(folder) => {
+            let (folder, file) = (folder.display(), path.file_name().unwrap_or_default().display());
+            let why = format!("there is no folder {folder} for {file}: make it, or name another store");
+            Err(StoreError::Unfit(why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Makes what is created its owner's alone.
