@@ -163,9 +163,19 @@ impl Failure {
     }
 }
 
+/// Its text with the causes below it, as "a: b: c"; one that the text before already ends with is not said again.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(error)
+        let mut text = error.to_string();
+        let mut below = error.source();
+        while let Some(cause) = below {
+            let told = cause.to_string();
+            if !text.ends_with(&told) {
+                text = format!("{text}: {told}");
+            }
+            below = cause.source();
+        }
+        Self::new(text)
     }
 }
 
@@ -261,5 +271,29 @@ where
             Ok(body) => Either::Left((self.function)(body, context)),
             Err(error) => Either::Right(ready(Err(not_taken(&error)))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    fn layers(texts: &[&'static str]) -> Layer {
+        let layer = |source, text: &&'static str| Some(Box::new(Layer { text, source }));
+        *texts.iter().rfold(None, layer).unwrap()
+    }
+
+    #[test]
+    fn a_failure_keeps_the_causes_of_its_error_and_says_none_twice() {
+        assert_eq!(Failure::from(layers(&["a", "b", "c"])).error, "a: b: c");
+        assert_eq!(Failure::from(layers(&["a: b", "b", "c"])).error, "a: b: c");
+        assert_eq!(Failure::from(layers(&["a"])).error, "a");
     }
 }
