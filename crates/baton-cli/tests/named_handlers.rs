@@ -43,6 +43,21 @@ fn a_generator_needs_no_handler_and_a_worker_no_source() {
 }
 
 #[test]
+fn a_worker_ignores_what_is_said_of_a_source_but_may_wait_for_its_end() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "2", "--queue", "q"]).expect(0);
+    let worker = ["node", "--role", "worker", "--handler", "noop", "--queue", "q", "--until-done"];
+    sandbox.run(&[&worker[..], &["--lines", "nosuch.txt", "--rewind", "--follow"]].concat()).expect(0);
+    sandbox.run(&[&worker[..], &["--count", "3"]].concat()).expect(0);
+    assert_eq!((sandbox.count("q", "done"), sandbox.status()["sources"].as_array().map(Vec::len)), (2, Some(0)));
+    let mut waits = sandbox.start(&[&worker[..], &["--source", "ticks"]].concat());
+    let ticks = ["node", "--role", "generator", "--interval", "0", "--count", "5", "--queue", "q", "--until-done"];
+    sandbox.run(&ticks).expect(0);
+    assert_eq!(waits.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!(sandbox.count("q", "done"), 7);
+}
+
+#[test]
 fn a_bare_up_demonstrates_beside_an_older_store_of_ticks() {
     let sandbox = Sandbox::new();
     // As a plain `up` was before: ticks that feed `messages`, and orders waiting there.

@@ -16,7 +16,8 @@ use crate::{
 ///
 /// A node needs a handler for the messages of its queue, and has a source only if one is named. Exactly one node
 /// runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM finishes what runs and
-/// leaves; a second one leaves at once. A node of role worker passes the source's flags over.
+/// leaves; a second one leaves at once. A node of role worker ignores the source's flags, but for --source: with
+/// --until-done it waits for the end of that one too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -23,7 +23,7 @@ pub(super) struct Feed {
     /// The source's name; all nodes that offer it must mean the same [default: ticks (demo if
     /// nothing is named), cron:HASH of the expression, lines, or lines:FILE:HASH of the path]
     #[arg(long, value_name = "NAME")]
-    source: Option<Name>,
+    pub(super) source: Option<Name>,
     /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, conflicts_with_all = ["lines", "lines_from", "cron"])]
     interval: Option<Duration>,

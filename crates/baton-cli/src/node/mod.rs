@@ -66,7 +66,9 @@ impl NodeArguments {
     /// Refuses what cannot work, before anything is touched.
     pub(crate) fn check(&self, role: Role) -> Result<(), Failure> {
         self.work.check()?;
-        self.feed.check(self.until_done)?;
+        if role != Role::Worker {
+            self.feed.check(self.until_done)?;
+        }
         match role {
             Role::Generator if !self.feed.is_named() => Err(Failure::usage(
                 "no source is named, and a generator does nothing else",
@@ -88,17 +90,18 @@ impl NodeArguments {
         let witness = Arc::new(Witness { log: log.clone(), journal, failed: watch::Sender::new(None) });
         let queue = self.work.queue()?;
         let node = self.node(connection, role, &queue, &witness)?;
-        // A worker leaves the source to others, but may wait for its end.
-        let source = if role != Role::Worker || self.until_done { self.feed.name()? } else { None };
+        // A worker leaves the source to others, but may wait for the end of one that is named.
+        let works_only = role == Role::Worker;
+        let source = if works_only { self.feed.source.clone() } else { self.feed.name()? };
         let mut had_ended = None;
-        if let Some(source) = source.as_ref() {
-            if self.feed.rewind && role != Role::Worker {
+        if let Some(source) = source.as_ref().filter(|_| !works_only) {
+            if self.feed.rewind {
                 connection.given(connection.operator.rewind(&node).await)?;
             }
             let survey = connection.given(connection.operator.survey().await)?;
             had_ended = survey.sources.iter().find(|it| it.name == *source && it.ended).map(|it| &it.name).cloned();
         }
-        let next_due = if role == Role::Worker { None } else { self.feed.next_due()? };
+        let next_due = if works_only { None } else { self.feed.next_due()? };
         let failed = witness.failed.subscribe();
         let done = async {
             // Until it has joined, the store may still refuse it.
