@@ -109,6 +109,7 @@ impl Failure {
             OperateError::Offered { .. } => "stop it first",
             OperateError::Running { .. } => "stop it, then rewind",
             OperateError::Draining { .. } => "wait for it to end",
+            OperateError::OfWhichQueue { .. } => "name one with --queue",
             OperateError::NodesAlive { .. } => "stop the fleet first, with `baton kill`",
             OperateError::InUse { .. } => "stop it with the release it is of, then run this again",
             _ => "run this again",

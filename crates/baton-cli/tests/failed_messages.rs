@@ -94,9 +94,33 @@ fn requeue_says_how_many() {
     assert_eq!((ids(&ran), ran.err.as_str()), (vec![1, 2], "baton: requeued 2 messages\n"));
     let ran = sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0);
     assert_eq!(ran.err, "baton: requeued 1 message\n");
-    assert_eq!(sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0).err, "baton: requeued 0 messages\n");
+    assert_eq!(sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0).err, "baton: no errors\n");
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
     assert_eq!((&books["ready"], &books["dead"], &books["requeued"]), (&json!(3), &json!(1), &json!(3)));
+}
+
+#[test]
+fn errors_are_chosen_by_id_and_by_a_cause_as_it_is_grouped() {
+    let sandbox = prepared();
+    let which = sandbox.run(&["errors", "--id", "1", "--requeue"]).expect(1);
+    let line = "baton: an id is one of a queue, and several have errors (there are: a, b); name one with --queue";
+    assert_eq!(which.one_line(), line);
+    let chosen = |more: &[&str]| sandbox.run(&[&["errors", "--queue", "a", "--json"], more].concat()).expect(0);
+    assert_eq!(ids(&chosen(&["--id", "3", "--id", "1"])), [1, 3]);
+    assert_eq!(ids(&chosen(&["--match", "timed out after # ms"])), [1, 2]);
+    assert_eq!(chosen(&["--id", "3", "--requeue"]).err, "baton: requeued 1 message\n");
+    assert_eq!(ids(&chosen(&["--id", "1", "--drain"])), [1]);
+    sandbox.run(&["errors", "--queue", "a", "--drain"]).expect(0);
+    assert_eq!(ids(&sandbox.run(&["errors", "--id", "1", "--json"]).expect(0)), [1], "only b has errors by now");
+}
+
+#[test]
+fn nothing_to_requeue_is_told_as_nothing_to_list_is() {
+    let sandbox = prepared();
+    for action in [&["--requeue"][..], &["--drain"], &[]] {
+        let ran = sandbox.run(&[&["errors", "--match", "nothing"], action].concat()).expect(0);
+        assert_eq!(ran.err, "baton: none of 4 errors matches\n", "{action:?}");
+    }
 }
 
 #[test]

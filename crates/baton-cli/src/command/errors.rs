@@ -1,7 +1,7 @@
 //! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
 use baton::{
-    Name,
+    MessageId, Name,
     operate::{Causes, FailedMessage, HandedOver, Taken, Wanted},
     store::Disposal,
 };
@@ -23,7 +23,8 @@ use crate::{
 Examples:
   baton errors --limit 10
   baton errors --group
-  baton errors --match 'timed out' --requeue
+  baton errors --match 'timed out after # ms' --requeue
+  baton errors --queue resize --id 17 --id 21 --requeue
   baton errors --drain --json >> errors.ndjson
 
 JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"losses\",\"node\",\"at\"}; \
@@ -49,7 +50,11 @@ pub(crate) struct Errors {
     /// At most so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     limit: Option<u64>,
-    /// Only errors whose text contains this
+    /// Only the error of the message with this id; may be given several times. If several queues have errors, name one
+    #[arg(long, value_name = "N")]
+    id: Vec<u64>,
+    /// Only errors whose text contains this; `#` stands for a run of digits too, so that a cause as --group prints it can
+    /// be given here
     #[arg(long = "match", value_name = "TEXT")]
     containing: Option<String>,
     /// Count by cause, and remove nothing
@@ -64,7 +69,8 @@ impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let operator = &connection.operator;
-        let wanted = Wanted { queue: self.queue, limit: self.limit, containing: self.containing };
+        let ids = self.id.into_iter().map(MessageId).collect();
+        let wanted = Wanted { queue: self.queue, ids, limit: self.limit, containing: self.containing };
         if self.group {
             let causes = connection.given(operator.causes(&wanted).await)?;
             return Output::print(self.json, &causes, |output| show_causes(output, &causes));
@@ -88,7 +94,13 @@ impl Errors {
         }
         let HandedOver { count, bodiless, total, gone } = connection.given(handed_over)?;
         // A reader who has gone has seen enough.
-        conclude(disposal, count, total, !self.json && !self.follow && !gone);
+        let told = !self.json && !self.follow && !gone;
+        let none = count + bodiless == 0;
+        match disposal {
+            // Whoever asked for something to happen is told that nothing did.
+            _ if none && (told || disposal == Some(Disposal::Requeue)) => tell_none(total),
+            _ => conclude(disposal, count, total, told),
+        }
         if disposal == Some(Disposal::Requeue) && bodiless > 0 {
             let s = plural(bodiless);
             remark(&format!(
@@ -109,7 +121,6 @@ fn conclude(disposal: Option<Disposal>, count: u64, total: u64, told: bool) {
     match disposal {
         Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}", plural(count))),
         _ if !told => {}
-        _ if count == 0 => tell_none(total),
         Some(Disposal::Drain) => remark(&format!("removed {share}")),
         None => remark(&format!("{share}; --drain removes what it prints, --requeue tries it again")),
     }

@@ -80,6 +80,31 @@ fn cause(error: &str) -> String {
     folded
 }
 
+/// Whether a text contains this one, in which a `#` stands for a run of digits too: a cause finds the errors it counts.
+pub(super) fn contains(text: &str, wanted: &str) -> bool {
+    let literally = text.contains(wanted);
+    if literally || !wanted.contains('#') {
+        return literally;
+    }
+    let parts: Vec<&str> = wanted.split('#').collect();
+    text.char_indices().filter_map(|(at, _)| text.get(at..)).any(|rest| begins_with(rest, &parts))
+}
+
+/// Whether a text begins with these parts and a run of digits, or of what stands for one, between each two.
+fn begins_with(text: &str, parts: &[&str]) -> bool {
+    let is_number = |c: char| c == '#' || c.is_ascii_digit();
+    let mut rest = text.strip_prefix(parts.first().copied().unwrap_or_default());
+    for (nth, part) in parts.iter().enumerate().skip(1) {
+        // What follows a run at once belongs to it.
+        let goes_on = nth > 1 && parts.get(nth - 1).is_some_and(|before| before.is_empty());
+        rest = rest.and_then(|rest| {
+            let behind = rest.trim_start_matches(is_number);
+            (goes_on || behind.len() < rest.len()).then_some(behind)?.strip_prefix(part)
+        });
+    }
+    rest.is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +113,25 @@ mod tests {
     fn numbers_in_a_cause_become_one_sign() {
         assert_eq!(cause("timed out after 1500 ms at 10.0.0.7\nmore"), "timed out after # ms at #.#.#.#");
         assert_eq!(cause(""), "");
+    }
+
+    #[test]
+    fn a_cause_finds_what_it_was_made_of() {
+        for error in
+            ["timed out after 1500 ms at 10.0.0.7\nmore", "issue #5 of 7", "##1 and 2##", "no number", "\u{e9} 7"]
+        {
+            assert!(contains(error, &cause(error)), "{error:?} {:?}", cause(error));
+        }
+        for (text, wanted, found) in [
+            ("after 15 ms", "after # ms", true),
+            ("after 15 ms", "r # m", true),
+            ("after a ms", "after # ms", false),
+            ("5 of 7", "5 of #", true),
+            ("6 of 7", "5 of #", false),
+            ("anything", "", true),
+            ("anything", "#", false),
+        ] {
+            assert_eq!(contains(text, wanted), found, "{text:?} {wanted:?}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::{FailedMessage, OperateError, Operator, Unknown, drain::Drain};
+use super::{FailedMessage, OperateError, Operator, Unknown, causes::contains, drain::Drain};
 use crate::{
     Cancel,
     message::{MessageId, Name},
@@ -21,7 +21,9 @@ const PAGE_BYTES: u64 = 4 << 20;
 pub struct Wanted {
     /// Only those of this queue.
     pub queue: Option<Name>,
-    /// Only those whose text contains this.
+    /// Only those of messages with these ids, unless there are none here; ids are those of one queue.
+    pub ids: Vec<MessageId>,
+    /// Only those whose text contains this, in which `#` stands for a run of digits too, as in a [`Cause`](super::Cause).
     pub containing: Option<String>,
     /// At most so many.
     pub limit: Option<u64>,
@@ -33,7 +35,8 @@ impl Wanted {
     }
 
     pub(super) fn error(&self, error: &ErrorRecord) -> bool {
-        self.containing.as_ref().is_none_or(|text| error.error.contains(text.as_str()))
+        (self.ids.is_empty() || self.ids.contains(&error.id))
+            && self.containing.as_ref().is_none_or(|text| contains(&error.error, text))
     }
 }
 
@@ -64,7 +67,8 @@ impl Operator {
     /// [`Operator::hand_over`] for more than that.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
+    /// [`OperateError::Unknown`] if the fleet has no such queue; [`OperateError::OfWhichQueue`] if ids are wanted and several
+    /// queues have errors; the store's failure after the time to wait for it.
     pub async fn errors(&self, wanted: &Wanted) -> Result<Vec<FailedMessage>, OperateError> {
         let mut errors = Vec::new();
         let list = |page: &[FailedMessage]| {
@@ -111,8 +115,9 @@ impl Operator {
     /// cancelled. One that is requeued and fails again does not come round in the same look.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue, unless it is to follow; [`OperateError::Draining`] while
-    /// somebody else drains the errors of a queue; the store's failure.
+    /// [`OperateError::Unknown`] if the fleet has no such queue, unless it is to follow; [`OperateError::OfWhichQueue`] if ids
+    /// are wanted and several queues have errors; [`OperateError::Draining`] while somebody else drains the errors of a
+    /// queue; the store's failure.
     ///
     /// # Cancel safety
     /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
@@ -157,16 +162,19 @@ impl Operator {
     }
 
     /// How many errors there are to choose from. A queue that the fleet does not have is refused, unless it is waited
-    /// for: then that is told.
-    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey, waits: bool) -> Result<u64, Unknown> {
+    /// for: then that is told. So are ids of nobody knows which queue.
+    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey, waits: bool) -> Result<u64, OperateError> {
         let queue = wanted.queue.as_ref();
         if waits {
             self.note_unknown(queue, survey);
         } else if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, survey)) {
-            return Err(unknown);
+            return Err(unknown.into());
         }
-        let errors = survey.queues.iter().filter(|books| wanted.queue(books)).map(|books| books.dead);
-        Ok(errors.fold(0, u64::saturating_add))
+        let chosen: Vec<&Books> = survey.queues.iter().filter(|books| wanted.queue(books)).collect();
+        if !wanted.ids.is_empty() && chosen.len() > 1 {
+            return Err(OperateError::OfWhichQueue { queues: chosen.iter().map(|it| it.queue.clone()).collect() });
+        }
+        Ok(chosen.iter().map(|books| books.dead).fold(0, u64::saturating_add))
     }
 
     pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<ErrorRecord>, StoreError> {

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    Whereabouts,
-    wording::{one_of, plural},
-};
+use super::{Whereabouts, wording::one_of};
 use crate::{
     NodeError,
     message::Name,
@@ -49,8 +46,14 @@ pub enum OperateError {
         /// The drainer.
         by: Whereabouts,
     },
+    /// Errors are wanted by their ids, and several queues have some: each numbers its messages from 1.
+    #[error("an id is one of a queue, and several have errors{}", one_of(queues))]
+    OfWhichQueue {
+        /// Those that have errors.
+        queues: Vec<Name>,
+    },
     /// Nodes of the fleet are alive.
-    #[error("{} node{} of this fleet alive: {}", nodes.len(), plural(nodes.len() as u64), named(nodes))]
+    #[error("{}{}", alive(nodes.len()), named(nodes))]
     NodesAlive {
         /// Which.
         nodes: Vec<Whereabouts>,
@@ -84,6 +87,13 @@ impl From<NodeError> for OperateError {
             NodeError::Store(error) => Self::Store(error),
             other => Self::Node(other),
         }
+    }
+}
+
+fn alive(nodes: usize) -> String {
+    match nodes {
+        1 => "1 node of this fleet is alive: ".to_owned(),
+        nodes => format!("{nodes} nodes of this fleet are alive: "),
     }
 }
 
