@@ -173,6 +173,27 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
     assert_eq!(ask(&*sound, TakeSurvey).await.unwrap().sessions, []);
 }
 
+/// One submit whose reply is lost is repeated after a pause; what goes on meanwhile leaves its answer where it is kept.
+#[tokio::test(start_paused = true)]
+async fn submits_go_on_only_as_far_as_the_answer_of_a_repeated_one_is_kept() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
+    let session = joined(store.clone(), Kind::Client).await;
+    let lot = || Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+    session.submit(vec![lot()], None).await.unwrap();
+    store.order(Fault::DropReply);
+    let unlucky = tokio::spawn({
+        let (session, lot) = (session.clone(), lot());
+        async move { session.submit(vec![lot], None).await }
+    });
+    while store.met() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        session.submit(vec![lot()], None).await.unwrap();
+    }
+    assert_eq!(unlucky.await.unwrap(), Ok(vec![LotVerdict::Stored { first: 2 }]));
+}
+
 /// A claim that takes long, such as one that waits for messages, does not end the session of those that go on.
 #[tokio::test]
 async fn claims_go_on_while_one_with_a_low_number_is_under_way() {

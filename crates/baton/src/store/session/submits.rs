@@ -1,6 +1,6 @@
 //! Handing messages in: what waits while calls are under way goes together.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     message::{Lot, SessionId},
-    store::{LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, StoreError, Submit, Submitted},
+    store::{
+        LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, SUBMIT_WINDOW, StoreError, Submit, Submitted,
+    },
 };
 
 /// How many submits are under way at once; each is a group of all that waited.
@@ -65,12 +67,15 @@ pub(super) async fn hand_in(
 /// Sends groups in the order of their numbers until the session is over.
 pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds: Bounds) {
     let mut under_way = FuturesUnordered::new();
-    let mut submit_no = 0;
+    // Those of their numbers, and the last one given.
+    let (mut open, mut submit_no) = (BTreeSet::new(), 0);
     let mut waiting: Option<Item> = None;
     loop {
         // A refused bookmark leaves its number unused, so it goes alone: nothing follows before it is answered.
         let alone = waiting.as_ref().is_some_and(|item| item.bookmark.is_some());
-        let room = if alone { under_way.is_empty() } else { under_way.len() < UNDER_WAY };
+        // The answer of one that is being repeated must still be kept then.
+        let is_kept = open.first().is_none_or(|oldest| submit_no + 1 < oldest + SUBMIT_WINDOW);
+        let room = if alone { under_way.is_empty() } else { under_way.len() < UNDER_WAY && is_kept };
         if let Some(first) = waiting.take_if(|_| room) {
             let mut group = vec![first];
             if !alone {
@@ -87,14 +92,17 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
                 submit_no += u64::from(send(&caller, group).await);
             } else {
                 submit_no += 1;
-                under_way.push(send(&caller, group));
+                open.insert(submit_no);
+                under_way.push(async { (group.submit.submit_no, send(&caller, group).await) });
             }
             continue;
         }
         tokio::select! {
             biased;
             _ = caller.ended(), if under_way.is_empty() => break,
-            Some(_) = under_way.next() => {}
+            Some((answered, _)) = under_way.next() => {
+                open.remove(&answered);
+            }
             item = items.recv(), if waiting.is_none() => match item {
                 Some(item) => waiting = Some(item),
                 None if under_way.is_empty() => return,
