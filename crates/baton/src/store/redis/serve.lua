@@ -41,9 +41,9 @@ for _, name in ipairs(rung) do
     names[#names + 1] = name
   else
     local at = #served
-    local rest, given, written = claim_messages(session, name, its, claim_no, tonumber(n), tonumber(budget))
+    local rest, given, written, count = claim_messages(session, name, its, claim_no, tonumber(n), tonumber(budget))
     served[at + 1], served[at + 2], served[at + 3], served[at + 4] = text(claim_no), name, rest, given
-    pieces = pieces + #given / 3
+    pieces = pieces + count
     changed[name] = written or its.parked ~= ''
     its.parked, came[name] = '', nil
   end

@@ -4,9 +4,10 @@
 --          no body is buried, and the claim goes on with the next.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 queue, 3 claim number, 4 most messages, 5 most body bytes
--- Returns: OK queue rest {three for each piece} | STALE | TURN last | SPENT claim_no | HELD ms
---          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The three are the piece,
---          then its parcel and nothing, or the head of it and where the rest lies as `from to key`.
+-- Returns: OK queue rest {one or three for each piece} | STALE | TURN last | SPENT claim_no | HELD ms
+--          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The one is `piece|parcel`;
+--          the three are the piece, then its parcel and nothing, or the head of it and where the rest lies as
+--          `from to key`.
 -- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
 --              not use its number.
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -21,11 +22,19 @@ local place = ARGV[3] .. ' ' .. name
 local known = claim_no <= numbers.high and call('HGET', key.claims(id), place)
 if known then
   local _, pieces = read_claim(known)
-  load_carried(id, { place = place }, pieces)
+  local claim = { place = place }
+  load_carried(id, claim, pieces)
   local given, left, buried = {}, {}, false
   for _, piece in ipairs(pieces) do
-    local found = find(name, piece, math.huge)
-    if found then
+    local list = piece.list and list_of(id, claim, piece)
+    local found = not list and find(name, piece, math.huge)
+    if list and #list > 0 then
+      left[#left + 1] = piece
+      for at = piece.at + 1, piece.at + piece.len do given[#given + 1] = list[at] end
+    elseif list then
+      for _, message in ipairs(spread(id, claim, { piece })) do bury_missing(id, known_queue(name), message) end
+      buried = true
+    elseif found then
       left[#left + 1] = piece
       give(given, write_piece(piece), found)
     else
@@ -41,7 +50,7 @@ if known then
       call('HSET', key.claims(id), place, write_claim(name, left))
     else
       call('HDEL', key.claims(id), place)
-      call('HDEL', key.carried(id), place)
+      drop_carried(id, place, {})
     end
   end
   return { 'OK', name, 'more', given }

@@ -31,6 +31,7 @@ pub(in crate::store) struct Given {
 }
 
 /// A piece, and what its parcel is put together from.
+#[derive(Debug)]
 struct Pointer {
     piece: Piece,
     head: Bytes,
@@ -41,8 +42,7 @@ struct Pointer {
 impl Given {
     pub(in crate::store) fn read(it: &mut Reply) -> Result<Self, StoreError> {
         let (queue, rest) = (it.parsed()?, rest(&it.text()?)?);
-        let pointer = |it: &mut Reply| Ok(Pointer { piece: it.parsed()?, head: it.bytes()?, rest: it.text()? });
-        Ok(Self { queue, rest, pieces: it.list()?.rest(pointer)? })
+        Ok(Self { queue, rest, pieces: it.list()?.rest(Pointer::read)? })
     }
 
     /// The messages with their bodies, or what is wrong with them.
@@ -82,6 +82,21 @@ impl Given {
             }
         }
         Ok(Ok(Claimed { queue: self.queue, pieces, rest: self.rest }))
+    }
+}
+
+impl Pointer {
+    /// Reads `piece|parcel`, or the three that a piece without its parcel begins.
+    fn read(it: &mut Reply) -> Result<Self, StoreError> {
+        let mut piece = it.bytes()?;
+        let bar = piece.iter().position(|byte| *byte == b'|');
+        let parcel = bar.map(|bar| piece.split_off(bar).split_off(1));
+        let text = str::from_utf8(&piece).map_err(|_| StoreError::Damaged("a piece is not text".to_owned()))?;
+        let piece = parsed(text)?;
+        Ok(match parcel {
+            Some(head) => Self { piece, head, rest: String::new() },
+            None => Self { piece, head: it.bytes()?, rest: it.text()? },
+        })
     }
 }
 

@@ -13,11 +13,13 @@ impl Coded for Settle {
     const NUMBERS: &'static [Number] = numbers![RESULT_TTL_MS];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        self.runs.iter().fold(to.text(self.session).text(self.settle_no), run)
+        let to = to.text(self.session).text(self.settle_no).number_or_nothing(self.settle_no.checked_sub(1));
+        self.runs.iter().fold(to, run)
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Settled, StoreError> {
         match code {
+            "OK" if reply.is_done() => Ok(Settled { refused: Vec::new() }),
             "OK" => Ok(Settled { refused: kept::parse_refused(&reply.text()?)? }),
             _ => Err(reply.refusal(code)),
         }

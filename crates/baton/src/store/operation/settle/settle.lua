@@ -1,12 +1,22 @@
 #!lua flags=allow-oom
 -- Purpose: takes reports of claimed messages. Each run is judged by its token, and its effects are kept in this step.
 -- KEYS: 1 root
--- ARGV: 1 session, 2 settle number, then for each run: claim number, queue, first id, messages, outcome and its own:
+-- ARGV: 1 session, 2 settle number, 3 the number before this one,
+--       then for each run: claim number, queue, first id, messages, outcome and its own:
 --       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit)
 --       r retry, ms, error · x dead, error · b back
--- Returns: OK refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
+-- Returns: OK, and unless it took the short way refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
+call = redis.call
+name_keys(KEYS[1])
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
+-- Most report that all of a claim is done.
+if #ARGV == 8 and ARGV[8] == 'D' and call('HGET', key.session(id), 'settle_no') == ARGV[3]
+  and settle_whole(id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) then
+  call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', '')
+  return 'OK'
+end
+begin(KEYS[1])
 local session = visit(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
 if not session then return { 'STALE' } end
 local wait = held()
@@ -31,8 +41,11 @@ local function close_claim()
   local left = left_of_claim()
   if #left == 0 then
     call('HDEL', key.claims(id), claim.place)
-    if claim.carries then call('HDEL', key.carried(id), claim.place) end
+    if claim.carries then drop_carried(id, claim.place, claim.in_lists) end
   else
+    for _, piece in ipairs(left) do
+      if piece.list then piece.total = weigh_run(id, claim, piece) end
+    end
     call('HSET', key.claims(id), claim.place, write_claim(claim.queue, left))
   end
 end
@@ -43,7 +56,7 @@ local function open_claim(place)
   local written = call('HGET', key.claims(id), place)
   if not written then return end
   claim.queue, claim.pieces = read_claim(written)
-  claim.carries = string.find(written, '*', 1, true) ~= nil
+  claim.carries, claim.in_lists = string.find(written, '[*+]') ~= nil, lists_of(claim.pieces)
   table.sort(claim.pieces, by_id)
 end
 
@@ -152,7 +165,7 @@ local function follow_up(name, count, lot_key, digest, parcel)
   keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, #parcel))
 end
 
-local refused, at = {}, 3
+local refused, at = {}, 4
 while at <= #ARGV do
   local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local detail = at + 5
@@ -160,8 +173,13 @@ while at <= #ARGV do
   open_claim(claim_no .. ' ' .. name)
   local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
   if taken then
-    if outcome ~= 'D' and outcome ~= 'd' then load_carried(id, claim, taken) end
+    local is_done = outcome == 'D' or outcome == 'd'
+    if not is_done then
+      load_carried(id, claim, taken)
+      taken = spread(id, claim, taken)
+    end
     for _, piece in ipairs(taken) do
+      if piece.list then piece.carried = weigh_run(id, claim, piece) end
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - piece.len

@@ -1,6 +1,6 @@
 #!lua
--- Purpose: submit.lua for one short message without key and bookmark, as most come. Where nobody waits for the queue and
---          nothing speaks against it, by the fewest commands, without the records that other calls build.
+-- Purpose: submit.lua for one short message without key and bookmark, as most come. Where nothing speaks against it, by
+--          the fewest commands, without the records that other calls build.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 submit number, 3 bytes the queue may hold, 4 queue, 5 parcel, 6 the number before this one,
 --       7 the place of its answer
@@ -12,13 +12,14 @@ local submits, submit_no, max_backlog, name, parcel = key.submits(ARGV[1]), ARGV
 local place = ARGV[7]
 local packed = call('HGET', submits, 'no') == ARGV[6] and call('GET', key.counts(name))
 if packed then
-  local pushed, ready, delayed, in_flight, done, done_sum, bytes, _, waiting, held = struct.unpack(COUNTS, packed)
-  local held_bytes = bytes + #parcel
-  if waiting == 0 and held == 0 and pushed < MAX_ID and held_bytes <= max_backlog then
+  local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held = struct.unpack(COUNTS, packed)
+  bytes = bytes + #parcel
+  if held == 0 and pushed < MAX_ID and bytes <= max_backlog then
     local first = text(pushed + 1)
     call('RPUSH', key.ready(name), first .. ',1,' .. store_time() .. '|' .. parcel)
-    call('SETRANGE', key.counts(name), 0,
-      struct.pack('<ddddddd', pushed + 1, ready + 1, delayed, in_flight, done, done_sum, held_bytes))
+    if waiting ~= 0 and paused == 0 then waiting = wake_first(name) end
+    call('SET', key.counts(name), struct.pack(COUNTS, pushed + 1, ready + 1, delayed, in_flight, done, done_sum, bytes,
+      paused, waiting, held))
     call('HSET', submits, 'no', submit_no, place, submit_no .. ':s' .. first)
     return 's' .. first
   end

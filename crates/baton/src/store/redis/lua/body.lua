@@ -131,10 +131,72 @@ local function each_message(name, piece, each)
   return true
 end
 
+-- The place of a list of a claim among what its session's messages carry.
+local function list_place(list, place)
+  return '+' .. text(list) .. ' ' .. place
+end
+
+-- The list that a run of a claim lies in, read once while the claim is open; empty if it is missing.
+local function list_of(id, claim, run)
+  claim.lists = claim.lists or {}
+  local list = claim.lists[run.list]
+  if not list then
+    local packed = call('HGET', key.carried(id), list_place(run.list, claim.place))
+    list = packed and cmsgpack.unpack(packed) or {}
+    claim.lists[run.list] = list
+  end
+  return list
+end
+
+-- The bytes of the parcels of a run.
+local function weigh_run(id, claim, run)
+  if run.total then return run.total end
+  local list, total = list_of(id, claim, run), 0
+  for at = run.at + 1, run.at + run.len do
+    local entry = list[at]
+    if entry then total = total + #entry - string.find(entry, '|', 1, true) end
+  end
+  return total
+end
+
+-- Pieces of a claim with each message of a run as a piece of its own; where its list is missing, without a body.
+local function spread(id, claim, pieces)
+  local all = {}
+  for _, piece in ipairs(pieces) do
+    if piece.list then
+      local list = list_of(id, claim, piece)
+      for nth = 1, piece.len do
+        local entry, first = list[piece.at + nth], piece.first + nth - 1
+        all[#all + 1] = entry and read_entry(entry) or { parcel = first, size = 1, first = first, len = 1, attempts = 0,
+          losses = 0, born = 0, carried = piece.each or 0 }
+      end
+    else
+      all[#all + 1] = piece
+    end
+  end
+  return all
+end
+
+-- Removes what the messages of a claim carry, those in these lists too.
+local function drop_carried(id, place, lists)
+  local places = { place }
+  for list in pairs(lists) do places[#places + 1] = list_place(list, place) end
+  call('HDEL', key.carried(id), unpack(places))
+end
+
+-- The lists that pieces lie in.
+local function lists_of(pieces)
+  local lists = {}
+  for _, piece in ipairs(pieces) do
+    if piece.list then lists[piece.list] = true end
+  end
+  return lists
+end
+
 -- Finds what pieces of a claim carry: all of it is read once while the claim is open.
 local function load_carried(id, claim, pieces)
   for _, piece in ipairs(pieces) do
-    if piece.carried and not piece.body then
+    if piece.carried and piece.at and not piece.body then
       claim.bodies = claim.bodies or call('HGET', key.carried(id), claim.place) or ''
       local body = string.sub(claim.bodies, piece.at + 1, piece.at + piece.carried)
       if #body == piece.carried then piece.body = body end

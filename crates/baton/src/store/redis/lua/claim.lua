@@ -44,7 +44,7 @@ local function use_number(numbers, claim_no)
 end
 
 -- Adds a piece to what a claim gives: the piece, then its parcel and nothing, or the head of it and where the rest lies
--- as `from to key`.
+-- as `from to key`. What is taken from a line with what it carries is given as it lay there: `piece|parcel`.
 local function give(given, written, found)
   local at = #given
   given[at + 1] = written
@@ -66,7 +66,7 @@ end
 local function take_piece(catch, piece, written)
   local found = find(catch.queue, piece, catch.budget)
   if found == nil then
-    if #catch.pieces > 0 then
+    if catch.count > 0 then
       catch.stopped = true
       return 0
     end
@@ -84,16 +84,54 @@ local function take_piece(catch, piece, written)
     catch.carried = catch.carried + piece.carried
   end
   catch.pieces[#catch.pieces + 1] = written
+  catch.count = catch.count + 1
   return len
 end
 
+-- Takes a message that was pushed singly, is fresh and carries its parcel: as it lay in its line, into a run with those
+-- before it. False if it does not fit.
+local SINGLE = '^(%d+),1,%d+|()'
+local function take_single(catch, entry, first, bytes)
+  local weight = bytes - PARCEL_TABLE - 4
+  if weight > catch.budget and catch.count > 0 then
+    catch.stopped = true
+    return false
+  end
+  local list, run = catch.lists[#catch.lists], catch.run
+  if not list or #list == CHUNK then
+    list, run = {}, nil
+    catch.lists[#catch.lists + 1] = list
+  end
+  if not run or run.first + run.len ~= first then
+    run = { list = #catch.lists, at = #list, first = first, len = 0, each = bytes, total = 0 }
+    catch.pieces[#catch.pieces + 1], catch.run = run, run
+  end
+  list[#list + 1], catch.given[#catch.given + 1] = entry, entry
+  run.len, run.total = run.len + 1, run.total + bytes
+  if run.each ~= bytes then run.each = nil end
+  catch.n, catch.budget, catch.count = catch.n - 1, math.max(catch.budget - weight, 0), catch.count + 1
+  return true
+end
+
+-- Keeps what a catch holds as the claim under this number.
+local function keep_catch(catch, claim_no)
+  local words, place, carried = {}, text(claim_no) .. ' ' .. catch.queue, {}
+  for i, piece in ipairs(catch.pieces) do words[i] = type(piece) == 'table' and write_run(piece) or piece end
+  call('HSET', key.claims(catch.id), place, catch.queue .. '|' .. table.concat(words, ';'))
+  if catch.carried > 0 then carried = { place, table.concat(catch.bodies) } end
+  for at, list in ipairs(catch.lists) do
+    carried[#carried + 1], carried[#carried + 2] = list_place(at, place), cmsgpack.pack(list)
+  end
+  if #carried > 0 then call('HSET', key.carried(catch.id), unpack(carried)) end
+end
+
 local function has_room(catch)
-  return catch.n > 0 and #catch.pieces < MAX_PIECES and catch.buried < MOST_BURIED
+  return catch.n > 0 and catch.count < MAX_PIECES and catch.buried < MOST_BURIED
 end
 
 -- How many pieces are worth a look at once.
 local function most_pieces(catch)
-  return math.min(catch.n, CHUNK, MAX_PIECES - #catch.pieces)
+  return math.min(catch.n, CHUNK, MAX_PIECES - catch.count)
 end
 
 local function bury_in_catch(catch, queue, piece)
@@ -147,50 +185,59 @@ local function take_due(catch, queue)
   return false
 end
 
+-- Takes as much as fits of the piece at the front of the line. Whether the line goes on behind it, and what is left of the
+-- piece as text: nothing if it is untouched or used up, and used up is the third.
+local function take_front(catch, queue, entry)
+  local piece, written = read_entry(entry)
+  local wanted = math.min(piece.len, catch.n)
+  local part = wanted < piece.len and over(piece, piece.first, wanted) or piece
+  local taken = take_piece(catch, part, wanted < piece.len and write_piece(part) or written)
+  local gone = taken or math.min(wanted, MOST_BURIED - catch.buried)
+  add(queue, 'ready', -gone)
+  add(queue, 'in_flight', gone)
+  if not taken then bury_in_catch(catch, queue, over(piece, piece.first, gone)) end
+  local goes_on = not taken or taken == wanted
+  catch.stopped = catch.stopped or not goes_on
+  if gone == piece.len then return goes_on, nil, true end
+  return goes_on, gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil, false
+end
+
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(catch, queue)
   local line = key.ready(queue.name)
   while has_room(catch) and queue.ready > 0 do
     local front = call('LRANGE', line, 0, most_pieces(catch) - 1)
-    local used, rest, ends = 0, nil, #front == 0
+    local used, singles, rest, goes_on = 0, 0, nil, #front > 0
     for _, entry in ipairs(front) do
       if not has_room(catch) then break end
-      local piece, written = read_entry(entry)
-      local wanted = math.min(piece.len, catch.n)
-      local taken
-      if wanted == piece.len then
-        taken = take_piece(catch, piece, written)
+      local single, from = string.match(entry, SINGLE)
+      local is_used
+      if single then
+        is_used = take_single(catch, entry, tonumber(single), #entry - from + 1)
+        goes_on, singles = is_used, singles + (is_used and 1 or 0)
       else
-        local part = over(piece, piece.first, wanted)
-        taken = take_piece(catch, part, write_piece(part))
+        goes_on, rest, is_used = take_front(catch, queue, entry)
       end
-      local gone = taken or math.min(wanted, MOST_BURIED - catch.buried)
-      add(queue, 'ready', -gone)
-      add(queue, 'in_flight', gone)
-      if taken then
-        ends = taken < wanted
-        catch.stopped = catch.stopped or ends
-      else
-        bury_in_catch(catch, queue, over(piece, piece.first, gone))
-      end
-      if gone < piece.len then
-        rest = gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil
-        break
-      end
+      if not is_used then break end
       used = used + 1
+    end
+    if singles > 0 then
+      add(queue, 'ready', -singles)
+      add(queue, 'in_flight', singles)
     end
     if used > 0 then call('LTRIM', line, used, -1) end
     if rest then call('LSET', line, 0, rest) end
-    if ends then return end
+    if not goes_on then return end
   end
 end
 
 -- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
--- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given.
+-- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given, and
+-- last how many pieces.
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local catch = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
-    bodies = {}, carried = 0,
+    bodies = {}, carried = 0, lists = {}, count = 0,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
@@ -202,13 +249,11 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   local more = queue and (catch.stopped or not has_room(catch))
   local first = queue and queue.delayed > 0 and call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES') or {}
   local next_due = tonumber(first[2])
-  local taken, waited = #catch.pieces > 0, numbers.waits
+  local taken, waited = catch.count > 0, numbers.waits
   numbers.waits = more and '' or 'w'
   if taken then
     use_number(numbers, claim_no)
-    local place = text(claim_no) .. ' ' .. name
-    call('HSET', key.claims(session.id), place, name .. '|' .. table.concat(catch.pieces, ';'))
-    if catch.carried > 0 then call('HSET', key.carried(session.id), place, table.concat(catch.bodies)) end
+    keep_catch(catch, claim_no)
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
     local left = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
       or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
@@ -226,5 +271,24 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   if queue then queue.wakes = 0 end
   close_queues()
   local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
-  return rest, catch.given, taken or numbers.waits ~= waited
+  return rest, catch.given, taken or numbers.waits ~= waited, catch.count
+end
+
+-- Settles a claim as done, if it is one run and that is all of it and no recount may hold its queue; false, and nothing
+-- changed, if not. By the fewest commands: most claims end so.
+local function settle_whole(id, claim_no, name, first, len)
+  local place = claim_no .. ' ' .. name
+  local written, packed = call('HGET', key.claims(id), place), call('GET', key.counts(name))
+  local head = name .. '|+' .. first .. ',' .. len .. ',1,0,'
+  if not written or not packed or string.sub(written, 1, #head) ~= head then return false end
+  local total = string.match(written, '^%d*,(%d+)$', #head + 1)
+  local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held = struct.unpack(COUNTS, packed)
+  if not total or held ~= 0 then return false end
+  local count = tonumber(len)
+  call('HDEL', key.claims(id), place)
+  call('HDEL', key.carried(id), list_place(1, place))
+  done_sum = math.fmod(done_sum + id_sum(tonumber(first), count), MODULUS)
+  call('SET', key.counts(name), struct.pack(COUNTS, pushed, ready, delayed, in_flight - count, done + count, done_sum,
+    bytes - tonumber(total), paused, waiting, held))
+  return true
 end

@@ -90,9 +90,15 @@ local function count_claims(id, by_queue)
     local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
     by_queue[name] = of_queue
     for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
-      local first = found_piece(of_queue, name, piece, homes)
+      local run = string.byte(piece) == 43 and read_run(piece)
+      local first = not run and found_piece(of_queue, name, piece, homes)
       local from, length = string.match(piece, '%*(%d+),(%d+)$')
-      if from then
+      if run then
+        found(of_queue, run.first, run.len)
+        if call('HEXISTS', key.carried(id), list_place(run.list, place)) == 0 then
+          found_none(of_queue, run.first, run.len)
+        end
+      elseif from then
         carried = carried or call('HSTRLEN', key.carried(id), place)
         if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
       end

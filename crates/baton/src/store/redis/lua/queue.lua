@@ -73,12 +73,25 @@ local function add_sum(queue, counter, first, len)
   has_changed(queue, counter)
 end
 
--- Wakes those that have waited longest for a queue, if the queue has something: puts its name on their lists, after an
--- empty one for the blocking read, which takes what it returns with. The caller writes the counts.
+-- Wakes a session: puts the name of a queue on its list, after an empty one for the blocking read, which takes what it
+-- returns with.
+local function ring(id, name)
+  call('RPUSH', key.wakes(id), '', name)
+end
+
+-- Wakes the one that has waited longest for a queue; 1 if others may wait, 0 if nobody does.
+local function wake_first(name)
+  local waiter = call('ZPOPMIN', key.waiters(name))[1]
+  if not waiter then return 0 end
+  ring(waiter, name)
+  return 1
+end
+
+-- Wakes those that have waited longest for a queue, if the queue has something. The caller writes the counts.
 local function wake(queue, count)
   if queue.waiting == 0 or queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
   local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
-  for at = 1, #waiters, 2 do call('RPUSH', key.wakes(waiters[at]), '', queue.name) end
+  for at = 1, #waiters, 2 do ring(waiters[at], queue.name) end
   if #waiters < 2 * count then queue.waiting, queue.moved = 0, true end
 end
 

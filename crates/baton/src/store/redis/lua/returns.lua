@@ -44,12 +44,25 @@ local function return_some(id, node, lost, most)
   for _, claim in ipairs(claims) do
     if made >= most then break end
     local name, pieces = read_claim(call('HGET', key.claims(id), claim.place))
-    local queue, left = known_queue(name), #pieces
+    local queue, left, lists = known_queue(name), #pieces, lists_of(pieces)
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
     load_carried(id, claim, pieces)
     while left > 0 and made < most do
       local piece = pieces[left]
+      if piece.list then
+        -- As many of the last ones as there is room for, as pieces of their own from here on.
+        local len = math.min(piece.len, most - made)
+        local ends = spread(id, claim, { over(piece, piece.first + piece.len - len, len) })
+        left = left - 1
+        if len < piece.len then
+          left = left + 1
+          pieces[left] = over(piece, piece.first, piece.len - len)
+        end
+        for i, message in ipairs(ends) do pieces[left + i] = message end
+        left = left + len
+        piece = pieces[left]
+      end
       local losses = piece.losses + (lost and 1 or 0)
       -- Messages to an entry.
       local size = losses > MAX_LOSSES and 1 or not lost and piece.len or losses == 1 and SPLIT_AFTER_LOSS or 1
@@ -75,9 +88,12 @@ local function return_some(id, node, lost, most)
     if left == 0 then
       whole = whole + 1
       call('HDEL', key.claims(id), claim.place)
-      call('HDEL', key.carried(id), claim.place)
+      drop_carried(id, claim.place, lists)
     else
       for i = #pieces, left + 1, -1 do pieces[i] = nil end
+      for _, piece in ipairs(pieces) do
+        if piece.list then piece.total = weigh_run(id, claim, piece) end
+      end
       call('HSET', key.claims(id), claim.place, write_claim(name, pieces))
     end
   end
