@@ -63,17 +63,23 @@ fn status_shows_live_nodes_and_purge_is_refused_while_they_live() {
     assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["jobs"])));
     assert!(status["nodes"][0]["age_ms"].is_u64() && status["nodes"][0]["last_beat_ms"].is_u64());
     assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("jobs"), &json!(1)));
+    sandbox.run(&["push", "1", "--queue", "lonely"]).expect(0);
+    let status = sandbox.run(&["status", "--json"]).expect(0).json();
+    assert_eq!((&status["queues"][0]["nodes"], &status["queues"][1]["nodes"]), (&json!(1), &json!(0)));
+    let shown = sandbox.run(&["status"]).expect(0).out;
+    let unattended: Vec<&str> = shown.lines().filter(|line| line.ends_with(" 0  nobody works for it")).collect();
+    assert!(unattended.len() == 1 && unattended[0].starts_with("lonely "), "{shown}");
     assert_eq!((&status["queues"][0]["paused"], &status["sources"]), (&json!(false), &json!([])));
     let refused = sandbox.run(&["purge", "--yes"]).expect(1);
     assert!(refused.one_line().contains(&format!("/{}; stop the fleet first", std::process::id())), "{}", refused.err);
-    assert_eq!(sandbox.pushed(), 1);
+    assert_eq!(sandbox.pushed(), 2);
 
     // The node dies without leaving: it is no longer shown, and purge waits for its lease.
     drop(node);
     runtime.shutdown_background();
     until("the dead node is not shown", || sandbox.run(&["status", "--json"]).expect(0).json()["nodes"] == json!([]));
     let purged = sandbox.run(&["purge", "--yes", "--json"]).expect(0).json();
-    assert_eq!((&purged["purged"], &purged["messages"]), (&json!(true), &json!(1)));
+    assert_eq!((&purged["purged"], &purged["messages"]), (&json!(true), &json!(2)));
     assert_eq!(sandbox.pushed(), 0);
     assert_eq!(sandbox.run(&["status", "--json"]).expect(0).json(), json!({"nodes": [], "sources": [], "queues": []}));
 }

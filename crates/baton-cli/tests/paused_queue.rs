@@ -48,7 +48,8 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     assert_eq!(
         sandbox.status()["queues"][1],
         json!({
-            "name": "nightly", "ready": 1, "delayed": 0, "in_flight": 0, "done": 0, "dead": 0, "paused": true
+            "name": "nightly", "ready": 1, "delayed": 0, "in_flight": 0, "done": 0, "dead": 0, "paused": true,
+            "nodes": 0
         })
     );
     sandbox.run(&["resume", "nightly"]).expect(0);
@@ -64,4 +65,16 @@ fn who_waits_for_the_end_of_a_paused_queue_is_told_of_the_pause() {
     sandbox.run(&["resume", "work"]).expect(0);
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     assert_eq!((sandbox.count("work", "done"), sandbox.log().lines().count()), (1, 1));
+}
+
+#[test]
+fn who_waits_for_the_end_of_a_queue_that_nobody_works_for_is_told_so_once() {
+    let sandbox = Sandbox::new();
+    let generator = ["node", "-q", "--role", "generator", "--interval", "0", "--count", "3", "--queue", "work"];
+    let mut node = sandbox.start(&[&generator[..], &["--until-done"]].concat());
+    let line = "baton: nobody works for queue work; start a node with a handler for it\n";
+    until("it is told", || sandbox.log() == line);
+    sandbox.run(&["node", "-q", "--handler", "noop", "--queue", "work", "--until-done"]).expect(0);
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!(sandbox.log(), line);
 }

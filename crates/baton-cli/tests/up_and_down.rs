@@ -75,7 +75,25 @@ fn what_does_not_end_in_time_is_handed_back() {
     let mut node = sandbox.start(&[&["node", "--role", "worker"][..], &slow].concat());
     until("it runs", || sandbox.count("messages", "in_flight") == 1);
     let killed = sandbox.run(&["kill", "--grace", "300ms", "--json"]).expect(0).json();
-    assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": []}));
+    assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": [], "unanswered": []}));
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "in_flight")), (1, 0));
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_told_from_one_that_left() {
+    let sandbox = Sandbox::new();
+    let node = ["node", "--handler", "noop"];
+    let (mut silent, mut other) = (sandbox.start(&node), sandbox.start(&node));
+    until("both have joined", || sandbox.nodes(None).len() == 2);
+    silent.signal("-STOP");
+    let killed = sandbox.run(&["kill"]).expect(0);
+    assert_eq!(killed.out, "stopped 1 node\n");
+    let told = &killed.err;
+    assert!(told.starts_with("baton: 1 node did not answer in time; its process may still live: "), "{told}");
+    assert!(told.ends_with(&format!("/{}\n", silent.pid())), "{told}");
+    assert_eq!(other.wait(), Some(0), "{}", sandbox.log());
+    // When it goes on it joins anew, and hears of the order.
+    silent.signal("-CONT");
+    assert_eq!(silent.wait(), Some(0), "{}", sandbox.log());
 }

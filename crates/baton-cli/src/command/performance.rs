@@ -25,7 +25,7 @@ pub(crate) struct Performance {
     /// How long to measure; plain numbers are seconds
     #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]
     seconds: Duration,
-    /// Only this queue
+    /// Only this queue; one that the fleet does not have is refused
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
     /// Print one JSON object: {"pushed_per_s","done_per_s","dead_per_s","ready","latency_ms":{"p50","p99"}}

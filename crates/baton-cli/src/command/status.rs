@@ -15,7 +15,8 @@ use crate::{
 ///
 /// A node's role is what it does now, not what it was started as: generator while it holds the baton of a source, which
 /// it runs for the whole fleet, otherwise worker. A generator may work too. A source that nobody holds is taken by the
-/// next node that offers it; "failed" is why a live node that offers it leaves it alone.
+/// next node that offers it; "failed" is why a live node that offers it leaves it alone. The nodes of a queue are those
+/// that work for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,14 +49,16 @@ fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
     };
     let queue = |it: &QueueState| {
         let numbers = [it.ready, it.delayed, it.in_flight, it.done, it.dead].map(|number| number.to_string());
-        let paused = if it.paused { "paused" } else { "" };
-        [it.name.to_string()].into_iter().chain(numbers).chain([paused.to_owned()]).collect()
+        let remarks = [(it.paused, "paused"), (it.is_unattended(), "nobody works for it")];
+        let remarks: Vec<&str> = remarks.into_iter().filter_map(|(holds, remark)| holds.then_some(remark)).collect();
+        let (nodes, remarks) = (it.nodes.to_string(), remarks.join(", "));
+        [it.name.to_string()].into_iter().chain(numbers).chain([nodes, remarks]).collect()
     };
     let rows: Vec<_> = overview.nodes.iter().map(node).collect();
     table(output, "no live nodes", &["node", "role", "queues", "age", "beat"], &rows)?;
     show_sources(overview, output)?;
     let rows: Vec<_> = overview.queues.iter().map(queue).collect();
-    table(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "dead", ""], &rows)
+    table(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "dead", "nodes", ""], &rows)
 }
 
 pub(super) fn show_sources(overview: &Overview, output: &mut Output) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     Cancel, Event, Name, Node, NodeError, Observer, Role,
-    operate::Journal,
+    operate::{HeldUp, Journal},
     store::{Refusal, StoreError},
 };
 use bytes::Bytes;
@@ -118,8 +118,11 @@ impl NodeArguments {
             if !self.until_done {
                 std::future::pending::<()>().await;
             }
-            let paused = || log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on"));
-            let dead = connection.operator.until_done(&queue, source.as_ref(), paused).await;
+            let held_up = |why: HeldUp| match why {
+                HeldUp::Paused => log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),
+                _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
+            };
+            let dead = connection.operator.until_done(&queue, source.as_ref(), held_up).await;
             match dead {
                 0 => log.line("done: nothing is left"),
                 _ => log.say(&format!(

@@ -82,6 +82,7 @@ pub use self::{
     refused::{OperateError, Subject, Unknown},
     stop::Stopped,
     supervisor::{Supervisor, SupervisorEvent, obey_leash},
+    until_done::HeldUp,
     whereabouts::Whereabouts,
 };
 use crate::{

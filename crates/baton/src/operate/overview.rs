@@ -75,6 +75,16 @@ pub struct QueueState {
     pub dead: u64,
     /// Whether it is held back.
     pub paused: bool,
+    /// How many live nodes work for it.
+    pub nodes: usize,
+}
+
+impl QueueState {
+    /// Whether messages wait in it and no live node works for it.
+    #[must_use]
+    pub const fn is_unattended(&self) -> bool {
+        self.nodes == 0 && (self.ready > 0 || self.delayed > 0)
+    }
 }
 
 impl Operator {
@@ -121,6 +131,7 @@ impl Overview {
             done: it.done,
             dead: it.dead,
             paused: it.paused,
+            nodes: live.iter().filter(|node| node.queues.contains(&it.queue)).count(),
         });
         Self { nodes: nodes.collect(), sources: sources.collect(), queues: queues.collect() }
     }

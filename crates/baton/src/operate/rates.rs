@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    Operator, Whereabouts,
+    OperateError, Operator, Unknown, Whereabouts,
     whereabouts::{live_nodes, nodes},
 };
 use crate::{
@@ -67,10 +67,12 @@ impl Operator {
     /// Measures one queue, or all, for so long.
     ///
     /// # Errors
-    /// The store's failure after the time to wait for it.
-    pub async fn rates(&self, queue: Option<&Name>, over: Duration) -> Result<Rates, StoreError> {
+    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
+    pub async fn rates(&self, queue: Option<&Name>, over: Duration) -> Result<Rates, OperateError> {
         let earlier = self.survey().await?;
-        self.note_unknown(queue, &earlier);
+        if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, &earlier)) {
+            return Err(unknown.into());
+        }
         tokio::time::sleep(over).await;
         Ok(Rates::between(&earlier, &self.survey().await?, queue))
     }

@@ -1,6 +1,6 @@
 //! The nodes of a fleet are stopped, and waited for until they have gone.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Operator, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
-    store::{Order, Stop, StoreError},
+    store::{Order, Stop, StoreError, Survey},
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -18,12 +18,44 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// What came of an order to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stopped {
-    /// Nodes that have gone.
+    /// Nodes that have left.
     pub stopped: usize,
     /// Whether some had to leave at once.
     pub at_once: bool,
     /// Nodes that are still there.
     pub survivors: Vec<Whereabouts>,
+    /// Nodes that did not answer: their leases ran out, and what they held is others'. Their processes may still live,
+    /// stopped or cut off, and then join anew when they go on, to be told to stop.
+    pub unanswered: Vec<Whereabouts>,
+}
+
+/// Nodes that are waited for, as they were last seen.
+struct Awaited {
+    there: BTreeMap<SessionId, Sighting>,
+    unanswered: Vec<Whereabouts>,
+}
+
+struct Sighting {
+    node: Whereabouts,
+    /// Whether it had not beaten for most of its lease.
+    silent: bool,
+}
+
+impl Awaited {
+    /// Looks again. Who goes while it is silent has not left, but was found out.
+    fn look(&mut self, survey: &Survey) {
+        let there = std::mem::take(&mut self.there);
+        for (session, before) in there {
+            match nodes(survey).find(|node| node.session == session) {
+                Some(node) => {
+                    let silent = survey.now_ms.saturating_sub(node.beat_ms) * 4 > node.lease_ms * 3;
+                    self.there.insert(session, Sighting { node: Whereabouts::of(node), silent });
+                }
+                None if before.silent => self.unanswered.push(before.node),
+                None => {}
+            }
+        }
+    }
 }
 
 impl Operator {
@@ -44,39 +76,43 @@ impl Operator {
 
     async fn stop_and_wait(&self, grace: Option<Duration>) -> Result<Stopped, StoreError> {
         let survey = self.survey().await?;
-        let targets: BTreeSet<SessionId> = nodes(&survey).map(|node| node.session).collect();
+        let sighted =
+            nodes(&survey).map(|node| (node.session, Sighting { node: Whereabouts::of(node), silent: false }));
+        let mut awaited = Awaited { there: sighted.collect(), unanswered: Vec::new() };
+        awaited.look(&survey);
+        let count = awaited.there.len();
         // Nodes started from here on live.
         let upto = nodes(&survey).map(|node| node.join_no).max();
-        let stopped = |at_once, survivors: Vec<Whereabouts>| Stopped {
-            stopped: targets.len() - survivors.len(),
-            at_once,
-            survivors,
+        let stopped = |at_once, awaited: Awaited| {
+            let survivors: Vec<Whereabouts> = awaited.there.into_values().map(|it| it.node).collect();
+            let unanswered = awaited.unanswered;
+            Stopped { stopped: count - survivors.len() - unanswered.len(), at_once, survivors, unanswered }
         };
-        if targets.is_empty() {
-            return Ok(stopped(false, Vec::new()));
+        if count == 0 {
+            return Ok(stopped(false, awaited));
         }
         let longest = Duration::from_millis(nodes(&survey).map(|node| node.lease_ms).max().unwrap_or(0));
         if let Some(grace) = grace {
             self.ask(Order::Stop(Stop::Drain, upto)).await?;
-            if self.left_of(&targets, grace).await?.is_empty() {
-                return Ok(stopped(false, Vec::new()));
+            self.wait_for(&mut awaited, grace).await?;
+            if awaited.there.is_empty() {
+                return Ok(stopped(false, awaited));
             }
         }
         self.ask(Order::Stop(Stop::Now, upto)).await?;
-        Ok(stopped(true, self.left_of(&targets, longest + LAST_WORDS).await?))
+        self.wait_for(&mut awaited, longest + LAST_WORDS).await?;
+        Ok(stopped(true, awaited))
     }
 
-    /// Waits until the sessions are gone; those that are not, in time.
-    async fn left_of(&self, targets: &BTreeSet<SessionId>, limit: Duration) -> Result<Vec<Whereabouts>, StoreError> {
+    /// Waits until they are gone, or for so long.
+    async fn wait_for(&self, awaited: &mut Awaited, limit: Duration) -> Result<(), StoreError> {
         let deadline = Instant::now() + limit;
         loop {
             // The beats of a session move the fleet's clock on and reap those whose lease is over.
             self.session().await?;
-            let survey = self.survey().await?;
-            let left: Vec<Whereabouts> =
-                nodes(&survey).filter(|node| targets.contains(&node.session)).map(Whereabouts::of).collect();
-            if left.is_empty() || Instant::now() >= deadline {
-                return Ok(left);
+            awaited.look(&self.survey().await?);
+            if awaited.there.is_empty() || Instant::now() >= deadline {
+                return Ok(());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

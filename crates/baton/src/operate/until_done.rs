@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Operator;
+use super::{Operator, Overview, QueueState};
 use crate::{
     message::Name,
     store::{Survey, TakeSurvey},
@@ -11,23 +11,43 @@ use crate::{
 /// How often the books are read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Why nothing happens to a queue that is not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeldUp {
+    /// It is paused.
+    Paused,
+    /// No live node works for it.
+    Unattended,
+}
+
+impl HeldUp {
+    /// What holds a queue up, if anything does.
+    fn of(queue: &QueueState) -> Option<Self> {
+        match queue.paused {
+            true => Some(Self::Paused),
+            false => queue.is_unattended().then_some(Self::Unattended),
+        }
+    }
+}
+
 impl Operator {
     /// Waits until nothing is left in the queue and the source, if one is named, has ended, through every outage of the
     /// store; the messages then among the errors, whenever they died. Other sources are not waited for: they may
-    /// never end. `paused` is called each time the queue is met held back: nothing else would tell why nothing happens.
-    pub async fn until_done(&self, queue: &Name, source: Option<&Name>, mut paused: impl FnMut()) -> u64 {
-        let mut was_paused = false;
+    /// never end. `held_up` is called each time the queue comes to be held up: nothing else would tell why nothing happens.
+    pub async fn until_done(&self, queue: &Name, source: Option<&Name>, mut held_up: impl FnMut(HeldUp)) -> u64 {
+        let mut before = None;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Ok(survey) = self.fleet.ask(TakeSurvey).await else { continue };
             if let Some(dead) = dead_if_done(&survey, queue, source) {
                 return dead;
             }
-            let is_paused = survey.queues.iter().any(|it| it.queue == *queue && it.paused);
-            if is_paused && !was_paused {
-                paused();
+            let now = Overview::of(&survey).queues.iter().find(|it| it.name == *queue).and_then(HeldUp::of);
+            if let Some(why) = now.filter(|_| now != before) {
+                held_up(why);
             }
-            was_paused = is_paused;
+            before = now;
         }
     }
 }
