@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{Session, caller::Caller, finishing::Finishing, settles};
+use super::{Session, caller::Caller, finishing::Finishing, settles, weights::Weights};
 use crate::{
     message::{Name, Outcome, Parcel, Piece, Run, SessionId},
     store::{Claim, Claimed, Refusal, Rest, StoreError},
@@ -105,6 +105,7 @@ pub(super) struct Claimer {
     pub(super) caller: Caller,
     pub(super) numbers: std::sync::Arc<ClaimNumbers>,
     pub(super) settles: mpsc::UnboundedSender<settles::Item>,
+    pub(super) weights: std::sync::Arc<Weights>,
 }
 
 /// How much a claim asks for, and of which queue.
@@ -166,6 +167,7 @@ impl Claimer {
             self.numbers.give_back(&queue, claim_no);
             return Catch { held: None, rest };
         }
+        self.weights.note(&queue, claim_no, &pieces);
         Catch { held: Some(Held { claim_no, queue, pieces, settles: self.settles.clone() }), rest }
     }
 

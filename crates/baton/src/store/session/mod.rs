@@ -19,6 +19,7 @@ mod packing;
 mod pushes;
 mod settles;
 mod submits;
+mod weights;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -38,6 +39,7 @@ use self::{
     disposals::Disposals,
     lookout::Lookout,
     submits::Bounds,
+    weights::Weights,
 };
 pub use self::{
     claims::{Catch, Held},
@@ -152,7 +154,8 @@ impl Session {
             submit_items,
             Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys },
         ));
-        tokio::spawn(settles::run(caller.clone(), settle_items));
+        let weights = Arc::<Weights>::default();
+        tokio::spawn(settles::run(caller.clone(), settle_items, weights.clone()));
         let heart = Arc::new(Heart::default());
         match options.kind {
             Kind::Node if options.environment.has_threads() => {
@@ -160,7 +163,7 @@ impl Session {
             }
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
-        let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles };
+        let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (lookout, disposals) = (Arc::default(), Arc::default());
         let incarnation = incarnation.into();
         Ok(Self { join_no, incarnation, heart, caller, claimer, lookout, disposals, submits, beats })

@@ -1,8 +1,13 @@
 //! Reporting outcomes: one settle at a time, everything that came meanwhile in the next.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, oneshot};
 
-use super::caller::Caller;
+use super::{
+    caller::Caller,
+    weights::{MOST_WEIGHT, Weights},
+};
 use crate::{
     message::{Outcome, Range, Run},
     store::{MAX_RUNS, Refusal, Settle, Settled, StoreError},
@@ -10,11 +15,6 @@ use crate::{
 
 /// Runs after which a settle takes no further report.
 const MERGED_RUNS: usize = 4096;
-/// What a settle may weigh, by [`weight`]: a store that runs one call at a time is to be free again within milliseconds.
-/// Only one message that weighs more by itself goes alone.
-const MOST_WEIGHT: usize = 1_000;
-/// Bytes that weigh as much as a message.
-const BYTES_A_UNIT: usize = 4_096;
 
 /// A report, and who waits for its answer.
 pub(super) struct Item {
@@ -38,7 +38,7 @@ pub(super) fn post(
 }
 
 /// Sends reports in order until the session is over.
-pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>) {
+pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>, weights: Arc<Weights>) {
     let mut settle_no = 0;
     let mut over: Option<StoreError> = None;
     while let Some(first) = items.recv().await {
@@ -54,7 +54,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
             group.push(item);
         }
         let runs = group.iter_mut().flat_map(|item| std::mem::take(&mut item.runs)).collect();
-        let answer = settle(&caller, &mut settle_no, runs).await;
+        let answer = settle(&caller, &mut settle_no, runs, &weights).await;
         over = answer.as_ref().err().cloned();
         for item in group {
             item.reply.send(answer.clone()).ok();
@@ -63,10 +63,13 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
 }
 
 /// Settles any number of runs, one call after the other.
-async fn settle(caller: &Caller, settle_no: &mut u64, runs: Vec<Run>) -> Result<Settled, StoreError> {
-    let (mut runs, mut refused) = (in_order(runs), Vec::new());
+async fn settle(
+    caller: &Caller, settle_no: &mut u64, runs: Vec<Run>, weights: &Weights,
+) -> Result<Settled, StoreError> {
+    let (mut runs, mut refused) = (in_order(runs, weights), Vec::new());
     loop {
-        let rest = runs.split_off(fitting(&runs));
+        let rest = runs.split_off(fitting(&runs, weights));
+        runs.iter().for_each(|run| weights.settled(run));
         *settle_no += 1;
         let settled = caller.repeat(Settle { session: caller.id(), settle_no: *settle_no, runs }).await?;
         refused.extend(settled.refused);
@@ -78,9 +81,9 @@ async fn settle(caller: &Caller, settle_no: &mut u64, runs: Vec<Run>) -> Result<
 }
 
 /// The same runs in the order in which a claim is gone through once, those that fail in parts that a settle may have.
-fn in_order(mut runs: Vec<Run>) -> Vec<Run> {
-    if runs.iter().any(|run| parts(run).is_some()) {
-        runs = runs.into_iter().flat_map(|run| parts(&run).unwrap_or_else(|| vec![run])).collect();
+fn in_order(mut runs: Vec<Run>, weights: &Weights) -> Vec<Run> {
+    if runs.iter().any(|run| parts(run, weights).is_some()) {
+        runs = runs.into_iter().flat_map(|run| parts(&run, weights).unwrap_or_else(|| vec![run])).collect();
     }
     if !runs.is_sorted_by_key(|run| (&run.queue, run.claim_no, run.range.first)) {
         runs.sort_by_cached_key(|run| (run.queue.clone(), run.claim_no, run.range.first));
@@ -89,41 +92,29 @@ fn in_order(mut runs: Vec<Run>) -> Vec<Run> {
 }
 
 /// A run of messages that fail in parts, if it is too heavy as a whole. What any other one brings belongs to all of it.
-fn parts(run: &Run) -> Option<Vec<Run>> {
+fn parts(run: &Run, weights: &Weights) -> Option<Vec<Run>> {
     let fails = matches!(run.outcome, Outcome::Retry { .. } | Outcome::Dead { .. });
-    if !fails || weight(run) <= MOST_WEIGHT {
+    if !fails || weights.of(run) <= MOST_WEIGHT {
         return None;
     }
+    let most = (MOST_WEIGHT / weights.of_each(run)).max(1);
     let part = |first: u64| {
-        let len = (run.range.end() - first).min(MOST_WEIGHT as u64) as u32;
+        let len = (run.range.end() - first).min(most as u64) as u32;
         Run { range: Range { first, len }, ..run.clone() }
     };
-    Some((run.range.first..run.range.end()).step_by(MOST_WEIGHT).map(part).collect())
+    Some((run.range.first..run.range.end()).step_by(most).map(part).collect())
 }
 
 /// How many of the first runs may be settled at once: at least one.
-fn fitting(runs: &[Run]) -> usize {
+fn fitting(runs: &[Run], weights: &Weights) -> usize {
     let mut left = MOST_WEIGHT;
     let fits = |run: &&Run| {
-        let weight = weight(run);
+        let weight = weights.of(run);
         let fits = weight <= left;
         left = left.saturating_sub(weight);
         fits
     };
     runs.iter().take(MAX_RUNS).take_while(fits).count().clamp(runs.len().min(1), MAX_RUNS)
-}
-
-/// What a run costs the store: a unit for each message that it moves by itself, and for what it brings.
-fn weight(run: &Run) -> usize {
-    match &run.outcome {
-        Outcome::Retry { .. } | Outcome::Dead { .. } => run.range.len as usize,
-        Outcome::Done { result, follow_ups } => {
-            let brought: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
-            let bytes = brought + result.as_ref().map_or(0, bytes::Bytes::len);
-            1 + follow_ups.len() + bytes / BYTES_A_UNIT
-        }
-        Outcome::Back => 1,
-    }
 }
 
 #[cfg(test)]
@@ -135,8 +126,34 @@ mod tests {
         Run { claim_no, queue: Name::new(queue).unwrap(), range: Range { first, len }, outcome }
     }
 
+    /// A claim of messages with bodies of `bytes` bytes.
+    fn claimed(weights: &Weights, queue: &str, claim_no: u64, len: u32, bytes: usize) {
+        let mut builder = crate::message::ParcelBuilder::default();
+        for _ in 0..len {
+            builder.add(crate::message::Body::new("1".repeat(bytes).as_bytes()).unwrap()).unwrap();
+        }
+        let piece = crate::message::Piece::fresh(1, len, 0);
+        weights.note(&Name::new(queue).unwrap(), claim_no, &[(piece, builder.finish().unwrap())]);
+    }
+
+    #[test]
+    fn messages_that_fail_weigh_by_their_bodies_until_they_are_settled() {
+        let weights = Weights::default();
+        claimed(&weights, "q", 1, 40, 100_000);
+        claimed(&weights, "q", 2, 40, 100);
+        let dead = |claim_no| run("q", claim_no, 1, 40, Outcome::Dead { error: "no".to_owned() });
+        let parts = in_order(vec![dead(1), dead(2)], &weights);
+        let lens: Vec<_> = parts.iter().map(|run| (run.claim_no, run.range.len)).collect();
+        assert_eq!(lens, [(1, 10), (1, 10), (1, 10), (1, 10), (2, 40)]);
+        let text = Outcome::Dead { error: "x".repeat(1 << 14) };
+        assert_eq!(in_order(vec![run("q", 2, 1, 100, text)], &weights).len(), 2);
+        parts.iter().for_each(|run| weights.settled(run));
+        assert_eq!(weights.of(&dead(1)), weights.of(&dead(2)), "what was settled is forgotten");
+    }
+
     #[test]
     fn no_settle_weighs_more_than_it_may_and_every_message_is_in_one() {
+        let weights = Weights::default();
         let retry = || Outcome::Retry { after_ms: 1, error: String::new() };
         let runs = vec![
             run("q", 2, 1, 2_500, retry()),
@@ -145,13 +162,13 @@ mod tests {
             run("q", 1, 5_000, 100_000, Outcome::DONE),
         ];
         let messages: u64 = runs.iter().map(|run| u64::from(run.range.len)).sum();
-        let mut left = in_order(runs);
+        let mut left = in_order(runs, &weights);
         let order: Vec<_> = left.iter().map(|run| (run.queue.to_string(), run.claim_no, run.range.first)).collect();
         assert!(order.is_sorted(), "{order:?}");
         let mut seen = 0;
         while !left.is_empty() {
-            let rest = left.split_off(fitting(&left));
-            assert!(left.iter().map(weight).sum::<usize>() <= MOST_WEIGHT);
+            let rest = left.split_off(fitting(&left, &weights));
+            assert!(left.iter().map(|run| weights.of(run)).sum::<usize>() <= MOST_WEIGHT);
             seen += left.iter().map(|run| u64::from(run.range.len)).sum::<u64>();
             left = rest;
         }
@@ -167,6 +184,6 @@ mod tests {
         };
         let follow_ups = (0..2 * MOST_WEIGHT).map(|_| lot()).collect();
         let runs = vec![run("q", 1, 1, 2, Outcome::Done { result: None, follow_ups })];
-        assert_eq!(in_order(runs.clone()), runs);
+        assert_eq!(in_order(runs.clone(), &Weights::default()), runs);
     }
 }
