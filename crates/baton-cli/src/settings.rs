@@ -35,11 +35,13 @@ pub(crate) struct Globals {
     /// [default: 10]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = quantity::seconds)]
     wait: Option<Duration>,
-    /// How many idempotency keys of pushed messages may live at once [env: BATON_MAX_KEYS] [default: 1000000]
-    #[arg(long, global = true, value_name = "COUNT", value_parser = quantity::count)]
+    // Both concern what programs push once under a key; no command does that.
+    /// How many keys of messages that programs push once (`push_once`) may live at once [env: BATON_MAX_KEYS]
+    /// [default: 1000000]
+    #[arg(long, global = true, hide = true, value_name = "COUNT", value_parser = quantity::count)]
     max_keys: Option<u64>,
-    /// How long an idempotency key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
-    #[arg(long, global = true, value_name = "TIME", value_parser = quantity::lifetime)]
+    /// How long such a key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
+    #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = quantity::lifetime)]
     key_lifetime: Option<Duration>,
     /// A JSON file with the keys store, fleet, wait, max_keys and key_lifetime [env: BATON_CONFIG] [default:
     /// baton/config.json in the user's configuration folder]

@@ -202,6 +202,15 @@ fn the_help_of_status_explains_the_roles() {
 }
 
 #[test]
+fn flags_that_no_command_has_a_use_for_are_not_in_its_help() {
+    let sandbox = Sandbox::new();
+    let help = |command| sandbox.run(&[command, "--help"]).expect(0).out;
+    assert!(!help("status").contains("--max-keys") && help("config").contains("(--max-keys)"));
+    assert!(help("push").contains("does not expire"));
+    sandbox.run(&["push", "1", "--max-keys", "7", "--key-lifetime", "1h"]).expect(0);
+}
+
+#[test]
 fn help_is_laid_out_for_the_terminal() {
     let sandbox = Sandbox::new();
     let commands = [

@@ -14,6 +14,9 @@ use crate::{
 ///
 /// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS,
 /// BATON_KEY_LIFETIME, BATON_CONFIG), that before the settings file, that before the default. Passwords are not shown.
+///
+/// How many keys may live at once (--max-keys) and how long each does (--key-lifetime) concern messages that programs
+/// push once under a key (`push_once`). The key of `baton push --key` is another thing, and does not expire.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

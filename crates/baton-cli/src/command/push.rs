@@ -43,7 +43,7 @@ pub(crate) struct Push {
     #[arg(long, value_name = "NAME", default_value = "messages")]
     queue: Name,
     /// Push each line exactly once, however often the command is run under this key; a key stands for one input into
-    /// one queue
+    /// one queue, and does not expire
     #[arg(long, value_name = "KEY")]
     key: Option<Key>,
     /// The largest body taken, up to 32MiB
