@@ -115,3 +115,23 @@ fn a_source_that_failed_for_good_is_shown_with_why() {
     node.signal("-TERM");
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
 }
+
+#[test]
+fn a_node_says_who_it_is_and_that_another_one_runs_its_source() {
+    let sandbox = Sandbox::new();
+    let node = |interval| ["node", "--handler", "noop", "--interval", interval];
+    let mut first = sandbox.start(&node("1h"));
+    until("it generates", || sandbox.nodes(Some("generator")) == [first.pid()]);
+    assert!(!sandbox.log().contains(" is run by "), "{}", sandbox.log());
+    let mut second = sandbox.start(&node("1ms"));
+    let told = format!("/{}, as that node was told to; this one is next when it leaves fleet=", first.pid());
+    until("it is told", || sandbox.log().contains(&told));
+    let joined =
+        |pid: u32| sandbox.log().lines().any(|line| line.contains(" joined as ") && line.contains(&format!("/{pid} ")));
+    assert!(joined(first.pid()) && joined(second.pid()), "{}", sandbox.log());
+    first.signal("-TERM");
+    assert_eq!(first.wait(), Some(0), "{}", sandbox.log());
+    until("the other one is next", || sandbox.nodes(Some("generator")) == [second.pid()]);
+    second.signal("-TERM");
+    assert_eq!(second.wait(), Some(0), "{}", sandbox.log());
+}

@@ -117,7 +117,10 @@ fn a_source_that_fails_for_good_ends_with_1() {
                 let ran = sandbox.run(&[command, &rest, &flags].concat()).expect(1);
                 let line = ran.one_line();
                 assert!(line.contains("has failed for good") && line.contains(cause), "{line}");
-                assert!(line.ends_with("correct that and run this again"), "{line}");
+                assert!(
+                    line.ends_with("correct that and run this again, or start the source over with --rewind"),
+                    "{line}"
+                );
             }
         }
         // What came before the fault was pushed once.

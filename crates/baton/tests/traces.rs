@@ -146,8 +146,9 @@ async fn a_node_without_an_observer_writes_events_with_fields_and_spans() {
 
     let joined = recorder.until(|record| record.fields.contains_key("session")).await;
     assert_eq!((joined.target.as_str(), joined.level), ("baton", Level::INFO));
-    let session = joined.fields["session"].clone();
-    assert_eq!(joined.fields["message"], format!("joined as session {session}"));
+    let [session, host, pid] = ["session", "host", "pid"].map(|name| joined.fields[name].clone());
+    assert_eq!(pid, std::process::id().to_string());
+    assert_eq!(joined.fields["message"], format!("joined as {host}/{pid}, session {session}"));
 
     let failed = recorder.until(|record| record.level == Level::ERROR).await;
     assert_eq!(failed.fields["message"], "source numbers has failed for good: its file is no file");

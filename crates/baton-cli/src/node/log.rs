@@ -27,10 +27,10 @@ impl Log {
     /// What a node says of itself, but for what healthy ones have to say all the time.
     pub(super) fn told(&self, event: &Event) {
         match event {
-            Event::Joined { session } => {
+            Event::Joined { session, host, pid } => {
                 let session = session.to_string();
                 // First told, then known: whoever waits for it speaks after it.
-                self.tell("joined", Some(&session));
+                self.tell(&format!("joined as {host}/{pid}"), Some(&session));
                 self.session.send_replace(Some(session));
             }
             event if event.is_routine() => {}

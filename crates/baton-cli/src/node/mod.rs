@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     Cancel, Event, Name, Node, NodeError, Observer, Role,
-    operate::{HeldUp, Journal},
+    operate::{HeldUp, Journal, NodeState, Overview},
     store::{Refusal, StoreError},
 };
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(crate) use self::{log::Log, work::Work};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    output::{plural, remark},
+    output::{plural, remark, tame},
 };
 
 pub(crate) use signals::{obey_leash, obey_signals};
@@ -93,13 +93,16 @@ impl NodeArguments {
         // A worker leaves the source to others, but may wait for the end of one that is named.
         let works_only = role == Role::Worker;
         let source = if works_only { self.feed.source.clone() } else { self.feed.name()? };
-        let mut had_ended = None;
+        let (mut had_ended, mut run_by) = (None, None);
         if let Some(source) = source.as_ref().filter(|_| !works_only) {
             if self.feed.rewind {
                 connection.given(connection.operator.rewind(&node).await)?;
             }
             let survey = connection.given(connection.operator.survey().await)?;
-            had_ended = survey.sources.iter().find(|it| it.name == *source && it.ended).map(|it| &it.name).cloned();
+            let overview = Overview::of(&survey);
+            let ended = overview.sources.iter().any(|it| it.name == *source && it.ended);
+            had_ended = ended.then(|| source.clone());
+            run_by = elsewhere(&overview, source);
         }
         let next_due = if works_only { None } else { self.feed.next_due()? };
         let failed = witness.failed.subscribe();
@@ -111,6 +114,9 @@ impl NodeArguments {
             }
             if let Some(source) = had_ended {
                 log.say(&format!("source {source} has ended; --rewind starts it again"));
+            }
+            if let Some(run_by) = run_by {
+                log.line(&run_by);
             }
             if let Some(next) = &next_due {
                 log.line(next);
@@ -216,13 +222,23 @@ fn open_journal(path: &Path) -> Result<Journal, Failure> {
     })
 }
 
+/// That another node runs the source, if one does: it goes by what that one was told, such as its interval.
+fn elsewhere(overview: &Overview, source: &Name) -> Option<String> {
+    let holder = overview.sources.iter().find(|it| it.name == *source)?.holder?;
+    let NodeState { host, pid, .. } = overview.nodes.iter().find(|node| node.session == holder)?;
+    let other = format!("{}/{pid}", tame(host));
+    Some(format!("source {source} is run by {other}, as that node was told to; this one is next when it leaves"))
+}
+
 /// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.
 fn for_good(failure: &Event) -> Failure {
     match failure {
         Event::SourceFailed { error, .. } if error.is_until_rewound() => {
             Failure::advised(Exit::Failed, &format!("{failure} (--rewind)"))
         }
-        _ => Failure::new(failure.to_string(), "correct that and run this again"),
+        _ => {
+            Failure::new(failure.to_string(), "correct that and run this again, or start the source over with --rewind")
+        }
     }
 }
 

@@ -19,6 +19,10 @@ pub enum Event {
     Joined {
         /// As which session.
         session: SessionId,
+        /// Where it runs, as others see it.
+        host: String,
+        /// Its process id there.
+        pid: u32,
     },
     /// The store no longer knows the session: what it held goes to others, and the node joins anew.
     SessionOver {
@@ -173,7 +177,7 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Joined { session } => write!(f, "joined as session {session}"),
+            Self::Joined { session, host, pid } => write!(f, "joined as {host}/{pid}, session {session}"),
             Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
             Self::Left { .. } => f.write_str("left"),
             Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
@@ -241,7 +245,10 @@ mod tests {
         };
         let path = "/x.db".into();
         for (event, line) in [
-            (Event::Joined { session }, format!("joined as session {session}").as_str()),
+            (
+                Event::Joined { session, host: "here".to_owned(), pid: 7 },
+                format!("joined as here/7, session {session}").as_str(),
+            ),
             (Event::SessionOver { session }, "the session is over: joining anew"),
             (Event::LeftUnheard { session }, "left without a word: the store is away"),
             (taken(""), "generating s from the start (epoch 2)"),

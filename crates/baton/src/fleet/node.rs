@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     message::{InvalidMessage, Name},
-    store::{MAX_LOTS, Rewind, StoreError},
+    store::{MAX_LOTS, Rewind, StoreError, session::host_name},
 };
 
 /// What a node is willing to do.
@@ -138,7 +138,7 @@ impl Node {
         self
     }
 
-    /// Silence after which others take its work, and how often it beats: at most a third of that.
+    /// Silence after which others take its work, 1 s by default, and how often it beats, at most a third of that: 200 ms.
     #[must_use]
     pub const fn lease(mut self, lease: Duration, heartbeat: Duration) -> Self {
         self.lease = lease;
@@ -146,7 +146,7 @@ impl Node {
         self
     }
 
-    /// Bytes a queue may hold before sources have to wait.
+    /// Bytes a queue may hold before sources have to wait; 64 MiB by default.
     #[must_use]
     pub const fn max_backlog(mut self, bytes: u64) -> Self {
         self.max_backlog = bytes;
@@ -287,7 +287,8 @@ impl Node {
                 None => return Ok(()),
             };
             let id = session.id();
-            tell(&*self.observer, &Event::Joined { session: id });
+            let joined = Event::Joined { session: id, host: host_name(), pid: std::process::id() };
+            tell(&*self.observer, &joined);
             former = Some(session.join_no());
             let before = incarnation.replace(session.incarnation());
             if before.is_some_and(|before| before != session.incarnation()) {

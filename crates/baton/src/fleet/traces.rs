@@ -12,7 +12,8 @@ use crate::message::{Name, SessionId};
 /// Writes an event. What happens to stores is written where they tell it.
 pub(super) fn write(event: &Event) {
     match event {
-        Event::Joined { session } | Event::Left { session } => info!(target: "baton", %session, "{event}"),
+        Event::Joined { session, host, pid } => info!(target: "baton", %session, host, pid, "{event}"),
+        Event::Left { session } => info!(target: "baton", %session, "{event}"),
         Event::SessionOver { session } | Event::LeftUnheard { session } | Event::StoreRenewed { session } => {
             warn!(target: "baton", %session, "{event}");
         }
