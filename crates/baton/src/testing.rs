@@ -1,4 +1,5 @@
-//! For your tests: a fleet in memory with its time in your hands, and handlers tried without any.
+//! For your tests: [`TestFleet`], a fleet in memory with its time in your hands; and [`trial`], which runs a [`Handler`](crate::Handler)
+//! over parcels without any fleet.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -107,7 +107,8 @@ pub struct Done {
 }
 
 impl Done {
-    /// Finished, with a result for whoever asks.
+    /// Finished, with a result for whoever asks by [`Queue::result`](super::Queue::result): it is kept for an hour, if it
+    /// has at most 1 MiB.
     ///
     /// # Errors
     /// If the result cannot be written as JSON.

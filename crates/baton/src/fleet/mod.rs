@@ -37,7 +37,7 @@ pub use metrics::Report;
 pub use node::{DEFAULT_QUEUE, Node, NodeError, Role};
 pub use observer::Observer;
 pub use policy::QueuePolicy;
-pub use queue::{PushAllError, PushError, Queue};
+pub use queue::{PushAllError, PushError, Queue, ResultError};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 #[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;
@@ -58,15 +58,16 @@ use crate::{
 /// How a program takes part in a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetOptions {
-    /// The fleet's name.
+    /// The fleet's name; [`Fleet::connect`] takes [`DEFAULT_FLEET`].
     pub fleet: Name,
-    /// How long a call waits for a store that is not up yet.
+    /// How long a call waits for a store that is not up yet; 10 s by default.
     pub wait: Duration,
-    /// Whether a store that does not exist is made.
+    /// Whether a store that does not exist is made; it is by default.
     pub create: bool,
-    /// The clock that sources go by: the system's, except in tests.
+    /// The clock that sources go by: the system's by default, another in tests.
     pub clock: Clock,
-    /// How the visitor's session presents itself; its environment is that of nodes too.
+    /// How the visitor's session presents itself, [`SessionOptions::client`] by default; its environment is that of nodes
+    /// too.
     pub session: SessionOptions,
 }
 

@@ -20,16 +20,17 @@ const MOST_PUT_OFF: u32 = 10;
 /// How the messages of a queue are run.
 #[derive(Debug, Clone)]
 pub struct QueuePolicy {
-    /// Handlers at work at once in one node.
+    /// Handlers at work at once in one node; 64 by default.
     pub concurrency: usize,
-    /// Attempts after the first; 0 sends every failure to the errors, unless its handler said when to try
+    /// Attempts after the first. 0, the default, sends every failure to the errors, unless its handler said when to try
     /// again: such a failure is retried up to ten times all the same.
     pub retries: u32,
-    /// The pause before the first retry; it doubles with each, with up to a quarter more or less by chance.
+    /// The pause before the first retry, 1 s by default; it doubles with each, with up to a quarter more or less by
+    /// chance.
     pub backoff: Duration,
-    /// The longest pause.
+    /// The longest pause; an hour by default.
     pub max_backoff: Duration,
-    /// How long one attempt may take.
+    /// How long one attempt may take; without a limit by default.
     pub deadline: Option<Duration>,
 }
 

@@ -4,10 +4,12 @@ use std::{borrow::Borrow, marker::PhantomData, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
+use serde::de::DeserializeOwned;
+
 use super::Fleet;
 use crate::{
     message::{Body, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
-    store::{LotVerdict, Refusal, StoreError, session::SubmitError},
+    store::{LotVerdict, ReadResult, Refusal, StoreError, session::SubmitError},
 };
 
 /// Why a body was not pushed.
@@ -21,7 +23,7 @@ pub enum PushError {
     #[error("the body is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The key was used with another body, or for another queue, while it lives.
-    #[error("the key {0:?} was used with another body or for another queue: take another key for another message")]
+    #[error("the key {:?} was used with another body or for another queue: take another key for another message", .0.as_str())]
     Conflict(Key),
     /// The fleet keeps as many keys as it may.
     #[error("no further key can be kept now: there are as many as there may be, and all of them live")]
@@ -32,6 +34,21 @@ pub enum PushError {
     /// The store went away while the push was under way.
     #[error(transparent)]
     Interrupted(#[from] SubmitError),
+}
+
+/// Why a result was not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// The queue's name is not usable.
+    #[error(transparent)]
+    Invalid(#[from] InvalidMessage),
+    /// It is not of the type that was asked for.
+    #[error("the result is not of this type: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The store could not be reached in time, or refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Some of many bodies were not pushed.
@@ -80,8 +97,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         self.push_lot(body, Some(key)).await
     }
 
-    /// Pushes many messages in parcels, several on their way at once: the fast way for more than a few. Gives the ids,
-    /// in the order of the bodies. Waits while the queue is full; what was refused meanwhile goes in later than what
+    /// Pushes many messages in parcels, several on their way at once: the fast way for more than a few. Gives ranges of
+    /// ids, in the order of the bodies; `ranges.iter().flat_map(|range| range.ids())` lists each. Waits while the queue is full; what was refused meanwhile goes in later than what
     /// was not.
     ///
     /// # Errors
@@ -115,6 +132,31 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 }
             }
         }
+    }
+
+    /// What the handler of a message has left with [`Done::with`](super::Done::with), for an hour after the message was
+    /// done. None is kept if there is none yet or any more, if the handler left none, if it had over 1 MiB, or if the
+    /// message is among the errors.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use baton::{Context, Done, testing::TestFleet};
+    ///
+    /// let fleet = TestFleet::new();
+    /// let queue = fleet.queue::<u64>("squares");
+    /// let id = queue.push(&7).await?;
+    /// assert_eq!(queue.result::<u64>(id).await?, None);
+    /// fleet.settle(fleet.node().handler("squares", async |n: u64, _: Context| Ok(Done::with(&(n * n))?))).await?;
+    /// assert_eq!(queue.result::<u64>(id).await?, Some(49));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`ResultError`]; a store that is away is waited for as long as the fleet's options say.
+    pub async fn result<R: DeserializeOwned>(&self, id: MessageId) -> Result<Option<R>, ResultError> {
+        let queue = self.name.clone()?;
+        let result = self.fleet.ask(ReadResult { queue, id }).await?;
+        Ok(result.map(|json| serde_json::from_slice(&json)).transpose()?)
     }
 
     /// The next parcel full of bodies; nothing if there are none left.
@@ -188,6 +230,10 @@ mod tests {
         let is_refused = |error: PushError| matches!(error, PushError::Invalid(invalid) if invalid == refused);
         queue.push(&largest).await.unwrap();
         assert!(is_refused(queue.push(&over).await.unwrap_err()));
+        let (key, small) = (Key::new("k").unwrap(), "x");
+        queue.push_once(&key, small).await.unwrap();
+        let conflict = queue.push_once(&key, "y").await.unwrap_err().to_string();
+        assert!(conflict.starts_with("the key \"k\" was used with another body"), "{conflict}");
         assert!(is_refused(queue.push_once(&Key::new("k").unwrap(), &over).await.unwrap_err()));
         let some = queue.push_all([&largest[..], &over[..]]).await.unwrap_err();
         assert!(is_refused(some.error));

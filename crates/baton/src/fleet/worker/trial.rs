@@ -14,6 +14,35 @@ use crate::{
 /// What a worker of the queue would report of these messages, with ids from 1 on and a claim a parcel: a handler
 /// without a fleet and without a store.
 ///
+/// It is for what has its own [`Handler`]: to see what becomes of whole parcels, or how long a million messages take. A
+/// function as [`Node::handler`](crate::Node::handler) takes it is tried best in a
+/// [`TestFleet`](crate::testing::TestFleet).
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use baton::{Context, Done, Failure, Handler, Message, Name, QueuePolicy, testing::trial};
+/// use baton::store::message::{Body, Outcome, ParcelBuilder};
+///
+/// struct Short;
+///
+/// impl Handler for Short {
+///     fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+///         let fits = message.body.len() <= 4;
+///         async move { if fits { Ok(Done::default()) } else { Err(Failure::fatal("too long")) } }
+///     }
+/// }
+///
+/// let mut parcel = ParcelBuilder::default();
+/// for body in ["1", "\"far too long\"", "3"] {
+///     parcel.add(Body::new(body.as_bytes())?)?;
+/// }
+/// let parcels = parcel.finish().into_iter().collect();
+/// let runs = trial(Name::new("jobs")?, QueuePolicy::default(), Short, parcels).await;
+/// let dead = runs.iter().find(|run| matches!(&run.outcome, Outcome::Dead { error } if error == "too long"));
+/// assert_eq!(dead.unwrap().range.first, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+///
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {

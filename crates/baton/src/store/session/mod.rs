@@ -53,28 +53,28 @@ use super::{
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
-/// How a session presents itself.
+/// How a session presents itself. The defaults named here are those of [`SessionOptions::client`].
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Node or client.
+    /// Node or client; a client by default.
     pub kind: Kind,
-    /// The queues it works for.
+    /// The queues it works for; none by default.
     pub queues: Vec<Name>,
-    /// The sources it can run.
+    /// The sources it can run; none by default.
     pub offers: Vec<Offer>,
-    /// The join number of the session this one goes on for.
+    /// The join number of the session this one goes on for; none by default.
     pub former: Option<u64>,
-    /// Silence after which its work goes to others.
+    /// Silence after which its work goes to others; 1 s by default.
     pub lease: Duration,
-    /// How often it beats; at most a third of the lease.
+    /// How often it beats, at most a third of the lease; 200 ms by default.
     pub heartbeat: Duration,
-    /// Bytes a queue may hold before submits have to wait.
+    /// Bytes a queue may hold before submits have to wait; 4 GiB by default, 64 MiB for the sources of a node.
     pub max_backlog: u64,
-    /// Idempotency keys that may live in the fleet before it submits no new ones.
+    /// Idempotency keys that may live in the fleet before it submits no new ones; a million by default.
     pub max_keys: u64,
-    /// How long the keys of what is pushed once live: a millisecond to 366 days.
+    /// How long the keys of what is pushed once live: a millisecond to 366 days, 24 hours by default.
     pub key_lifetime: Duration,
-    /// Its environment: the system, or a simulator's seed.
+    /// Its environment: the system by default, or a simulator's seed.
     pub environment: Environment,
 }
 
@@ -340,7 +340,7 @@ impl Session {
 }
 
 /// The name of this machine, for people.
-fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     let name: String = name.trim().chars().filter(|c| !c.is_control()).take(64).collect();
