@@ -102,6 +102,7 @@ macro_rules! for_each_case {
             requeued_errors_run_again_under_their_ids
             pages_are_bounded_by_bytes_but_never_empty
             an_unused_store_is_empty
+            a_survey_tells_of_many_and_progress_of_one
             a_purge_needs_all_nodes_gone
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker

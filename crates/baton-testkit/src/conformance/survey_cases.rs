@@ -3,13 +3,14 @@
 use baton::{
     Key, MessageId,
     store::{
-        Claim, DrainBegin, Kind, Peek, Place, Purge, ReadBookmark, ReadResult, Reaped, Recount, Refusal, Settle,
-        Submit, message::Outcome,
+        Claim, DrainBegin, Kind, Peek, Place, Progress, Purge, Push, ReadBookmark, ReadProgress, ReadResult, Reaped,
+        Recount, Refusal, Settle, Submit,
+        message::{Lot, Outcome},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{Scene, dead, keyed, lot, parcel, queue, range, run};
+use super::scene::{Scene, dead, keyed, lot, name, parcel, queue, range, run};
 
 /// Looking at a store makes nothing in it.
 pub async fn an_unused_store_is_empty(scene: &mut Scene) {
@@ -23,6 +24,30 @@ pub async fn an_unused_store_is_empty(scene: &mut Scene) {
         let key = Key::new("k").unwrap();
         assert_eq!(scene.ask(ReadBookmark { key }).await.unwrap(), Place::START);
     }
+}
+
+/// However many there are, all are told, and one of them by itself as it is among them.
+pub async fn a_survey_tells_of_many_and_progress_of_one(scene: &mut Scene) {
+    let node = scene.node().await;
+    let lots = (0..900).map(|nth| Lot { queue: name(&format!("q{nth:03}")), ..lot(parcel(1)) }).collect();
+    let submit = scene.a_submit(node, lots);
+    scene.ask(submit).await.unwrap();
+    let progress = async |scene: &Scene, queue: &str, source: Option<&str>| {
+        let asked = ReadProgress { queue: name(queue), source: source.map(name) };
+        scene.ask(asked).await.unwrap()
+    };
+    assert_eq!(progress(scene, "q007", Some("s")).await.ended, false);
+    let taken = scene.take(node).await;
+    let push = Push { end: true, ..Scene::a_push(node, &taken, 2) };
+    scene.push(push).await.unwrap();
+    let survey = scene.survey().await;
+    assert_eq!((survey.sessions.len(), survey.sources.len()), (1, 1));
+    assert!(survey.queues.is_sorted_by(|a, b| a.queue < b.queue));
+    assert_eq!(survey.queues.iter().map(|books| books.pushed).sum::<u64>(), 902);
+    let one = survey.queues.iter().find(|books| books.queue == name("q007")).cloned();
+    assert!(one.is_some());
+    assert_eq!(progress(scene, "q007", Some("s")).await, Progress { books: one, ended: true });
+    assert_eq!(progress(scene, "nobody", None).await, Progress { books: None, ended: false });
 }
 
 /// Everything goes, and ids begin again.

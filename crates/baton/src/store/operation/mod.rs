@@ -19,6 +19,7 @@ mod look;
 mod order;
 mod pass;
 mod peek;
+mod progress;
 mod purge;
 mod push;
 mod reap;
@@ -58,6 +59,7 @@ macro_rules! operations {
             dispose: Dispose(Dispose) -> Disposed;
             order: Order(Order) -> ();
             survey: Survey(TakeSurvey) -> Survey;
+            progress: Progress(ReadProgress) -> Progress;
             result: Result(ReadResult) -> Option<bytes::Bytes>;
             bookmark: Bookmark(ReadBookmark) -> Place;
             recount: Recount(Recount) -> super::Recounted;

@@ -97,7 +97,7 @@ pub struct RedisOptions {
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { test_clock: false, recount_at_once: 200_000 }
+        Self { test_clock: false, recount_at_once: 10_000 }
     }
 }
 

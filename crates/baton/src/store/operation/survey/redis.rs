@@ -1,4 +1,4 @@
-//! The arguments and the answer of `survey.lua`.
+//! The arguments and the answer of `survey.lua`: of a large fleet, page by page.
 
 use bytes::Bytes;
 
@@ -6,27 +6,62 @@ use crate::{
     message::SessionId,
     store::{
         Kind, SessionView, SourceView, StoreError, Survey, TakeSurvey,
-        redis::{Coded, Reply, parsed, read_books},
+        redis::{Coded, Number, Reply, Shared, Steps, numbers, parsed, read_books},
     },
 };
 
+/// The most members, sources and queues together that are read in one step.
+const SURVEYED_AT_ONCE: usize = 250;
+
 impl Coded for TakeSurvey {
-    fn read(&self, code: &str, mut reply: Reply) -> Result<Survey, StoreError> {
-        match code {
-            "OK" => survey(reply),
-            _ => Err(reply.refusal(code)),
-        }
+    const NUMBERS: &'static [Number] = numbers![SURVEYED_AT_ONCE];
+
+    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Survey>> {
+        Some(Box::pin(take(server)))
     }
 }
 
-fn survey(mut it: Reply) -> Result<Survey, StoreError> {
+/// Sources are read before queues: when one has ended, its messages are in the books.
+async fn take(server: &Shared) -> Result<Survey, StoreError> {
+    let mut reply = server.run(&server.scripts.survey, |to| to).await?;
+    let mut survey = match reply.text()?.as_str() {
+        "OK" => read(reply)?,
+        "MANY" => {
+            let now_ms = reply.parsed()?;
+            let mut survey = Survey { now_ms, sessions: Vec::new(), sources: Vec::new(), queues: Vec::new() };
+            for kind in ["sessions", "sources", "queues"] {
+                let names = reply.list()?.rest(Reply::text)?;
+                for names in names.chunks(SURVEYED_AT_ONCE) {
+                    let page = page(server, kind, names).await?;
+                    survey.sessions.extend(page.sessions);
+                    survey.sources.extend(page.sources);
+                    survey.queues.extend(page.queues);
+                }
+            }
+            survey
+        }
+        code => return Err(reply.refusal(code)),
+    };
+    survey.sessions.sort_unstable_by_key(|view| view.session);
+    survey.sources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    survey.queues.sort_unstable_by(|a, b| a.queue.cmp(&b.queue));
+    Ok(survey)
+}
+
+/// These of one kind.
+async fn page(server: &Shared, kind: &str, names: &[String]) -> Result<Survey, StoreError> {
+    let mut reply = server.run(&server.scripts.survey, |to| to.arg(kind).arg(names)).await?;
+    match reply.text()?.as_str() {
+        "OK" => read(reply),
+        code => Err(reply.refusal(code)),
+    }
+}
+
+fn read(mut it: Reply) -> Result<Survey, StoreError> {
     let now_ms = it.parsed()?;
-    let mut sessions = it.list()?.rest(|it| session_view(it.list()?))?;
-    sessions.sort_unstable_by_key(|view| view.session);
-    let mut sources = it.list()?.rest(|it| source_view(it.list()?))?;
-    sources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    let mut queues = it.list()?.rest(|it| read_books(it.list()?))?;
-    queues.sort_unstable_by(|a, b| a.queue.cmp(&b.queue));
+    let sessions = it.list()?.rest(|it| session_view(it.list()?))?;
+    let sources = it.list()?.rest(|it| source_view(it.list()?))?;
+    let queues = it.list()?.rest(|it| read_books(it.list()?))?;
     Ok(Survey { now_ms, sessions, sources, queues })
 }
 
