@@ -9,7 +9,7 @@ use crate::{command, exit::Failure, settings::Globals};
 const EXAMPLES: &str = "\
 Examples:
   baton up                                  a fleet on this machine, with a demonstration
-  baton push '{\"n\":1}' '{\"n\":2}'          two messages to the queue `messages`
+  baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
   baton push --file jobs.ndjson --key june  exactly once, however often it is run
   baton errors                              list failed messages
   baton --getErrors                         print them and remove them: `baton errors --drain`

@@ -18,7 +18,7 @@ pub(crate) struct Work {
     /// The queue to work for [default: messages]
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
-    /// What to do with a message; must be named
+    /// What to do with a message; must be named. What does real work is a Rust program for now: see README
     #[arg(long, value_enum, value_name = "NAME")]
     handler: Option<Built>,
     /// How long the handler demo takes, as 20ms or 0..1000ms
@@ -53,9 +53,9 @@ pub(crate) struct Work {
 /// Handlers that come with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Built {
-    /// Takes a while and fails now and then
+    /// Demonstrates: takes a while and fails now and then
     Demo,
-    /// Nothing
+    /// Throws messages away: they count as done
     Noop,
 }
 

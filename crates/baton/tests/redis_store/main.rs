@@ -6,6 +6,7 @@ mod estates;
 mod holds;
 mod keeping;
 mod redis_server;
+mod rights;
 mod waits;
 
 use std::io::{Read, Write};
