@@ -23,16 +23,25 @@ const CONCURRENCY: usize = 64;
 /// Messages a second with handlers of 0.2 and of 1 ms.
 pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let each = Duration::from_micros(200);
+    figures.counted("handlers of 0.2 ms CPU", messages(plan, each));
     (figures.burn_200us_per_s, figures.raw_burn_200us_per_s) = compare(plan, target, "burn-200us", each).await?;
     let each = Duration::from_millis(1);
+    figures.counted("handlers of 1 ms CPU", messages(plan, each));
     (figures.burn_1ms_per_s, figures.raw_burn_1ms_per_s) = compare(plan, target, "burn-1ms", each).await?;
     Ok(())
 }
 
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Messages in a round of handlers that take so long.
+fn messages(plan: &Plan, each: Duration) -> u64 {
+    ((TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores() as u64).min(plan.messages)
+}
+
 async fn compare(plan: &Plan, target: &Target, queue: &str, each: Duration) -> Result<(Figure, Figure), Failure> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let steps = steps_in(each);
-    let count = ((TIME.as_secs_f64() / each.as_secs_f64()) as u64 * cores as u64).min(plan.messages);
+    let (cores, steps, count) = (cores(), steps_in(each), messages(plan, each));
     let (mut through, mut raw) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
         say(target, &format!("{queue}, round {round} of {}", plan.rounds));

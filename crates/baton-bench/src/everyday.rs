@@ -44,6 +44,7 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
     let each = (plan.messages / 10).clamp(PROCESSES * 25, MOST) / PROCESSES;
     let producer = Producer { queue: EVERYDAY.to_owned(), messages: each, bytes: plan.bytes };
     let mut samples = Samples::default();
+    figures.counted("everyday load", each * PROCESSES);
     for round in 1..=plan.rounds {
         say(target, &format!("everyday load, round {round} of {}", plan.rounds));
         if let Some(bare) = lpush::measure(target, PROCESSES, each, plan.bytes).await? {

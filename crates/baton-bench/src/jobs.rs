@@ -29,6 +29,8 @@ const FEWEST: u64 = 100;
 pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let most = |share: u64, most: u64| (plan.messages / share).clamp(FEWEST, most);
     let (few, many) = (most(200, MOST.0), most(50, MOST.1));
+    figures.counted("jobs of 1 ms CPU", few);
+    figures.counted("other jobs", many);
     (figures.jobs_burn_per_s, figures.jobs_burn_cpu_us) = rounds(plan, target, Job::Burn, few).await?;
     (figures.jobs_wait_per_s, figures.jobs_wait_cpu_us) = rounds(plan, target, Job::Wait, many).await?;
     (figures.jobs_fail_per_s, figures.jobs_fail_cpu_us) = rounds(plan, target, Job::Fail, many).await?;

@@ -5,6 +5,11 @@ use serde::Serialize;
 
 use super::plan::Plan;
 
+/// What is measured by parcels.
+pub(super) const BULK: &str = "bulk";
+/// What stands where a figure was not measured.
+const NOTHING: &str = "-";
+
 /// All figures of one store; what was not measured is left out.
 #[derive(Debug, Default, Serialize)]
 pub struct Figures {
@@ -78,6 +83,9 @@ pub struct Figures {
     pub(super) memory_singles_bytes: Figure,
     /// Messages done in all, by the books and by a recount.
     pub(super) done: u64,
+    /// What was measured by how many messages a round.
+    #[serde(skip)]
+    counts: Vec<(&'static str, u64)>,
 }
 
 /// A measured number, if it was measured.
@@ -101,7 +109,7 @@ impl Figure {
 
     fn shown(self) -> String {
         self.0.map_or_else(
-            || "-".to_owned(),
+            || NOTHING.to_owned(),
             |value| match value.abs() {
                 100.0.. => format!("{value:.0}"),
                 10.0.. => format!("{value:.1}"),
@@ -115,6 +123,11 @@ impl Figures {
     pub(super) fn new(store: String, plan: &Plan) -> Self {
         let Plan { messages, rounds, parcel, bytes, backlog, .. } = *plan;
         Self { store, messages, rounds, parcel, bytes, backlog, ..Self::default() }
+    }
+
+    /// Notes by how many messages a round something is measured.
+    pub(super) fn counted(&mut self, what: &'static str, messages: u64) {
+        self.counts.push((what, messages));
     }
 
     /// Works out what follows from the measured figures.
@@ -139,9 +152,24 @@ impl Figures {
     /// What was measured, in a line.
     #[must_use]
     pub fn title(&self) -> String {
-        let Self { store, messages, rounds, parcel, bytes, .. } = self;
+        let Self { store, rounds, parcel, bytes, counts, .. } = self;
+        let counts = counts.iter().map(|(what, messages)| match *what {
+            BULK => format!("{messages} in bulk, in parcels of {parcel}"),
+            what => format!("{messages} for {what}"),
+        });
+        let counts = counts.collect::<Vec<_>>().join("; ");
+        if counts.is_empty() {
+            return format!("{store}: messages of {bytes} bytes");
+        }
         let s = plural(u64::from(*rounds));
-        format!("{store}: {messages} messages of {bytes} bytes in parcels of {parcel}, medians of {rounds} round{s}")
+        format!("{store}: messages of {bytes} bytes, medians of {rounds} round{s}, in each {counts}")
+    }
+
+    /// How to read the ratios, if there are some.
+    #[must_use]
+    pub fn reading(&self) -> Option<&'static str> {
+        let compares = self.rows().iter().any(|row| row.get(3).is_some_and(|ratio| ratio != NOTHING));
+        compares.then_some("ratios are baton to raw: of rates more is better, of times, CPU and bytes less")
     }
 
     /// Whether others used the server too, and are in its CPU and memory figures.

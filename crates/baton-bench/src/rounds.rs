@@ -4,7 +4,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Figures, Measure, Plan, bodies::Parcels, bulk, report::Figure, samples::median, say, target::Target};
+use super::{
+    Figures, Measure, Plan,
+    bodies::Parcels,
+    bulk,
+    report::{BULK, Figure},
+    samples::median,
+    say,
+    target::Target,
+};
 use crate::failure::Failure;
 
 /// Rounds of bulk, each figure next to its bare counterpart so that both see the same weather.
@@ -15,6 +23,10 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
     let parcel_count = count.div_ceil(u64::from(plan.parcel));
     let rate = |took: Duration| count as f64 / took.as_secs_f64().max(1e-9);
     let mut rounds = Rounds::default();
+    figures.counted(BULK, count);
+    // Beside figures of Baton's only their counterparts are given; alone, all of them.
+    let alone = !plan.wants_any(&[Measure::Push, Measure::Process, Measure::Whole]);
+    let beside = |measure| alone || plan.wants(measure);
     if plan.backlog > 0 {
         say(target, "backlog");
         bulk::submit(target, bulk::BULK, parcels.of(plan.backlog)).await?;
@@ -27,7 +39,8 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
             rounds.push_cpu.extend(run.cpu_us);
         }
         if let Some(bare) = bare {
-            rounds.raw_push.push(rate(bare.push(parcels.of(count)).await?));
+            let took = bare.push(parcels.of(count)).await?;
+            rounds.raw_push.extend(beside(Measure::Push).then(|| rate(took)));
         }
         if plan.wants(Measure::Process) {
             let run = bulk::process(target, bulk::BULK, count).await?;
@@ -35,12 +48,13 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
             rounds.process_cpu.extend(run.cpu_us);
         }
         if let Some(bare) = bare {
-            rounds.raw_process.push(rate(bare.process(parcel_count).await?));
+            let took = bare.process(parcel_count).await?;
+            rounds.raw_process.extend(beside(Measure::Process).then(|| rate(took)));
         }
         if plan.wants(Measure::Whole) {
             rounds.whole.push(bulk::whole(target, bulk::WHOLE, &parcels, count).await?.per_s);
         }
-        if let Some(bare) = bare {
+        if let Some(bare) = bare.filter(|_| beside(Measure::Whole)) {
             let began = Instant::now();
             tokio::try_join!(bare.push(parcels.of(count)), bare.process(parcel_count))?;
             rounds.raw_whole.push(rate(began.elapsed()));

@@ -30,6 +30,7 @@ pub(super) const SINGLES: &str = "singles";
 /// Rounds of singles, the bare ones next to them.
 pub(super) async fn measure(plan: &Plan, target: &Target, private: bool, figures: &mut Figures) -> Result<(), Failure> {
     let count = calls(plan);
+    figures.counted("singles", count);
     let (mut through, mut raw, mut benchmark) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
         say(target, &format!("singles, round {round} of {}", plan.rounds));

@@ -132,6 +132,26 @@ fn a_named_store_is_left_as_it_was() {
 }
 
 #[test]
+fn the_table_names_the_messages_of_what_was_asked_for_and_shows_no_other_rows() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start(Persistence::None);
+    let shown = |only: &str| {
+        let arguments = ["bench", "--messages", "5000", "--rounds", "1", "--store", &server.url(), "--only", only];
+        let output = bench(&sandbox, &arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let push = shown("push,raw");
+    let title = "messages of 100 bytes, medians of 1 round, in each 5000 in bulk, in parcels of 512\n";
+    assert!(push.contains(title) && push.contains("of rates more is better"), "{push}");
+    assert!(push.contains("\npush ") && !push.contains("\nwhole ") && !push.contains("\nprocess "), "{push}");
+    let raw = shown("raw");
+    assert!(["push ", "process ", "whole "].iter().all(|row| raw.contains(&format!("\n{row}"))), "{raw}");
+    let singles = shown("singles");
+    assert!(singles.contains("in each 1000 for singles\n"), "{singles}");
+}
+
+#[test]
 fn an_interrupted_run_leaves_nothing() {
     let sandbox = Sandbox::new();
     let folder = sandbox.dir.path().to_str().unwrap();
