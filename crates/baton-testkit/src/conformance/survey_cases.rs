@@ -36,7 +36,7 @@ pub async fn a_survey_tells_of_many_and_progress_of_one(scene: &mut Scene) {
         let asked = ReadProgress { queue: name(queue), source: source.map(name) };
         scene.ask(asked).await.unwrap()
     };
-    assert_eq!(progress(scene, "q007", Some("s")).await.ended, false);
+    assert!(!progress(scene, "q007", Some("s")).await.ended);
     let taken = scene.take(node).await;
     let push = Push { end: true, ..Scene::a_push(node, &taken, 2) };
     scene.push(push).await.unwrap();
