@@ -2,6 +2,7 @@
 
 mod sandbox;
 
+use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Running, Sandbox, is_gone, until};
 use serde_json::json;
 
@@ -96,4 +97,14 @@ fn a_node_that_does_not_answer_is_told_from_one_that_left() {
     // When it goes on it joins anew, and hears of the order.
     silent.signal("-CONT");
     assert_eq!(silent.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn that_the_store_keeps_nothing_is_said_once_for_all_workers() {
+    let server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::on(&server);
+    let mut up = up(&sandbox);
+    assert_eq!(sandbox.log().matches(" keeps nothing on disk ").count(), 1, "{}", sandbox.log());
+    sandbox.run(&["kill"]).expect(0);
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
 }

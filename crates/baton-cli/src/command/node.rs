@@ -68,7 +68,8 @@ impl Node {
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;
-        let (cancel, log) = (Cancel::new(), Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, None)));
+        let log = Log::new(settings.fleet.value.clone(), self.quiet, None).beneath(self.leashed);
+        let (cancel, log) = (Cancel::new(), Arc::new(log));
         obey_signals(&cancel, &log, self.node.work.lease)?;
         if self.leashed {
             obey_leash(&cancel);

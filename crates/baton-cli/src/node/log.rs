@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use baton::{Event, Name};
+use baton::{Event, Name, store::StoreEvent};
 use indicatif::ProgressBar;
 use tokio::sync::watch;
 
@@ -16,12 +16,19 @@ pub(crate) struct Log {
     fleet: Name,
     quiet: bool,
     panel: Option<ProgressBar>,
+    /// Whether what concerns the store is said by another process.
+    beneath: bool,
     session: watch::Sender<Option<String>>,
 }
 
 impl Log {
     pub(crate) fn new(fleet: Name, quiet: bool, panel: Option<ProgressBar>) -> Self {
-        Self { fleet, quiet, panel, session: watch::Sender::default() }
+        Self { fleet, quiet, panel, beneath: false, session: watch::Sender::default() }
+    }
+
+    /// The same for a worker of `up`, if it is one: what that says of the store is not said once more.
+    pub(crate) fn beneath(self, beneath: bool) -> Self {
+        Self { beneath, ..self }
     }
 
     /// What a node says of itself, but for what healthy ones have to say all the time.
@@ -34,6 +41,7 @@ impl Log {
                 self.session.send_replace(Some(session));
             }
             event if event.is_routine() => {}
+            Event::Store(StoreEvent::KeepsNothing { .. }) | Event::StoreRenewed { .. } if self.beneath => {}
             event => self.line(&event.to_string()),
         }
     }
