@@ -160,6 +160,41 @@ fn other_stores_are_backed_up_by_their_own_means() {
 }
 
 #[test]
+fn a_backup_takes_the_place_of_nothing_but_a_regular_file_that_is_not_the_stores() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.dir.path();
+    let mut node = sandbox.start(&["node", "--handler", "noop", "--queue", "other"]);
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    sandbox.run(&["push", "1", "2"]).expect(0);
+    let pipe = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+    assert!(pipe.success());
+    sandbox.write("target", "kept");
+    std::os::unix::fs::symlink("target", folder.join("link")).unwrap();
+    std::os::unix::fs::symlink("baton.db-wal", folder.join("to-log")).unwrap();
+    fs::hard_link(beside(&sandbox.path(), "-wal"), folder.join("log-again")).unwrap();
+    fs::hard_link(sandbox.path(), folder.join("again.db")).unwrap();
+    fs::create_dir(folder.join("folder")).unwrap();
+    let kept: Vec<_> = ["-wal", "-shm", "-lock", "-gate", "-door", "-log"].map(|it| format!("baton.db{it}")).into();
+    let number = |name: &str| std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(folder.join(name)).unwrap());
+    let before: Vec<u64> = kept.iter().map(|name| number(name)).collect();
+    let own = "belongs to the store itself; name another file";
+    let more = ["baton.db-wake", "baton.db-reserve", "baton.db-journal", "to-log", "log-again"];
+    let mut cases: Vec<(&str, &str)> = kept.iter().map(String::as_str).chain(more).map(|name| (name, own)).collect();
+    cases.extend([("again.db", "is the store itself"), ("link", "is a link to target; name a file")]);
+    cases.extend(["pipe", "folder"].map(|name| (name, "is not a regular file; name another")));
+    for (name, why) in cases {
+        let ran = sandbox.run(&["backup", name, "--force"]).expect(5);
+        assert!(ran.one_line().contains(why), "{name}: {}", ran.err);
+    }
+    assert_eq!(kept.iter().map(|name| number(name)).collect::<Vec<_>>(), before);
+    assert_eq!(fs::read_to_string(folder.join("target")).unwrap(), "kept");
+    sandbox.run(&["backup", "target", "--force"]).expect(0);
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0));
+    assert_eq!(sandbox.pushed(), 2);
+}
+
+#[test]
 fn what_is_wrong_with_a_backup_is_said_of_the_backup() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1"]).expect(0);

@@ -62,6 +62,7 @@ async fn foreign_files_are_refused_and_stay_as_they_were() {
         }
         assert_eq!(fs::read(path).unwrap(), before);
     }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside them");
     let error = survey(folder.path(), true).await;
     assert!(matches!(error, StoreError::Unfit(_)), "{error:?}");
 }

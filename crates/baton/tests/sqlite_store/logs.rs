@@ -71,6 +71,33 @@ async fn answered<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() 
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_second_name_is_refused_in_the_same_process_too_and_a_log_that_may_be_live_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, second) = (folder.path().join("x.db"), folder.path().join("second.db"));
+    let (store, session) = filled(&path, 2).await;
+    fs::hard_link(&path, &second).unwrap();
+    let refused = ask(&open(&second, "baton", true), TakeSurvey).await.unwrap_err().to_string();
+    assert!(refused.contains("is open by another name in this process: use ") && refused.contains("x.db"), "{refused}");
+    assert!(!beside(&second, "-door").exists());
+
+    // Somebody who knows nothing of this has written by that name all the same.
+    let other = folder.path().join("other.db");
+    drop(filled(&other, 1).await);
+    fs::copy(&other, &second).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let why = loop {
+        match ask(&store, submit(session, 3, "a")).await {
+            Err(StoreError::Unreachable(why)) => break why,
+            answer => assert!(Instant::now() < deadline, "{answer:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(why.contains("has 2 names"), "{why}");
+    assert!(has_log(&path) && !beside(&path, "-wal.aside-1").exists());
+}
+
 #[tokio::test]
 async fn the_last_process_that_closes_a_store_leaves_no_log() {
     let folder = tempfile::tempdir().unwrap();

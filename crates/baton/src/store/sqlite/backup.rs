@@ -22,14 +22,16 @@ use rusqlite::{
 };
 
 use super::{
-    SqliteStore, building,
+    SqliteStore, building, destination,
     door::Door,
     file::{OpenFile, Purpose, check_folder, flags, io_error, is_missing, probe, real_path, sidecar},
     holder, log,
     mark::{self, Mark},
     note::Note,
+    one_name::Hold,
     remains,
     site::Site,
+    stay::hold_alone,
 };
 use crate::{
     message::Name,
@@ -77,16 +79,15 @@ pub enum RestoreError {
 }
 
 impl SqliteStore {
-    /// Copies the store at `path` to the file `to`, over what may be there. What happens to it goes to `ear`.
+    /// Copies the store at `path` to the file `to`, over a regular file that may be there. What happens to it goes to
+    /// `ear`.
     ///
     /// # Errors
-    /// As opening the store; [`StoreError::Damaged`] if the copy does not hold together.
+    /// As opening the store; [`StoreError::Unfit`] if `to` is part of the store, a link, a folder or a device; [`StoreError::Damaged`] if the copy does not hold together.
     pub fn back_up(path: &Path, to: &Path, ear: Ear) -> Result<Backup, StoreError> {
         let to = absolute(to)?;
         let source = open(path, ear)?;
-        if real_path(&to) == *source.path() {
-            return Err(StoreError::Unfit(format!("{} is the store itself: name another file", to.display())));
-        }
+        destination::check(&to, source.path())?;
         building::in_place(&to, |site| copy(&source.db, site))
     }
 
@@ -104,13 +105,20 @@ impl SqliteStore {
         if path == from {
             return Err(StoreError::Unfit(format!("{} is the store itself: name its backup", from.display())).into());
         }
+        let source = Source::open(&from, ear)?;
+        let missing = is_missing(&path)?;
+        // Before there is a door beside it, which nobody would need where this is refused.
+        if !missing && Door::existing(&path).is_ok_and(|door| door.is_none()) {
+            alone_with_file(&path)?;
+        }
         let door = Door::of(&path)
             .map_err(|error| io_error(&path, &error))?
             .ok_or_else(|| StoreError::Unfit(format!("{} is in a folder that cannot be written", path.display())))?;
         alone(&door, &path)?;
+        let _hold = if missing { None } else { alone_with_file(&path)? };
         let mut kept = None;
         let backup = building::in_place(&path, |site| {
-            let backup = copy_from(&from, site, ear)?;
+            let backup = copy(source.db(), site)?;
             kept = keep(&path)?;
             Ok(backup)
         });
@@ -151,13 +159,41 @@ fn alone(door: &Door, path: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Copies a backup; one that was closed in order is read without touching anything beside it.
-fn copy_from(from: &Path, site: &Path, ear: Ear) -> Result<Backup, StoreError> {
-    probe(from)?;
-    match mark::read(from)? {
-        Mark::Closed => copy(&mark::bare(from)?, site),
-        Mark::Absent if !log::has_log(from) => copy(&mark::bare(from)?, site),
-        _ => copy(&open(from, ear)?.db, site),
+/// Refuses while somebody has the file open by another name.
+fn alone_with_file(path: &Path) -> Result<Option<Hold>, RestoreError> {
+    hold_alone(path).map_err(|error| match error {
+        StoreError::Unfit(_) => {
+            let (who, name) = holder::with_file(path).unwrap_or_else(|| ("another process".to_owned(), None));
+            let name = name.map(|name| format!(", by the name {}", name.display())).unwrap_or_default();
+            RestoreError::InUse { path: path.to_owned(), who: format!("{who}{name}") }
+        }
+        error => error.into(),
+    })
+}
+
+/// A backup, open.
+enum Source {
+    /// Closed in order: read without touching anything beside it.
+    Closed(Connection),
+    /// With its log.
+    Open(Box<OpenFile>),
+}
+
+impl Source {
+    fn open(from: &Path, ear: Ear) -> Result<Self, StoreError> {
+        probe(from)?;
+        Ok(match mark::read(from)? {
+            Mark::Closed => Self::Closed(mark::bare(from)?),
+            Mark::Absent if !log::has_log(from) => Self::Closed(mark::bare(from)?),
+            _ => Self::Open(Box::new(open(from, ear)?)),
+        })
+    }
+
+    const fn db(&self) -> &Connection {
+        match self {
+            Self::Closed(db) => db,
+            Self::Open(file) => &file.db,
+        }
     }
 }
 

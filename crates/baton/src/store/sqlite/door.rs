@@ -20,16 +20,19 @@ impl Door {
     /// The door of the store at `path`, made if it is missing; none if it is missing and cannot be made, for then
     /// nobody who writes is inside.
     pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
-        let path = sidecar(path, "-door");
-        let made = private(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
+        let made = private(OpenOptions::new().create(true).truncate(false).write(true)).open(sidecar(path, "-door"));
         match made {
             Ok(file) => Ok(Some(Self(file))),
-            // A lock needs no right to write.
-            Err(error) if may_not(&error) => match File::open(&path) {
-                Ok(file) => Ok(Some(Self(file))),
-                Err(error) if error.kind() == ErrorKind::NotFound || may_not(&error) => Ok(None),
-                Err(error) => Err(error),
-            },
+            Err(error) if may_not(&error) => Self::existing(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The door of the store at `path`, if it is there and may be opened: a lock needs no right to write.
+    pub(super) fn existing(path: &Path) -> io::Result<Option<Self>> {
+        match File::open(sidecar(path, "-door")) {
+            Ok(file) => Ok(Some(Self(file))),
+            Err(error) if error.kind() == ErrorKind::NotFound || may_not(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }

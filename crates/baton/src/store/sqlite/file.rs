@@ -23,13 +23,13 @@ use std::{
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
-    Site,
+    Site, absence,
     door::{Door, may_not},
     held_log,
     lock::{Turn, Turnstile},
     log, mark, mounts,
     note::{FileId, Note},
-    stay::{Stay, no_door},
+    stay::{Stay, check_unused, no_door},
 };
 use crate::store::{FORMAT, Refusal, StoreError};
 
@@ -102,7 +102,7 @@ pub(super) fn real_path(path: &Path) -> PathBuf {
 
 /// Whether another connection has the store at `path` open.
 pub(super) fn is_open_elsewhere(path: &Path) -> bool {
-    Door::of(&real_path(path)).is_ok_and(|door| door.is_some_and(|door| !door.is_alone()))
+    Door::existing(&real_path(path)).is_ok_and(|door| door.is_some_and(|door| !door.is_alone()))
 }
 
 impl OpenFile {
@@ -122,15 +122,22 @@ impl OpenFile {
         if let Some(kind) = mounts::network_file_system(&path) {
             return Err(unfit(&path, &format!("is on a network file system ({kind}): put the store on a local disk")));
         }
-        if !create && is_missing(&path)? {
-            return Err(site.not_there(&path));
+        // Nothing is left beside what is refused.
+        match is_missing(&path)? {
+            true if !create => return Err(site.not_there(&path)),
+            true => absence::remains(&path).map_or(Ok(()), |why| Err(StoreError::Unfit(why)))?,
+            false => {
+                probe(&path)?;
+                check_unused(&path)?;
+            }
         }
-        let mut stay = Stay { door: Door::of(&path).map_err(|error| io_error(&path, &error))?, may_write: false, path };
-        if purpose != Purpose::Reads && stay.door.is_none() {
-            return Err(no_door(&stay.path));
+        let door = Door::of(&path).map_err(|error| io_error(&path, &error))?;
+        if purpose != Purpose::Reads && door.is_none() {
+            return Err(no_door(&path));
         }
+        let mut stay = Stay::before(path, door);
         let past_log = stay.enter(create, purpose, site)?;
-        let path = &stay.path;
+        let path = stay.path();
         let (db, bare) = if purpose == Purpose::Reads {
             connect_to_read(path, past_log)?
         } else {
@@ -148,8 +155,8 @@ impl OpenFile {
             turnstile = Some(turns);
         }
         check_known(&db)?;
-        stay.may_write = writable && !bare;
         let identity = FileId::of(path);
+        stay.may_write(writable && !bare);
         let mut file = Self {
             db,
             purpose,
@@ -164,9 +171,9 @@ impl OpenFile {
             stay,
         };
         file.configure()?;
-        site.opened(&file.stay.path, identity);
+        site.opened(file.path(), identity);
         if purpose == Purpose::Reads {
-            site.look_at_log(&file.stay.path);
+            site.look_at_log(file.path());
         }
         Ok(file)
     }
@@ -184,7 +191,7 @@ impl OpenFile {
 
     /// Where it is, links followed.
     pub(super) fn path(&self) -> &Path {
-        &self.stay.path
+        self.stay.path()
     }
 
     /// Pages in the log after the last commit here.

@@ -2,9 +2,15 @@
 //!
 //! Where it tells nothing, nobody is named.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use super::file::{real_path, sidecar};
+use super::{
+    file::{real_path, sidecar},
+    note::FileId,
+};
 
 /// The byte of SQLite's shared memory that is locked by whoever writes.
 const WRITE_LOCK: u64 = 120;
@@ -31,6 +37,16 @@ pub(super) fn inside(path: &Path) -> Option<String> {
     let pids: BTreeSet<u32> = entries(&locks, "FLOCK", door).map(|(pid, ..)| pid).collect();
     let names: Vec<String> = pids.into_iter().map(shown).collect();
     Some(names.join(", ")).filter(|names| !names.is_empty())
+}
+
+/// A process that holds the file at `path` itself, for people, and by which name.
+pub(super) fn with_file(path: &Path) -> Option<(String, Option<PathBuf>)> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = entries(&locks, "FLOCK", inode(path)?).map(|(pid, ..)| pid).find(|pid| *pid > 0)?;
+    let handles = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let same = |handle: &Path| FileId::of(handle).is_some_and(|id| FileId::of(path) == Some(id));
+    let name = handles.map(|handle| handle.path()).find(|handle| same(handle));
+    Some((shown(pid), name.and_then(|handle| std::fs::read_link(handle).ok())))
 }
 
 /// The processes that read the store at `path` at this moment.

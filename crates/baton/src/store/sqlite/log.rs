@@ -14,10 +14,10 @@ use std::{
 use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
-    file::{flags, io_error, sidecar},
+    file::{flags, io_error, sidecar, unfit},
     lock::Turnstile,
     mark::{self, Mark},
-    note::{FileId, Note},
+    note::{self, FileId, Note},
     sweep,
 };
 use crate::store::{StoreError, StoreEvent};
@@ -66,6 +66,26 @@ pub(super) fn examine(path: &Path) -> Result<Option<StoreEvent>, StoreError> {
     let aside =
         (1..).map(|nth| aside(path, "-wal", nth)).take_while(|aside| fs::symlink_metadata(aside).is_ok()).last();
     Ok(lost.then(|| StoreEvent::LogMissing { path: path.to_owned(), aside }))
+}
+
+/// Refuses a file that has several names and lacks its log: that one may lie beside another of them. Alone.
+///
+/// # Errors
+/// [`StoreError::Unfit`], and those of SQLite.
+pub(super) fn check_names(path: &Path) -> Result<(), StoreError> {
+    let names = note::names(path);
+    let mark = mark::read(path)?;
+    let own = has_log(path) && belongs(path, &mark);
+    if names > 1 && !own && (has_log(path) || matches!(mark, Mark::Open(_))) {
+        return Err(unfit(
+            path,
+            &format!(
+                "has {names} names (hard links), was not closed in order and has not its own log beside it: use the name \
+                 it was used by, or remove the others if that log is lost"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// The name of a log put aside.

@@ -14,7 +14,7 @@ use std::{
 use super::file::{private, sidecar};
 
 /// Which file it is, whatever its name: a number that is used again after it was removed is told apart by its birth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId {
     device: u64,
     number: u64,
@@ -77,6 +77,18 @@ impl Note {
             _ => Ok(()),
         }
     }
+}
+
+/// How many names the file at `path` has.
+#[cfg(unix)]
+pub(super) fn names(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| std::os::unix::fs::MetadataExt::nlink(&found))
+}
+
+/// Elsewhere it is not asked.
+#[cfg(not(unix))]
+pub(super) fn names(_: &Path) -> u64 {
+    1
 }
 
 fn shown(id: Option<FileId>) -> String {

@@ -13,6 +13,7 @@ use super::{
     file::{flags, io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
+    stay::hold_alone,
 };
 use crate::store::StoreError;
 
@@ -27,6 +28,7 @@ pub(super) fn renew(site: &Site) -> Result<(), StoreError> {
     if !alone || is_missing(&path)? {
         return Ok(());
     }
+    let _hold = hold_alone(&path)?;
     log::end(&path)?;
     if log::has_log(&path) || mark::read(&path)? != Mark::Closed {
         return Ok(());

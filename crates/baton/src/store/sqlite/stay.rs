@@ -10,6 +10,7 @@ use super::{
     door::Door,
     file::{Purpose, denied, is_missing, may_read, probe, sidecar, unfit},
     log,
+    one_name::Hold,
 };
 use crate::store::StoreError;
 
@@ -19,9 +20,11 @@ const AT_THE_DOOR: Duration = Duration::from_millis(200);
 /// The time inside; at its end the last one out puts everything into the file.
 #[derive(Debug)]
 pub(super) struct Stay {
-    pub(super) path: PathBuf,
-    pub(super) door: Option<Door>,
-    pub(super) may_write: bool,
+    path: PathBuf,
+    /// Goes before the door: whoever is alone there finds nobody else with the file.
+    hold: Option<Hold>,
+    door: Option<Door>,
+    may_write: bool,
 }
 
 impl Drop for Stay {
@@ -35,9 +38,24 @@ impl Drop for Stay {
 }
 
 impl Stay {
+    /// Before the door of the store at `path`, if it has one or one can be made.
+    pub(super) const fn before(path: PathBuf, door: Option<Door>) -> Self {
+        Self { path, hold: None, door, may_write: false }
+    }
+
+    /// Where the store is, links followed.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes that the file can be written here, so that its log can be ended.
+    pub(super) const fn may_write(&mut self, may: bool) {
+        self.may_write = may;
+    }
+
     /// Goes in: the first one makes what is missing and judges what lies beside the file. Whether the log there must
     /// not be used and could not be put aside.
-    pub(super) fn enter(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
+    pub(super) fn enter(&mut self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
         let path = &self.path;
         let Some(door) = &self.door else {
             if is_missing(path)? {
@@ -49,7 +67,8 @@ impl Stay {
         let deadline = Instant::now() + AT_THE_DOOR;
         loop {
             if door.is_alone() {
-                let past_log = self.first_in(create, purpose, site)?;
+                let (past_log, hold) = self.first_in(create, purpose, site)?;
+                self.hold = hold;
                 door.share().map_err(|error| no_locks(&error))?;
                 return Ok(past_log);
             }
@@ -64,6 +83,7 @@ impl Stay {
             if !missing && log::agrees(path) {
                 door.share().map_err(|error| no_locks(&error))?;
                 if log::agrees(path) {
+                    self.hold = Hold::beside(path)?;
                     return Ok(false);
                 }
                 door.release().map_err(|error| no_locks(&error))?;
@@ -84,7 +104,7 @@ impl Stay {
     }
 
     /// Makes what is missing and judges what lies beside the file, alone.
-    fn first_in(&self, create: bool, purpose: Purpose, site: &Site) -> Result<bool, StoreError> {
+    fn first_in(&self, create: bool, purpose: Purpose, site: &Site) -> Result<(bool, Option<Hold>), StoreError> {
         let path = &self.path;
         if is_missing(path)? {
             if !create {
@@ -93,15 +113,44 @@ impl Stay {
             building::build(path)?;
         }
         probe(path)?;
+        let hold = hold_alone(path)?;
+        log::check_names(path)?;
         match log::examine(path) {
             Ok(found) => {
                 if let Some(found) = found {
                     site.tell(&found);
                 }
-                Ok(false)
+                Ok((false, hold))
             }
-            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok(true),
+            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok((true, hold)),
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Refuses a name that the file at `path` was not used by so far, where it is in use or lacks its log.
+///
+/// # Errors
+/// [`StoreError::Unfit`].
+pub(super) fn check_unused(path: &Path) -> Result<(), StoreError> {
+    if std::fs::symlink_metadata(sidecar(path, "-door")).is_err() {
+        let _hold = hold_alone(path)?;
+        log::check_names(path)?;
+    }
+    Ok(())
+}
+
+/// For one who is alone at the door: sees to it that nobody has the file open by another name. One that is just
+/// ending may hold it a moment longer than its door.
+///
+/// # Errors
+/// [`StoreError::Unfit`] if somebody stays.
+pub(super) fn hold_alone(path: &Path) -> Result<Option<Hold>, StoreError> {
+    let deadline = Instant::now() + AT_THE_DOOR;
+    loop {
+        match Hold::alone(path) {
+            Err(StoreError::Unfit(_)) if Instant::now() < deadline => std::thread::sleep(AT_THE_DOOR / 10),
+            held => return held,
         }
     }
 }
