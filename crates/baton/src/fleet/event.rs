@@ -161,6 +161,11 @@ pub enum Event {
         /// How many messages.
         messages: u64,
     },
+    /// The observer of the node panicked, for the first time: nothing else comes of it.
+    ObserverPanicked {
+        /// What the panic says.
+        error: String,
+    },
     /// Something happened to the store.
     Store(StoreEvent),
 }
@@ -215,6 +220,9 @@ impl fmt::Display for Event {
                 write!(f, "the result of message {id} of {queue} is not kept: it has {bytes} bytes, more than 1 MiB")
             }
             Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
+            Self::ObserverPanicked { error } => {
+                write!(f, "the observer of this node panicked, which changes nothing else and is told once: {error}")
+            }
             Self::Store(event) => event.fmt(f),
         }
     }

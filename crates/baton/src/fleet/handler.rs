@@ -1,6 +1,14 @@
 //! Handlers: what is done with a message, and how that can end.
 
-use std::{fmt, future::ready, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    future::ready,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::Either;
@@ -228,7 +236,8 @@ pub(super) fn placed(
 ) -> Work {
     match spare {
         Some(mut work) => {
-            work.set(future);
+            // The new one is in its place also if the old one panics as it goes: that message has its outcome.
+            catch_unwind(AssertUnwindSafe(|| work.set(future))).ok();
             work
         }
         None => Work::new(future),
@@ -241,10 +250,14 @@ pub(super) fn not_taken(error: &serde_json::Error) -> Failure {
 }
 
 /// What becomes of a message whose handler panicked.
-pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    Failure::new(format_args!("the handler panicked: {}", panic_text(panic)))
+}
+
+/// What a panic says; nothing if it is no text.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Failure::new(format_args!("the handler panicked: {text}"))
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 /// A function over bodies of type `T`.

@@ -14,7 +14,7 @@ use super::{
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     io_thread,
     metrics::Metrics,
-    observer::{Nobody, Observer, tell},
+    observer::{Guarded, Nobody, Observer, tell},
     outage::Outage,
     permits::Permits,
     policy::QueuePolicy,
@@ -239,7 +239,7 @@ impl Node {
     /// Tells an observer what the node does. Without one, it is in the events of `tracing` alone.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = observer;
+        self.observer = Arc::new(Guarded::new(observer));
         self
     }
 

@@ -6,6 +6,7 @@ use super::handler::{Failure, Retry};
 use crate::{
     message::{MAX_LAST_ERROR_BYTES, Outcome},
     process::Backoff,
+    store::MAX_RETRY_MS,
 };
 
 /// The longest text that is kept of an error.
@@ -56,13 +57,14 @@ impl QueuePolicy {
             Retry::After(_) if attempts >= self.retries.max(MOST_PUT_OFF) => return dead(failure.error),
             Retry::After(after) => after,
             Retry::ByPolicy => {
-                let pause = Backoff::new(self.backoff, self.max_backoff).after(attempts);
+                let longest = self.max_backoff.min(Duration::from_millis(MAX_RETRY_MS));
+                let pause = Backoff::new(self.backoff, longest).after(attempts);
                 pause.mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)
             }
         };
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         let error = shortened(failure.error, MAX_LAST_ERROR_BYTES - ELLIPSIS.len());
-        Outcome::Retry { after_ms: after_ms.min(crate::store::MAX_RETRY_MS), error }
+        Outcome::Retry { after_ms: after_ms.min(MAX_RETRY_MS), error }
     }
 }
 
@@ -92,6 +94,18 @@ mod tests {
 
     fn dead_of(error: &str) -> Outcome {
         Outcome::Dead { error: error.to_owned() }
+    }
+
+    #[test]
+    fn no_pause_is_longer_than_a_store_takes() {
+        let policy = QueuePolicy {
+            retries: u32::MAX,
+            backoff: Duration::MAX,
+            max_backoff: Duration::MAX,
+            ..QueuePolicy::default()
+        };
+        let outcome = policy.after_failure(40, Failure::new("no"), 1.0);
+        assert_eq!(outcome, Outcome::Retry { after_ms: MAX_RETRY_MS, error: "no".to_owned() });
     }
 
     #[test]

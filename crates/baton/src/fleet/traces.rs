@@ -44,6 +44,7 @@ pub(super) fn write(event: &Event) {
         }
         Event::ResultLeftOut { queue, id, bytes } => warn!(target: "baton", %queue, %id, bytes, "{event}"),
         Event::RunsRefused { queue, runs, messages } => warn!(target: "baton", %queue, runs, messages, "{event}"),
+        Event::ObserverPanicked { error } => error!(target: "baton", error, "{event}"),
         Event::Store(_) => {}
     }
 }

@@ -64,7 +64,7 @@ impl Pace {
             self.busy += now.saturating_duration_since(*since);
             *since = now;
         }
-        if self.ended == 0 || (self.busy < A_WHILE && self.ended < permits * MANY_A_PERMIT) {
+        if self.ended == 0 || (self.busy < A_WHILE && self.ended < permits.saturating_mul(MANY_A_PERMIT)) {
             return;
         }
         let rate = self.ended as f64 / self.busy.as_secs_f64().max(1e-6);
@@ -74,7 +74,7 @@ impl Pace {
 
     /// How many messages to claim now, with `have` of them prefetched or at work, if any.
     pub(super) fn wanted(&self, permits: usize, have: usize, claims_under_way: usize) -> Option<u32> {
-        let want = (permits + self.ahead()).saturating_sub(have + self.on_their_way);
+        let want = permits.saturating_add(self.ahead()).saturating_sub(have + self.on_their_way);
         let wanted = want > 0 && have <= self.claim_at(permits, claims_under_way)?;
         wanted.then(|| u32::try_from(want.min(MOST_AT_ONCE)).unwrap_or(1))
     }
@@ -82,7 +82,7 @@ impl Pace {
     /// With how many messages prefetched or at work the next claim is wanted, if it is with any.
     pub(super) fn claim_at(&self, permits: usize, claims_under_way: usize) -> Option<usize> {
         let ahead = self.ahead();
-        let but = |least: usize| (permits + ahead).checked_sub(self.on_their_way + least);
+        let but = |least: usize| permits.saturating_add(ahead).checked_sub(self.on_their_way.saturating_add(least));
         if claims_under_way > 0 {
             // A second claim is worth its call only if it brings many.
             return but(permits.max(ahead / 4).max(1));
@@ -153,6 +153,16 @@ mod tests {
         pace.rests(later);
         pace.measure(later + Duration::from_secs(100), 8);
         assert_eq!(pace.wanted(8, 8, 0), None, "seven a second");
+    }
+
+    #[test]
+    fn as_many_permits_as_there_are_numbers_are_no_more_than_a_claim_holds() {
+        let mut pace = paced(8, 1_000, Duration::from_millis(1));
+        pace.ended(1);
+        pace.measure(Instant::now(), usize::MAX);
+        assert_eq!(pace.wanted(usize::MAX, 8, 0), Some(4_096));
+        pace.asked(4_096);
+        assert_eq!((pace.wanted(usize::MAX, 8, 1), pace.claim_at(usize::MAX, 1)), (None, Some(0)));
     }
 
     #[test]

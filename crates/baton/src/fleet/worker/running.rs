@@ -31,7 +31,7 @@ pub(super) enum Begun {
     Works(Work),
 }
 
-/// Work on a message. It ends with the outcome whatever the handler does: a panic or a deadline is a failure.
+/// Work on a message. It ends with the outcome whatever the handler does: a panic, also at its drop, or a deadline is a failure.
 pub(super) struct Running {
     deadline: Option<(Duration, Pin<Box<Sleep>>)>,
     work: Option<Work>,
@@ -110,8 +110,13 @@ impl Future for Running {
                 Err(Failure::new(format_args!("it took longer than its deadline of {deadline:?}")))
             }
         };
-        // What panicked or is late is dropped.
-        this.work = None;
+        // What panicked or is late is dropped, and may panic at that.
+        let result = this.work.take().map_or(Ok(()), discard).and(result);
         Poll::Ready(Ran { result, work: None })
     }
+}
+
+/// Drops work that is not gone on with; a panic at that is the handler's.
+pub(super) fn discard(work: Work) -> Result<(), Failure> {
+    catch_unwind(AssertUnwindSafe(|| drop(work))).map_err(|panic| panicked(&*panic))
 }

@@ -11,7 +11,7 @@ use super::{
     mode::{STRETCH, Stretch},
     outbox,
     prefetched::{Position, Share},
-    running::{Begun, Starter},
+    running::{Begun, Starter, discard},
 };
 use crate::{
     fleet::{
@@ -66,12 +66,14 @@ impl Slot {
                 Assignment::One(share) => self.run_one(&share).await,
                 Assignment::Handful { share, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
-                    if let Some((one, work)) = self.run_handful(&share, since, on_trial)
-                        && self.executor.waits(self.entry, one.id(), &mut self.completed)
-                    {
+                    let Some((one, work)) = self.run_handful(&share, since, on_trial) else { continue };
+                    if self.executor.waits(self.entry, one.id(), &mut self.completed) {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
                         self.attend(&one, since, work).await;
+                    } else {
+                        // Its message is no longer this slot's, whatever the handler makes of that.
+                        discard(work).ok();
                     }
                 }
             }

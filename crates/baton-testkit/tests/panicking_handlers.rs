@@ -1,0 +1,157 @@
+//! Panics where a handler's future goes, and in observers: a failure of one message at most, and counted.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context as TaskContext, Poll},
+    time::Duration,
+};
+
+use baton::{
+    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy,
+    store::{Books, MemoryStore, TakeSurvey, message::Range},
+};
+use baton_testkit::subject::test_fleet;
+use bytes::Bytes;
+
+const MESSAGES: u64 = 100;
+
+/// Panics as it goes, unless it goes because of a panic.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "at its drop");
+    }
+}
+
+/// Done at once; panics as it goes afterwards.
+struct DoneBomb(Bomb);
+
+impl Future for DoneBomb {
+    type Output = Result<Done, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let Self(_bomb) = &*self;
+        Poll::Ready(Ok(Done::default()))
+    }
+}
+
+/// Runs a node over a hundred messages until all of them are done or dead; the books then.
+async fn run(node: impl FnOnce(Node) -> Node) -> Books {
+    let fleet = Fleet::over(Arc::new(MemoryStore::default()), FleetOptions::new(test_fleet()));
+    fleet.queue::<u64>("q").push_all(&(0..MESSAGES).collect::<Vec<_>>()).await.unwrap();
+    let cancel = Cancel::new();
+    let running = tokio::spawn(node(fleet.node()).run(cancel.clone()));
+    let ended = async {
+        loop {
+            let books = fleet.ask(TakeSurvey).await.unwrap().queues.remove(0);
+            if books.done + books.dead == MESSAGES {
+                break books;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let books = tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
+    cancel.drain();
+    running.await.unwrap().unwrap();
+    books
+}
+
+/// What a node told, if its observer does not panic.
+struct Witness {
+    told: Mutex<Vec<Event>>,
+    panics_in: &'static str,
+}
+
+impl Witness {
+    fn new(panics_in: &'static str) -> Arc<Self> {
+        Arc::new(Self { told: Mutex::default(), panics_in })
+    }
+
+    fn look(&self, here: &str) {
+        assert!(self.panics_in != here, "in {here}");
+    }
+}
+
+impl Observer for Witness {
+    fn ran(&self, _: &Name, _: Range, _: &Bytes) {
+        self.look("ran");
+    }
+
+    fn settling(&self) {
+        self.look("settling");
+    }
+
+    fn told(&self, event: &Event) {
+        self.told.lock().unwrap().push(event.clone());
+        self.look("told");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_when_its_deadline_cuts_it_has_failed() {
+    for concurrency in [1, 64] {
+        let witness = Witness::new("");
+        let deadline = Some(Duration::from_millis(50));
+        let books = run(|node| {
+            let policy = QueuePolicy { concurrency, deadline, ..QueuePolicy::default() };
+            node.policy(policy).observed_by(witness.clone()).handler("q", async |number: u64, _: Context| {
+                if number == 7 {
+                    let _bomb = Bomb;
+                    std::future::pending::<()>().await;
+                }
+                Ok(Done::default())
+            })
+        })
+        .await;
+        assert_eq!((books.done, books.dead), (MESSAGES - 1, 1));
+        let told = witness.told.lock().unwrap();
+        let failed =
+            |event: &&Event| matches!(event, Event::MessageFailed { error, .. } if error.contains("at its drop"));
+        assert_eq!(told.iter().filter(failed).count(), 1, "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_future_that_panics_after_its_end_changes_no_outcome() {
+    let books = run(|node| node.handler("q", |_: u64, _: Context| DoneBomb(Bomb))).await;
+    assert_eq!((books.done, books.dead), (MESSAGES, 0));
+}
+
+#[tokio::test]
+async fn an_observer_that_panics_hurts_no_message_and_is_told_once() {
+    for place in ["ran", "settling", "told"] {
+        let (witness, runs) = (Witness::new(place), Arc::new(AtomicU64::new(0)));
+        let count = runs.clone();
+        let books = run(|node| {
+            node.observed_by(witness.clone()).handler("q", move |_: u64, _: Context| {
+                count.fetch_add(1, Ordering::Relaxed);
+                async { Ok(Done::default()) }
+            })
+        })
+        .await;
+        assert_eq!((books.done, runs.load(Ordering::Relaxed)), (MESSAGES, MESSAGES), "{place}");
+        let told = witness.told.lock().unwrap();
+        let panicked =
+            |event: &&Event| matches!(event, Event::ObserverPanicked { error } if *error == format!("in {place}"));
+        assert_eq!(told.iter().filter(panicked).count(), 1, "{place}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_concurrency_is_one_like_any_other() {
+    let policy = QueuePolicy { concurrency: usize::MAX, ..QueuePolicy::default() };
+    let books = run(|node| {
+        node.policy(policy).handler("q", async |_: u64, _: Context| {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(Done::default())
+        })
+    })
+    .await;
+    assert_eq!(books.done, MESSAGES);
+}
