@@ -54,6 +54,7 @@ fn a_rerun_under_a_key_skips_what_was_taken() {
     assert!(other.one_line().contains("another key"), "{}", other.err);
     let shorter = push(&lines(10)).expect(1);
     assert!(shorter.one_line().contains("has 10 lines, but 4000"), "{}", shorter.err);
+    assert!(push(&lines(1)).expect(1).one_line().contains("has 1 line, but 4000"));
     assert_eq!(sandbox.pushed(), 4000);
 }
 

@@ -43,12 +43,21 @@ impl FromStr for StoreUrl {
                 if path.is_empty() || path.contains('\0') {
                     return Err(refuse("sqlite: needs the path of a file"));
                 }
+                if path.contains(":memory:") {
+                    return Err(refuse("sqlite: is a file, and what is in memory is memory:"));
+                }
+                if path.contains('?') {
+                    return Err(refuse("sqlite: takes a path and no options, so no ? is in it"));
+                }
                 Ok(Self::Sqlite(PathBuf::from(path)))
             }
             "redis" | "rediss" => {
                 let url = Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
                 if url.host_str().is_none_or(str::is_empty) {
                     return Err(refuse("it names no host"));
+                }
+                if url.fragment().is_some() {
+                    return Err(refuse("nothing is known by a # in it; in a password it is %23"));
                 }
                 let db = url.path().trim_start_matches('/');
                 if !db.is_empty() && db.parse::<u32>().is_err() {
@@ -100,13 +109,29 @@ mod tests {
         ] {
             assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), shown);
         }
-        for text in
-            ["", "sqlite:", "mysql://h/", "redis://", "redis://h/x", "memory:x", "just text", "redis://h:99999/"]
-        {
+        for text in [
+            "",
+            "sqlite:",
+            "sqlite::memory:",
+            "sqlite:x.db?mode=ro",
+            "mysql://h/",
+            "redis://",
+            "redis://h/x",
+            "redis://h/0#frag",
+            "memory:x",
+            "just text",
+            "redis://h:99999/",
+        ] {
             let error = text.parse::<StoreUrl>().unwrap_err().to_string();
             assert!(error.contains("use sqlite:PATH"), "{error}");
         }
-        for text in ["redis://u:secret@h/x", "redis://u:secret@h:99999/", "redis//u:secret@h", "u:secret@h@"] {
+        for text in [
+            "redis://u:secret@h/x",
+            "redis://u:secret@h:99999/",
+            "redis//u:secret@h",
+            "u:secret@h@",
+            "redis://u:secret@h/#x",
+        ] {
             assert!(!text.parse::<StoreUrl>().unwrap_err().to_string().contains("secret"), "{text}");
         }
     }

@@ -163,8 +163,9 @@ impl Cutter {
             let over = self.at.lines >= self.count || (self.found == Found::End && used_up);
             if over && self.at.lines < self.skip {
                 let (lines, skip) = (self.at.lines, self.skip);
+                let s = if lines == 1 { "" } else { "s" };
                 return Err(SourceError::for_good(format_args!(
-                    "the command printed {lines} lines, but {skip} were read before: it must print the same each time"
+                    "the command printed {lines} line{s}, but {skip} were read before: it must print the same each time"
                 )));
             }
             if given {

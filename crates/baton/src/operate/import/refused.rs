@@ -36,8 +36,8 @@ pub enum ImportCause {
     },
     /// The lines taken under the key before are not these; nothing was stored.
     #[error(
-        "the key {:?} stands for other lines, or for another queue than {queue}: the first {lines} lines pushed under it are not these",
-        key.as_str()
+        "the key {:?} stands for other lines, or for another queue than {queue}: the first {} pushed under it are not these",
+        key.as_str(), counted(*lines)
     )]
     OtherInput {
         /// The key.
@@ -48,7 +48,7 @@ pub enum ImportCause {
         lines: u64,
     },
     /// There are fewer lines than were taken under the key before; nothing was stored.
-    #[error("the input has {found} lines, but {lines} were pushed under the key {:?} before", key.as_str())]
+    #[error("the input has {}, but {lines} were pushed under the key {:?} before", counted(*found), key.as_str())]
     TooShort {
         /// The key.
         key: Key,
@@ -109,4 +109,9 @@ pub enum ImportCause {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// So many lines, for people.
+fn counted(lines: u64) -> String {
+    format!("{lines} line{}", if lines == 1 { "" } else { "s" })
 }
