@@ -4,12 +4,7 @@ use std::time::Duration;
 
 use tokio::{runtime::Handle, time::Instant};
 
-use super::{
-    Role,
-    cancel::Cancel,
-    node::{Node, NodeError},
-    outage::Outage,
-};
+use super::{Role, cancel::Cancel, node::Node, node_error::NodeError, outage::Outage};
 use crate::{
     message::{Digest, SessionId},
     process::Backoff,
