@@ -250,6 +250,46 @@ async fn an_outage_is_told_once_when_it_begins_and_once_when_it_is_over() {
     running.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_cannot_write_to_its_disk_is_told_of() {
+    let server = RedisServer::start_with(Persistence::None, &["--save", "3600 1"]);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    // No dump can take the place of a folder.
+    let dump = server.folder().join("dump.rdb");
+    std::fs::create_dir_all(dump.join("in-the-way")).unwrap();
+    let saves = |status: &'static str| {
+        let server = &server;
+        async move || {
+            let info = order(server, "INFO persistence");
+            if !info.contains("rdb_bgsave_in_progress:1") && !info.contains(status) {
+                order(server, "BGSAVE");
+            }
+            info.contains(status)
+        }
+    };
+    running.until("it cannot save", saves("rdb_last_bgsave_status:err")).await;
+    let why = "cannot write to its disk, and takes nothing until it can";
+    running.until("it is told", async || running.told.away(why) == 1).await;
+    std::fs::remove_dir_all(&dump).unwrap();
+    running.until("it can save", saves("rdb_last_bgsave_status:ok")).await;
+    running.until("its end is told", async || running.told.back() == 1).await;
+    running.until_done(running.done().await + 100).await;
+    assert_eq!([running.told.away(""), running.told.back()], [1, 1], "{:?}", running.told.0);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_no_more_connections_is_quoted() {
+    let server = RedisServer::start(Persistence::None);
+    order(&server, "CONFIG SET maxclients 1");
+    let client = redis::Client::open(server.url()).unwrap();
+    let _the_one = client.get_connection().unwrap();
+    let store = RedisStore::open(&server.url(), test_fleet(), RedisOptions::default()).unwrap();
+    let refused = ask(&store, TakeSurvey).await.unwrap_err().to_string();
+    assert!(refused.ends_with("takes no more connections: max number of clients reached"), "{refused}");
+}
+
 /// A server that stands still refuses nothing: only its silence tells.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stands_still_is_told_of() {

@@ -13,17 +13,22 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, aio::MultiplexedConnection, io::tcp::TcpSettings,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError,
+    aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
+use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use url::Url;
 
-use super::failure::{demoted, store_error};
+use super::failure::{demoted, full, store_error, was_cut};
 use crate::store::{Ear, MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long an answer may take: a server that stalls is waited for, not declared dead.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one listens to a server that cuts connections, and for how many bytes.
+const LISTENING: Duration = Duration::from_millis(200);
+const LAST_WORDS: u64 = 200;
 /// The oldest server with script flags.
 const OLDEST: (u32, u32) = (7, 0);
 
@@ -137,8 +142,10 @@ impl Connector {
     }
 
     async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {
-        let info: String =
-            redis::cmd("INFO").query_async(&mut connection).await.map_err(|error| store_error(&self.server, &error))?;
+        let info: String = match redis::cmd("INFO").query_async(&mut connection).await {
+            Ok(info) => info,
+            Err(error) => return Err(self.explained(&error).await),
+        };
         let run_id = match check(&self.server, &info)? {
             Checked::Primary { run_id } => run_id,
             // At first it is a wrong address; later the server was demoted, and that may pass.
@@ -161,7 +168,29 @@ impl Connector {
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response));
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        connection.map_err(|error| store_error(&self.server, &error))
+        match connection {
+            Ok(connection) => Ok(connection),
+            Err(error) => Err(self.explained(&error).await),
+        }
+    }
+
+    /// Why no connection could be made.
+    async fn explained(&self, error: &RedisError) -> StoreError {
+        let words = if was_cut(error) { self.last_words().await } else { None };
+        words.map_or_else(|| store_error(&self.server, error), |words| full(&self.server, &words))
+    }
+
+    /// What the server says to one whom it turns away before it was asked anything. The client has thrown that away.
+    async fn last_words(&self) -> Option<String> {
+        let ConnectionAddr::Tcp(host, port) = self.client.get_connection_info().addr() else { return None };
+        let heard = async {
+            let mut heard = Vec::new();
+            let stream = TcpStream::connect((host.as_str(), *port)).await.ok()?;
+            stream.take(LAST_WORDS).read_to_end(&mut heard).await.ok()?;
+            String::from_utf8(heard).ok()
+        };
+        let heard = tokio::time::timeout(LISTENING, heard).await.ok()??;
+        heard.strip_prefix("-ERR ").map(|words| words.trim_end().to_owned())
     }
 }
 

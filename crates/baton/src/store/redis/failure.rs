@@ -11,8 +11,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("OOM") => {
             StoreError::NoRoom(format!("Redis at {server} is at its maxmemory: raise it or let workers catch up"))
         }
-        Some("MISCONF") => StoreError::NoRoom(format!(
-            "Redis at {server} cannot write to its disk and takes nothing ({detail}): make room there"
+        // Unlike at its maxmemory nothing at all can be stored: neither beats nor outcomes.
+        Some("MISCONF") => StoreError::Unreachable(format!(
+            "Redis at {server} cannot write to its disk, and takes nothing until it can: {}",
+            detail.split(". ").next().unwrap_or_default()
         )),
         Some("READONLY") => demoted(server),
         Some("NOAUTH") => StoreError::Unfit(format!(
@@ -28,9 +30,7 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
         }
-        Some("ERR") if detail.contains("max number of clients") => {
-            StoreError::Unreachable(format!("Redis at {server} takes no more connections: {detail}"))
-        }
+        Some("ERR") if detail.contains("max number of clients") => full(server, detail),
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}: name another store")),
         None => match error.kind() {
             ErrorKind::Io if error.to_string().contains("certificate") => StoreError::Unfit(format!(
@@ -55,6 +55,16 @@ pub(super) fn demoted(server: &str) -> StoreError {
     StoreError::Unreachable(format!(
         "Redis at {server} is a read-only replica now, and takes nothing until it is primary"
     ))
+}
+
+/// A server that takes no more connections, in its own words.
+pub(super) fn full(server: &str, words: &str) -> StoreError {
+    StoreError::Unreachable(format!("Redis at {server} takes no more connections: {words}"))
+}
+
+/// Whether a connection was cut without an answer: the server may have said why to whoever had listened.
+pub(super) fn was_cut(error: &RedisError) -> bool {
+    error.code().is_none() && !error.is_connection_refusal() && !error.is_timeout()
 }
 
 fn refused_password(server: &str) -> StoreError {
