@@ -2,6 +2,7 @@
 
 mod sandbox;
 
+use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};
 use serde_json::json;
 
@@ -49,6 +50,27 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
     let requeued = sandbox.run(&["errors", "--requeue"]).expect(0);
     assert!(requeued.err.contains("2 errors cannot be requeued, for want of a body"), "{}", requeued.err);
     assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 2);
+}
+
+#[test]
+fn of_purges_at_once_one_says_what_it_removed() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        sandbox.run_with(&["push", "-"], "1\n".repeat(1_000).as_bytes()).expect(0);
+        let purge = || sandbox.command(&["purge", "--yes", "--json"]).spawn().unwrap();
+        let purges: Vec<_> = (0..4).map(|_| purge()).collect();
+        let said = purges.into_iter().map(|purge| {
+            let output = purge.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            (said["purged"].as_bool().unwrap(), said["messages"].as_u64().unwrap())
+        });
+        let mut said: Vec<(bool, u64)> = said.collect();
+        said.sort_unstable();
+        assert_eq!(said, [(false, 0), (false, 0), (false, 0), (true, 1_000)]);
+        let late = sandbox.run(&["purge", "--yes"]).expect(0);
+        assert!(late.out.contains("another purge was quicker"), "{}", late.out);
+    }
 }
 
 #[test]

@@ -21,14 +21,14 @@ pub(crate) struct Purge {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object: {"purged","fleet","store","queues","messages","errors"}
+    /// Print one JSON object: {"fleet","store","purged","queues","messages","errors"}; purged is
+    /// false if there was nothing to remove, or another purge was quicker
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
 struct Purged {
-    purged: bool,
     fleet: String,
     store: String,
     #[serde(flatten)]
@@ -43,9 +43,13 @@ impl Purge {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let was = connection.given(connection.operator.purge().await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
-        let purged = Purged { purged: true, fleet, store, was };
+        let purged = Purged { fleet, store, was };
         Output::print(self.json, &purged, |output| {
-            let baton::operate::Purged { queues, messages, errors } = was;
+            let baton::operate::Purged { removed, queues, messages, errors } = was;
+            if !removed {
+                let (fleet, store) = (&purged.fleet, &purged.store);
+                return output.line(&format!("there is no fleet {fleet} in {store}, or another purge was quicker"));
+            }
             let s = (plural(queues as u64), plural(messages), plural(errors));
             output.line(&format!(
                 "removed fleet {} from {}: {queues} queue{}, {messages} waiting message{}, {errors} error{}",

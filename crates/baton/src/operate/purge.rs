@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{OperateError, Operator, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
-    store::{Books, Purge, Refusal, SessionView, StoreError},
+    store::{Books, Purge, Refusal, SessionView, StoreError, Survey},
 };
 
 /// How often it is looked whether the leftovers of dead nodes are gone.
@@ -16,9 +16,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long after the longest lease the leftovers must be gone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What was there when it was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What was there when it was removed: nothing if there was no fleet, or if another purge was quicker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Purged {
+    /// Whether this purge has removed the fleet.
+    #[serde(rename = "purged")]
+    pub removed: bool,
     /// Queues.
     pub queues: usize,
     /// Messages waiting or in flight.
@@ -36,21 +39,23 @@ impl Operator {
     /// be; purging again removes the rest.
     pub async fn purge(&self) -> Result<Purged, OperateError> {
         let (survey, operator) = (self.survey().await?, self.apart());
-        let cleared = operator.clear().await;
+        let cleared = operator.clear(survey).await;
         operator.leave().await;
-        cleared?;
+        let Some(survey) = cleared? else { return Ok(Purged::default()) };
         let sum = |pick: fn(&Books) -> u64| survey.queues.iter().map(pick).fold(0, u64::saturating_add);
         Ok(Purged {
+            removed: true,
             queues: survey.queues.len(),
             messages: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
             errors: sum(|it| it.dead),
         })
     }
 
-    async fn clear(&self) -> Result<(), OperateError> {
+    /// Removes the fleet, last surveyed like this; how it was, if it was this call that removed it.
+    async fn clear(&self, survey: Survey) -> Result<Option<Survey>, OperateError> {
         match self.ask_at_length(Purge).await {
             Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}
-            purged => return Ok(purged?),
+            removed => return Ok(removed?.then_some(survey)),
         }
         // The beats of a session move the fleet's clock on and reap those whose lease is over.
         self.session().await?;
@@ -70,7 +75,7 @@ impl Operator {
                 self.leave().await;
                 return match self.ask_at_length(Purge).await {
                     Err(StoreError::Refused(Refusal::NodesAlive { .. })) => Err(alive(nodes(&self.survey().await?))),
-                    purged => Ok(purged?),
+                    removed => Ok(removed?.then_some(survey)),
                 };
             }
             if Instant::now() > deadline {

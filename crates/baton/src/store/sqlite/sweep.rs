@@ -53,7 +53,7 @@ pub(super) struct Sweeper {
     /// Whether the disk was full at the last step.
     full: bool,
     /// Those who have purged and wait for the room.
-    purged: Vec<Caller>,
+    purged: Vec<(Caller, bool)>,
 }
 
 /// What a step found.
@@ -89,9 +89,9 @@ impl Sweeper {
         }
     }
 
-    /// Answers one who has purged when the room is free.
-    pub(super) fn answer_when_swept(&mut self, caller: Caller) {
-        self.purged.push(caller);
+    /// Answers one who has purged when the room is free, with whether it has removed anything.
+    pub(super) fn answer_when_swept(&mut self, caller: Caller, removed: bool) {
+        self.purged.push((caller, removed));
         self.due = Instant::now();
     }
 
@@ -109,8 +109,8 @@ impl Sweeper {
         };
         self.due = Instant::now() + rest;
         if matches!(found, Found::Nothing) {
-            for caller in self.purged.drain(..) {
-                caller.send(Ok(Answer::Purge(()))).ok();
+            for (caller, removed) in self.purged.drain(..) {
+                caller.send(Ok(Answer::Purge(removed))).ok();
             }
         }
     }

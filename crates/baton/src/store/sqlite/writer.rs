@@ -78,7 +78,7 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
         for (caller, answer) in callers.into_iter().zip(answers) {
             match (&mut sweeper, answer) {
                 // What a purge has freed is given back before it is answered; other calls do not wait for that.
-                (Some(sweeper), Ok(Answer::Purge(()))) => sweeper.answer_when_swept(caller),
+                (Some(sweeper), Ok(Answer::Purge(removed))) => sweeper.answer_when_swept(caller, removed),
                 // A caller that has gone away will repeat its call if it cares.
                 (_, answer) => drop(caller.send(answer)),
             }

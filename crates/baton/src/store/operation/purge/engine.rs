@@ -6,11 +6,14 @@ use crate::store::{
 };
 
 impl Effect for Purge {
-    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<()> {
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<bool> {
         let nodes = tables.sessions()?.iter().filter(|(_, record)| record.kind == Kind::Node).count() as u64;
         if nodes > 0 {
             return Err(Refusal::NodesAlive { nodes }.into());
         }
-        tables.clear()
+        let meta = tables.meta()?;
+        let was_there = meta.joins > 0 || meta.stop.is_some() || !tables.queues()?.is_empty();
+        tables.clear()?;
+        Ok(was_there)
     }
 }

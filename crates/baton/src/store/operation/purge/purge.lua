@@ -2,7 +2,8 @@
 -- Purpose: removes a fleet step by step: marked first, keys as they are found, the meta record last.
 -- KEYS: 1 root
 -- ARGV: 1 begin · remove, then keys · finish
--- Returns: OK | NONE (there is no such fleet, or it is not being removed) | NODES how many
+-- Returns: OK | NONE (there is no such fleet, or it is not being removed; at the finish: it had never begun)
+--          | NODES how many
 -- Idempotency: begin finds the mark and goes on. Without the mark nothing is removed: another purge has finished,
 --              and what is found may belong to a new fleet of the same name.
 if ARGV[1] == 'begin' then
@@ -17,7 +18,8 @@ end
 if call('HEXISTS', key.meta, 'purging') == 0 then return { 'NONE' } end
 if ARGV[1] == 'remove' then
   for i = 2, #ARGV do call('UNLINK', ARGV[i]) end
-else
-  call('UNLINK', key.meta)
+  return { 'OK' }
 end
-return { 'OK' }
+local begun = call('HEXISTS', key.meta, 'incarnation') == 1
+call('UNLINK', key.meta)
+return { begun and 'OK' or 'NONE' }

@@ -14,22 +14,21 @@ use crate::store::{
 const STEP: usize = 1_000;
 
 impl Coded for Purge {
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, ()>> {
+    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, bool>> {
         Some(Box::pin(purge(server)))
     }
 }
 
-/// Removes everything the fleet has stored.
-async fn purge(shared: &Shared) -> Result<(), StoreError> {
-    if step(shared, "begin", &[]).await? {
-        remove_keys(shared).await?;
-    }
+/// Removes everything the fleet has stored; whether it was this one that did.
+async fn purge(shared: &Shared) -> Result<bool, StoreError> {
+    let removed = step(shared, "begin", &[]).await? && remove_keys(shared).await?;
     // Functions that it may not remove disturb nobody.
     remove_libraries(shared).await.ok();
-    Ok(())
+    Ok(removed)
 }
 
-async fn remove_keys(shared: &Shared) -> Result<(), StoreError> {
+/// Removes what was marked; whether this one has finished it.
+async fn remove_keys(shared: &Shared) -> Result<bool, StoreError> {
     let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
     let mut cursor = "0".to_owned();
     loop {
@@ -38,15 +37,14 @@ async fn remove_keys(shared: &Shared) -> Result<(), StoreError> {
         let (next, mut keys): (String, Vec<String>) = shared.command(&scan).await?;
         keys.retain(|key| !keep.contains(key));
         if !keys.is_empty() && !step(shared, "remove", &keys).await? {
-            return Ok(());
+            return Ok(false);
         }
         if next == "0" {
             break;
         }
         cursor = next;
     }
-    step(shared, "finish", &[]).await?;
-    Ok(())
+    step(shared, "finish", &[]).await
 }
 
 /// Removes the functions of all releases, which no database of the server owns: who still needs them loads them again.
