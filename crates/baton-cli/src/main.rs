@@ -15,6 +15,8 @@ mod supervisor;
 
 use std::process::ExitCode;
 
+use tokio::runtime::Builder;
+
 use crate::{
     arguments::Command,
     exit::{Exit, Failure},
@@ -39,11 +41,13 @@ fn main() -> ExitCode {
 fn run() -> Result<Exit, Failure> {
     let Some(arguments) = arguments::read(std::env::args_os())? else { return Ok(Exit::Ok) };
     let settings = arguments.globals.resolve()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
+    let runtime = match &arguments.command {
+        // It does one thing at a time, as a web process that pushes what each request asks for.
+        Command::Bench(bench) if bench.produces() => Builder::new_current_thread().enable_all().build(),
+        _ => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+    };
+    let runtime =
+        runtime.map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;
     let ended = runtime.block_on(async {
         match arguments.command {
             Command::Up(command) => command.run(&settings).await,

@@ -87,6 +87,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// Whether it is a process of a measurement that pushes one message after the other.
+    pub(crate) const fn produces(&self) -> bool {
+        self.produce.is_some()
+    }
+
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let tell: Tell = Arc::new(remark);
         if let Some(receiver) = self.echo {
