@@ -42,7 +42,7 @@ pub fn run<F: Future<Output = Subject>>(name: &str, seed: u64, operations: u32, 
     let config = Config {
         cases: operations.div_ceil(LENGTH),
         failure_persistence: None,
-        max_shrink_iters: 3_000,
+        max_shrink_iters: 400,
         ..Config::default()
     };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));

@@ -26,7 +26,8 @@
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:n:<session>` | hash | the last submit number and the answers kept, by number mod 16 |
-//! | `R:h:<session>`, `R:g:<session>` | hashes | `claim number queue` → `queue\|piece;piece…`, and what these pieces carry |
+//! | `R:h:<session>` | hash | claim, as `number queue` → `queue\|piece;piece…`, runs of singles among them |
+//! | `R:g:<session>` | hash | what these carry: claim → that of its pieces, `id claim` → a single as it lay in its line, `# claim` → singles left |
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |

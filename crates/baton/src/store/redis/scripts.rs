@@ -36,6 +36,8 @@ const PARTS: &[&str] = &[
     include_str!("lua/offers.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/piece.lua"),
+    include_str!("lua/singles.lua"),
+    include_str!("lua/claimed.lua"),
     include_str!("lua/body.lua"),
     include_str!("lua/intake.lua"),
     include_str!("lua/errors.lua"),

@@ -21,19 +21,22 @@ local place = ARGV[3] .. ' ' .. name
 -- Nothing was ever held under a number above the highest used.
 local known = claim_no <= numbers.high and call('HGET', key.claims(id), place)
 if known then
-  local _, pieces = read_claim(known)
-  local claim = { place = place }
-  load_carried(id, claim, pieces)
+  local _, pieces, runs = read_claim(known)
+  load_carried(id, { place = place }, pieces)
   local given, left, buried = {}, {}, false
-  for _, piece in ipairs(pieces) do
-    local list = piece.list and list_of(id, claim, piece)
-    local found = not list and find(name, piece, math.huge)
-    if list and #list > 0 then
-      left[#left + 1] = piece
-      for at = piece.at + 1, piece.at + piece.len do given[#given + 1] = list[at] end
-    elseif list then
-      for _, message in ipairs(spread(id, claim, { piece })) do bury_missing(id, known_queue(name), message) end
-      buried = true
+  if #runs > 0 and not singles_left(id, place) then
+    for _, run in ipairs(runs) do add_run(pieces, id, place, run, true) end
+    runs = {}
+  end
+  local all = { unpack(runs) }
+  for _, piece in ipairs(pieces) do all[#all + 1] = piece end
+  if #runs > 0 then table.sort(all, function(a, b) return a.nth < b.nth end) end
+  for _, piece in ipairs(all) do
+    local found = not piece.is_run and find(name, piece, math.huge)
+    if piece.is_run then
+      for _, entry in ipairs(read_singles(id, place, piece.first, piece.len)) do
+        if entry then given[#given + 1] = entry end
+      end
     elseif found then
       left[#left + 1] = piece
       give(given, write_piece(piece), found)
@@ -46,11 +49,11 @@ if known then
   if buried then
     close_queues()
     call('HSET', key.session(id), 'suspects', text(session.suspects))
-    if #left > 0 then
-      call('HSET', key.claims(id), place, write_claim(name, left))
+    if #left + #runs > 0 then
+      call('HSET', key.claims(id), place, write_claim(name, left, runs))
     else
       call('HDEL', key.claims(id), place)
-      drop_carried(id, place, {})
+      call('HDEL', key.carried(id), place)
     end
   end
   return { 'OK', name, 'more', given }

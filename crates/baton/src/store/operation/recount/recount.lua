@@ -16,6 +16,7 @@ for _, name in ipairs(names) do
     + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
 end
 for _, id in ipairs(members) do
+  descriptors = descriptors + call('HLEN', key.carried(id))
   for _, claim_no in ipairs(call('HKEYS', key.claims(id))) do
     descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), claim_no) / PIECE_BYTES)
   end

@@ -10,9 +10,9 @@
 call = redis.call
 name_keys(KEYS[1])
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
--- Most report that all of a claim is done.
+-- Most report that messages were done that came singly.
 if #ARGV == 8 and ARGV[8] == 'D' and call('HGET', key.session(id), 'settle_no') == ARGV[3]
-  and settle_whole(id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) then
+  and settle_singles(id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) then
   call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', '')
   return 'OK'
 end
@@ -28,6 +28,9 @@ if settle_no ~= last + 1 then
 end
 local suspects, node = tonumber(session[4] or 0), session[5] .. '/' .. session[6]
 
+-- Arguments of more than a few runs.
+local MANY = 40
+
 -- The claim of the last run stays open while runs name the same. Its pieces are in the order of ids; those before `next`
 -- were passed by, and what is left of them is in `rest`. So runs in the order of ids take one pass over a claim.
 local claim = {}
@@ -37,27 +40,34 @@ local function left_of_claim()
   return left
 end
 local function close_claim()
+  if claim.gone and #claim.gone > 0 and remove_singles(id, claim.place, claim.gone) == 0 then
+    claim.runs, claim.changed = {}, true
+  end
   if not claim.changed then return end
   local left = left_of_claim()
-  if #left == 0 then
+  if #left + #claim.runs == 0 then
     call('HDEL', key.claims(id), claim.place)
-    if claim.carries then drop_carried(id, claim.place, claim.in_lists) end
+    if claim.carries then call('HDEL', key.carried(id), claim.place) end
   else
-    for _, piece in ipairs(left) do
-      if piece.list then piece.total = weigh_run(id, claim, piece) end
-    end
-    call('HSET', key.claims(id), claim.place, write_claim(claim.queue, left))
+    call('HSET', key.claims(id), claim.place, write_claim(claim.queue, left, claim.runs))
   end
 end
 local function open_claim(place)
   if claim.place == place then return end
   close_claim()
-  claim = { place = place, next = 1, rest = {} }
+  claim = { place = place, next = 1, rest = {}, singles = {}, gone = {} }
   local written = call('HGET', key.claims(id), place)
   if not written then return end
-  claim.queue, claim.pieces = read_claim(written)
-  claim.carries, claim.in_lists = string.find(written, '[*+]') ~= nil, lists_of(claim.pieces)
+  claim.queue, claim.pieces, claim.runs = read_claim(written)
+  claim.carries = string.find(written, '*', 1, true) ~= nil
   table.sort(claim.pieces, by_id)
+  if #claim.runs == 0 then return end
+  if not singles_left(id, place) then
+    -- They are missing: pieces like all others, without bodies.
+    for _, run in ipairs(claim.runs) do add_run(claim.pieces, id, place, run, true) end
+    table.sort(claim.pieces, by_id)
+    claim.runs, claim.changed = {}, true
+  end
 end
 
 -- Takes `len` messages from `first` on out of the open claim if it holds all of them; the pieces taken, or nothing.
@@ -95,6 +105,81 @@ local function take_out(first, len)
     pieces[to - 1] = over(last, past, at - past)
   end
   claim.changed = true
+  return taken
+end
+
+-- Takes singles of the open claim, which are there; the pieces taken, or one for all of them if they are done.
+local function take_singles(run, first, len, is_done)
+  local taken, bytes = {}, 0
+  for message = first, first + len - 1 do
+    local entry = claim.singles[message]
+    if not is_done then
+      taken[#taken + 1] = read_entry(entry)
+    elseif not run.each then
+      bytes = bytes + #entry - string.find(entry, '|', 1, true)
+    end
+    claim.singles[message], claim.gone[#claim.gone + 1] = false, single_at(message, claim.place)
+  end
+  -- With others beside them its words are in the order of ids from now on.
+  claim.changed = claim.changed or #claim.pieces > 0
+  if run.each then bytes = run.each * len end
+  if is_done then return { { first = first, len = len, attempts = 0, losses = 0, carried = bytes } } end
+  return taken
+end
+
+-- Whether the open claim holds these singles of a run. Where many are reported, all of a run are read at once.
+local function holds_singles(run, first, len)
+  if claim.singles[first] == nil or claim.singles[first + len - 1] == nil then
+    local from, count = first, len
+    if #ARGV > MANY then from, count = run.first, run.len end
+    for nth, entry in ipairs(read_singles(id, claim.place, from, count)) do
+      local message = from + nth - 1
+      if claim.singles[message] == nil then claim.singles[message] = entry end
+    end
+  end
+  for message = first, first + len - 1 do
+    if claim.singles[message] == nil then
+      claim.singles[message] = read_singles(id, claim.place, message, 1)[1]
+    end
+    if not claim.singles[message] then return false end
+  end
+  return true
+end
+
+-- Whether the open claim holds all of these messages: singles of a run, or messages of pieces.
+local function holds(run, first, len)
+  if run then return holds_singles(run, first, len) end
+  local at = first
+  local function goes_on(piece)
+    if piece.first <= at and at < piece.first + piece.len then at = piece.first + piece.len end
+  end
+  for _, piece in ipairs(claim.rest) do goes_on(piece) end
+  for i = claim.next, #claim.pieces do goes_on(claim.pieces[i]) end
+  return at >= first + len
+end
+
+-- Takes `len` messages from `first` on out of the open claim, singles and others, if it holds all of them.
+local function take(first, len, is_done)
+  if #claim.runs == 0 then return take_out(first, len) end
+  local parts, at, past = {}, first, first + len
+  while at < past do
+    local within, ends = nil, past
+    for _, run in ipairs(claim.runs) do
+      if run.first <= at and at < run.first + run.len then
+        within, ends = run, math.min(past, run.first + run.len)
+        break
+      elseif run.first > at then
+        ends = math.min(ends, run.first)
+      end
+    end
+    if not holds(within, at, ends - at) then return nil end
+    parts[#parts + 1], at = { run = within, first = at, len = ends - at }, ends
+  end
+  local taken = {}
+  for _, part in ipairs(parts) do
+    local some = part.run and take_singles(part.run, part.first, part.len, is_done) or take_out(part.first, part.len)
+    for _, piece in ipairs(some) do taken[#taken + 1] = piece end
+  end
   return taken
 end
 
@@ -171,15 +256,11 @@ while at <= #ARGV do
   local detail = at + 5
   at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
   open_claim(claim_no .. ' ' .. name)
-  local taken = claim.pieces and take_out(tonumber(first), tonumber(len))
+  local is_done = outcome == 'D' or outcome == 'd'
+  local taken = claim.pieces and take(tonumber(first), tonumber(len), is_done)
   if taken then
-    local is_done = outcome == 'D' or outcome == 'd'
-    if not is_done then
-      load_carried(id, claim, taken)
-      taken = spread(id, claim, taken)
-    end
+    if not is_done then load_carried(id, claim, taken) end
     for _, piece in ipairs(taken) do
-      if piece.list then piece.carried = weigh_run(id, claim, piece) end
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - piece.len

@@ -88,8 +88,7 @@ local function take_piece(catch, piece, written)
   return len
 end
 
--- Takes a message that was pushed singly, is fresh and carries its parcel: as it lay in its line, into a run with those
--- before it. False if it does not fit.
+-- Takes a single as it lay in its line, into a run with those before it. False if it does not fit.
 local SINGLE = '^(%d+),1,%d+|()'
 local function take_single(catch, entry, first, bytes)
   local weight = bytes - PARCEL_TABLE - 4
@@ -97,17 +96,13 @@ local function take_single(catch, entry, first, bytes)
     catch.stopped = true
     return false
   end
-  local list, run = catch.lists[#catch.lists], catch.run
-  if not list or #list == CHUNK then
-    list, run = {}, nil
-    catch.lists[#catch.lists + 1] = list
+  local run = catch.runs[#catch.runs]
+  if not run or run.first + run.len ~= first or run.len == CHUNK then
+    run = { is_run = true, first = first, len = 0, each = bytes, entries = {} }
+    catch.runs[#catch.runs + 1], catch.pieces[#catch.pieces + 1] = run, run
   end
-  if not run or run.first + run.len ~= first then
-    run = { list = #catch.lists, at = #list, first = first, len = 0, each = bytes, total = 0 }
-    catch.pieces[#catch.pieces + 1], catch.run = run, run
-  end
-  list[#list + 1], catch.given[#catch.given + 1] = entry, entry
-  run.len, run.total = run.len + 1, run.total + bytes
+  run.len = run.len + 1
+  run.entries[run.len], catch.given[#catch.given + 1] = entry, entry
   if run.each ~= bytes then run.each = nil end
   catch.n, catch.budget, catch.count = catch.n - 1, math.max(catch.budget - weight, 0), catch.count + 1
   return true
@@ -115,14 +110,19 @@ end
 
 -- Keeps what a catch holds as the claim under this number.
 local function keep_catch(catch, claim_no)
-  local words, place, carried = {}, text(claim_no) .. ' ' .. catch.queue, {}
-  for i, piece in ipairs(catch.pieces) do words[i] = type(piece) == 'table' and write_run(piece) or piece end
-  call('HSET', key.claims(catch.id), place, catch.queue .. '|' .. table.concat(words, ';'))
-  if catch.carried > 0 then carried = { place, table.concat(catch.bodies) } end
-  for at, list in ipairs(catch.lists) do
-    carried[#carried + 1], carried[#carried + 2] = list_place(at, place), cmsgpack.pack(list)
+  local words, place, singles = {}, text(claim_no) .. ' ' .. catch.queue, 0
+  for i, it in ipairs(catch.pieces) do words[i] = type(it) == 'table' and write_run(it) or it end
+  for _, run in ipairs(catch.runs) do
+    local fields = {}
+    for nth, entry in ipairs(run.entries) do
+      fields[2 * nth - 1], fields[2 * nth] = single_at(run.first + nth - 1, place), entry
+    end
+    singles = singles + run.len
+    if run == catch.runs[#catch.runs] then fields[#fields + 1], fields[#fields + 2] = left_at(place), text(singles) end
+    call('HSET', key.carried(catch.id), unpack(fields))
   end
-  if #carried > 0 then call('HSET', key.carried(catch.id), unpack(carried)) end
+  call('HSET', key.claims(catch.id), place, catch.queue .. '|' .. table.concat(words, ';'))
+  if catch.carried > 0 then call('HSET', key.carried(catch.id), place, table.concat(catch.bodies)) end
 end
 
 local function has_room(catch)
@@ -237,7 +237,7 @@ end
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local catch = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
-    bodies = {}, carried = 0, lists = {}, count = 0,
+    bodies = {}, carried = 0, runs = {}, count = 0,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
@@ -274,21 +274,27 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   return rest, catch.given, taken or numbers.waits ~= waited, catch.count
 end
 
--- Settles a claim as done, if it is one run and that is all of it and no recount may hold its queue; false, and nothing
--- changed, if not. By the fewest commands: most claims end so.
-local function settle_whole(id, claim_no, name, first, len)
+-- Settles singles of a claim as done, if they are of one run that is all of its text, and no recount may hold the queue;
+-- false, and nothing changed, if not. By the fewest commands: most claims end so.
+local function settle_singles(id, claim_no, name, first, len)
   local place = claim_no .. ' ' .. name
   local written, packed = call('HGET', key.claims(id), place), call('GET', key.counts(name))
-  local head = name .. '|+' .. first .. ',' .. len .. ',1,0,'
-  if not written or not packed or string.sub(written, 1, #head) ~= head then return false end
-  local total = string.match(written, '^%d*,(%d+)$', #head + 1)
+  if not written or not packed then return false end
+  local from, size, each = string.match(written, '^%+(%d+),(%d+),(%d+)$', #name + 2)
+  if not from then return false end
   local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held = struct.unpack(COUNTS, packed)
-  if not total or held ~= 0 then return false end
-  local count = tonumber(len)
-  call('HDEL', key.claims(id), place)
-  call('HDEL', key.carried(id), list_place(1, place))
-  done_sum = math.fmod(done_sum + id_sum(tonumber(first), count), MODULUS)
-  call('SET', key.counts(name), struct.pack(COUNTS, pushed, ready, delayed, in_flight - count, done + count, done_sum,
-    bytes - tonumber(total), paused, waiting, held))
+  first, len, from, size = tonumber(first), tonumber(len), tonumber(from), tonumber(size)
+  if held ~= 0 or first < from or first + len > from + size then return false end
+  if len < size then
+    for _, entry in ipairs(read_singles(id, place, first, len)) do
+      if not entry then return false end
+    end
+  elseif singles_left(id, place) ~= size then
+    return false
+  end
+  if remove_singles(id, place, places_of(place, first, len)) == 0 then call('HDEL', key.claims(id), place) end
+  done_sum = math.fmod(done_sum + id_sum(first, len), MODULUS)
+  call('SET', key.counts(name), struct.pack(COUNTS, pushed, ready, delayed, in_flight - len, done + len, done_sum,
+    bytes - len * tonumber(each), paused, waiting, held))
   return true
 end

@@ -80,6 +80,17 @@ local function count_all(kind, name, into)
   until seen < AT_ONCE
 end
 
+-- Counts the singles of a run that are left.
+local function count_run(id, place, run, into)
+  if not singles_left(id, place) then
+    found(into, run.first, run.len)
+    return found_none(into, run.first, run.len)
+  end
+  for nth, entry in ipairs(read_singles(id, place, run.first, run.len)) do
+    if entry then found(into, run.first + nth - 1, 1) end
+  end
+end
+
 -- Counts the claims of one session into a table by queue.
 local function count_claims(id, by_queue)
   local claims = call('HGETALL', key.claims(id))
@@ -90,15 +101,11 @@ local function count_claims(id, by_queue)
     local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
     by_queue[name] = of_queue
     for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
-      local run = string.byte(piece) == 43 and read_run(piece)
-      local first = not run and found_piece(of_queue, name, piece, homes)
+      local is_run = string.byte(piece) == 43
+      if is_run then count_run(id, place, read_run(piece), of_queue) end
+      local first = not is_run and found_piece(of_queue, name, piece, homes)
       local from, length = string.match(piece, '%*(%d+),(%d+)$')
-      if run then
-        found(of_queue, run.first, run.len)
-        if call('HEXISTS', key.carried(id), list_place(run.list, place)) == 0 then
-          found_none(of_queue, run.first, run.len)
-        end
-      elseif from then
+      if from then
         carried = carried or call('HSTRLEN', key.carried(id), place)
         if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
       end

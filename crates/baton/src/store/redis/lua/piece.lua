@@ -27,11 +27,6 @@ end
 
 -- The same history over other messages of the same home.
 local function over(piece, first, len)
-  if piece.list then
-    local total = len == piece.len and piece.total or piece.each and piece.each * len
-    return { list = piece.list, at = piece.at + first - piece.first, first = first, len = len, each = piece.each,
-      total = total or nil, attempts = 0, losses = 0 }
-  end
   return {
     parcel = piece.parcel, size = piece.size, first = first, len = len,
     attempts = piece.attempts, losses = piece.losses, born = piece.born,
@@ -56,45 +51,4 @@ end
 local function write_entry(piece)
   local written = write_piece(piece)
   return piece.body and written .. '|' .. piece.body or written
-end
-
--- Messages of a claim that were pushed singly and follow each other, fresh and with what they carry: a run. Their entries
--- lie in a list of the claim (body.lua), from place `at` on. As text `+first,len,list,at,each,total`: the bytes of each
--- parcel, empty if they differ, and of all.
-local function read_run(word)
-  local first, len, list, at, each, total = string.match(word, '^%+(%d+),(%d+),(%d+),(%d+),(%d*),(%d+)$')
-  if not first then error({ err = 'DAMAGED unreadable run ' .. string.sub(word, 1, 80) }) end
-  return { list = tonumber(list), at = tonumber(at), first = tonumber(first), len = tonumber(len),
-    each = each ~= '' and tonumber(each) or nil, total = tonumber(total), attempts = 0, losses = 0 }
-end
-
-local function write_run(run)
-  local each = run.each and text(run.each) or ''
-  return string.format('+%d,%d,%d,%d,%s,%d', run.first, run.len, run.list, run.at, each, run.total)
-end
-
--- A claim as text: `queue|piece;piece;…`, runs among the pieces. What other messages carry lies behind each other in a
--- text of its own (body.lua); `*at,length` behind a piece tells where.
-local function read_claim(written)
-  local bar = string.find(written, '|', 1, true)
-  local pieces = {}
-  for word, at, length in string.gmatch(string.sub(written, bar + 1), '([^;*]+)%*?(%d*),?(%d*)') do
-    local piece = string.byte(word) == 43 and read_run(word) or read_piece(word)
-    if at ~= '' then piece.at, piece.carried = tonumber(at), tonumber(length) end
-    pieces[#pieces + 1] = piece
-  end
-  return string.sub(written, 1, bar - 1), pieces
-end
-
-local function claimed_piece(written, at, length)
-  return string.format('%s*%d,%d', written, at, length)
-end
-
-local function write_claim(queue, pieces)
-  local words = {}
-  for i, piece in ipairs(pieces) do
-    words[i] = piece.list and write_run(piece) or write_piece(piece)
-    if piece.carried then words[i] = claimed_piece(words[i], piece.at, piece.carried) end
-  end
-  return queue .. '|' .. table.concat(words, ';')
 end

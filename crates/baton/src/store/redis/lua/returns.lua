@@ -43,26 +43,18 @@ local function return_some(id, node, lost, most)
   local back, dead, made, whole, returning = 0, 0, 0, 0, {}
   for _, claim in ipairs(claims) do
     if made >= most then break end
-    local name, pieces = read_claim(call('HGET', key.claims(id), claim.place))
-    local queue, left, lists = known_queue(name), #pieces, lists_of(pieces)
+    local name, pieces, runs = read_claim(call('HGET', key.claims(id), claim.place))
+    local queue, gone = known_queue(name), {}
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
     load_carried(id, claim, pieces)
+    local is_missing = #runs > 0 and not singles_left(id, claim.place)
+    for _, run in ipairs(runs) do add_run(pieces, id, claim.place, run, is_missing) end
+    if #runs > 0 then table.sort(pieces, by_id) end
+    local left = #pieces
     while left > 0 and made < most do
       local piece = pieces[left]
-      if piece.list then
-        -- As many of the last ones as there is room for, as pieces of their own from here on.
-        local len = math.min(piece.len, most - made)
-        local ends = spread(id, claim, { over(piece, piece.first + piece.len - len, len) })
-        left = left - 1
-        if len < piece.len then
-          left = left + 1
-          pieces[left] = over(piece, piece.first, piece.len - len)
-        end
-        for i, message in ipairs(ends) do pieces[left + i] = message end
-        left = left + len
-        piece = pieces[left]
-      end
+      if piece.single then gone[#gone + 1] = single_at(piece.first, claim.place) end
       local losses = piece.losses + (lost and 1 or 0)
       -- Messages to an entry.
       local size = losses > MAX_LOSSES and 1 or not lost and piece.len or losses == 1 and SPLIT_AFTER_LOSS or 1
@@ -85,16 +77,17 @@ local function return_some(id, node, lost, most)
         back = back + len
       end
     end
+    if is_missing or #gone > 0 and remove_singles(id, claim.place, gone) == 0 then runs = {} end
     if left == 0 then
       whole = whole + 1
       call('HDEL', key.claims(id), claim.place)
-      drop_carried(id, claim.place, lists)
+      call('HDEL', key.carried(id), claim.place)
     else
-      for i = #pieces, left + 1, -1 do pieces[i] = nil end
-      for _, piece in ipairs(pieces) do
-        if piece.list then piece.total = weigh_run(id, claim, piece) end
+      local others = {}
+      for i = 1, left do
+        if not pieces[i].single then others[#others + 1] = pieces[i] end
       end
-      call('HSET', key.claims(id), claim.place, write_claim(name, pieces))
+      call('HSET', key.claims(id), claim.place, write_claim(name, others, runs))
     end
   end
   for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
