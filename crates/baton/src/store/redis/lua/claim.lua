@@ -255,8 +255,7 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
     use_number(numbers, claim_no)
     keep_catch(catch, claim_no)
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
-    local left = queue.ready > 0 and (call('EXISTS', key.ready(name)) == 1 or call('EXISTS', key.suspects(name)) == 1)
-      or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
+    local left = queue.ready > 0 or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
     queue.wakes = left and 1 or 0
   end
   -- Another one, not this one, which may wait from now on.
