@@ -10,8 +10,8 @@
 call = redis.call
 name_keys(KEYS[1])
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
--- Most report that messages were done that came singly.
-if #ARGV == 8 and ARGV[8] == 'D' and call('HGET', key.session(id), 'settle_no') == ARGV[3]
+-- Most report that messages were done that came singly; more at once than a run has did not.
+if #ARGV == 8 and ARGV[8] == 'D' and tonumber(ARGV[7]) <= CHUNK and call('HGET', key.session(id), 'settle_no') == ARGV[3]
   and settle_singles(id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) then
   call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', '')
   return 'OK'
