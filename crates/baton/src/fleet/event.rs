@@ -152,6 +152,14 @@ pub enum Event {
         /// How long the result was.
         bytes: usize,
     },
+    /// The store has no room for the results and follow-ups of some messages: they are reported again until it has, or go
+    /// back when the node stops.
+    NoRoom {
+        /// The queue.
+        queue: Name,
+        /// How many messages.
+        messages: u64,
+    },
     /// Outcomes were refused: others have the messages.
     RunsRefused {
         /// The queue of the messages.
@@ -219,6 +227,10 @@ impl fmt::Display for Event {
             Self::ResultLeftOut { queue, id, bytes } => {
                 write!(f, "the result of message {id} of {queue} is not kept: it has {bytes} bytes, more than 1 MiB")
             }
+            Self::NoRoom { queue, messages } => write!(
+                f,
+                "the store has no room for what {messages} message(s) of {queue} left behind: reporting them again until it has"
+            ),
             Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
             Self::ObserverPanicked { error } => {
                 write!(f, "the observer of this node panicked, which changes nothing else and is told once: {error}")

@@ -333,6 +333,11 @@ impl Buffer {
         std::mem::take(&mut self.outbox)
     }
 
+    /// A report is made of what is not from here.
+    pub(super) const fn reports(&mut self) {
+        self.reporting = true;
+    }
+
     /// The report was answered.
     pub(super) const fn reported(&mut self) {
         self.reporting = false;

@@ -11,14 +11,14 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::Instant;
 
-use super::{executor::Executor, outbox};
+use super::{executor::Executor, outbox, unplaced::Unplaced};
 use crate::{
     fleet::{BoxFuture, Cancel, event::Event, observer::tell},
     message::Name,
     store::{
-        Rest, Settled, Stop, StoreError,
+        Rest, Stop, StoreError,
         notice::Notice,
-        session::{Catch, Session},
+        session::{Catch, Reported, Session},
     },
 };
 
@@ -26,6 +26,8 @@ use crate::{
 const CLAIMS_UNDER_WAY: usize = 4;
 /// The most body bytes asked for in one claim.
 const CLAIM_BYTES: u64 = 4 << 20;
+/// How long a drain waits for room for what handlers have left.
+const PATIENCE_FOR_ROOM: Duration = Duration::from_secs(1);
 /// How often a runtime that shows no sign of life is looked at.
 const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
 
@@ -35,7 +37,9 @@ pub(in crate::fleet) struct Dispatcher {
     executor: Arc<Executor>,
     claims: FuturesUnordered<Claiming>,
     /// The report under way.
-    settling: Option<BoxFuture<'static, Result<Settled, StoreError>>>,
+    settling: Option<BoxFuture<'static, Result<Reported, StoreError>>>,
+    /// What earlier reports had no room for.
+    unplaced: Unplaced,
     /// A claim that waits for messages, after one found none.
     waiting: Option<Claiming>,
 }
@@ -57,7 +61,8 @@ impl Future for Claiming {
 
 impl Dispatcher {
     pub(in crate::fleet) fn new(session: Session, executor: Arc<Executor>) -> Self {
-        Self { session, executor, claims: FuturesUnordered::new(), settling: None, waiting: None }
+        let (claims, unplaced) = (FuturesUnordered::new(), Unplaced::default());
+        Self { session, executor, claims, settling: None, unplaced, waiting: None }
     }
 
     /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It
@@ -94,7 +99,8 @@ impl Dispatcher {
             self.reconsider();
             let look_again = look_again.or_else(|| (!awake).then(|| Instant::now() + LOOK_FOR_LIFE));
             executor.start_slots();
-            self.report(stop.is_some());
+            self.report(stop);
+            let look_again = look_again.into_iter().chain(self.unplaced.look_at()).min();
             if open {
                 self.claim();
             } else if stop.is_some() && self.is_done() {
@@ -103,7 +109,7 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 Some((n, caught)) = self.claims.next() => self.caught(n, caught?),
-                settled = settled(&mut self.settling) => self.settled(&settled?),
+                reported = reported(&mut self.settling) => self.settled(reported?),
                 (n, caught) = woken(&mut self.waiting) => {
                     self.waiting = None;
                     self.caught(n, caught?);
@@ -119,7 +125,10 @@ impl Dispatcher {
 
     /// Whether nothing is left that has to be ended in good order.
     fn is_done(&self) -> bool {
-        self.executor.buffer().is_clear() && self.claims.is_empty() && self.settling.is_none()
+        self.executor.buffer().is_clear()
+            && self.claims.is_empty()
+            && self.settling.is_none()
+            && self.unplaced.is_empty()
     }
 
     /// Looks after what depends on time; when to do so again.
@@ -143,9 +152,16 @@ impl Dispatcher {
     }
 
     /// Reports what there is, unless a report is under way.
-    fn report(&mut self, all: bool) {
-        let runs = self.executor.buffer().report(Instant::now(), all);
+    fn report(&mut self, stop: Option<Stop>) {
+        if self.settling.is_some() {
+            return;
+        }
+        let patience = stop.map(|how| if how == Stop::Drain { PATIENCE_FOR_ROOM } else { Duration::ZERO });
+        let now = Instant::now();
+        let mut runs = self.executor.buffer().report(now, stop.is_some());
+        runs.extend(self.unplaced.take(now, patience));
         if !runs.is_empty() {
+            self.executor.buffer().reports();
             self.executor.observer.settling();
             let runs =
                 if outbox::has_failures(&runs) && self.executor.is_going() { outbox::unfailed(runs) } else { runs };
@@ -154,12 +170,17 @@ impl Dispatcher {
         }
     }
 
-    fn settled(&mut self, settled: &Settled) {
+    fn settled(&mut self, reported: Reported) {
+        let Reported { refused, unplaced } = reported;
         self.settling = None;
         self.executor.buffer().reported();
-        if !settled.refused.is_empty() {
-            let messages = settled.refused.iter().map(|(_, _, range)| u64::from(range.len)).sum();
-            let (queue, runs) = (self.executor.queue().clone(), settled.refused.len());
+        let messages = unplaced.iter().map(|run| u64::from(run.range.len)).sum();
+        if self.unplaced.note(unplaced, Instant::now()) {
+            tell(&*self.executor.observer, &Event::NoRoom { queue: self.executor.queue().clone(), messages });
+        }
+        if !refused.is_empty() {
+            let messages = refused.iter().map(|(_, _, range)| u64::from(range.len)).sum();
+            let (queue, runs) = (self.executor.queue().clone(), refused.len());
             tell(&*self.executor.observer, &Event::RunsRefused { queue, runs, messages });
         }
     }
@@ -229,9 +250,9 @@ impl Drop for Dispatcher {
     }
 }
 
-async fn settled(
-    settling: &mut Option<BoxFuture<'static, Result<Settled, StoreError>>>,
-) -> Result<Settled, StoreError> {
+async fn reported(
+    settling: &mut Option<BoxFuture<'static, Result<Reported, StoreError>>>,
+) -> Result<Reported, StoreError> {
     match settling {
         Some(settling) => settling.await,
         None => std::future::pending().await,

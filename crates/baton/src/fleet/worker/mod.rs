@@ -29,6 +29,7 @@ mod running;
 mod slot;
 #[cfg(feature = "testing")]
 mod trial;
+mod unplaced;
 
 #[cfg(feature = "testing")]
 pub use self::trial::trial;

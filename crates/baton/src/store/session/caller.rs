@@ -94,8 +94,18 @@ impl Caller {
         self.repeat_from::<O>(operation.request()).await.result
     }
 
+    /// As [`Caller::repeat`], until the store says that it has no room; unless an attempt was not answered: that one may
+    /// still take effect.
+    pub(super) async fn repeat_if_room<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        self.attempts::<O>(operation.request(), true).await.result
+    }
+
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
     pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
+        self.attempts::<O>(request, false).await
+    }
+
+    async fn attempts<O: Operation>(&self, request: Request, if_room: bool) -> Answered<O::Answer> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut ambiguous = false;
         loop {
@@ -115,7 +125,8 @@ impl Caller {
             if error == StoreError::Refused(Refusal::Stale) {
                 self.end(error.clone());
             }
-            if !error.is_retryable() {
+            let gives_up = if_room && !ambiguous && matches!(error, StoreError::NoRoom(_));
+            if gives_up || !error.is_retryable() {
                 // A refusal is an answer.
                 self.reached(None);
                 return Answered { result: Err(error), ambiguous };

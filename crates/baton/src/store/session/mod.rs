@@ -45,11 +45,12 @@ pub use self::{
     claims::{Catch, Held},
     environment::Environment,
     pushes::{Fate, Pushes},
+    settles::Reported,
     submits::SubmitError,
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MoveBookmark, Offer, Refusal, Resign, Settled, Store, StoreError, Take, Taken, ask,
+    MoveBookmark, Offer, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
@@ -276,14 +277,15 @@ impl Session {
         }
     }
 
-    /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them.
+    /// Reports outcomes, together with whatever else is reported at that moment; the refused runs among them, and those
+    /// that the store has no room for.
     ///
     /// # Errors
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
     /// # Cancel safety
     /// The report is made whether or not the future is kept.
-    pub async fn settle(&self, runs: Vec<Run>) -> Result<Settled, StoreError> {
+    pub async fn settle(&self, runs: Vec<Run>) -> Result<Reported, StoreError> {
         settles::report(&self.claimer.settles, runs).await
     }
 

@@ -9,7 +9,7 @@ use super::{
     weights::{MOST_WEIGHT, Weights},
 };
 use crate::{
-    message::{Outcome, Range, Run},
+    message::{Name, Outcome, Range, Run},
     store::{MAX_RUNS, Refusal, Settle, Settled, StoreError},
 };
 
@@ -19,11 +19,20 @@ const MERGED_RUNS: usize = 4096;
 /// A report, and who waits for its answer.
 pub(super) struct Item {
     runs: Vec<Run>,
-    reply: oneshot::Sender<Result<Settled, StoreError>>,
+    reply: oneshot::Sender<Result<Reported, StoreError>>,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Runs that were refused, as [`Settled`] tells them.
+    pub refused: Vec<(Name, u64, Range)>,
+    /// Runs that bring more than the store has room for: nothing has become of them yet.
+    pub unplaced: Vec<Run>,
 }
 
 /// Makes a report and waits for its answer.
-pub(super) async fn report(items: &mpsc::UnboundedSender<Item>, runs: Vec<Run>) -> Result<Settled, StoreError> {
+pub(super) async fn report(items: &mpsc::UnboundedSender<Item>, runs: Vec<Run>) -> Result<Reported, StoreError> {
     let answer = post(items, runs)?;
     answer.await.unwrap_or(Err(StoreError::Refused(Refusal::Stale)))
 }
@@ -31,7 +40,7 @@ pub(super) async fn report(items: &mpsc::UnboundedSender<Item>, runs: Vec<Run>) 
 /// Makes a report now; the answer may be waited for or not.
 pub(super) fn post(
     items: &mpsc::UnboundedSender<Item>, runs: Vec<Run>,
-) -> Result<oneshot::Receiver<Result<Settled, StoreError>>, StoreError> {
+) -> Result<oneshot::Receiver<Result<Reported, StoreError>>, StoreError> {
     let (reply, answer) = oneshot::channel();
     items.send(Item { runs, reply }).map_err(|_| StoreError::Refused(Refusal::Stale))?;
     Ok(answer)
@@ -53,31 +62,57 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
             count += item.runs.len();
             group.push(item);
         }
+        let bringing = |item: &Item| item.runs.iter().find(|run| brings(run)).map(|run| run.queue.clone());
+        let queues: Vec<Option<Name>> = group.iter().map(bringing).collect();
         let runs = group.iter_mut().flat_map(|item| std::mem::take(&mut item.runs)).collect();
-        let answer = settle(&caller, &mut settle_no, runs, &weights).await;
+        let mut answer = settle(&caller, &mut settle_no, runs, &weights).await;
         over = answer.as_ref().err().cloned();
-        for item in group {
-            item.reply.send(answer.clone()).ok();
+        for (item, queue) in group.into_iter().zip(queues) {
+            // Who brings something to report of a queue has what was not placed there, and reports it again.
+            let mut share = answer.clone();
+            if let (Ok(share), Ok(rest)) = (&mut share, &mut answer) {
+                share.unplaced.retain(|run| Some(&run.queue) == queue.as_ref());
+                rest.unplaced.retain(|run| Some(&run.queue) != queue.as_ref());
+            }
+            item.reply.send(share).ok();
         }
     }
 }
 
-/// Settles any number of runs, one call after the other.
+/// Settles any number of runs, one call after the other: first those that bring nothing, which a full store takes too.
 async fn settle(
     caller: &Caller, settle_no: &mut u64, runs: Vec<Run>, weights: &Weights,
-) -> Result<Settled, StoreError> {
-    let (mut runs, mut refused) = (in_order(runs, weights), Vec::new());
-    loop {
-        let rest = runs.split_off(fitting(&runs, weights));
-        runs.iter().for_each(|run| weights.settled(run));
-        *settle_no += 1;
-        let settled = caller.repeat(Settle { session: caller.id(), settle_no: *settle_no, runs }).await?;
-        refused.extend(settled.refused);
-        if rest.is_empty() {
-            return Ok(Settled { refused });
+) -> Result<Reported, StoreError> {
+    let mut reported = Reported::default();
+    let (bringing, plain): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(brings);
+    for mut runs in [in_order(plain, weights), in_order(bringing, weights)] {
+        while !runs.is_empty() {
+            let rest = runs.split_off(fitting(&runs, weights));
+            let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs };
+            let answer = if settle.runs.iter().any(brings) {
+                caller.repeat_if_room(settle.clone()).await
+            } else {
+                caller.repeat(settle.clone()).await
+            };
+            match answer {
+                Ok(Settled { refused }) => {
+                    *settle_no += 1;
+                    settle.runs.iter().for_each(|run| weights.settled(run));
+                    reported.refused.extend(refused);
+                }
+                // It was not carried out: its number is free.
+                Err(StoreError::NoRoom(_)) => reported.unplaced.extend(settle.runs),
+                Err(error) => return Err(error),
+            }
+            runs = rest;
         }
-        runs = rest;
     }
+    Ok(reported)
+}
+
+/// Whether a run brings what was not in the store before.
+fn brings(run: &Run) -> bool {
+    matches!(&run.outcome, Outcome::Done { result, follow_ups } if result.is_some() || !follow_ups.is_empty())
 }
 
 /// The same runs in the order in which a claim is gone through once, those that fail in parts that a settle may have.
@@ -120,7 +155,6 @@ fn fitting(runs: &[Run], weights: &Weights) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Name;
 
     fn run(queue: &str, claim_no: u64, first: u64, len: u32, outcome: Outcome) -> Run {
         Run { claim_no, queue: Name::new(queue).unwrap(), range: Range { first, len }, outcome }

@@ -1,0 +1,78 @@
+//! Outcomes whose results and follow-ups the store had no room for. They are reported again after a pause, and nothing
+//! else waits for them. Whoever stops has so much patience; then their messages go back, and run again elsewhere.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::message::{Outcome, Run};
+
+/// How long after a refusal they are reported again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+#[derive(Default)]
+pub(super) struct Unplaced {
+    runs: Vec<Run>,
+    /// When the first refusal was that was not followed by a report that fitted, and when to try again.
+    since: Option<(Instant, Instant)>,
+}
+
+impl Unplaced {
+    /// Notes what an answered report left; whether that is news.
+    pub(super) fn note(&mut self, runs: Vec<Run>, now: Instant) -> bool {
+        let before = self.since.take().map(|(since, _)| since);
+        if runs.is_empty() && self.runs.is_empty() {
+            return false;
+        }
+        self.runs.extend(runs);
+        self.since = Some((before.unwrap_or(now), now + PAUSE));
+        before.is_none()
+    }
+
+    /// What to report now: nothing before the pause is over. Without patience they go back.
+    pub(super) fn take(&mut self, now: Instant, patience: Option<Duration>) -> Vec<Run> {
+        let Some((since, again)) = self.since else { return Vec::new() };
+        let gives_up = patience.is_some_and(|patience| since + patience <= now);
+        if again > now && !gives_up {
+            return Vec::new();
+        }
+        let mut runs = std::mem::take(&mut self.runs);
+        if gives_up {
+            runs.iter_mut().for_each(|run| run.outcome = Outcome::Back);
+        }
+        runs
+    }
+
+    /// When to look again.
+    pub(super) fn look_at(&self) -> Option<Instant> {
+        self.since.filter(|_| !self.runs.is_empty()).map(|(_, again)| again)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Name, Range};
+
+    #[test]
+    fn they_are_reported_again_after_a_pause_and_go_back_when_patience_ends() {
+        let (mut unplaced, begun) = (Unplaced::default(), Instant::now());
+        let result = Outcome::Done { result: Some(bytes::Bytes::from_static(b"1")), follow_ups: Vec::new() };
+        let run =
+            Run { claim_no: 1, queue: Name::new("q").unwrap(), range: Range { first: 1, len: 1 }, outcome: result };
+        assert!(unplaced.note(vec![run.clone()], begun));
+        assert_eq!(unplaced.take(begun, None), []);
+        assert_eq!(unplaced.look_at(), Some(begun + PAUSE));
+        assert_eq!(unplaced.take(begun + PAUSE, Some(4 * PAUSE)), std::slice::from_ref(&run));
+        assert!(!unplaced.note(vec![run.clone()], begun + PAUSE), "the same refusal goes on");
+        let back = unplaced.take(begun + 4 * PAUSE, Some(4 * PAUSE));
+        assert_eq!(back, [Run { outcome: Outcome::Back, ..run.clone() }]);
+        assert!(!unplaced.note(Vec::new(), begun + 4 * PAUSE));
+        assert!(unplaced.is_empty() && unplaced.look_at().is_none());
+        assert!(unplaced.note(vec![run], begun + 5 * PAUSE), "it is another one");
+    }
+}
