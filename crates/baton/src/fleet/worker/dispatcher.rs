@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::{StreamExt as _, stream::FuturesOrdered};
 use tokio::time::Instant;
 
 use super::{executor::Executor, outbox, unplaced::Unplaced};
@@ -35,7 +35,8 @@ const LOOK_FOR_LIFE: Duration = Duration::from_millis(200);
 pub(in crate::fleet) struct Dispatcher {
     session: Session,
     executor: Arc<Executor>,
-    claims: FuturesUnordered<Claiming>,
+    /// Those under way, answered in the order they were made: one with long parcels takes longer than the next.
+    claims: FuturesOrdered<Claiming>,
     /// The report under way.
     settling: Option<BoxFuture<'static, Result<Reported, StoreError>>>,
     /// What earlier reports had no room for.
@@ -61,7 +62,7 @@ impl Future for Claiming {
 
 impl Dispatcher {
     pub(in crate::fleet) fn new(session: Session, executor: Arc<Executor>) -> Self {
-        let (claims, unplaced) = (FuturesUnordered::new(), Unplaced::default());
+        let (claims, unplaced) = (FuturesOrdered::new(), Unplaced::default());
         Self { session, executor, claims, settling: None, unplaced, waiting: None }
     }
 
@@ -189,7 +190,7 @@ impl Dispatcher {
     fn claim(&mut self) {
         while self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none() {
             let Some(claiming) = self.claiming(None) else { break };
-            self.claims.push(claiming);
+            self.claims.push_back(claiming);
         }
         let may_claim = self.claims.len() < CLAIMS_UNDER_WAY && self.waiting.is_none();
         let mut buffer = self.executor.buffer();

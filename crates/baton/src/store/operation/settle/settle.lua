@@ -29,7 +29,7 @@ end
 local suspects, node = tonumber(session[4] or 0), session[5] .. '/' .. session[6]
 
 -- Arguments of more than a few runs.
-local MANY = 40
+local MANY_ARGUMENTS = 40
 
 -- The claim of the last run stays open while runs name the same. Its pieces are in the order of ids; those before `next`
 -- were passed by, and what is left of them is in `rest`. So runs in the order of ids take one pass over a claim.
@@ -131,7 +131,7 @@ end
 local function holds_singles(run, first, len)
   if claim.singles[first] == nil or claim.singles[first + len - 1] == nil then
     local from, count = first, len
-    if #ARGV > MANY then from, count = run.first, run.len end
+    if #ARGV > MANY_ARGUMENTS then from, count = run.first, run.len end
     for nth, entry in ipairs(read_singles(id, claim.place, from, count)) do
       local message = from + nth - 1
       if claim.singles[message] == nil then claim.singles[message] = entry end
