@@ -6,6 +6,8 @@ mod sandbox;
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
@@ -36,7 +38,11 @@ fn start(sandbox: &Sandbox) -> Running {
         "--concurrency",
         "4",
     ]);
-    until("the fleet is at work", || pushed(sandbox) > before + 100);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while pushed(sandbox) <= before + 100 {
+        assert!(Instant::now() < deadline, "never: the fleet is at work. Its nodes said:\n{}", sandbox.log());
+        thread::sleep(Duration::from_millis(20));
+    }
     node
 }
 

@@ -17,6 +17,10 @@ use crate::store::StoreError;
 /// How long one waits at the door for those inside to agree with the file, or to leave.
 const AT_THE_DOOR: Duration = Duration::from_millis(200);
 
+/// How long one that is just ending may hold the file after it has let go of the door: on a busy machine it may be held up
+/// in between, and whoever is refused for it does not come back.
+const WITH_THE_FILE: Duration = Duration::from_secs(2);
+
 /// The time inside; at its end the last one out puts everything into the file.
 #[derive(Debug)]
 pub(super) struct Stay {
@@ -146,7 +150,7 @@ pub(super) fn check_unused(path: &Path) -> Result<(), StoreError> {
 /// # Errors
 /// [`StoreError::Unfit`] if somebody stays.
 pub(super) fn hold_alone(path: &Path) -> Result<Option<Hold>, StoreError> {
-    let deadline = Instant::now() + AT_THE_DOOR;
+    let deadline = Instant::now() + WITH_THE_FILE;
     loop {
         match Hold::alone(path) {
             Err(StoreError::Unfit(_)) if Instant::now() < deadline => std::thread::sleep(AT_THE_DOOR / 10),
