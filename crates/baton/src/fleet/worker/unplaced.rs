@@ -20,10 +20,12 @@ pub(super) struct Unplaced {
 impl Unplaced {
     /// Notes what an answered report left; whether that is news.
     pub(super) fn note(&mut self, runs: Vec<Run>, now: Instant) -> bool {
-        let before = self.since.take().map(|(since, _)| since);
-        if runs.is_empty() && self.runs.is_empty() {
+        if runs.is_empty() {
+            // Those that were not part of the report keep their pause: reports that fit do not put it off.
+            self.since = self.since.filter(|_| !self.runs.is_empty());
             return false;
         }
+        let before = self.since.map(|(since, _)| since);
         self.runs.extend(runs);
         self.since = Some((before.unwrap_or(now), now + PAUSE));
         before.is_none()
@@ -66,6 +68,7 @@ mod tests {
             Run { claim_no: 1, queue: Name::new("q").unwrap(), range: Range { first: 1, len: 1 }, outcome: result };
         assert!(unplaced.note(vec![run.clone()], begun));
         assert_eq!(unplaced.take(begun, None), []);
+        assert!(!unplaced.note(Vec::new(), begun + PAUSE / 2), "a report without them");
         assert_eq!(unplaced.look_at(), Some(begun + PAUSE));
         assert_eq!(unplaced.take(begun + PAUSE, Some(4 * PAUSE)), std::slice::from_ref(&run));
         assert!(!unplaced.note(vec![run.clone()], begun + PAUSE), "the same refusal goes on");
