@@ -1,5 +1,6 @@
 //! A store that has room for nothing new: what brings nothing is settled, a drain ends, and what was left comes later.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Once over a store that refuses what a full disk would, once over a Redis server at its maxmemory.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
 
 use std::{
     sync::{
@@ -11,9 +12,15 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Failure, Fleet, FleetOptions, NodeError, QueuePolicy, SessionId,
-    store::{Answer, Books, BoxFuture, MemoryStore, Recount, Request, Store, StoreError, TakeSurvey, Waiting, Woken},
+    store::{
+        Answer, Books, BoxFuture, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
+        TakeSurvey, Waiting, Woken,
+    },
 };
-use baton_testkit::subject::test_fleet;
+use baton_testkit::{
+    server::{Persistence, RedisServer},
+    subject::test_fleet,
+};
 use tokio::task::JoinHandle;
 
 /// A store that refuses reports with new bodies while it is full.
@@ -42,22 +49,55 @@ impl Store for FullStore {
     }
 }
 
-struct Setting {
-    fleet: Fleet,
-    is_full: Arc<AtomicBool>,
+/// What fills a store, and makes room again.
+trait Fill {
+    fn fill(&self, is_full: bool);
 }
 
-impl Setting {
-    fn new() -> Self {
-        let is_full = Arc::new(AtomicBool::new(true));
-        let store = FullStore { inner: Arc::new(MemoryStore::default()), is_full: is_full.clone() };
-        Self { fleet: Fleet::over(Arc::new(store), FleetOptions::new(test_fleet())), is_full }
+impl Fill for Arc<AtomicBool> {
+    fn fill(&self, is_full: bool) {
+        self.store(is_full, SeqCst);
     }
+}
 
-    /// A node of two queues; a message 1 leaves a result.
+impl Fill for RedisServer {
+    fn fill(&self, is_full: bool) {
+        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        let most = u8::from(is_full);
+        redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(most).exec(&mut connection).unwrap();
+    }
+}
+
+struct Setting<F> {
+    fleet: Fleet,
+    fill: F,
+}
+
+impl Setting<Arc<AtomicBool>> {
+    fn refusing() -> Self {
+        let is_full = Arc::new(AtomicBool::new(false));
+        let store = FullStore { inner: Arc::new(MemoryStore::default()), is_full: is_full.clone() };
+        Self { fleet: Fleet::over(Arc::new(store), FleetOptions::new(test_fleet())), fill: is_full }
+    }
+}
+
+impl Setting<RedisServer> {
+    fn in_redis() -> Self {
+        let server = RedisServer::start(Persistence::None);
+        let store = RedisStore::open(&server.url(), test_fleet(), RedisOptions::default()).unwrap();
+        Self { fleet: Fleet::over(Arc::new(store), FleetOptions::new(test_fleet())), fill: server }
+    }
+}
+
+impl<F: Fill> Setting<F> {
+    /// A node of two queues; a message 1 leaves a result, a message 2 a follow-up that is long, in a queue without a node.
     fn start(&self, cancel: &Cancel) -> JoinHandle<Result<(), NodeError>> {
         let handler = |number: u64, _: Context| async move {
-            Ok::<_, Failure>(if number == 1 { Done::with(&"a result")? } else { Done::default() })
+            Ok::<_, Failure>(match number {
+                1 => Done::with(&"a result")?,
+                2 => Done::default().then("next", &"x".repeat(100_000))?,
+                _ => Done::default(),
+            })
         };
         let policy = QueuePolicy { concurrency: 4, ..QueuePolicy::default() };
         let node = self.fleet.node().policy(policy).handler("a", handler).handler("b", handler);
@@ -82,31 +122,41 @@ impl Setting {
 
 #[tokio::test]
 async fn what_brings_nothing_is_settled_and_a_drain_ends_on_a_full_store() {
-    let setting = Setting::new();
+    over_a_full_store(&Setting::refusing()).await;
+}
+
+#[tokio::test]
+async fn what_brings_nothing_is_settled_and_a_drain_ends_at_maxmemory() {
+    over_a_full_store(&Setting::in_redis()).await;
+}
+
+async fn over_a_full_store<F: Fill>(setting: &Setting<F>) {
     setting.fleet.queue::<u64>("a").push_all(1..=50).await.unwrap();
-    setting.fleet.queue::<u64>("b").push_all(2..=50).await.unwrap();
+    setting.fleet.queue::<u64>("b").push_all(3..=50).await.unwrap();
+    setting.fill.fill(true);
     let cancel = Cancel::new();
     let node = setting.start(&cancel);
-    setting.until_done("a", 49).await;
-    setting.until_done("b", 49).await;
-    assert_eq!(setting.books("a").await.in_flight, 1, "the one with a result is not lost");
+    setting.until_done("a", 48).await;
+    setting.until_done("b", 48).await;
+    assert_eq!(setting.books("a").await.in_flight, 2, "those that bring something are not lost");
     cancel.drain();
     tokio::time::timeout(Duration::from_secs(30), node).await.expect("the drain ends").unwrap().unwrap();
     let books = setting.books("a").await;
-    assert_eq!((books.ready, books.in_flight, books.done), (1, 0, 49), "it went back");
+    assert_eq!((books.ready, books.in_flight, books.done), (2, 0, 48), "they went back");
 
     let cancel = Cancel::new();
     let node = setting.start(&cancel);
     let begun = async {
-        while setting.books("a").await.in_flight == 0 {
+        while setting.books("a").await.in_flight < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), begun).await.expect("it runs again");
-    setting.is_full.store(false, SeqCst);
+    tokio::time::timeout(Duration::from_secs(30), begun).await.expect("they run again");
+    setting.fill.fill(false);
     setting.until_done("a", 50).await;
     let result = setting.fleet.queue::<u64>("a").result::<String>(baton::MessageId(1)).await.unwrap();
     assert_eq!(result.as_deref(), Some("a result"));
+    assert_eq!(setting.books("next").await.ready, 1, "one follow-up");
     cancel.drain();
     node.await.unwrap().unwrap();
     let recounted = setting.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod estates;
+mod follow_ups;
 mod holds;
 mod keeping;
 mod redis_server;

@@ -7,6 +7,8 @@ use crate::message::{Lot, Parcel, SessionId};
 
 /// Longer parcels are staged in plain commands, and pointed to when they are claimed: what a script gets is copied and hashed byte by byte.
 pub(super) const INLINE: usize = 4096;
+/// The bytes that the parcels of one script may have together, beyond those that wait in their line: the rest is staged.
+const INLINE_TOGETHER: usize = 64 << 10;
 /// The longest parcel of one message that waits in its line instead of under a key of its own.
 pub(in crate::store) const CARRIED: usize = 512;
 /// How long what is staged and not taken away lasts.
@@ -18,11 +20,13 @@ pub(in crate::store) struct Arguments<'r> {
     pub(super) command: Cmd,
     /// What goes before it in the same transaction.
     pub(super) staged: Vec<Cmd>,
+    /// Bytes of parcels among the arguments.
+    inline: usize,
 }
 
 impl<'r> Arguments<'r> {
     pub(super) const fn new(root: &'r Root, command: Cmd) -> Self {
-        Self { root, command, staged: Vec::new() }
+        Self { root, command, staged: Vec::new(), inline: 0 }
     }
 
     pub(in crate::store) fn text(mut self, value: impl ToString) -> Self {
@@ -47,7 +51,9 @@ impl<'r> Arguments<'r> {
 
     /// A parcel: its bytes, or the place where they are staged.
     pub(in crate::store) fn parcel(mut self, session: SessionId, parcel: &Parcel) -> Self {
-        if parcel.bytes().len() <= INLINE {
+        let bytes = parcel.bytes().len();
+        if bytes <= CARRIED || (bytes <= INLINE && self.inline + bytes <= INLINE_TOGETHER) {
+            self.inline += bytes;
             return self.bytes(parcel.bytes());
         }
         let place = self.staged.len();

@@ -26,8 +26,8 @@ pub(in crate::store) trait Coded: Operation {
     /// The numbers of its own that its script needs.
     const NUMBERS: &'static [Number] = &[];
 
-    /// A script that does the same by less for this one.
-    fn short_way<'s>(&self, _scripts: &'s Scripts) -> Option<&'s Script> {
+    /// A script that does the same for this one, by less or within other bounds.
+    fn other_way<'s>(&self, _scripts: &'s Scripts) -> Option<&'s Script> {
         None
     }
 
@@ -54,7 +54,7 @@ macro_rules! codings {
             let start = |script: &'a Script| (script, Arguments::new(root, script.command(root.as_str())));
             match request {
                 $(Request::$name(it) => {
-                    let (script, to) = start(it.short_way(scripts).unwrap_or(&scripts.$module));
+                    let (script, to) = start(it.other_way(scripts).unwrap_or(&scripts.$module));
                     (script, it.fill(to))
                 })*
             }

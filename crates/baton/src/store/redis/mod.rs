@@ -7,9 +7,9 @@
 //! **What it guarantees.** All that the contract asks for, as long as the server keeps what it acknowledged: with
 //! `appendonly yes` and `appendfsync always` nothing acknowledged is lost; with `everysec` a crash may take the last
 //! second back, as a consistent prefix. Message-moving calls of one fleet are serial, whatever connection they use.
-//! At `maxmemory` push and submit are refused whole ([`StoreError::NoRoom`]); everything else goes on. A server that
-//! was restarted makes every session joined before leave without a loss and answers it
-//! [`Refusal::Stale`](super::Refusal::Stale).
+//! At `maxmemory` push, submit and a settle that brings results or follow-ups are refused whole ([`StoreError::NoRoom`]);
+//! everything else goes on. A server that was restarted makes every session joined before leave without a loss and answers
+//! it [`Refusal::Stale`](super::Refusal::Stale).
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
 //! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
@@ -42,7 +42,7 @@
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
 //! | `R:v:<queue>` | sorted set | sessions that wait for the queue, by since when |
 //! | `R:w:<session>` | list | its wake-up list: queues to look into |
-//! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them |
+//! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them, follow-ups too |
 
 mod arguments;
 mod books;

@@ -28,6 +28,9 @@ pub(in crate::store) const LIBRARIES: &str = "baton_";
 /// How an operation begins.
 const BEGIN: &str = "begin(KEYS[1])\n";
 
+/// Reports that bring something new are those of `settle.lua`, but refused at maxmemory as pushes are.
+const BRINGING: &str = "settle_bringing";
+
 /// The shared parts, in the order they build on each other; the clock comes second.
 const PARTS: &[&str] = &[
     include_str!("lua/clock.lua"),
@@ -208,6 +211,7 @@ macro_rules! scripts {
     ($($module:ident: $name:ident($request:ty) -> $answer:ty;)*) => {
         scripts! {
             $($module: concat!("../operation/", stringify!($module), "/", stringify!($module), ".lua");)*
+            settle_bringing: "../operation/settle/settle.lua";
             submit_one: "../operation/submit/submit_one.lua";
             recount_plan: "../operation/recount/recount_plan.lua";
             recount_page: "../operation/recount/recount_page.lua";
@@ -252,6 +256,7 @@ fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(Str
     let mut scripts = Vec::new();
     for (name, operation) in operations {
         let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
+        let shebang = if *name == BRINGING { "#!lua" } else { shebang };
         let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
         let function = format!("{LIBRARIES}{hash}_{name}");
         // One that has a shorter way begins by itself where it does not take that.
@@ -274,12 +279,15 @@ mod tests {
         let scripts = Scripts::new(false);
         assert!(scripts.settle.text.starts_with("#!lua flags=allow-oom\n"));
         assert!(scripts.survey.text.starts_with("#!lua flags=no-writes\n"));
-        for (script, flags) in [(&scripts.push, ""), (&scripts.submit, ""), (&scripts.claim, "'allow-oom'")] {
+        let refused = [(&scripts.push, ""), (&scripts.submit, ""), (&scripts.settle_bringing, "")];
+        let allowed = [(&scripts.claim, "'allow-oom'"), (&scripts.settle, "'allow-oom'")];
+        for (script, flags) in refused.into_iter().chain(allowed) {
             let registered = format!("function_name = '{}', flags = {{ {flags} }}", script.function);
             assert!(script.library.text.contains(&registered), "{registered}");
         }
         assert!(scripts.push.text.starts_with("#!lua\n"));
         assert!(scripts.submit.text.starts_with("#!lua\n"));
+        assert!(scripts.settle_bringing.text.starts_with("#!lua\n"));
         let of_tests = Scripts::new(true);
         assert_ne!(scripts.push.hash, of_tests.push.hash);
         assert_ne!(scripts.push.function, of_tests.push.function);

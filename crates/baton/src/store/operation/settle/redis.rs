@@ -2,19 +2,24 @@
 
 use super::kept;
 use crate::{
-    message::{Outcome, Run},
+    message::{Outcome, Run, SessionId},
     store::{
-        RESULT_TTL_MS, Settle, Settled, StoreError,
-        redis::{Arguments, Coded, Number, Reply, numbers},
+        Facts as _, RESULT_TTL_MS, Settle, Settled, StoreError,
+        redis::{Arguments, Coded, Number, Reply, Script, Scripts, numbers},
     },
 };
 
 impl Coded for Settle {
     const NUMBERS: &'static [Number] = numbers![RESULT_TTL_MS];
 
+    /// What brings something new is refused at maxmemory, as pushes are.
+    fn other_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
+        self.new_bodies().map(|_| &scripts.settle_bringing)
+    }
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         let to = to.text(self.session).text(self.settle_no).number_or_nothing(self.settle_no.checked_sub(1));
-        self.runs.iter().fold(to, run)
+        self.runs.iter().fold(to, |to, it| run(to, self.session, it))
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Settled, StoreError> {
@@ -26,13 +31,13 @@ impl Coded for Settle {
     }
 }
 
-fn run<'r>(to: Arguments<'r>, run: &Run) -> Arguments<'r> {
+fn run<'r>(to: Arguments<'r>, session: SessionId, run: &Run) -> Arguments<'r> {
     let to = to.text(run.claim_no).text(&run.queue).text(run.range.first).text(run.range.len);
     match &run.outcome {
         Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
         Outcome::Done { result, follow_ups } => {
             let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
-            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).bytes(lot.parcel.bytes()))
+            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).parcel(session, &lot.parcel))
         }
         Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),
         Outcome::Dead { error } => to.text("x").text(error),

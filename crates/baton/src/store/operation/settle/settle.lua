@@ -3,7 +3,7 @@
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 settle number, 3 the number before this one,
 --       then for each run: claim number, queue, first id, messages, outcome and its own:
---       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit)
+--       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit, staged parcels too)
 --       r retry, ms, error · x dead, error · b back
 -- Returns: OK, and unless it took the short way refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
@@ -243,18 +243,38 @@ local function keep_result(name, message, result)
   call('ZADD', key.result_ends, expires, entry)
 end
 
-local function follow_up(name, count, lot_key, digest, parcel)
+local function follow_up(name, count, lot_key, digest, parcel, bytes)
   local queue = open_queue(name)
   if lot_key ~= '' then expire_entries(key.keys, key.key_ends) end
-  if seen_before(lot_key, digest, name) then return end
-  keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, #parcel))
+  if seen_before(lot_key, digest, name) then
+    if is_staged(parcel) then call('UNLINK', key.staged(id, parcel)) end
+    return
+  end
+  keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, bytes))
 end
 
-local refused, at = {}, 4
+-- The place behind the run whose own arguments begin at `detail`.
+local function past_run(outcome, detail)
+  if outcome == 'd' then return detail + 3 + 5 * tonumber(ARGV[detail + 2]) end
+  return detail + (outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
+end
+
+-- The bytes of all follow-ups, by the places of their lots: what is staged is looked at before anything is written.
+local weights, at = {}, 4
+while at <= #ARGV do
+  local outcome, detail = ARGV[at + 4], at + 5
+  at = past_run(outcome, detail)
+  if outcome == 'd' then
+    for lot = detail + 3, at - 1, 5 do weights[lot] = weigh(id, ARGV[lot + 4]) end
+  end
+end
+
+local refused = {}
+at = 4
 while at <= #ARGV do
   local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local detail = at + 5
-  at = detail + (outcome == 'd' and 3 + 5 * tonumber(ARGV[detail + 2]) or outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
+  at = past_run(outcome, detail)
   open_claim(claim_no .. ' ' .. name)
   local is_done = outcome == 'D' or outcome == 'd'
   local taken = claim.pieces and take(tonumber(first), tonumber(len), is_done)
@@ -271,7 +291,7 @@ while at <= #ARGV do
     if outcome == 'd' then
       if ARGV[detail] == '1' then keep_result(name, first, ARGV[detail + 1]) end
       for lot = detail + 3, at - 1, 5 do
-        follow_up(ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4])
+        follow_up(ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4], weights[lot])
       end
     end
   else

@@ -15,7 +15,7 @@ use crate::{
 impl Coded for Submit {
     const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY];
 
-    fn short_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
+    fn other_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
         self.short_one().map(|_| &scripts.submit_one)
     }
 
