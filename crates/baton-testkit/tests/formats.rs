@@ -348,7 +348,7 @@ async fn redis_format_3_is_migrated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_earlier_format_is_migrated_in_spite_of_kills() {
-    for format in [1, 2, 3] {
+    for format in [1, 2, 3, 4] {
         goes_on_after_kills(Home::sqlite(format), format).await;
         goes_on_after_kills(Home::redis(format), format).await;
     }
@@ -356,7 +356,7 @@ async fn every_earlier_format_is_migrated_in_spite_of_kills() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_format_is_migrated_while_it_is_used() {
-    for format in [1, 2, 3] {
+    for format in [1, 2, 3, 4] {
         is_refused_while_used(Home::sqlite(format), format).await;
         is_refused_while_used(Home::redis(format), format).await;
     }

@@ -13,7 +13,7 @@ use super::Kind;
 use crate::message::SessionId;
 
 /// The format this release reads and writes.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// How stored data stands towards [`FORMAT`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -12,7 +12,7 @@ fn hold(server: &RedisServer, from: u64, until: u64) {
         .arg(format!("{from} {until} another"))
         .exec(&mut server.connection())
         .unwrap();
-    set_count(server, 9, 1.0);
+    set_count(server, 3, 1.0);
 }
 
 #[tokio::test]

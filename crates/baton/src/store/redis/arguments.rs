@@ -17,6 +17,8 @@ const STAGED_MS: u64 = 10_000;
 /// A call that is being filled.
 pub(in crate::store) struct Arguments<'r> {
     root: &'r Root,
+    /// The server's time, if it is known.
+    now: Option<u64>,
     pub(super) command: Cmd,
     /// What goes before it in the same transaction.
     pub(super) staged: Vec<Cmd>,
@@ -25,8 +27,8 @@ pub(in crate::store) struct Arguments<'r> {
 }
 
 impl<'r> Arguments<'r> {
-    pub(super) const fn new(root: &'r Root, command: Cmd) -> Self {
-        Self { root, command, staged: Vec::new(), inline: 0 }
+    pub(super) const fn new(root: &'r Root, now: Option<u64>, command: Cmd) -> Self {
+        Self { root, now, command, staged: Vec::new(), inline: 0 }
     }
 
     pub(in crate::store) fn text(mut self, value: impl ToString) -> Self {
@@ -47,6 +49,14 @@ impl<'r> Arguments<'r> {
     pub(in crate::store) fn bytes(mut self, value: &[u8]) -> Self {
         self.command.arg(value);
         self
+    }
+
+    /// The parcel of one message as it lies in an inbox, with the time if that is known.
+    pub(in crate::store) fn single(self, parcel: &Parcel) -> Self {
+        let mut entry = self.now.map(|now| now.to_string()).unwrap_or_default().into_bytes();
+        entry.push(b'|');
+        entry.extend_from_slice(parcel.bytes());
+        self.bytes(&entry)
     }
 
     /// A parcel: its bytes, or the place where they are staged.

@@ -31,6 +31,11 @@ pub(in crate::store) trait Coded: Operation {
         None
     }
 
+    /// The keys of its script.
+    fn keys(&self, root: &Root) -> Vec<String> {
+        vec![root.as_str().to_owned()]
+    }
+
     /// Adds the arguments of its script, in the order the script's head tells.
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to
@@ -50,12 +55,13 @@ pub(in crate::store) trait Coded: Operation {
 macro_rules! codings {
     ($($module:ident: $name:ident($request:ty) -> $answer:ty;)*) => {
         /// The script of a request, and its arguments.
-        fn arguments<'a, 'r>(scripts: &'a Scripts, root: &'r Root, request: &Request) -> (&'a Script, Arguments<'r>) {
-            let start = |script: &'a Script| (script, Arguments::new(root, script.command(root.as_str())));
+        fn arguments<'a, 'r>(
+            scripts: &'a Scripts, root: &'r Root, now: Option<u64>, request: &Request,
+        ) -> (&'a Script, Arguments<'r>) {
             match request {
                 $(Request::$name(it) => {
-                    let (script, to) = start(it.other_way(scripts).unwrap_or(&scripts.$module));
-                    (script, it.fill(to))
+                    let script = it.other_way(scripts).unwrap_or(&scripts.$module);
+                    (script, it.fill(Arguments::new(root, now, script.command(&it.keys(root)))))
                 })*
             }
         }
@@ -79,8 +85,8 @@ macro_rules! codings {
 
 operations!(codings);
 
-/// The call of a request's script.
-pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, request: &Request) -> Call<'a> {
-    let (script, Arguments { command, staged, .. }) = arguments(scripts, root, request);
+/// The call of a request's script, at this time of the server if that is known.
+pub(super) fn call<'a>(scripts: &'a Scripts, root: &Root, now: Option<u64>, request: &Request) -> Call<'a> {
+    let (script, Arguments { command, staged, .. }) = arguments(scripts, root, now, request);
     if staged.is_empty() { script.call(command) } else { script.call_with_staged(staged, command) }
 }

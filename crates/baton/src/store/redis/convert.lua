@@ -14,12 +14,16 @@ if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '
 if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
 if call('HSETNX', key.meta, 'migrating', format) == 1 then
   call('HSET', key.meta, 'format', text(FORMAT))
-  -- The counters that most calls move were fields like the others.
-  local moving = {}
+  -- Format 4 had them in another order, and no inboxes; before, they were fields like the others.
+  local moving, of_4 = {}, { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused', 'waiting', 'held' }
   for counter in pairs(MOVING) do moving[#moving + 1] = counter end
   for _, name in ipairs(call('SMEMBERS', key.queues)) do
-    local queue, stored = { name = name }, call('HMGET', key.queue(name), unpack(moving))
+    local queue, stored = { name = name, inbox = 0 }, call('HMGET', key.queue(name), unpack(moving))
     for i, counter in ipairs(moving) do queue[counter] = tonumber(stored[i] or 0) end
+    if tonumber(format) == 4 then
+      local packed = { struct.unpack('<dddddddddd', call('GET', key.counts(name))) }
+      for i, counter in ipairs(of_4) do queue[counter] = packed[i] end
+    end
     write_counts(queue)
     call('HDEL', key.queue(name), unpack(moving))
   end

@@ -31,7 +31,8 @@
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |
-//! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it |
+//! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it, whether something may be in its inbox |
+//! | `R:i:<queue>` | list | its inbox: short messages pushed singly, behind all that is ready and not yet counted, as `born\|parcel` |
 //! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects; a short message with its parcel: `piece\|parcel` |
 //! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece`, or with its parcel |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
@@ -57,6 +58,7 @@ mod migration;
 mod reply;
 mod scripts;
 mod server_runs;
+mod store_clock;
 mod waiting;
 
 use std::{
@@ -71,14 +73,15 @@ pub(super) use self::{
     books::read_books,
     coding::{Coded, Number, Steps},
     constants::numbers,
+    keys::Root,
     reply::{Reply, parsed},
     scripts::{LIBRARIES, Script, Scripts},
 };
 use self::{
     conn::{Connector, Link},
     failure::{ends_connection, store_error},
-    keys::Root,
     server_runs::{ServerRun, ServerRuns},
+    store_clock::StoreClock,
     waiting::Waiters,
 };
 use super::{
@@ -120,6 +123,7 @@ pub(super) struct Shared {
     connecting: tokio::sync::Mutex<()>,
     waiters: Waiters,
     runs: Arc<ServerRuns>,
+    clock: StoreClock,
 }
 
 impl fmt::Debug for Shared {
@@ -143,7 +147,8 @@ impl RedisStore {
         connector: Arc<Connector>, root: Root, scripts: Arc<Scripts>, options: RedisOptions, runs: Arc<ServerRuns>,
     ) -> Self {
         let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
-        Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs }) }
+        let clock = StoreClock::default();
+        Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs, clock }) }
     }
 
     /// The same store over a connection of its own, for calls that must not queue behind others, from another
@@ -210,7 +215,7 @@ impl Shared {
 
     /// Runs the script of a request and gives its answer.
     async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
-        let call = coding::call(&self.scripts, &self.root, request);
+        let call = coding::call(&self.scripts, &self.root, self.store_time(), request);
         let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
         self.answered(link, request, value).await
     }
@@ -218,7 +223,12 @@ impl Shared {
     /// The answer that a script's reply stands for.
     async fn answered(&self, link: &mut Link, request: &Request, value: Value) -> Result<Answer, StoreError> {
         let mut reply = Reply::new(value)?;
-        let answer = match (request, reply.text()?.as_str()) {
+        let code = reply.text()?;
+        let (code, time) = code.split_once('@').unwrap_or((&code, ""));
+        if !time.is_empty() {
+            self.clock.set(parsed(time)?);
+        }
+        let answer = match (request, code) {
             (Request::Claim(_), "OK") => {
                 let given = Given::read(&mut reply)?.complete(&mut link.connection).await;
                 given.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
@@ -227,6 +237,11 @@ impl Shared {
         };
         self.runs.note(request, &answer, &self.current_run(link));
         answer
+    }
+
+    /// The server's time, if it is known here.
+    fn store_time(&self) -> Option<u64> {
+        if self.options.test_clock { None } else { self.clock.now() }
     }
 
     /// A session that joined an earlier run of the server is over: what the server lost in between is not known.
@@ -247,7 +262,7 @@ impl Shared {
         &self, script: &Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd,
     ) -> Result<Reply, StoreError> {
         let mut link = self.link().await?;
-        let mut command = script.command(self.root.as_str());
+        let mut command = script.command(&[self.root.as_str()]);
         fill(&mut command);
         let value = script.call(command).run(&mut link.connection).await;
         Reply::new(value.map_err(|error| self.failed(&link, &error))?)

@@ -10,7 +10,7 @@
 //! scripts are flushed, a text sent in full is carried out.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -25,8 +25,11 @@ use crate::store::operation::operations;
 /// What all libraries of this product are called, before their hash.
 pub(in crate::store) const LIBRARIES: &str = "baton_";
 
-/// How an operation begins.
+/// How an operation begins, and one that only reads.
 const BEGIN: &str = "begin(KEYS[1])\n";
+const BEGIN_READING: &str = "begin(KEYS[1], true)\n";
+/// How one begins that has a shorter way, where it does not take that.
+const BEGINS_ITSELF: &str = "\nbegin(";
 
 /// Reports that bring something new are those of `settle.lua`, but refused at maxmemory as pushes are.
 const BRINGING: &str = "settle_bringing";
@@ -37,6 +40,8 @@ const PARTS: &[&str] = &[
     include_str!("lua/fleet.lua"),
     include_str!("lua/standing.lua"),
     include_str!("lua/offers.lua"),
+    include_str!("lua/counts.lua"),
+    include_str!("lua/inbox.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/piece.lua"),
     include_str!("lua/singles.lua"),
@@ -53,9 +58,18 @@ const PARTS: &[&str] = &[
 /// The library as the server gets it.
 #[derive(Debug)]
 struct Library {
+    /// The shared parts of its text.
+    parts: String,
     text: String,
     /// Whether the server lets this user have no functions.
     refused: AtomicBool,
+}
+
+/// A script by itself.
+#[derive(Debug)]
+struct InFull {
+    text: String,
+    hash: String,
 }
 
 /// One operation: a function of the library, and the same as a script.
@@ -63,23 +77,25 @@ struct Library {
 pub(in crate::store) struct Script {
     library: Arc<Library>,
     function: String,
-    text: String,
-    hash: String,
+    /// The operation's file.
+    operation: &'static str,
+    /// Made where functions are refused: it is long, and seldom needed.
+    script: OnceLock<InFull>,
 }
 
 impl Script {
-    /// A call of this script on the fleet with this root, its arguments still to come.
-    pub(super) fn command(&self, root: &str) -> Cmd {
+    /// A call of this script on these keys, for most the root of a fleet, its arguments still to come.
+    pub(in crate::store) fn command(&self, keys: &[impl redis::ToRedisArgs]) -> Cmd {
         let mut command = if self.library.refused.load(Ordering::Relaxed) {
             let mut command = redis::cmd("EVALSHA");
-            command.arg(&self.hash);
+            command.arg(&self.script().hash);
             command
         } else {
             let mut command = redis::cmd("FCALL");
             command.arg(&self.function);
             command
         };
-        command.arg(1).arg(root);
+        command.arg(keys.len()).arg(keys);
         command
     }
 
@@ -102,10 +118,20 @@ impl Script {
         Call { script: self, commands, count, in_transaction: true }
     }
 
+    /// The same as a script: the flags, the parts, the operation.
+    fn script(&self) -> &InFull {
+        let make = || {
+            let (shebang, begin, body) = split(self.operation);
+            let text = format!("{shebang}\n{}\n{begin}{body}", self.library.parts);
+            InFull { hash: redis::Script::new(&text).get_hash().to_owned(), text }
+        };
+        self.script.get_or_init(make)
+    }
+
     /// A command made by [`Script::command`] with the text in the place of the name.
     fn in_full(&self, command: &Cmd) -> Cmd {
         let mut full = redis::cmd("EVAL");
-        full.arg(&self.text);
+        full.arg(&self.script().text);
         for argument in command.args_iter().skip(2) {
             if let Arg::Simple(argument) = argument {
                 full.arg(argument);
@@ -231,11 +257,7 @@ macro_rules! scripts {
             /// The scripts over the server's clock, or over the key that tests set.
             pub(super) fn new(test_clock: bool) -> Self {
                 let operations = [$((stringify!($name), include_str!($file))),*];
-                let (library, scripts) = assemble(&parts(test_clock), &operations);
-                let mut scripts = scripts.into_iter().map(|(function, text)| {
-                    let hash = redis::Script::new(&text).get_hash().to_owned();
-                    Script { library: library.clone(), function, text, hash }
-                });
+                let mut scripts = assemble(parts(test_clock), &operations).into_iter();
                 Self { $($name: scripts.next().unwrap_or_else(|| unreachable!("one a name")),)* }
             }
         }
@@ -249,25 +271,41 @@ fn parts(test_clock: bool) -> String {
     [&[&constants::lua(), include_str!("lua/keys.lua"), clock], PARTS].concat().join("\n")
 }
 
-/// The library of these operations, and the name of each one's function with its text as a script.
-fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(String, String)>) {
+/// The scripts of these operations, over one library.
+fn assemble(parts: String, operations: &[(&str, &'static str)]) -> Vec<Script> {
     let hash = redis::Script::new(&format!("{parts}{operations:?}")).get_hash()[..16].to_owned();
     let mut text = format!("#!lua name={LIBRARIES}{hash}\n{parts}\n");
-    let mut scripts = Vec::new();
+    let named = |name: &str| format!("{LIBRARIES}{hash}_{name}");
     for (name, operation) in operations {
-        let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
-        let shebang = if *name == BRINGING { "#!lua" } else { shebang };
-        let flag = shebang.split_once("flags=").map(|(_, flag)| format!("'{flag}'")).unwrap_or_default();
-        let function = format!("{LIBRARIES}{hash}_{name}");
-        // One that has a shorter way begins by itself where it does not take that.
-        let begin = if body.contains(BEGIN) { "" } else { BEGIN };
+        let (shebang, begin, body) = split(operation);
+        let flag = flag(shebang).map(|flag| format!("'{flag}'")).unwrap_or_default();
         text += &format!(
-            "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
-             function(KEYS, ARGV)\n{begin}{body}\nend }}\n"
+            "redis.register_function{{ function_name = '{}', flags = {{ {flag} }}, callback = \
+             function(KEYS, ARGV)\n{begin}{body}\nend }}\n",
+            named(name)
         );
-        scripts.push((function, format!("{shebang}\n{parts}\n{begin}{body}")));
     }
-    (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
+    let library = Arc::new(Library { parts, text, refused: AtomicBool::new(false) });
+    let script = |&(name, operation)| {
+        let (library, function, script) = (Arc::clone(&library), named(name), OnceLock::new());
+        Script { library, function, operation, script }
+    };
+    operations.iter().map(script).collect()
+}
+
+/// The first line of an operation, how it begins, and what it does.
+fn split(operation: &str) -> (&str, &str, &str) {
+    let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
+    let begin = match flag(shebang) {
+        _ if body.contains(BEGINS_ITSELF) => "",
+        Some("no-writes") => BEGIN_READING,
+        _ => BEGIN,
+    };
+    (shebang, begin, body)
+}
+
+fn flag(shebang: &str) -> Option<&str> {
+    shebang.split_once("flags=").map(|(_, flag)| flag)
 }
 
 #[cfg(test)]
@@ -277,19 +315,19 @@ mod tests {
     #[test]
     fn the_shebang_stays_first_and_push_is_refused_at_maxmemory() {
         let scripts = Scripts::new(false);
-        assert!(scripts.settle.text.starts_with("#!lua flags=allow-oom\n"));
-        assert!(scripts.survey.text.starts_with("#!lua flags=no-writes\n"));
+        assert!(scripts.settle.script().text.starts_with("#!lua flags=allow-oom\n"));
+        assert!(scripts.survey.script().text.starts_with("#!lua flags=no-writes\n"));
         let refused = [(&scripts.push, ""), (&scripts.submit, ""), (&scripts.settle_bringing, "")];
         let allowed = [(&scripts.claim, "'allow-oom'"), (&scripts.settle, "'allow-oom'")];
         for (script, flags) in refused.into_iter().chain(allowed) {
             let registered = format!("function_name = '{}', flags = {{ {flags} }}", script.function);
             assert!(script.library.text.contains(&registered), "{registered}");
         }
-        assert!(scripts.push.text.starts_with("#!lua\n"));
-        assert!(scripts.submit.text.starts_with("#!lua\n"));
-        assert!(scripts.settle_bringing.text.starts_with("#!lua\n"));
+        assert!(scripts.push.script().text.starts_with("#!lua\n"));
+        assert!(scripts.submit.script().text.starts_with("#!lua\n"));
+        assert!(scripts.settle_bringing.script().text.starts_with("#!lua\n"));
         let of_tests = Scripts::new(true);
-        assert_ne!(scripts.push.hash, of_tests.push.hash);
+        assert_ne!(scripts.push.script().hash, of_tests.push.script().hash);
         assert_ne!(scripts.push.function, of_tests.push.function);
     }
 }

@@ -67,7 +67,7 @@ impl Shared {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
         commands.cmd("BLPOP").arg(&list).arg(READ_SECONDS);
-        let mut serve = self.scripts.serve.command(self.root.as_str());
+        let mut serve = self.scripts.serve.command(&[self.root.as_str()]);
         serve.arg(session.to_string());
         for Claim { queue, claim_no, n, max_bytes, .. } in newcomers {
             serve.arg(queue.as_str()).arg(claim_no).arg(n).arg(max_bytes);

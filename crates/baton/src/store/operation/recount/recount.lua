@@ -12,8 +12,8 @@ local PIECE_BYTES = 18
 local names, members = call('SMEMBERS', key.queues), call('ZRANGE', key.sessions, 0, -1)
 local descriptors = 0
 for _, name in ipairs(names) do
-  descriptors = descriptors + call('LLEN', key.ready(name)) + call('LLEN', key.suspects(name))
-    + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
+  descriptors = descriptors + call('LLEN', key.ready(name)) + call('LLEN', key.inbox(name))
+    + call('LLEN', key.suspects(name)) + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
 end
 for _, id in ipairs(members) do
   descriptors = descriptors + call('HLEN', key.carried(id))

@@ -54,6 +54,10 @@ pub const MAX_KEY_TTL_MS: u64 = 366 * 24 * 3_600_000;
 /// How many keys that expired are forgotten for each that comes: they go faster than they came.
 pub(super) const EXPIRED_A_KEY: u32 = 2;
 
+/// How many short messages pushed singly may lie in the inbox of a queue in Redis: a call takes in so many at most.
+#[cfg(feature = "redis")]
+const MAX_INBOX: u64 = 128;
+
 /// What became of one lot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LotVerdict {

@@ -2,28 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use super::{EXPIRED_A_KEY, kept};
+use super::{EXPIRED_A_KEY, MAX_INBOX, kept};
 use crate::{
     message::{Lot, Name},
     store::{
         SUBMIT_WINDOW, StoreError, Submit, Submitted,
-        redis::{Arguments, CARRIED, Coded, Number, Reply, Script, Scripts, numbers},
+        redis::{Arguments, CARRIED, Coded, Number, Reply, Root, Script, Scripts, numbers},
         wire,
     },
 };
 
 impl Coded for Submit {
-    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY];
+    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY, MAX_INBOX];
 
     fn other_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
         self.short_one().map(|_| &scripts.submit_one)
     }
 
+    fn keys(&self, root: &Root) -> Vec<String> {
+        match self.short_one() {
+            Some(Lot { queue, .. }) => vec![root.submits(self.session), root.counts(queue), root.inbox(queue)],
+            None => vec![root.as_str().to_owned()],
+        }
+    }
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         if let Some(lot) = self.short_one() {
-            let to = to.text(self.session).text(self.submit_no).text(self.max_backlog);
-            let to = to.text(&lot.queue).bytes(lot.parcel.bytes());
-            return to.number_or_nothing(self.submit_no.checked_sub(1)).text(self.submit_no % SUBMIT_WINDOW);
+            let to = to.text(self.submit_no).number_or_nothing(self.submit_no.checked_sub(1));
+            return to.text(self.submit_no % SUBMIT_WINDOW).text(self.max_backlog).single(&lot.parcel);
         }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {

@@ -1,6 +1,6 @@
 -- What a call begins with: nothing of the call before it is left.
-local function begin(fleet)
-  call, opened = redis.call, {}
+local function begin(fleet, only_reads)
+  call, opened, reads = redis.call, {}, only_reads
   name_keys(fleet)
   now = tonumber(store_time())
 end

@@ -281,7 +281,8 @@ local function settle_singles(id, claim_no, name, first, len)
   if not written or not packed then return false end
   local from, size, each = string.match(written, '^%+(%d+),(%d+),(%d+)$', #name + 2)
   if not from then return false end
-  local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held = struct.unpack(COUNTS, packed)
+  local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
+    struct.unpack(COUNTS, packed)
   first, len, from, size = tonumber(first), tonumber(len), tonumber(from), tonumber(size)
   if held ~= 0 or first < from or first + len > from + size then return false end
   if len < size then
@@ -293,7 +294,7 @@ local function settle_singles(id, claim_no, name, first, len)
   end
   if remove_singles(id, place, places_of(place, first, len)) == 0 then call('HDEL', key.claims(id), place) end
   done_sum = math.fmod(done_sum + id_sum(first, len), MODULUS)
-  call('SET', key.counts(name), struct.pack(COUNTS, pushed, ready, delayed, in_flight - len, done + len, done_sum,
-    bytes - len * tonumber(each), paused, waiting, held))
+  call('SET', key.counts(name), struct.pack(COUNTS, pushed, bytes - len * tonumber(each), waiting, held, inbox, paused,
+    ready, delayed, in_flight - len, done + len, done_sum))
   return true
 end

@@ -52,11 +52,22 @@ local function found_bodies(into, homes)
   end
 end
 
+-- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
+local function add_inbox(pieces, name, from, past)
+  local entries, at = call('LRANGE', key.inbox(name), 0, -1), call('LLEN', key.ready(name)) - 1
+  for nth, entry in ipairs(entries) do
+    if at + nth >= from and at + nth <= past then
+      pieces[#pieces + 1] = inbox_entry(known_queue(name).pushed - #entries + nth, entry)
+    end
+  end
+end
+
 -- Counts places `from` .. `from + limit - 1` of what a queue keeps of one kind; how many descriptors were there.
 local function count_page(kind, name, from, limit, into)
   local past, homes = from + limit - 1, {}
   if kind == 'ready' or kind == 'suspects' then
     local pieces = call('LRANGE', key[kind](name), from, past)
+    if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
     for _, piece in ipairs(pieces) do found_piece(into, name, piece, homes) end
     found_bodies(into, homes)
     return #pieces

@@ -11,6 +11,7 @@ local key = {
   source = function(name) return root .. ':o:' .. name end,
   queue = function(name) return root .. ':q:' .. name end,
   counts = function(name) return root .. ':k:' .. name end,
+  inbox = function(name) return root .. ':i:' .. name end,
   ready = function(name) return root .. ':r:' .. name end,
   suspects = function(name) return root .. ':u:' .. name end,
   delayed = function(name) return root .. ':d:' .. name end,
@@ -39,6 +40,15 @@ local function name_keys(fleet)
   key.marks = root .. ':marks'
   key.results = root .. ':results'
   key.result_ends = root .. ':resultends'
+end
+
+-- The root of the fleet that a key belongs to; and the queue, of a key of its counts that belongs to this one.
+local function fleet_of(one)
+  return string.match(one, '^{[^}]*}')
+end
+
+local function queue_of(counts)
+  return string.sub(counts, #root + 4)
 end
 
 -- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen.

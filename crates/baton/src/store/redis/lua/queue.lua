@@ -1,8 +1,4 @@
--- Records of queues: read once a call, changed here, written back once by close_queues(). The counters that most calls
--- move lie packed in one text, so that a call reads and writes them by one command each; the others are fields of a hash,
--- read when they are asked for.
-local MOVING = { pushed = true, ready = true, delayed = true, in_flight = true, done = true, done_sum = true,
-  bytes = true, paused = true, waiting = true, held = true }
+-- Records of queues: read once a call, changed here, written back once by close_queues().
 local opened = nil
 
 local other_counters = {
@@ -12,26 +8,20 @@ local other_counters = {
   end,
 }
 
--- `waiting` is 0 only if nobody waits for the queue, `held` only if no recount holds it; in this place of the text.
-local COUNTS, HELD_AT = '<dddddddddd', 72
-local function write_counts(it)
-  call('SET', key.counts(it.name), struct.pack(COUNTS, it.pushed, it.ready, it.delayed, it.in_flight, it.done,
-    it.done_sum, it.bytes, it.paused, it.waiting, it.held))
-end
-
 -- The record of a queue, or nothing if it was never named.
 local function known_queue(name)
   local queue = opened[name]
   if queue then return queue end
   local packed = call('GET', key.counts(name))
   if not packed then return nil end
-  local pushed, ready, delayed, in_flight, done, done_sum, bytes, paused, waiting, held =
+  local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
     struct.unpack(COUNTS, packed)
   queue = setmetatable({
-    name = name, wakes = 0, moved = false, changed = false, pushed = pushed, ready = ready, delayed = delayed,
-    in_flight = in_flight, done = done, done_sum = done_sum, bytes = bytes, paused = paused, waiting = waiting,
-    held = held,
+    name = name, wakes = 0, moved = false, changed = false, pushed = pushed, bytes = bytes, waiting = waiting,
+    held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed, in_flight = in_flight, done = done,
+    done_sum = done_sum,
   }, other_counters)
+  if inbox ~= 0 then take_in(queue) end
   opened[name] = queue
   return queue
 end
@@ -42,7 +32,7 @@ local function open_queue(name)
   if queue then return queue end
   write_counts({
     name = name, pushed = 0, ready = 0, delayed = 0, in_flight = 0, done = 0, done_sum = 0, bytes = 0, paused = 0,
-    waiting = call('EXISTS', key.waiters(name)), held = call('EXISTS', key.hold),
+    waiting = call('EXISTS', key.waiters(name)), held = call('EXISTS', key.hold), inbox = 0,
   })
   call('SADD', key.queues, name)
   return known_queue(name)
