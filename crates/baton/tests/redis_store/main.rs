@@ -6,6 +6,7 @@ mod estates;
 mod follow_ups;
 mod holds;
 mod keeping;
+mod monitor;
 mod redis_server;
 mod rights;
 mod waits;
