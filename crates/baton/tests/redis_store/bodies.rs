@@ -1,8 +1,11 @@
 //! Bodies: long ones past the scripts, missing ones found.
 
-use baton::store::{message::*, *};
+use baton::{
+    MessageId, SessionId,
+    store::{message::*, *},
+};
 
-use crate::{behind, claim, commands, join, name, redis_server::RedisServer, settle, store, submit};
+use crate::{behind, claim, commands, join, monitor::Monitor, name, redis_server::RedisServer, settle, store, submit};
 
 /// A parcel of this many bodies, far too long to pass through a script.
 fn long_bodies(count: usize) -> Vec<Vec<u8>> {
@@ -112,4 +115,67 @@ async fn short_messages_that_fail_together_cost_a_few_commands() {
     assert_eq!(claimed_bodies(again), (1..=500_u64).map(|n| n.to_string().into_bytes()).collect::<Vec<_>>());
     let claimed = commands(&server) - before - settled;
     assert!(settled < 20 && claimed < 40, "{settled} to settle, {claimed} to claim 500");
+}
+
+/// Has long messages fail in every way, and be put back: alone, cut out of their parcel, with and without headers.
+async fn failing(store: &dyn Store) -> (Vec<Claimed>, Vec<ErrorRecord>, Books) {
+    let session = SessionId::from_u128(7);
+    let (host, queues, offers) = ("here".to_owned(), vec![name("q")], Vec::new());
+    let (lease_ms, heartbeat_ms, former) = (60_000, 100, None);
+    let node = Join { session, kind: Kind::Node, host, pid: 1, queues, lease_ms, heartbeat_ms, offers, former };
+    ask(store, node).await.unwrap();
+    let long: Vec<Vec<u8>> = (0..4).map(|nth| format!("\"{nth}{}\"", "x".repeat(9_000 + nth)).into_bytes()).collect();
+    let long: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
+    let huge = vec![b'1'; 300_000];
+    ask(store, submit(session, 1, &long)).await.unwrap();
+    for submit_no in 2..=6 {
+        ask(store, submit(session, submit_no, &[&huge])).await.unwrap();
+    }
+    let run = |claim_no, first, len, outcome| Run { claim_no, queue: name("q"), range: Range { first, len }, outcome };
+    let retry = |error: &str| Outcome::Retry { after_ms: 0, error: error.to_owned() };
+    let dead = || Outcome::Dead { error: "in vain".to_owned() };
+    let mut claims = vec![ask(store, claim(session, 1, 9)).await.unwrap()];
+    let runs =
+        vec![run(1, 1, 1, dead()), run(1, 2, 2, retry("once")), run(1, 4, 1, retry("")), run(1, 5, 5, retry("once"))];
+    ask(store, Settle { session, settle_no: 1, runs }).await.unwrap();
+    claims.push(ask(store, claim(session, 2, 9)).await.unwrap());
+    let runs = vec![run(2, 2, 1, retry("twice")), run(2, 3, 2, dead()), run(2, 5, 5, dead())];
+    ask(store, Settle { session, settle_no: 2, runs }).await.unwrap();
+    claims.push(ask(store, claim(session, 3, 9)).await.unwrap());
+    let peek = Peek { queue: name("q"), after: 0, upto: 100, limit: 100, max_bytes: u64::MAX };
+    let errors = ask(store, peek).await.unwrap().errors;
+    ask(store, DrainBegin { session, queue: name("q") }).await.unwrap();
+    let ids = (1..=8).map(MessageId).collect();
+    let requeue = Dispose { session, dispose_no: 1, queue: name("q"), ids, disposal: Disposal::Requeue };
+    for _ in 0..2 {
+        assert_eq!(ask(store, requeue.clone()).await.unwrap().count, 7, "and a repeat says the same");
+    }
+    let drain = Dispose { dispose_no: 2, ids: vec![MessageId(9), MessageId(8)], disposal: Disposal::Drain, ..requeue };
+    assert_eq!(ask(store, drain).await.unwrap().count, 1);
+    claims.push(ask(store, claim(session, 4, 9)).await.unwrap());
+    let recounted = ask(store, Recount { max_hold_ms: 10_000 }).await.unwrap();
+    assert!(recounted.queues[0].balance(), "{recounted:?}");
+    (claims, errors, recounted.queues[0].books.clone())
+}
+
+#[tokio::test]
+async fn long_messages_that_fail_and_are_put_back_are_as_in_memory_and_no_call_does_all() {
+    let server = RedisServer::start(&[]);
+    let look = Monitor::start(&server);
+    let (mut claims, mut errors, books) = failing(&store(&server)).await;
+    let seen = look.end(&server);
+    let (mut expected, mut expected_errors, expected_books) = failing(&MemoryStore::default()).await;
+    // Only the clocks differ.
+    for (piece, _) in claims.iter_mut().chain(&mut expected).flat_map(|claimed| &mut claimed.pieces) {
+        piece.born = 0;
+    }
+    for error in errors.iter_mut().chain(&mut expected_errors) {
+        (error.born, error.at) = (0, 0);
+    }
+    let given = |claims: &[Claimed]| claims.iter().map(|claimed| claimed.pieces.clone()).collect::<Vec<_>>();
+    assert!(given(&claims) == given(&expected), "what is given differs");
+    assert!(errors == expected_errors, "the errors differ");
+    assert_eq!(books, expected_books);
+    // Two megabytes are put back in several calls: half a megabyte in each, and a repeat.
+    assert!(seen["dispose"].calls >= 4, "{seen:?}");
 }

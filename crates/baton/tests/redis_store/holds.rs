@@ -3,7 +3,7 @@
 use baton::store::{message::*, *};
 use bytes::Bytes;
 
-use crate::{RedisServer, behind, claim, join, name, set_count, settle, store, submit};
+use crate::{RedisServer, behind, claim, join, monitor::Monitor, name, set_count, settle, store, submit};
 
 /// What a recount in pages leaves that is stopped midway.
 fn hold(server: &RedisServer, from: u64, until: u64) {
@@ -73,4 +73,37 @@ async fn a_hold_is_over_when_the_clock_is_set_back() {
     assert!(recounted.queues.iter().all(QueueRecount::balance));
     set_clock(began);
     ask(&store, submit(session, 3, &[b"3"])).await.unwrap();
+}
+
+#[tokio::test]
+async fn many_queues_and_claims_are_recounted_in_pages() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    let one = |queue: &str| Lot { queue: name(queue), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+    // Queues of one message, and one session that holds many, one by one and together.
+    for submit_no in 1..=3 {
+        let lots = (0..1_000).map(|nth| one(&format!("q{}", submit_no * 1_000 + nth))).collect();
+        ask(&store, Submit { lots, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
+    }
+    for submit_no in 4..=15 {
+        let lots = (0..1_000).map(|_| one("q")).collect();
+        ask(&store, Submit { lots, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
+    }
+    for claim_no in 1..=200 {
+        ask(&store, claim(session, claim_no, if claim_no < 100 { 1 } else { 100 })).await.unwrap();
+    }
+    let look = Monitor::start(&server);
+    let recounted = ask(&store, Recount { max_hold_ms: 60_000 }).await.unwrap();
+    let seen = look.end(&server);
+    assert_eq!(recounted.queues.len(), 3_001);
+    assert!(recounted.queues.iter().all(QueueRecount::balance));
+    let of_q = recounted.queues.iter().find(|queue| queue.books.queue == name("q")).unwrap();
+    assert_eq!(of_q.in_flight.count, 99 + 101 * 100);
+    let held: Vec<_> = ["recount", "recount_plan", "recount_page", "hold"].map(|script| seen[script]).into();
+    assert!(held.iter().all(|most| most.commands <= 2_500), "{seen:?}");
+    assert!(held.iter().all(|most| most.words <= 8_000), "{seen:?}");
+    // Messages move again, also in queues that were told of the hold.
+    ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
+    ask(&store, submit(session, 16, &[b"1"])).await.unwrap();
 }

@@ -7,6 +7,7 @@ mod follow_ups;
 mod holds;
 mod inboxes;
 mod keeping;
+mod monitor;
 mod redis_server;
 mod rights;
 mod waits;

@@ -24,7 +24,7 @@
 //! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
-//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
+//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:n:<session>` | hash | the last submit number and the answers kept, by number mod 16 |
 //! | `R:h:<session>` | hash | claim, as `number queue` → `queue\|piece;piece…`, runs of singles among them |
 //! | `R:g:<session>` | hash | what these carry: claim → that of its pieces, `id claim` → a single as it lay in its line, `# claim` → singles left |
@@ -198,6 +198,11 @@ impl Store for RedisStore {
     }
 }
 
+/// Whether a script has done part of its work: the same call does more of it, until there is an answer.
+fn goes_on(reply: &Value) -> bool {
+    matches!(reply, Value::Array(words) if matches!(&words[..], [Value::BulkString(code)] if code == b"MORE"))
+}
+
 impl Shared {
     /// Carries out a request of one script.
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
@@ -216,8 +221,12 @@ impl Shared {
     /// Runs the script of a request and gives its answer.
     async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
         let call = coding::call(&self.scripts, &self.root, self.store_time(), request);
-        let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
-        self.answered(link, request, value).await
+        loop {
+            let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+            if !goes_on(&value) {
+                return self.answered(link, request, value).await;
+            }
+        }
     }
 
     /// The answer that a script's reply stands for.

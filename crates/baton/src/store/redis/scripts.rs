@@ -77,8 +77,10 @@ struct InFull {
 pub(in crate::store) struct Script {
     library: Arc<Library>,
     function: String,
-    /// The operation's file.
-    operation: &'static str,
+    /// The first line of the operation's file, how it begins, and what it does.
+    shebang: &'static str,
+    begin: &'static str,
+    body: &'static str,
     /// Made where functions are refused: it is long, and seldom needed.
     script: OnceLock<InFull>,
 }
@@ -121,8 +123,9 @@ impl Script {
     /// The same as a script: the flags, the parts, the operation.
     fn script(&self) -> &InFull {
         let make = || {
-            let (shebang, begin, body) = split(self.operation);
-            let text = format!("{shebang}\n{}\n{begin}{body}", self.library.parts);
+            let Self { shebang, begin, body, library, .. } = self;
+            let text =
+                format!("{shebang}\n{}\nreturn (function(KEYS, ARGV)\n{begin}{body}\nend)(KEYS, ARGV)", library.parts);
             InFull { hash: redis::Script::new(&text).get_hash().to_owned(), text }
         };
         self.script.get_or_init(make)
@@ -275,27 +278,28 @@ fn parts(test_clock: bool) -> String {
 fn assemble(parts: String, operations: &[(&str, &'static str)]) -> Vec<Script> {
     let hash = redis::Script::new(&format!("{parts}{operations:?}")).get_hash()[..16].to_owned();
     let mut text = format!("#!lua name={LIBRARIES}{hash}\n{parts}\n");
-    let named = |name: &str| format!("{LIBRARIES}{hash}_{name}");
-    for (name, operation) in operations {
-        let (shebang, begin, body) = split(operation);
+    let function = |name: &str| format!("{LIBRARIES}{hash}_{name}");
+    let operations: Vec<_> =
+        operations.iter().map(|&(name, operation)| (function(name), split(name, operation))).collect();
+    for (function, (shebang, begin, body)) in &operations {
         let flag = flag(shebang).map(|flag| format!("'{flag}'")).unwrap_or_default();
         text += &format!(
-            "redis.register_function{{ function_name = '{}', flags = {{ {flag} }}, callback = \
-             function(KEYS, ARGV)\n{begin}{body}\nend }}\n",
-            named(name)
+            "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
+             function(KEYS, ARGV)\n{begin}{body}\nend }}\n"
         );
     }
     let library = Arc::new(Library { parts, text, refused: AtomicBool::new(false) });
-    let script = |&(name, operation)| {
-        let (library, function, script) = (Arc::clone(&library), named(name), OnceLock::new());
-        Script { library, function, operation, script }
+    let script = |(function, (shebang, begin, body))| {
+        let (library, script) = (Arc::clone(&library), OnceLock::new());
+        Script { library, function, shebang, begin, body, script }
     };
-    operations.iter().map(script).collect()
+    operations.into_iter().map(script).collect()
 }
 
 /// The first line of an operation, how it begins, and what it does.
-fn split(operation: &str) -> (&str, &str, &str) {
+fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, &'static str) {
     let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
+    let shebang = if name == BRINGING { "#!lua" } else { shebang };
     let begin = match flag(shebang) {
         _ if body.contains(BEGINS_ITSELF) => "",
         Some("no-writes") => BEGIN_READING,

@@ -2,10 +2,11 @@
 -- Purpose: removes errors: drained for good, or back at the end of their queue.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 dispose number, 3 queue, 4 d drain | q requeue, 5 ids `1,2,…`
--- Returns: OK how many | STALE | TURN last | NOTDRAINER | HELD ms
--- Idempotency: by number; the last answer is kept. Ids that are no errors are passed over.
+-- Returns: OK how many | MORE (the bodies were many bytes: the same call goes on) | STALE | TURN last | NOTDRAINER | HELD ms
+-- Idempotency: by number; the last answer is kept. Ids that are no errors are passed over. One that goes on finds how many
+--              there were before.
 local id, dispose_no, name = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local session = visit(id, 'dispose_no', 'dispose')
+local session = visit(id, 'dispose_no', 'dispose', 'disposing')
 if not session then return { 'STALE' } end
 local wait = held()
 if wait then return wait end
@@ -15,9 +16,17 @@ if dispose_no ~= last + 1 then
   return { 'TURN', text(last) }
 end
 if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } end
-local queue, count = known_queue(name), 0
+local before, so_far = string.match(session[4] or '', '^(%d+) (%d+)$')
+local queue, count = known_queue(name), before == ARGV[2] and tonumber(so_far) or 0
+local is_drain, bytes = ARGV[4] == 'd', 0
 for message in string.gmatch(ARGV[5], '%d+') do
-  local record = call('HGET', key.dead(name), message)
+  if bytes > REQUEUED_BYTES then
+    close_queues()
+    call('HSET', key.session(id), 'disposing', ARGV[2] .. ' ' .. text(count))
+    return { 'MORE' }
+  end
+  -- What is drained is not looked at.
+  local record = not is_drain and call('HGET', key.dead(name), message)
   local born, node, reason, headers, past
   if record then
     born, node, reason, headers, past = string.match(record, '^%d+,%d+,%d+,(%d+),%d+,(%d+),(%d+),?(%d*)|()')
@@ -26,19 +35,20 @@ for message in string.gmatch(ARGV[5], '%d+') do
   end
   -- One without a body cannot run, and stays.
   local has_body = record and past + headers <= #record
-  if record and (ARGV[4] == 'd' or has_body) then
+  if (has_body or is_drain) and call('HDEL', key.dead(name), message) == 1 then
     count = count + 1
-    call('HDEL', key.dead(name), message)
     call('ZREM', key.dead_order(name), message)
     add(queue, 'dead', -1)
-    if ARGV[4] == 'd' then
+    if is_drain then
       add(queue, 'drained', 1)
       add_sum(queue, 'drained_sum', tonumber(message), 1)
     else
-      local parcel = parcel_of(string.sub(record, past, past + headers - 1), string.sub(record, past + headers))
+      local body = string.sub(record, past + headers)
+      local head = head_of(string.sub(record, past, past + headers - 1), body)
       local first = tonumber(message)
       local piece = { parcel = first, size = 0, first = first, len = 1, attempts = 0, losses = 0, born = tonumber(born) }
-      give_own(queue, piece, parcel)
+      give_own(queue, piece, head, body)
+      bytes = bytes + #record
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
       queue.wakes = 1

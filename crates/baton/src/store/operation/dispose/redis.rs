@@ -2,10 +2,15 @@
 
 use crate::store::{
     Disposal, Dispose, Disposed, StoreError,
-    redis::{Arguments, Coded, Reply},
+    redis::{Arguments, Coded, Number, Reply, numbers},
 };
 
+/// Bytes of bodies after which a call that puts errors back is to be made again.
+const REQUEUED_BYTES: u64 = 512 << 10;
+
 impl Coded for Dispose {
+    const NUMBERS: &'static [Number] = numbers![REQUEUED_BYTES];
+
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         let disposal = if self.disposal == Disposal::Drain { "d" } else { "q" };
         to.text(self.session).text(self.dispose_no).text(&self.queue).text(disposal).joined(self.ids.iter(), ",")

@@ -7,30 +7,22 @@
 -- Idempotency: reads only.
 local unfit = unfit_fleet(true)
 if unfit then return unfit end
--- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
-local PIECE_BYTES = 18
+local most = tonumber(ARGV[1])
+-- What a queue and a session cost by themselves, as so many descriptors.
+local descriptors = 50 * call('SCARD', key.queues) + 10 * call('ZCARD', key.sessions)
+if descriptors > most then return { 'LARGE' } end
 local names, members = call('SMEMBERS', key.queues), call('ZRANGE', key.sessions, 0, -1)
-local descriptors = 0
-for _, name in ipairs(names) do
-  descriptors = descriptors + call('LLEN', key.ready(name)) + call('LLEN', key.inbox(name))
-    + call('LLEN', key.suspects(name)) + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
-end
+for _, name in ipairs(names) do descriptors = descriptors + stored_descriptors(name) end
 for _, id in ipairs(members) do
-  descriptors = descriptors + call('HLEN', key.carried(id))
-  for _, claim_no in ipairs(call('HKEYS', key.claims(id))) do
-    descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), claim_no) / PIECE_BYTES)
-  end
+  if descriptors > most then break end
+  descriptors = descriptors + claimed_descriptors(id)
 end
-if descriptors > tonumber(ARGV[1]) then return { 'LARGE' } end
+if descriptors > most then return { 'LARGE' } end
 local in_flight = {}
 for _, id in ipairs(members) do count_claims(id, in_flight) end
 local queues = {}
 for i, name in ipairs(names) do
-  local ready, delayed, dead = nothing_found(), nothing_found(), nothing_found()
-  count_all('ready', name, ready)
-  count_all('suspects', name, ready)
-  count_all('delayed', name, delayed)
-  count_all('dead', name, dead)
+  local ready, delayed, dead = count_stored(name)
   local claimed = in_flight[name] or nothing_found()
   local queue = { read_books(name) }
   for _, kind in ipairs({ ready, delayed, claimed, dead }) do add_found(queue, kind) end

@@ -8,14 +8,14 @@
 //! [`Refusal::Held`]: crate::store::Refusal::Held
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use crate::{
     message::{IdSum, Name, SessionId},
     store::{
-        Books, Found, Lacking, QueueRecount, Recount, Recounted, StoreError,
+        Found, Lacking, QueueRecount, Recount, Recounted, StoreError,
         redis::{Coded, Reply, Shared, Steps, read_books},
     },
 };
@@ -24,8 +24,15 @@ use crate::{
 const HOLD_MS: u64 = 1_000;
 /// Descriptors in a page: about half a microsecond each.
 const PAGE: u64 = 5_000;
-/// Sessions whose claims are counted in one page.
+/// Sessions whose claims are counted in one page at most, claims of one that has many, and queues.
 const SESSIONS: usize = 16;
+const CLAIMS: usize = 1_000;
+const QUEUES: usize = 100;
+/// About how many queues are told of a hold in one step.
+const MARKED: usize = 1_000;
+
+/// What is claimed, by queue.
+type InFlight = BTreeMap<Name, (Found, Lacking)>;
 
 impl Coded for Recount {
     fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Recounted>> {
@@ -64,13 +71,24 @@ fn found(it: &mut Reply, lacking: &mut Lacking) -> Result<Found, StoreError> {
     Ok(found)
 }
 
+/// Adds a page of what is claimed.
+fn add_claimed(to: &mut InFlight, mut page: Reply) -> Result<(), StoreError> {
+    page.list()?.rest(|it| {
+        let (all, lacking) = to.entry(it.parsed()?).or_default();
+        let some = found(it, lacking)?;
+        all.add(some.count, some.sum);
+        Ok(())
+    })?;
+    Ok(())
+}
+
 async fn in_pages(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
     let mut hold = Hold { shared, id: SessionId::random(), since: Instant::now(), max_hold };
-    hold.say("begin").await?;
+    hold.say("begin", &[]).await?;
     hold.since = Instant::now();
     let counted = hold.count_all().await;
     // A hold that cannot be released ends by itself.
-    let released = hold.say("release").await;
+    let released = hold.say("release", &[]).await;
     let queues = counted?;
     released?;
     let held_ms = u64::try_from(hold.since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -87,9 +105,10 @@ struct Hold<'a> {
 }
 
 impl Hold<'_> {
-    async fn say(&self, what: &str) -> Result<(), StoreError> {
+    async fn say(&self, what: &str, queues: &[String]) -> Result<(), StoreError> {
         let script = &self.shared.scripts.hold;
-        let mut reply = self.shared.run(script, |to| to.arg(what).arg(self.id.to_string()).arg(HOLD_MS)).await?;
+        let id = self.id.to_string();
+        let mut reply = self.shared.run(script, |to| to.arg(what).arg(id).arg(HOLD_MS).arg(queues)).await?;
         match reply.text()?.as_str() {
             "OK" => Ok(()),
             "LOST" => Err(StoreError::Unfit(
@@ -101,6 +120,11 @@ impl Hold<'_> {
 
     /// Before each page: the hold must still be in force, and not have lasted too long.
     async fn go_on(&self) -> Result<(), StoreError> {
+        self.extend(&[]).await
+    }
+
+    /// The same, and lets queues know of the hold.
+    async fn extend(&self, queues: &[String]) -> Result<(), StoreError> {
         if self.since.elapsed() >= self.max_hold {
             return Err(StoreError::Unfit(format!(
                 "the recount was given up after holding the store for {} ms: allow it longer, or run it at a quieter \
@@ -108,46 +132,102 @@ impl Hold<'_> {
                 self.max_hold.as_millis()
             )));
         }
-        self.say("extend").await
+        self.say("extend", queues).await
+    }
+
+    /// Marks all queues as held, a page after the other; their names. From here on messages stand still.
+    async fn take_hold(&self) -> Result<Vec<String>, StoreError> {
+        let (mut names, mut place) = (BTreeSet::new(), "0".to_owned());
+        loop {
+            let (next, page) = self.plan(&["queues", &place, &MARKED.to_string()]).await?;
+            self.extend(&page).await?;
+            names.extend(page);
+            if next == "0" {
+                return Ok(names.into_iter().collect());
+            }
+            place = next;
+        }
     }
 
     async fn count_all(&self) -> Result<Vec<QueueRecount>, StoreError> {
-        let mut plan = self.shared.run(&self.shared.scripts.recount_plan, |to| to).await?;
-        plan.text()?;
-        let mut books: Vec<Books> = plan.list()?.rest(|it| read_books(it.list()?))?;
-        books.sort_unstable_by(|a, b| a.queue.cmp(&b.queue));
-        let sessions: Vec<String> = plan.list()?.rest(Reply::text)?;
-        let mut in_flight = self.claims(&sessions).await?;
-        let mut queues = Vec::with_capacity(books.len());
-        for books in books {
-            let (in_flight, mut lacking) = in_flight.remove(&books.queue).unwrap_or_default();
-            let mut ready = self.pages("ready", &books.queue, &mut lacking).await?;
-            let suspects = self.pages("suspects", &books.queue, &mut lacking).await?;
-            ready.add(suspects.count, suspects.sum);
-            let delayed = self.pages("delayed", &books.queue, &mut lacking).await?;
-            let dead = self.pages("dead", &books.queue, &mut lacking).await?;
-            queues.push(QueueRecount { books, ready, delayed, in_flight, dead, lacking });
+        let names = self.take_hold().await?;
+        let (_, sessions) = self.plan(&["sessions"]).await?;
+        let mut in_flight = self.sessions(&sessions).await?;
+        let (mut queues, mut left) = (Vec::with_capacity(names.len()), &names[..]);
+        while !left.is_empty() {
+            let some = left.get(..QUEUES).unwrap_or(left);
+            let (passed, mut page) = self.page("queues", None, some).await?;
+            left = left.get(passed..).unwrap_or_default();
+            while !page.is_done() {
+                let mut it = page.list()?;
+                let books = read_books(it.list()?)?;
+                let (in_flight, mut lacking) = in_flight.remove(&books.queue).unwrap_or_default();
+                let (ready, delayed, dead) = if it.is_done() {
+                    self.large_queue(&books.queue, &mut lacking).await?
+                } else {
+                    let mut found = || found(&mut it, &mut lacking);
+                    (found()?, found()?, found()?)
+                };
+                queues.push(QueueRecount { books, ready, delayed, in_flight, dead, lacking });
+            }
         }
+        queues.sort_unstable_by(|a, b| a.books.queue.cmp(&b.books.queue));
         // The last page counts only if nothing could move before it was read.
         self.go_on().await?;
         Ok(queues)
     }
 
-    async fn claims(&self, sessions: &[String]) -> Result<BTreeMap<Name, (Found, Lacking)>, StoreError> {
-        let mut by_queue: BTreeMap<Name, (Found, Lacking)> = BTreeMap::new();
-        for some in sessions.chunks(SESSIONS) {
-            self.go_on().await?;
-            let script = &self.shared.scripts.recount_page;
-            let mut page = self.shared.run(script, |to| to.arg("claims").arg(some)).await?;
-            page.text()?;
-            page.list()?.rest(|it| {
-                let (all, lacking) = by_queue.entry(it.parsed()?).or_default();
-                let some = found(it, lacking)?;
-                all.add(some.count, some.sum);
-                Ok(())
-            })?;
+    /// Where to go on, and the names of a page.
+    async fn plan(&self, what: &[&str]) -> Result<(String, Vec<String>), StoreError> {
+        let mut plan = self.shared.run(&self.shared.scripts.recount_plan, |to| to.arg(what)).await?;
+        plan.text()?;
+        Ok((plan.text()?, plan.list()?.rest(Reply::text)?))
+    }
+
+    /// How many of these were counted in one page, and what was found.
+    async fn page(&self, kind: &str, of: Option<&str>, names: &[String]) -> Result<(usize, Reply), StoreError> {
+        self.go_on().await?;
+        let script = &self.shared.scripts.recount_page;
+        let size = self.page_size();
+        let mut page = self.shared.run(script, |to| to.arg(kind).arg(size).arg(of).arg(names)).await?;
+        page.text()?;
+        Ok((page.parsed()?, page))
+    }
+
+    /// What sessions have claimed, by queue. One with many claims is counted in several pages.
+    async fn sessions(&self, sessions: &[String]) -> Result<InFlight, StoreError> {
+        let (mut in_flight, mut left) = (InFlight::new(), sessions);
+        while let Some(first) = left.first() {
+            let some = left.get(..SESSIONS).unwrap_or(left);
+            let (passed, page) = self.page("sessions", None, some).await?;
+            add_claimed(&mut in_flight, page)?;
+            if passed == 0 {
+                let (_, claims) = self.plan(&["claims", first]).await?;
+                let mut claims = &claims[..];
+                while !claims.is_empty() {
+                    let some = claims.get(..CLAIMS).unwrap_or(claims);
+                    let (passed, page) = self.page("claims", Some(first), some).await?;
+                    add_claimed(&mut in_flight, page)?;
+                    claims = claims.get(passed.max(1)..).unwrap_or_default();
+                }
+            }
+            left = left.get(passed.max(1)..).unwrap_or_default();
         }
-        Ok(by_queue)
+        Ok(in_flight)
+    }
+
+    /// What a queue keeps, page by page: ready, delayed, dead.
+    async fn large_queue(&self, queue: &Name, lacking: &mut Lacking) -> Result<(Found, Found, Found), StoreError> {
+        let mut ready = self.pages("ready", queue, lacking).await?;
+        let suspects = self.pages("suspects", queue, lacking).await?;
+        ready.add(suspects.count, suspects.sum);
+        let delayed = self.pages("delayed", queue, lacking).await?;
+        Ok((ready, delayed, self.pages("dead", queue, lacking).await?))
+    }
+
+    /// The most descriptors in a page.
+    fn page_size(&self) -> u64 {
+        self.shared.options.recount_at_once.clamp(1, PAGE)
     }
 
     async fn pages(&self, kind: &str, queue: &Name, lacking: &mut Lacking) -> Result<Found, StoreError> {
@@ -156,7 +236,7 @@ impl Hold<'_> {
         loop {
             self.go_on().await?;
             let script = &self.shared.scripts.recount_page;
-            let page_size = self.shared.options.recount_at_once.clamp(1, PAGE);
+            let page_size = self.page_size();
             let mut page =
                 self.shared.run(script, |to| to.arg(kind).arg(queue.as_str()).arg(from).arg(page_size)).await?;
             page.text()?;

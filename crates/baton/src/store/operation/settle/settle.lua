@@ -190,16 +190,16 @@ local function retry(queue, piece, due, reason)
   local line = delays[queue.name] or {}
   delays[queue.name] = line
   local has_own_key = piece.size == 0 and not piece.carried
-  local copied = each_message(queue.name, piece, function(message, parcel, body, headers)
+  local copied = each_message(queue.name, piece, function(message, head, body, headers)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
       born = piece.born }
-    local failed, before = failed_again(headers, reason), #parcel
-    if failed ~= headers then parcel = parcel_of(failed, body) end
+    local failed, before = failed_again(headers, reason), #head
+    if failed ~= headers then head = head_of(failed, body) end
     if not has_own_key then
-      give_own(queue, one, parcel)
+      give_own(queue, one, head, body)
     elseif failed ~= headers then
-      add(queue, 'bytes', #parcel - before)
-      call('SET', key.own(queue.name, text(message)), parcel)
+      add(queue, 'bytes', #head - before)
+      write_own(queue.name, message, head, body)
     end
     line[#line + 1], line[#line + 2] = text(due), padded(text(message)) .. '|' .. write_entry(one)
   end)

@@ -79,14 +79,16 @@ end
 -- The parcel of what was found.
 local function fetch(found)
   if found.from > found.to then return found.head end
-  return found.head .. call('GETRANGE', found.at, found.from, found.to)
+  local bytes = call('GETRANGE', found.at, found.from, found.to)
+  -- Text that is put together is copied and hashed anew.
+  return found.head == '' and bytes or found.head .. bytes
 end
 
--- A parcel of one message; headers are both sections, or empty.
-local function parcel_of(headers, body)
-  if headers == '' or headers == NO_HEADERS then return struct.pack('<BI4I4I4', PLAIN, 1, 0, #body) .. body end
+-- What comes before the body in a parcel of one message; headers are both sections, or empty.
+local function head_of(headers, body)
+  if headers == '' or headers == NO_HEADERS then return struct.pack('<BI4I4I4', PLAIN, 1, 0, #body) end
   local shared = section(headers, 0)
-  return struct.pack('<BI4I4I4', HEADED, 1, 0, #headers - #shared + #body) .. headers .. body
+  return struct.pack('<BI4I4I4', HEADED, 1, 0, #headers - #shared + #body) .. headers
 end
 
 -- The headers of a message that has failed again: this text is its last error; an empty one leaves none.
@@ -107,11 +109,37 @@ local function failed_again(headers, reason)
   return shared .. struct.pack('<I2', #own) .. own
 end
 
--- Every message of a piece by itself: calls each(id, parcel of one, body, headers) in the order of ids. False, and no
--- call, if the bodies are missing.
+-- The section of headers that lies `from` bytes into a stored parcel.
+local function stored_section(at, from)
+  local length = struct.unpack('<I2', call('GETRANGE', at, from, from + 1))
+  return call('GETRANGE', at, from, from + 1 + length)
+end
+
+-- As each_message() does, for long bodies: each is read by itself and once.
+local function each_long_message(piece, found, each)
+  local at, count, top = found.at, found.count, found.head
+  local data, is_whole = PARCEL_TABLE + 4 * count, top == ''
+  if is_whole then top = call('GETRANGE', at, 0, data - 1) end
+  local format, ends, shared = string.byte(top), string.sub(top, PARCEL_TABLE - 3, data), ''
+  if format == HEADED then shared = is_whole and stored_section(at, data) or section(top, data) end
+  local records, base = is_whole and data + #shared or found.from, number(ends, 1)
+  for i = 1, count do
+    local before, past, own = number(ends, i), number(ends, i + 1), ''
+    local from = records + before - base
+    if format == HEADED then own = stored_section(at, from) end
+    local body = call('GETRANGE', at, from + #own, records + past - base - 1)
+    local head = struct.pack('<BI4I4I4', format, 1, before, past) .. shared .. own
+    each(piece.first + i - 1, head, body, shared .. own)
+  end
+  return true
+end
+
+-- Every message of a piece by itself: calls each(id, what comes before the body in its parcel, body, headers) in the
+-- order of ids. False, and no call, if the bodies are missing.
 local function each_message(name, piece, each)
   local found = find(name, piece, math.huge)
   if not found then return false end
+  if found.to - found.from >= INLINE * found.count then return each_long_message(piece, found, each) end
   local parcel, count = fetch(found), found.count
   local format, data = string.byte(parcel), PARCEL_TABLE + 4 * count
   local ends, shared = string.sub(parcel, PARCEL_TABLE - 3, data), ''
@@ -121,12 +149,11 @@ local function each_message(name, piece, each)
   for i = 1, count do
     local before, past = number(ends, i), number(ends, i + 1)
     local record, headers = string.sub(parcel, data + before - base + 1, data + past - base), ''
-    local one = struct.pack('<BI4I4I4', format, 1, before, past) .. shared .. record
     if format == HEADED then
       local own = section(record, 0)
       headers, record = shared .. own, string.sub(record, #own + 1)
     end
-    each(piece.first + i - 1, one, record, headers)
+    each(piece.first + i - 1, struct.pack('<BI4I4I4', format, 1, before, past) .. headers, record, headers)
   end
   return true
 end
@@ -142,13 +169,25 @@ local function load_carried(id, claim, pieces)
   end
 end
 
--- Gives a message its own parcel, which it carries if that is short.
-local function give_own(queue, piece, parcel)
-  add(queue, 'bytes', #parcel)
-  if #parcel <= CARRIED then
-    piece.body, piece.carried = parcel, #parcel
+-- Writes a message's own parcel under its key; what is long is not put together here.
+local function write_own(name, message, head, body)
+  local at = key.own(name, text(message))
+  if #body <= INLINE then
+    call('SET', at, head .. body)
   else
-    call('SET', key.own(queue.name, text(piece.first)), parcel)
+    call('SET', at, head)
+    call('APPEND', at, body)
+  end
+end
+
+-- Gives a message its own parcel, which it carries if that is short.
+local function give_own(queue, piece, head, body)
+  local bytes = #head + #body
+  add(queue, 'bytes', bytes)
+  if bytes <= CARRIED then
+    piece.body, piece.carried = head .. body, bytes
+  else
+    write_own(queue.name, piece.first, head, body)
   end
 end
 

@@ -102,25 +102,56 @@ local function count_run(id, place, run, into)
   end
 end
 
--- Counts the claims of one session into a table by queue.
-local function count_claims(id, by_queue)
-  local claims = call('HGETALL', key.claims(id))
-  for at = 1, #claims, 2 do
-    local place, written = claims[at], claims[at + 1]
-    local bar = string.find(written, '|', 1, true)
-    local name = string.sub(written, 1, bar - 1)
-    local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
-    by_queue[name] = of_queue
-    for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
-      local is_run = string.byte(piece) == 43
-      if is_run then count_run(id, place, read_run(piece), of_queue) end
-      local first = not is_run and found_piece(of_queue, name, piece, homes)
-      local from, length = string.match(piece, '%*(%d+),(%d+)$')
-      if from then
-        carried = carried or call('HSTRLEN', key.carried(id), place)
-        if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
-      end
-    end
-    found_bodies(of_queue, homes)
+-- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
+local PIECE_BYTES = 18
+
+-- How many descriptors a session's claims have at most, and what a queue keeps.
+local function claimed_descriptors(id)
+  local descriptors = call('HLEN', key.carried(id))
+  for _, place in ipairs(call('HKEYS', key.claims(id))) do
+    descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), place) / PIECE_BYTES)
   end
+  return descriptors
+end
+
+local function stored_descriptors(name)
+  return call('LLEN', key.ready(name)) + call('LLEN', key.inbox(name)) + call('LLEN', key.suspects(name))
+    + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
+end
+
+-- Counts all that a queue keeps: ready, delayed, dead.
+local function count_stored(name)
+  local ready, delayed, dead = nothing_found(), nothing_found(), nothing_found()
+  count_all('ready', name, ready)
+  count_all('suspects', name, ready)
+  count_all('delayed', name, delayed)
+  count_all('dead', name, dead)
+  return ready, delayed, dead
+end
+
+-- Counts one claim of a session into a table by queue; how many descriptors it has.
+local function count_claim(id, place, by_queue)
+  local written = call('HGET', key.claims(id), place)
+  if not written then return 0 end
+  local bar, seen = string.find(written, '|', 1, true), 0
+  local name = string.sub(written, 1, bar - 1)
+  local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
+  by_queue[name] = of_queue
+  for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
+    local run = string.byte(piece) == 43 and read_run(piece)
+    if run then count_run(id, place, run, of_queue) end
+    seen = seen + (run and run.len or 1)
+    local first = not run and found_piece(of_queue, name, piece, homes)
+    local from, length = string.match(piece, '%*(%d+),(%d+)$')
+    if from then
+      carried = carried or call('HSTRLEN', key.carried(id), place)
+      if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
+    end
+  end
+  found_bodies(of_queue, homes)
+  return seen
+end
+
+local function count_claims(id, by_queue)
+  for _, place in ipairs(call('HKEYS', key.claims(id))) do count_claim(id, place, by_queue) end
 end
