@@ -265,7 +265,9 @@ fn assemble(parts: &str, operations: &[(&str, &str)]) -> (Arc<Library>, Vec<(Str
             "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
              function(KEYS, ARGV)\n{begin}{body}\nend }}\n"
         );
-        scripts.push((function, format!("{shebang}\n{parts}\n{begin}{body}")));
+        // A function of its own here too: Lua bounds how many locals one may have.
+        let script = format!("{shebang}\n{parts}\nreturn (function(KEYS, ARGV)\n{begin}{body}\nend)(KEYS, ARGV)");
+        scripts.push((function, script));
     }
     (Arc::new(Library { text, refused: AtomicBool::new(false) }), scripts)
 }
