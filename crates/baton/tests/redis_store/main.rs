@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod bodies;
+mod bounds;
 mod estates;
 mod follow_ups;
 mod holds;

@@ -120,7 +120,8 @@ impl Script {
         Call { script: self, commands, count, in_transaction: true }
     }
 
-    /// The same as a script: the flags, the parts, the operation.
+    /// The same as a script: the flags, the parts, the operation. That is a function of its own here too: Lua bounds how many
+    /// locals one may have.
     fn script(&self) -> &InFull {
         let make = || {
             let Self { shebang, begin, body, library, .. } = self;

@@ -7,7 +7,7 @@ use crate::store::{
 };
 
 /// The most entries of lines that one call makes of what a session held.
-const RETURNED_AT_ONCE: u64 = 2_000;
+const RETURNED_AT_ONCE: u64 = 1_000;
 
 impl Coded for Reap {
     const NUMBERS: &'static [Number] = numbers![RETURNED_AT_ONCE];

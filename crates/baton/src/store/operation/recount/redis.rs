@@ -22,8 +22,8 @@ use crate::{
 
 /// How long a hold lasts after its last page.
 const HOLD_MS: u64 = 1_000;
-/// Descriptors in a page: about half a microsecond each.
-const PAGE: u64 = 5_000;
+/// Descriptors in a page: up to three microseconds each.
+const PAGE: u64 = 2_000;
 /// Sessions whose claims are counted in one page at most, claims of one that has many, and queues.
 const SESSIONS: usize = 16;
 const CLAIMS: usize = 1_000;

@@ -58,7 +58,7 @@ local function open_claim(place)
   claim = { place = place, next = 1, rest = {}, singles = {}, gone = {} }
   local written = call('HGET', key.claims(id), place)
   if not written then return end
-  claim.queue, claim.pieces, claim.runs = read_claim(written)
+  claim.queue, claim.pieces, claim.runs = skim_claim(written)
   claim.carries = string.find(written, '*', 1, true) ~= nil
   table.sort(claim.pieces, by_id)
   if #claim.runs == 0 then return end
@@ -94,7 +94,7 @@ local function take_out(first, len)
   for i = from, to - 1 do
     local piece = pieces[i]
     local begins, ends = math.max(piece.first, first), math.min(piece.first + piece.len, past)
-    taken[#taken + 1] = over(piece, begins, ends - begins)
+    taken[#taken + 1] = piece.is_skimmed and filled(piece) or over(piece, begins, ends - begins)
     if begins > piece.first then rest[#rest + 1] = over(piece, piece.first, begins - piece.first) end
   end
   -- The end of the last one may be left.
@@ -114,7 +114,11 @@ local function take_singles(run, first, len, is_done)
   for message = first, first + len - 1 do
     local entry = claim.singles[message]
     if not is_done then
-      taken[#taken + 1] = read_entry(entry)
+      -- As read_entry() does, without reading again what is known.
+      local born, past = string.match(entry, '^%d+,1,(%d+)|()')
+      local body = born and string.sub(entry, past)
+      taken[#taken + 1] = born and { parcel = message, size = 1, first = message, len = 1, attempts = 0, losses = 0,
+        born = tonumber(born), body = body, carried = #body } or read_entry(entry)
     elseif not run.each then
       bytes = bytes + #entry - string.find(entry, '|', 1, true)
     end
@@ -186,9 +190,43 @@ end
 -- Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
 -- forgotten. Without a body there is nothing to copy, and it is buried.
 local delays = {}
+
+-- Short messages that fail alike have the same headers: what comes before the body is made once, by reason, former headers
+-- and length.
+local heads = {}
+local function failed_head(headers, reason, body)
+  local of_reason = heads[reason] or {}
+  heads[reason] = of_reason
+  local made = of_reason[headers]
+  if not made then
+    made = { headers = failed_again(headers, reason) }
+    of_reason[headers] = made
+  end
+  if made.headers == headers then return nil end
+  local head = made[#body] or head_of(made.headers, body)
+  made[#body] = head
+  return head
+end
+
+-- The same for one that carries its parcel and will go on to do so; false if it will not.
+local function retry_carried(queue, piece, due, reason, line)
+  local headers, body = open_parcel(piece.body)
+  local head = failed_head(headers, reason, body) or string.sub(piece.body, 1, PARCEL_TABLE + 4 + #headers)
+  local bytes, message = #head + #body, piece.first
+  if bytes > CARRIED then return false end
+  line[#line + 1], line[#line + 2] = text(due), string.format('%016d|%d,0,%d,1,%d,0,%d|', message, message, message,
+    piece.attempts + 1, piece.born) .. head .. body
+  add(queue, 'bytes', bytes - piece.carried)
+  add(queue, 'in_flight', -1)
+  add(queue, 'delayed', 1)
+  queue.wakes = 1
+  return true
+end
+
 local function retry(queue, piece, due, reason)
   local line = delays[queue.name] or {}
   delays[queue.name] = line
+  if piece.body and retry_carried(queue, piece, due, reason, line) then return end
   local has_own_key = piece.size == 0 and not piece.carried
   local copied = each_message(queue.name, piece, function(message, head, body, headers)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,

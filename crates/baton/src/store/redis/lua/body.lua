@@ -134,9 +134,23 @@ local function each_long_message(piece, found, each)
   return true
 end
 
+-- The headers and the body of a short message that is given as its parcel.
+local function open_parcel(parcel)
+  local data = PARCEL_TABLE + 4
+  if string.byte(parcel) ~= HEADED then return '', string.sub(parcel, data + 1) end
+  local shared = section(parcel, data)
+  local headers = shared .. section(parcel, data + #shared)
+  return headers, string.sub(parcel, data + #headers + 1)
+end
+
 -- Every message of a piece by itself: calls each(id, what comes before the body in its parcel, body, headers) in the
 -- order of ids. False, and no call, if the bodies are missing.
 local function each_message(name, piece, each)
+  if piece.body then
+    local headers, body = open_parcel(piece.body)
+    each(piece.first, string.sub(piece.body, 1, PARCEL_TABLE + 4 + #headers), body, headers)
+    return true
+  end
   local found = find(name, piece, math.huge)
   if not found then return false end
   if found.to - found.from >= INLINE * found.count then return each_long_message(piece, found, each) end

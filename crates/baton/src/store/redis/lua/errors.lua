@@ -2,16 +2,18 @@
 -- length of the headers as an eighth number and the headers before the body if there are some. The body of one that was
 -- missing is empty.
 
+-- Moves the messages of a piece to the errors; close_queues() writes their records.
 local function bury(queue, piece, node, reason)
-  local dead, order = key.dead(queue.name), key.dead_order(queue.name)
+  queue.buried = queue.buried or {}
+  local buried = queue.buried
   local function keep(id, _, body, headers)
     add(queue, 'dead_seq', 1)
     local head = string.format('%d,%d,%d,%d,%d,%d,%d',
       queue.dead_seq, piece.attempts, piece.losses, piece.born, now, #node, #reason)
     if headers == NO_HEADERS then headers = '' end
     if headers ~= '' then head = head .. ',' .. #headers end
-    call('HSET', dead, text(id), head .. '|' .. node .. reason .. headers .. body)
-    call('ZADD', order, text(queue.dead_seq), text(id))
+    local at, place = #buried, text(id)
+    buried[at + 1], buried[at + 2], buried[at + 3] = text(queue.dead_seq), place, head .. '|' .. node .. reason .. headers .. body
   end
   if not each_message(queue.name, piece, keep) then
     for id = piece.first, piece.first + piece.len - 1 do keep(id, nil, '', '') end

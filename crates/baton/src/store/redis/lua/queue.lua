@@ -17,9 +17,9 @@ local function known_queue(name)
   local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
     struct.unpack(COUNTS, packed)
   queue = setmetatable({
-    name = name, wakes = 0, moved = false, changed = false, pushed = pushed, bytes = bytes, waiting = waiting,
-    held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed, in_flight = in_flight, done = done,
-    done_sum = done_sum,
+    name = name, wakes = 0, moved = false, changed = false, buried = false, pushed = pushed, bytes = bytes,
+    waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed,
+    in_flight = in_flight, done = done, done_sum = done_sum,
   }, other_counters)
   if inbox ~= 0 then take_in(queue) end
   opened[name] = queue
@@ -91,11 +91,27 @@ local function count_worker(kind, queues, by)
   for name in string.gmatch(queues, '[^,]+') do call('HINCRBY', key.queue(name), 'workers', by) end
 end
 
+-- Writes the records of messages that were buried, three values each: place among the errors, id, record.
+local function write_buried(queue)
+  local buried = queue.buried
+  for from = 1, #buried, 1500 do
+    local records, places = {}, {}
+    for i = from, math.min(from + 1499, #buried), 3 do
+      records[#records + 1], records[#records + 2] = buried[i + 1], buried[i + 2]
+      places[#places + 1], places[#places + 2] = buried[i], buried[i + 1]
+    end
+    call('HSET', key.dead(queue.name), unpack(records))
+    call('ZADD', key.dead_order(queue.name), unpack(places))
+  end
+  queue.buried = false
+end
+
 -- Writes the changed counters back, and wakes as many waiters of each queue as its record says: one, if it was given
 -- something.
 local function close_queues()
   for name, queue in pairs(opened) do
     if queue.wakes > 0 then wake(queue, queue.wakes) end
+    if queue.buried then write_buried(queue) end
     if queue.moved then write_counts(queue) end
     if queue.changed then
       local fields = {}
