@@ -11,10 +11,12 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, FleetOptions, NodeError, QueuePolicy, SessionId,
+    Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, NodeError, QueuePolicy, SessionId,
     store::{
-        Answer, Books, BoxFuture, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
-        TakeSurvey, Waiting, Woken,
+        Answer, Books, BoxFuture, Kind, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
+        TakeSurvey, Waiting, Woken, ask,
+        message::{Body, Lot, Outcome, Parcel, Range, Run},
+        session::{Reported, Session, SessionOptions},
     },
 };
 use baton_testkit::{
@@ -42,6 +44,38 @@ impl Store for FullStore {
 
     fn apart(&self) -> Arc<dyn Store> {
         Arc::new(Self { inner: self.inner.apart(), ..self.clone() })
+    }
+
+    fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
+        self.inner.wait(session, waiting)
+    }
+}
+
+/// A store that loses the answer to the first report with new bodies, or that report, and has no room for it then.
+struct LosingStore {
+    inner: MemoryStore,
+    carries_out: bool,
+    lost: AtomicBool,
+}
+
+impl Store for LosingStore {
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
+        if !matches!(request, Request::Settle(_)) || request.new_bodies().is_none() {
+            return self.inner.call(request);
+        }
+        Box::pin(async move {
+            if self.lost.swap(true, SeqCst) {
+                return Err(StoreError::NoRoom("at its maxmemory".to_owned()));
+            }
+            if self.carries_out {
+                self.inner.call(request).await?;
+            }
+            Err(StoreError::Unreachable("the connection was lost".to_owned()))
+        })
+    }
+
+    fn apart(&self) -> Arc<dyn Store> {
+        self.inner.apart()
     }
 
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
@@ -161,4 +195,31 @@ async fn over_a_full_store<F: Fill>(setting: &Setting<F>) {
     node.await.unwrap().unwrap();
     let recounted = setting.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
+}
+
+#[tokio::test]
+async fn a_report_that_may_have_been_carried_out_holds_up_no_others_on_a_full_store() {
+    for carries_out in [true, false] {
+        let inner = MemoryStore::default();
+        let store: Arc<dyn Store> =
+            Arc::new(LosingStore { inner: inner.clone(), carries_out, lost: AtomicBool::new(false) });
+        let queue = Name::new("q").unwrap();
+        let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
+        let session = Session::join(store, options).await.unwrap();
+        let lot =
+            |body: &[u8]| Lot { queue: queue.clone(), parcel: Parcel::single(Body::new(body).unwrap()), key: None };
+        session.submit(vec![lot(b"1"), lot(b"2")], None).await.unwrap();
+        let held = session.claim(queue.clone(), 2, 1 << 20).await.unwrap().held.unwrap();
+        let (claim_no, queue, _) = held.into_parts();
+        let run = |first, outcome| Run { claim_no, queue: queue.clone(), range: Range { first, len: 1 }, outcome };
+        let bringing = Outcome::Done { result: Some("1".into()), follow_ups: Vec::new() };
+        assert_eq!(session.settle(vec![run(1, bringing)]).await.unwrap(), Reported::default());
+        assert_eq!(session.settle(vec![run(2, Outcome::DONE)]).await.unwrap(), Reported::default());
+        let recounted = ask(&inner, Recount { max_hold_ms: 10_000 }).await.unwrap();
+        let of_queue = recounted.queues.first().unwrap();
+        assert!(of_queue.balance());
+        let expected = if carries_out { (2, 0, 0) } else { (1, 1, 0) };
+        assert_eq!((of_queue.books.done, of_queue.books.ready, of_queue.books.in_flight), expected);
+        session.leave().await.unwrap();
+    }
 }

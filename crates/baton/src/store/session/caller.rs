@@ -94,10 +94,9 @@ impl Caller {
         self.repeat_from::<O>(operation.request()).await.result
     }
 
-    /// As [`Caller::repeat`], until the store says that it has no room; unless an attempt was not answered: that one may
-    /// still take effect.
-    pub(super) async fn repeat_if_room<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
-        self.attempts::<O>(operation.request(), true).await.result
+    /// As [`Caller::repeat_from`], until the store says that it has no room.
+    pub(super) async fn repeat_if_room<O: Operation>(&self, operation: O) -> Answered<O::Answer> {
+        self.attempts::<O>(operation.request(), true).await
     }
 
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
@@ -125,7 +124,7 @@ impl Caller {
             if error == StoreError::Refused(Refusal::Stale) {
                 self.end(error.clone());
             }
-            let gives_up = if_room && !ambiguous && matches!(error, StoreError::NoRoom(_));
+            let gives_up = if_room && matches!(error, StoreError::NoRoom(_));
             if gives_up || !error.is_retryable() {
                 // A refusal is an answer.
                 self.reached(None);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    caller::Caller,
+    caller::{Answered, Caller},
     weights::{MOST_WEIGHT, Weights},
 };
 use crate::{
     message::{Name, Outcome, Range, Run},
-    store::{MAX_RUNS, Refusal, Settle, Settled, StoreError},
+    store::{MAX_RUNS, Operation as _, Refusal, Settle, Settled, StoreError},
 };
 
 /// Runs after which a settle takes no further report.
@@ -89,12 +89,18 @@ async fn settle(
         while !runs.is_empty() {
             let rest = runs.split_off(fitting(&runs, weights));
             let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs };
-            let answer = if settle.runs.iter().any(brings) {
+            let Answered { result, ambiguous } = if settle.runs.iter().any(brings) {
                 caller.repeat_if_room(settle.clone()).await
             } else {
-                caller.repeat(settle.clone()).await
+                caller.repeat_from::<Settle>(settle.clone().request()).await
             };
-            match answer {
+            let result = match result {
+                // An attempt may have been carried out, or yet be, so its number is not free, and others must not wait for
+                // room behind it. Whichever the store takes first, that attempt or this, is right and answers for both.
+                Err(StoreError::NoRoom(_)) if ambiguous => caller.repeat(given_back(&settle)).await,
+                result => result,
+            };
+            match result {
                 Ok(Settled { refused }) => {
                     *settle_no += 1;
                     settle.runs.iter().for_each(|run| weights.settled(run));
@@ -108,6 +114,12 @@ async fn settle(
         }
     }
     Ok(reported)
+}
+
+/// The same messages under the same number, handed back.
+fn given_back(settle: &Settle) -> Settle {
+    let back = |run: &Run| Run { outcome: Outcome::Back, ..run.clone() };
+    Settle { runs: settle.runs.iter().map(back).collect(), ..*settle }
 }
 
 /// Whether a run brings what was not in the store before.
