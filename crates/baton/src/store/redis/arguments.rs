@@ -53,7 +53,7 @@ impl<'r> Arguments<'r> {
 
     /// The parcel of one message as it lies in an inbox, with the time if that is known.
     pub(in crate::store) fn single(self, parcel: &Parcel) -> Self {
-        let mut entry = self.now.map(|now| now.to_string()).unwrap_or_default().into_bytes();
+        let mut entry = self.now.map(|now| format!("{now:013}")).unwrap_or_default().into_bytes();
         entry.push(b'|');
         entry.extend_from_slice(parcel.bytes());
         self.bytes(&entry)

@@ -16,10 +16,11 @@ call('HSET', key.session(id), 'beat', text(now), 'report', ARGV[2])
 local function is_helped(name)
   local queue = known_queue(name)
   if not queue or queue.workers <= 0 then return false end
-  if queue.ready > 0 then
+  if has_ready(queue) then
     if call('EXISTS', key.suspects(name)) == 1 then return false end
-    local front = call('LINDEX', key.ready(name), 0)
-    if front and read_entry(front).born + PATIENCE_MS <= now then return false end
+    local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name), 0)
+    local born = front and read_entry(front).born or single and tonumber(string.sub(single, 1, BORN - 1))
+    if born and born + PATIENCE_MS <= now then return false end
   end
   if queue.delayed > 0 then
     local first = call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')

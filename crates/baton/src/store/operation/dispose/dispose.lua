@@ -17,7 +17,7 @@ if dispose_no ~= last + 1 then
 end
 if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } end
 local before, so_far = string.match(session[4] or '', '^(%d+) (%d+)$')
-local queue, count = known_queue(name), before == ARGV[2] and tonumber(so_far) or 0
+local queue, count = open_queue(name), before == ARGV[2] and tonumber(so_far) or 0
 local is_drain, bytes = ARGV[4] == 'd', 0
 for message in string.gmatch(ARGV[5], '%d+') do
   if bytes > REQUEUED_BYTES then

@@ -322,9 +322,9 @@ while at <= #ARGV do
       if piece.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - piece.len
-        open_queue(name).wakes = 1
+        known_queue(name).wakes = 1
       end
-      apply(open_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
+      apply(known_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
       if ARGV[detail] == '1' then keep_result(name, first, ARGV[detail + 1]) end

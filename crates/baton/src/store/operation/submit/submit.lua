@@ -23,7 +23,7 @@ if mark ~= '' then
   if stands ~= ARGV[6] then return { 'BOOKMARK', stands } end
   for name, bytes in string.gmatch(ARGV[8], '([^,;]+),(%d+)') do
     local queue = known_queue(name)
-    if queue and is_full(queue, tonumber(bytes), max_backlog) then return { 'FULL', name, text(queue.bytes) } end
+    if queue and is_full(take_in(queue), tonumber(bytes), max_backlog) then return { 'FULL', name, text(queue.bytes) } end
   end
   call('HSET', key.marks, mark, ARGV[7])
 end

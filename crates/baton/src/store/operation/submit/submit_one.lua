@@ -3,7 +3,7 @@
 --          the fewest commands: into the inbox of its queue (inbox.lua), without the records that other calls build.
 -- KEYS: 1 submits of the session, 2 counts of the queue, 3 its inbox
 -- ARGV: 1 submit number, 2 the number before, 3 the place of its answer, 4 bytes the queue may hold,
---       5 the message as `born|parcel`; nothing for born if the sender does not know the store's time
+--       5 the message as it lies there: `born|parcel`; nothing for born if the sender does not know the store's time
 -- Returns: its verdict, with `@now` behind it if the time was not known | OK verdicts | STALE | TURN last | HELD ms
 -- Idempotency: that of submit.lua, with the same numbers.
 call = redis.call
@@ -12,7 +12,7 @@ local time = ''
 if string.byte(entry) == 124 then
   name_keys(fleet_of(KEYS[2]))
   time = store_time()
-  entry, time = time .. entry, '@' .. time
+  entry, time = string.format('%013d', time) .. entry, '@' .. time
 end
 local packed = call('HGET', submits, 'no') == ARGV[2] and call('GET', KEYS[2])
 if packed then
@@ -39,15 +39,14 @@ local queue = known_queue(name)
 local wait = held_queue(queue)
 if wait then return wait end
 if stored[1] ~= ARGV[2] then return answered_before(submit_no, stored[1], stored[2]) end
-queue = queue or open_queue(name)
-local parcel = string.sub(entry, string.find(entry, '|', 1, true) + 1)
-local verdict
-if is_full(queue, #parcel, tonumber(max_backlog)) or ids_used_up(queue, 1) then
+queue = open_queue(name)
+local bytes, verdict = #entry - BORN, nil
+if is_full(queue, bytes, tonumber(max_backlog)) or ids_used_up(queue, 1) then
   verdict = 'f'
 else
   local first = queue.pushed + 1
   call('RPUSH', key.ready(name), inbox_entry(first, entry))
-  queue.pushed, queue.ready, queue.bytes = first, queue.ready + 1, queue.bytes + #parcel
+  queue.pushed, queue.ready, queue.bytes = first, queue.ready + 1, queue.bytes + bytes
   -- More may come this way.
   queue.inbox = 1
   wake(queue, 1)

@@ -231,6 +231,22 @@ local function take_ready(catch, queue)
   end
 end
 
+-- What is in the inbox, from the front.
+local function take_inbox(catch, queue)
+  if queue.inbox == 0 then return end
+  local entries, taken, bytes = call('LRANGE', key.inbox(queue.name), 0, most_pieces(catch) - 1), 0, 0
+  for nth, entry in ipairs(entries) do
+    local id, length = queue.pushed + nth, #entry - BORN
+    if not has_room(catch) or not take_single(catch, inbox_entry(id, entry), id, length) then break end
+    taken, bytes = nth, bytes + length
+  end
+  if taken == 0 then return end
+  call('LTRIM', key.inbox(queue.name), taken, -1)
+  add(queue, 'pushed', taken)
+  add(queue, 'in_flight', taken)
+  add(queue, 'bytes', bytes)
+end
+
 -- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
 -- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given, and
 -- last how many pieces.
@@ -243,6 +259,7 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   if queue and queue.paused == 0 then
     if session.suspects == 0 then session.suspects = take_suspect(catch, queue) end
     if take_due(catch, queue) then take_ready(catch, queue) end
+    if has_room(catch) and not catch.stopped then take_inbox(catch, queue) end
   else
     queue = nil
   end
@@ -255,7 +272,7 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
     use_number(numbers, claim_no)
     keep_catch(catch, claim_no)
     -- Something is left for others, or will be due before anybody looks again while this session may be busy.
-    local left = queue.ready > 0 or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
+    local left = has_ready(queue) or next_due ~= nil and next_due <= now + (more and SOON_MS or 0)
     queue.wakes = left and 1 or 0
   end
   -- Another one, not this one, which may wait from now on.

@@ -55,9 +55,10 @@ end
 -- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
 local function add_inbox(pieces, name, from, past)
   local entries, at = call('LRANGE', key.inbox(name), 0, -1), call('LLEN', key.ready(name)) - 1
+  local queue = known_queue(name)
   for nth, entry in ipairs(entries) do
     if at + nth >= from and at + nth <= past then
-      pieces[#pieces + 1] = inbox_entry(known_queue(name).pushed - #entries + nth, entry)
+      pieces[#pieces + 1] = inbox_entry(queue.pushed - (queue.taken_in or 0) + nth, entry)
     end
   end
 end

@@ -17,19 +17,18 @@ local function known_queue(name)
   local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
     struct.unpack(COUNTS, packed)
   queue = setmetatable({
-    name = name, wakes = 0, moved = false, changed = false, buried = false, pushed = pushed, bytes = bytes,
-    waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed,
+    name = name, wakes = 0, moved = false, changed = false, buried = false, taken_in = false, pushed = pushed,
+    bytes = bytes, waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed,
     in_flight = in_flight, done = done, done_sum = done_sum,
   }, other_counters)
-  if inbox ~= 0 then take_in(queue) end
   opened[name] = queue
   return queue
 end
 
--- The record of a queue, made if this is the first time it is named.
+-- The record of a queue with what is in its inbox, made if this is the first time it is named.
 local function open_queue(name)
   local queue = known_queue(name)
-  if queue then return queue end
+  if queue then return take_in(queue) end
   write_counts({
     name = name, pushed = 0, ready = 0, delayed = 0, in_flight = 0, done = 0, done_sum = 0, bytes = 0, paused = 0,
     waiting = call('EXISTS', key.waiters(name)), held = call('EXISTS', key.hold), inbox = 0,
@@ -79,7 +78,7 @@ end
 
 -- Wakes those that have waited longest for a queue, if the queue has something. The caller writes the counts.
 local function wake(queue, count)
-  if queue.waiting == 0 or queue.paused ~= 0 or queue.ready + queue.delayed == 0 then return end
+  if queue.waiting == 0 or queue.paused ~= 0 or queue.delayed == 0 and not has_ready(queue) then return end
   local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
   for at = 1, #waiters, 2 do ring(waiters[at], queue.name) end
   if #waiters < 2 * count then queue.waiting, queue.moved = 0, true end
@@ -126,7 +125,7 @@ end
 
 -- The books of a queue as an answer: its name, then every counter.
 local function read_books(name)
-  local queue, books = known_queue(name), call('HMGET', key.queue(name), unpack(COUNTERS))
+  local queue, books = take_in(known_queue(name)), call('HMGET', key.queue(name), unpack(COUNTERS))
   for i, counter in ipairs(COUNTERS) do
     books[i] = MOVING[counter] and text(queue[counter]) or books[i] or '0'
   end
