@@ -37,6 +37,7 @@ pub struct Subject {
     hands: Hands,
     behind: Behind,
     now: u64,
+    has_lost: bool,
 }
 
 impl Subject {
@@ -46,7 +47,7 @@ impl Subject {
         let clock = Clock::manual(START_MS);
         let store = MemoryStore::new(clock.clone());
         let behind = Behind::Memory(store.clone());
-        Self { store: Arc::new(store), hands: Hands::Clock(clock), behind, now: START_MS }
+        Self { store: Arc::new(store), hands: Hands::Clock(clock), behind, now: START_MS, has_lost: false }
     }
 
     /// A fleet in a SQLite file.
@@ -55,7 +56,13 @@ impl Subject {
         let clock = Clock::manual(START_MS);
         let options = SqliteOptions { clock: clock.clone(), create: true };
         let store = Arc::new(SqliteStore::open(file, fleet, options).expect("a path"));
-        Self { store, hands: Hands::Clock(clock), behind: Behind::File(file.to_owned()), now: START_MS }
+        Self {
+            store,
+            hands: Hands::Clock(clock),
+            behind: Behind::File(file.to_owned()),
+            now: START_MS,
+            has_lost: false,
+        }
     }
 
     /// A fleet in a Redis server.
@@ -66,7 +73,7 @@ impl Subject {
         let connection = client.get_multiplexed_async_connection().await.expect("a connection");
         let behind = Behind::Server(Box::new(connection.clone()), fleet);
         let hands = Hands::Key(Box::new(connection), store.test_clock_key());
-        let mut subject = Self { store: Arc::new(store), hands, behind, now: START_MS };
+        let mut subject = Self { store: Arc::new(store), hands, behind, now: START_MS, has_lost: false };
         subject.set_time(START_MS).await;
         subject
     }
@@ -88,6 +95,7 @@ impl Subject {
 
     /// Loses the parcel that begins at this id of a queue, as only damage could.
     pub async fn lose_parcel(&mut self, queue: &Name, first: u64) {
+        self.has_lost = true;
         match &mut self.behind {
             Behind::Memory(store) => store.lose_parcel(queue, first),
             Behind::File(file) => {
@@ -102,6 +110,37 @@ impl Subject {
                 let key = format!("{{{fleet}/0}}:b:{queue}:{first}");
                 let lost: u64 = connection.del(key).await.expect("the parcel can be lost");
                 assert_eq!(lost, 1);
+            }
+        }
+    }
+
+    /// Whether a parcel was lost: how many bytes it had, nobody knows then.
+    #[must_use]
+    pub const fn has_lost(&self) -> bool {
+        self.has_lost
+    }
+
+    /// How many bytes are stored of the parcel that begins at this id of a queue, and in Redis what they take.
+    pub async fn stored_bytes(&mut self, queue: &Name, first: u64) -> u64 {
+        match &mut self.behind {
+            Behind::Memory(store) => store.parcel_bytes(queue, first),
+            Behind::File(file) => {
+                let file = rusqlite::Connection::open(file).expect("the file of the store");
+                let sql = "SELECT length(data) FROM parcels WHERE own = 0 AND first = ?1 \
+                           AND queue = (SELECT queue FROM queues WHERE name = ?2)";
+                let bytes: rusqlite::Result<i64> =
+                    file.query_row(sql, rusqlite::params![first.cast_signed(), queue.as_str()], |row| row.get(0));
+                bytes.map_or(0, i64::cast_unsigned)
+            }
+            Behind::Server(connection, fleet) => {
+                let mut bytes = 0;
+                for kind in ["b", "p"] {
+                    let mut usage = redis::cmd("MEMORY");
+                    usage.arg("USAGE").arg(format!("{{{fleet}/0}}:{kind}:{queue}:{first}"));
+                    let taken: Option<u64> = usage.query_async(&mut **connection).await.expect("an answer");
+                    bytes += taken.unwrap_or(0);
+                }
+                bytes
             }
         }
     }

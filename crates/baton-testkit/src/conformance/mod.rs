@@ -9,6 +9,7 @@ mod claim_cases;
 mod clock_cases;
 mod error_cases;
 mod header_cases;
+mod partly_cases;
 mod push_cases;
 mod reap_cases;
 mod scene;
@@ -19,8 +20,9 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*, push_cases::*,
-    reap_cases::*, scene::Scene, session_cases::*, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
+    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*, partly_cases::*,
+    push_cases::*, reap_cases::*, scene::Scene, session_cases::*, settle_cases::*, submit_cases::*, survey_cases::*,
+    wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.
@@ -88,7 +90,11 @@ macro_rules! for_each_case {
             back_goes_to_the_front_in_order
             results_and_follow_ups_commit_with_the_settle
             follow_ups_pass_a_full_queue
+            bytes_fall_with_each_message_that_leaves
             a_parcel_goes_with_its_last_message
+            a_straggler_in_each_parcel_holds_up_no_source
+            a_parcel_with_an_eighth_left_is_stored_without_the_others
+            what_is_left_of_a_parcel_is_claimed_retried_and_buried_as_ever
             headers_travel_with_their_messages
             the_last_error_stays_with_a_retried_message
             losses_split_pieces_in_id_order

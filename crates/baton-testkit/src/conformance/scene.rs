@@ -201,6 +201,7 @@ impl Scene {
         let recounted = self.ask(Recount { max_hold_ms: 60_000 }).await.unwrap();
         for queue in recounted.queues {
             assert!(queue.balance(), "unbalanced: {queue:?}");
+            assert!(queue.bytes() == queue.books.bytes || self.subject.has_lost(), "bytes are off: {queue:?}");
         }
     }
 }

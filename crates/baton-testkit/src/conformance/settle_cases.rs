@@ -171,21 +171,3 @@ pub async fn follow_ups_pass_a_full_queue(scene: &mut Scene) {
     scene.finish(node, 1, outcome).await;
     assert_eq!(scene.books().await.pushed, 53);
 }
-
-/// Nothing keeps a parcel alive but messages that still need it.
-pub async fn a_parcel_goes_with_its_last_message(scene: &mut Scene) {
-    let node = scene.node().await;
-    scene.fill(node, 4).await;
-    let whole = scene.books().await.bytes;
-    scene.finish(node, 1, Outcome::DONE).await;
-    scene.finish(node, 1, dead("no")).await;
-    assert_eq!(scene.books().await.bytes, whole);
-    scene.finish(node, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
-    let single = parcel(1).bytes().len() as u64;
-    assert_eq!(scene.books().await.bytes, whole + single, "a retried message takes a copy along");
-    let (claim_no, _) = scene.claim(node, 2).await;
-    scene.settle(node, vec![run(claim_no, range(4, 1), Outcome::DONE)]).await;
-    assert_eq!(scene.books().await.bytes, single);
-    scene.settle(node, vec![run(claim_no, range(3, 1), Outcome::DONE)]).await;
-    assert_eq!(scene.books().await.bytes, 0);
-}

@@ -155,7 +155,7 @@ fn unbalanced(books: &Result<(baton::store::Survey, baton::store::Recounted), St
     match books {
         Err(error) => Some(format!("the books cannot be read: {error}")),
         Ok((_, recounted)) => {
-            let off = recounted.queues.iter().find(|queue| !queue.balance());
+            let off = recounted.queues.iter().find(|queue| !queue.balance() || queue.bytes() != queue.books.bytes);
             off.map(|queue| format!("unbalanced: {queue:?}"))
         }
     }

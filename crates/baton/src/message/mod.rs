@@ -5,6 +5,7 @@
 
 mod body;
 mod digest;
+mod gone;
 mod headers;
 mod invalid;
 mod name;
@@ -17,6 +18,9 @@ mod session_id;
 pub(crate) use body::MAX_BODY_LIMIT;
 pub use body::{Body, MAX_BODY_BYTES};
 pub use digest::Digest;
+pub(crate) use gone::Gone;
+#[cfg(feature = "redis")]
+pub(crate) use gone::THINNED_AT;
 pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;
 pub use name::{Key, Name};

@@ -155,7 +155,9 @@ fn data_fault(it: &QueueRecount) -> Option<Fault> {
         ("in flight", it.books.in_flight, it.in_flight.count),
         ("dead", it.books.dead, it.dead.count),
     ];
-    let states = states.into_iter().filter(|(_, booked, found)| booked != found).collect();
+    // Bodies that went missing are counted still.
+    let bytes = Some(("bytes", it.books.bytes, it.bytes())).filter(|(_, booked, found)| found > booked);
+    let states = states.into_iter().filter(|(_, booked, found)| booked != found).chain(bytes).collect();
     Some(Fault::Data { queue: it.books.queue.clone(), states })
 }
 

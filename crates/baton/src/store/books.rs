@@ -29,7 +29,7 @@ pub struct Books {
     pub done_sum: IdSum,
     /// (Σ id) of those drained.
     pub drained_sum: IdSum,
-    /// Bytes of the parcels and copies stored.
+    /// Bytes that the messages ready, delayed and in flight count for: their bodies and headers as they are stored.
     pub bytes: u64,
     /// Pushes refused for an old baton or session.
     pub stale_pushes: u64,
@@ -126,6 +126,8 @@ pub struct Found {
     pub count: u64,
     /// (Σ id).
     pub sum: IdSum,
+    /// Bytes that they count for; none among the errors.
+    pub bytes: u64,
 }
 
 impl Found {
@@ -133,6 +135,12 @@ impl Found {
     pub const fn add(&mut self, count: u64, sum: IdSum) {
         self.count += count;
         self.sum = self.sum.plus(sum);
+    }
+
+    /// Adds what was found elsewhere.
+    pub const fn join(&mut self, other: Self) {
+        self.add(other.count, other.sum);
+        self.bytes += other.bytes;
     }
 }
 
@@ -171,14 +179,22 @@ pub struct QueueRecount {
 }
 
 impl QueueRecount {
+    /// Bytes that those found waiting, delayed and in claims count for.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.ready.bytes + self.delayed.bytes + self.in_flight.bytes
+    }
+
     /// Whether the data agrees with the ledger, both account for every id ever allotted exactly once, and every message
-    /// that may still run has its body.
+    /// that may still run has its body. The ledger may have more bytes than are found: those of bodies that went missing
+    /// are in it until the queue is empty, since nobody knows how many they were.
     #[must_use]
     pub fn balance(&self) -> bool {
         let Self { books, ready, delayed, in_flight, dead, lacking } = self;
         let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(dead.sum);
         let sum = sum.plus(books.done_sum).plus(books.drained_sum);
         lacking.count == 0
+            && self.bytes() <= books.bytes
             && books.balance()
             && ready.count == books.ready
             && delayed.count == books.delayed

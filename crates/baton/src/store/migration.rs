@@ -7,7 +7,8 @@
 //!
 //! One step leads from every earlier format to this one. It is one way, it may be killed at any moment, and run again it
 //! goes on. A release that changes what is stored changes that step and raises [`FORMAT`]; parcels carry their own format
-//! byte and are not touched.
+//! byte and are not touched. Of parcels that are partly gone format 4 had the number left, from format 5 on it is known
+//! which: those are looked for among what waits and is claimed, and the bytes of their queues are set right.
 
 use super::Kind;
 use crate::message::SessionId;

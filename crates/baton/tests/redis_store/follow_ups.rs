@@ -5,7 +5,7 @@ use baton::{
     store::{message::*, *},
 };
 
-use crate::{behind, claim, join, name, redis_server::RedisServer, settle, store, submit};
+use crate::{behind, claim, join, monitor::Monitor, name, redis_server::RedisServer, settle, store, submit};
 
 /// How often the server has carried out a command, in scripts or by itself.
 fn count_of(server: &RedisServer, command: &str) -> u64 {
@@ -114,5 +114,24 @@ async fn at_maxmemory_what_brings_something_is_refused_whole_and_its_number_is_f
     assert_eq!(ask(&store, report(1, plain)).await.unwrap().refused, []);
     let _: String = behind(&server, "CONFIG SET maxmemory 0");
     assert_eq!(ask(&store, report(2, vec![run(1, result)])).await.unwrap().refused, []);
+    assert!(is_balanced(&store).await);
+}
+
+#[tokio::test]
+async fn the_most_follow_ups_in_as_many_queues_with_keys_are_a_bounded_number_of_commands() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
+    ask(&store, claim(session, 1, 1)).await.unwrap();
+    let one = |nth: usize| {
+        let key = LotKey { key: Key::new(&format!("k{nth}")).unwrap(), digest: Digest::of(b"x"), lives_ms: 60_000 };
+        Lot { queue: name(&format!("n{nth}")), key: Some(key), ..lot(16_000) }
+    };
+    let follow_ups = (0..1_000).map(one).collect();
+    let look = Monitor::start(&server);
+    ask(&store, settle(session, 1, 1, 1, Outcome::Done { result: None, follow_ups })).await.unwrap();
+    let seen = look.end(&server);
+    assert!(seen["settle_bringing"].commands <= 12_050, "{seen:?}");
     assert!(is_balanced(&store).await);
 }

@@ -11,8 +11,11 @@
 //! A cut of a parcel is a parcel again: the same slice of ends, the same shared section, the same slice of records, and
 //! the end before the cut as its base. So a store cuts without touching a number, headers or not, and a reader needs one
 //! format. Bulk without headers is written plain, byte for byte as ever.
+//!
+//! Where a message has gone before others, its record may be empty, in a headed parcel too: nobody asks for it.
 
 mod builder;
+mod partly;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -86,8 +89,8 @@ impl Parcel {
         let shared = u32::try_from(shared).unwrap_or(u32::MAX);
         let parcel = Self { bytes, count, base, shared };
         if headed {
-            for index in 0..count {
-                Fields::read(&parcel.bytes.slice(parcel.record(index).unwrap_or_default()))?;
+            for record in (0..count).filter_map(|index| parcel.record(index)).filter(|record| !record.is_empty()) {
+                Fields::read(&parcel.bytes.slice(record))?;
             }
         }
         Ok(parcel)
@@ -196,6 +199,9 @@ impl Parcel {
     /// Where the body of a record with headers lies.
     #[cold]
     fn behind_headers(&self, record: Range<usize>) -> Option<Range<usize>> {
+        if record.is_empty() {
+            return Some(record);
+        }
         let body = record.start + section_end(self.bytes.get(record.clone())?)?;
         (body <= record.end).then_some(body..record.end)
     }

@@ -67,7 +67,7 @@ impl Parcel {
     }
 }
 
-fn read_at(stored: &mut (impl Read + Seek), at: usize, into: &mut [u8]) -> io::Result<()> {
+pub(super) fn read_at(stored: &mut (impl Read + Seek), at: usize, into: &mut [u8]) -> io::Result<()> {
     stored.seek(SeekFrom::Start(at as u64))?;
     stored.read_exact(into)
 }

@@ -56,6 +56,29 @@ proptest! {
     }
 
     #[test]
+    fn shares_add_up_and_stay_while_others_go(
+        bodies in vec(vec(any::<u8>(), 0..40), 1..60), gone in vec(any::<bool>(), 60), start in 0_u32..60, len in 1_u32..60,
+        headed in any::<bool>(),
+    ) {
+        let parcel = parcel_of(&bodies, headed);
+        let count = parcel.len();
+        let all: u64 = (0..count).map(|index| parcel.share(index, 1)).sum();
+        prop_assert_eq!((all, parcel.share(0, count)), (parcel.bytes().len() as u64, all));
+        let thinned = parcel.thinned(|index| gone[index as usize]);
+        prop_assert_eq!(&Parcel::parse(thinned.bytes().clone()).unwrap(), &thinned);
+        for index in (0..count).filter(|index| !gone[*index as usize]) {
+            prop_assert_eq!(thinned.share(index, 1), parcel.share(index, 1));
+            prop_assert_eq!(thinned.body(index), parcel.body(index));
+            prop_assert_eq!(thinned.headers(index), parcel.headers(index));
+        }
+        if start + len <= count {
+            let mut stored = std::io::Cursor::new(parcel.bytes());
+            let read = Parcel::share_stored(&mut stored, count, start, len).unwrap();
+            prop_assert_eq!(read, parcel.share(start, len));
+        }
+    }
+
+    #[test]
     fn no_bytes_panic_the_parser(mut bytes in vec(any::<u8>(), 0..200), format in 0_u8..3) {
         if format > 0 && !bytes.is_empty() { bytes[0] = format; }
         if let Ok(parcel) = Parcel::parse(Bytes::from(bytes)) {

@@ -2,7 +2,7 @@
 
 use super::MemoryTables;
 use crate::{
-    message::{Name, Parcel},
+    message::{Gone, Name, Parcel},
     store::engine::{Bodies, BodyKey, Cut, Moved},
 };
 
@@ -17,8 +17,12 @@ impl Bodies for MemoryTables {
         Ok(Cut::of(parcel, start, len, budget))
     }
 
-    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
-        Ok(self.bodies.contains_key(&(queue.clone(), key)))
+    fn weigh_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32) -> Moved<Option<u64>> {
+        Ok(self.bodies.get(&(queue.clone(), key)).map(|parcel| parcel.share(start, len)))
+    }
+
+    fn replace_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
+        self.put_bodies(queue, key, parcel)
     }
 
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
@@ -26,14 +30,14 @@ impl Bodies for MemoryTables {
         Ok(gone.map_or(0, |parcel| parcel.bytes().len() as u64))
     }
 
-    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>> {
-        Ok(self.left.get(&(queue.clone(), parcel)).copied())
+    fn gone(&mut self, queue: &Name, parcel: u64, _size: u32) -> Moved<Option<Gone>> {
+        Ok(self.gone.get(&(queue.clone(), parcel)).cloned())
     }
 
-    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()> {
-        match left {
-            Some(left) => self.left.insert((queue.clone(), parcel), left),
-            None => self.left.remove(&(queue.clone(), parcel)),
+    fn put_gone(&mut self, queue: &Name, parcel: u64, gone: Option<&Gone>) -> Moved<()> {
+        match gone {
+            Some(gone) => self.gone.insert((queue.clone(), parcel), gone.clone()),
+            None => self.gone.remove(&(queue.clone(), parcel)),
         };
         Ok(())
     }

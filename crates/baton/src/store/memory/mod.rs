@@ -30,7 +30,7 @@ use super::{
     },
     serve,
 };
-use crate::message::{Key, MessageId, Name, Parcel, Piece, SessionId};
+use crate::message::{Gone, Key, MessageId, Name, Parcel, Piece, SessionId};
 
 /// A store in memory.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +73,14 @@ impl MemoryStore {
     pub fn lose_parcel(&self, queue: &Name, first: u64) {
         let mut tables = self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.bodies.remove(&(queue.clone(), BodyKey::Parcel(first)));
+    }
+
+    /// For tests: how many bytes are stored of the parcel that begins at this id.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parcel_bytes(&self, queue: &Name, first: u64) -> u64 {
+        let tables = self.shared.tables();
+        tables.bodies.get(&(queue.clone(), BodyKey::Parcel(first))).map_or(0, |parcel| parcel.bytes().len() as u64)
     }
 }
 
@@ -135,7 +143,7 @@ struct MemoryTables {
     lines: BTreeMap<(Name, Line), VecDeque<Piece>>,
     delayed: BTreeMap<Name, BTreeMap<(u64, MessageId), Piece>>,
     bodies: BTreeMap<(Name, BodyKey), Parcel>,
-    left: BTreeMap<(Name, u64), u32>,
+    gone: BTreeMap<(Name, u64), Gone>,
     dead: BTreeMap<Name, BTreeMap<u64, ErrorRecord>>,
     error_seqs: BTreeMap<(Name, MessageId), u64>,
     keys: BTreeMap<Key, KeyRecord>,

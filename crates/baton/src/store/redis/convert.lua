@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Purpose: one step of a migration to this format: marks the fleet and packs its counters, takes one session out as if it had been reaped, and
---          with the last of them ends it. Parcels, pieces, books and all else
---          of format 1 are good still: what is new since then is written as it comes.
+-- Purpose: one step of a migration to this format: marks the fleet and packs its counters, notes which messages of partly
+--          settled parcels have gone, takes one session out as if it had been reaped, and with the last of them ends it.
+--          Parcels, pieces, books and all else of format 1 are good still: what is new since then is written as it comes.
 -- KEYS: 1 root
 -- ARGV: 1 stamp of when the fleet was looked at
--- Returns: OK sessions back dead, sessions left (none: it is of this format now) | DISTURBED | NEWER found known
+-- Returns: OK sessions back dead, sessions left, or 1 before the first (none: it is of this format now) | DISTURBED | NEWER found known
 --          | PURGING
 -- Idempotency: each step finds what is left; behind the last one nothing is. Marked, a fleet is refused by every release:
 --              older ones take it for newer.
@@ -12,9 +12,12 @@ local unfit, format = read_format()
 if unfit then return unfit end
 if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '0' } end
 if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
-if call('HSETNX', key.meta, 'migrating', format) == 1 then
-  call('HSET', key.meta, 'format', text(FORMAT))
-  -- Format 4 had them in another order, and no inboxes; before, they were fields like the others.
+-- Pieces that a step looks at.
+local LOOKED_AT = 4000
+
+-- Format 4 had the counters that most calls move in another order, and no inboxes; before, they were fields like the
+-- others.
+local function pack_counters()
   local moving, of_4 = {}, { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused', 'waiting', 'held' }
   for counter in pairs(MOVING) do moving[#moving + 1] = counter end
   for _, name in ipairs(call('SMEMBERS', key.queues)) do
@@ -28,6 +31,71 @@ if call('HSETNX', key.meta, 'migrating', format) == 1 then
     call('HDEL', key.queue(name), unpack(moving))
   end
 end
+
+-- Up to format 4 it was known of a partly settled parcel how many messages are left, not which. First all have gone; then
+-- what waits and what is claimed is looked through for those left. `at` and `bytes` beside the parcels tell how far that
+-- is, and what these count for.
+local function begin_looking(name)
+  for _, parcel in ipairs(call('HKEYS', key.left(name))) do
+    local size = call('GETRANGE', key.parcel(name, parcel), 1, 4)
+    if size == '' then
+      call('HDEL', key.left(name), parcel)
+    else
+      set_bits(key.gone(name, parcel), { { start = 0, len = (struct.unpack('<I4', size)) } }, 1)
+    end
+  end
+end
+local function note_left(name, written)
+  local parcel, size, first, len = string.match(written, '^(%d+),(%d+),(%d+),(%d+)')
+  if not parcel or size == '0' or call('HEXISTS', key.left(name), parcel) == 0 then return end
+  local piece = { parcel = tonumber(parcel), size = tonumber(size), first = tonumber(first), len = tonumber(len) }
+  set_bits(key.gone(name, parcel), { { start = piece.first - piece.parcel, len = piece.len } }, 0)
+  call('HINCRBY', key.left(name), 'bytes', weigh_part(name, piece) or 0)
+end
+
+-- Looks at up to so many pieces of a queue; how many more there might have been.
+local function look_on(name, most)
+  local ready, at = call('LLEN', key.ready(name)), tonumber(call('HGET', key.left(name), 'at') or 0)
+  for _, line in ipairs({ { key.ready(name), 0 }, { key.suspects(name), ready } }) do
+    local from = at - line[2]
+    local pieces = most > 0 and from >= 0 and call('LRANGE', line[1], from, from + most - 1) or {}
+    for _, written in ipairs(pieces) do note_left(name, written) end
+    at, most = at + #pieces, most - #pieces
+  end
+  call('HSET', key.left(name), 'at', text(at))
+  if most == 0 then return 0 end
+  for _, id in ipairs(call('ZRANGE', key.sessions, 0, -1)) do
+    for _, written in ipairs(call('HVALS', key.claims(id))) do
+      local bar = string.find(written, '|', 1, true)
+      if string.sub(written, 1, bar - 1) == name then
+        for word in string.gmatch(string.sub(written, bar + 1), '[^;]+') do note_left(name, word) end
+      end
+    end
+  end
+  local counted, known = 0, call('HGETALL', key.left(name))
+  for i = 1, #known, 2 do
+    if known[i] == 'bytes' then
+      counted = counted - tonumber(known[i + 1])
+    elseif known[i] ~= 'at' then
+      counted = counted + call('STRLEN', key.parcel(name, known[i]))
+    end
+  end
+  lighten(known_queue(name), counted)
+  call('UNLINK', key.left(name))
+  return most
+end
+
+if call('HSETNX', key.meta, 'migrating', format) == 1 then
+  call('HSET', key.meta, 'format', text(FORMAT))
+  pack_counters()
+  for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_looking(name) end
+end
+local most = LOOKED_AT
+for _, name in ipairs(call('SMEMBERS', key.queues)) do
+  if most > 0 and call('EXISTS', key.left(name)) == 1 then most = look_on(name, most) end
+end
+close_queues()
+if most == 0 then return { 'OK', '0', '0', '0', text(math.max(call('ZCARD', key.sessions), 1)) } end
 local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
 if id then

@@ -36,7 +36,8 @@
 //! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects; a short message with its parcel: `piece\|parcel` |
 //! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece`, or with its parcel |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
-//! | `R:l:<queue>` | hash | first id of a parcel → messages left, once some have gone |
+//! | `R:m:<queue>:<first>` | strings | a bit for each message of a parcel, set if it has gone, once some have |
+//! | `R:p:<queue>:<first>` | strings | a parcel without the bodies of those gone, in the place of the one that was pushed |
 //! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place among the errors → id, id → record |
 //! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
 //! | `R:marks` | hash | bookmark → `lines,digest` |
@@ -101,7 +102,7 @@ pub struct RedisOptions {
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { test_clock: false, recount_at_once: 10_000 }
+        Self { test_clock: false, recount_at_once: 5_000 }
     }
 }
 

@@ -47,6 +47,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/singles.lua"),
     include_str!("lua/claimed.lua"),
     include_str!("lua/body.lua"),
+    include_str!("lua/partly.lua"),
     include_str!("lua/intake.lua"),
     include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),

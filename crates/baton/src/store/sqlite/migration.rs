@@ -1,7 +1,7 @@
 //! A file of an older format brought up to this one, with all fleets in it, in one transaction.
 //!
 //! What belongs to sessions is made anew, as the schema has it now, and the sessions of before are taken out as if they
-//! had been reaped. Bodies are not touched. Killed at any moment, the file is as it was. Afterwards a file of former times
+//! had been reaped. Before that it is noted which messages of partly settled parcels have gone. Bodies are not touched. Killed at any moment, the file is as it was. Afterwards a file of former times
 //! is written anew, see `renewal`: only then may tables be dropped without moving that of the mark, which is read past the
 //! log.
 
@@ -11,6 +11,7 @@ use super::{
     Site,
     building::SCHEMA,
     file::{OpenFile, Purpose, check_known},
+    partly_gone,
     remains::NAMED,
     renewal,
     tables::SqliteTables,
@@ -97,7 +98,14 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     if standing.stamp != since.stamp {
         return Ok(Conversion::Disturbed);
     }
-    renew_tables(db)?;
+    let model = Connection::open_in_memory()?;
+    model.execute_batch(SCHEMA)?;
+    for (table, columns) in OF_SESSIONS {
+        renew_table(db, &model, table, columns)?;
+    }
+    let partly = partly_gone::find(db)?;
+    renew_table(db, &model, "remainders", "")?;
+    partly_gone::keep(db, &partly)?;
     if standing.format.is_some_and(|format| format < 3) {
         db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
     }
@@ -117,24 +125,18 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     Ok(Conversion::Step { done, left: 0 })
 }
 
-/// Makes the tables of sessions anew, as the schema has them, with what is taken over.
-fn renew_tables(db: &Connection) -> Result<(), StoreError> {
-    let model = Connection::open_in_memory()?;
-    model.execute_batch(SCHEMA)?;
-    for (table, columns) in OF_SESSIONS {
-        let made: String =
-            model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
-        let known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?.exists([table])?;
-        if known {
-            db.execute_batch(&format!("ALTER TABLE {table} RENAME TO former_{table}"))?;
-        }
-        db.execute_batch(&made)?;
-        if known && !columns.is_empty() {
-            db.execute(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM former_{table}"), [])?;
-        }
-        db.execute_batch(&format!("DROP TABLE IF EXISTS former_{table}"))?;
+/// Makes a table anew, as the schema has it, with what is taken over.
+fn renew_table(db: &Connection, model: &Connection, table: &str, columns: &str) -> Result<(), StoreError> {
+    let made: String = model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
+    let known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?.exists([table])?;
+    if known {
+        db.execute_batch(&format!("ALTER TABLE {table} RENAME TO former_{table}"))?;
     }
-    Ok(())
+    db.execute_batch(&made)?;
+    if known && !columns.is_empty() {
+        db.execute(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM former_{table}"), [])?;
+    }
+    Ok(db.execute_batch(&format!("DROP TABLE IF EXISTS former_{table}"))?)
 }
 
 fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {

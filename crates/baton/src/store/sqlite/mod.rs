@@ -40,6 +40,7 @@ mod migration;
 mod mounts;
 mod note;
 mod one_name;
+mod partly_gone;
 mod reader;
 mod remains;
 mod renewal;

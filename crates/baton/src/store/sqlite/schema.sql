@@ -1,4 +1,4 @@
--- The tables of a store file, format 4. Several fleets share one file; a queue's number is unique in the file.
+-- The tables of a store file, format 5. Several fleets share one file; a queue's number is unique in the file.
 -- Ids, times and counters are 64-bit integers. Pieces are kept in their text form.
 
 CREATE TABLE fleets (
@@ -152,7 +152,7 @@ CREATE TABLE delayed (
     PRIMARY KEY (queue, due, id)
 ) STRICT, WITHOUT ROWID;
 
--- Bodies, written once and never updated. A rowid table, because only those can be read in part.
+-- Bodies, written once, and once more without those of messages that have gone. A rowid table, because only those can be read in part.
 CREATE TABLE parcels (
     parcel INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,
@@ -163,11 +163,12 @@ CREATE TABLE parcels (
     UNIQUE (queue, first, own)
 ) STRICT;
 
--- Apart from the parcels, because changing a row writes all of it.
+-- Which messages of a parcel have gone, once some have: a bit each. Apart from the parcels, because changing a row writes
+-- all of it.
 CREATE TABLE remainders (
     queue INTEGER NOT NULL,
     first INTEGER NOT NULL,
-    messages INTEGER NOT NULL,
+    gone BLOB NOT NULL,
     PRIMARY KEY (queue, first)
 ) STRICT, WITHOUT ROWID;
 

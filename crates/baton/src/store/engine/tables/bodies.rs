@@ -1,7 +1,7 @@
 //! Bodies: stored whole, read in part, removed with their last message.
 
 use super::Moved;
-use crate::message::{Home, MessageId, Name, Parcel, Piece};
+use crate::message::{Gone, Home, MessageId, Name, Parcel, Piece};
 
 /// Which stored bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,11 +47,13 @@ pub(crate) trait Bodies {
     /// As many of the messages `start .. start + len` as fit into `budget` body bytes; costs what it returns, not what is
     /// stored.
     fn cut_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32, budget: u64) -> Moved<Cut>;
-    /// Whether there are bodies of that key.
-    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool>;
+    /// What the messages `start .. start + len` count for of what is stored ([`Parcel::share`]); nothing if it is missing.
+    fn weigh_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32) -> Moved<Option<u64>>;
+    /// Puts other bodies in the place of those stored.
+    fn replace_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()>;
     /// Removes stored bodies; how many bytes they took.
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64>;
-    /// How many messages of a parcel are left, if some have gone.
-    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>>;
-    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()>;
+    /// Which messages of a parcel of `size` have gone, if some have.
+    fn gone(&mut self, queue: &Name, parcel: u64, size: u32) -> Moved<Option<Gone>>;
+    fn put_gone(&mut self, queue: &Name, parcel: u64, gone: Option<&Gone>) -> Moved<()>;
 }

@@ -1,4 +1,4 @@
-//! All pieces are counted, and their bodies looked for.
+//! All pieces are counted, and their bodies looked for and weighed.
 
 use crate::{
     message::{IdSum, Name, Piece, Range},
@@ -23,13 +23,12 @@ impl Effect for Recount {
             let mut ready = found(tables, &line)?;
             let line = tables.line(name, Line::Suspects)?;
             let suspects = found(tables, &line)?;
-            ready.add(suspects.count, suspects.sum);
+            ready.join(suspects);
             let line = tables.delayed(name)?;
             let delayed = found(tables, &line)?;
             let mut in_flight = Found::default();
             for claim in claims.iter().filter(|claim| claim.queue == *name) {
-                let of_claim = found(tables, &claim.pieces)?;
-                in_flight.add(of_claim.count, of_claim.sum);
+                in_flight.join(found(tables, &claim.pieces)?);
             }
             let mut dead = Found::default();
             for id in tables.error_ids(name)? {
@@ -41,14 +40,15 @@ impl Effect for Recount {
     }
 }
 
-/// Counts pieces, and among them those without their bodies.
+/// Counts pieces, what they weigh, and those among them without their bodies.
 fn found<T: Tables>(tables: &mut T, queue: &Name, pieces: &[Piece], lacking: &mut Lacking) -> Moved<Found> {
     let mut found = Found::default();
     for piece in pieces {
         let count = u64::from(piece.range.len);
         found.add(count, IdSum::of(piece.range));
-        if !tables.has_bodies(queue, BodyKey::of(piece))? {
-            lacking.add(count, Some(piece.range.first));
+        match tables.weigh_bodies(queue, BodyKey::of(piece), piece.offset(), piece.range.len)? {
+            Some(share) => found.bytes += share,
+            None => lacking.add(count, Some(piece.range.first)),
         }
     }
     Ok(found)

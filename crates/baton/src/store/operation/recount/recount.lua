@@ -2,8 +2,8 @@
 -- Purpose: counts the data itself in one step, if there is not too much of it.
 -- KEYS: 1 root
 -- ARGV: 1 most descriptors to count
--- Returns: OK {{{queue, counter …}, four for each of ready, delayed, in flight, dead} …} | LARGE | NEWER found known | OLDER found known
---          The four are messages, their sum, how many of them lack their bodies, the lowest of these or 0.
+-- Returns: OK {{{queue, counter …}, five for each of ready, delayed, in flight, dead} …} | LARGE | NEWER found known | OLDER found known
+--          The five are messages, their sum, the bytes they count for, how many of them lack their bodies, the lowest of these or 0.
 -- Idempotency: reads only.
 local unfit = unfit_fleet(true)
 if unfit then return unfit end

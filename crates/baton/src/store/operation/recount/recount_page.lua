@@ -4,10 +4,10 @@
 -- ARGV: 1 ready|suspects|delayed|dead, 2 queue, 3 place to begin at, 4 most descriptors
 --       or 1 queues|sessions, 2 most descriptors, then names
 --       or 1 claims, 2 most descriptors, 3 session, then claims
--- Returns: of a queue's kind OK descriptors and four as in recount.lua
---          of queues OK passed {{queue, counter …}, four for each of ready, delayed, dead} …; those that are gone are
+-- Returns: of a queue's kind OK descriptors and five as in recount.lua
+--          of queues OK passed {{queue, counter …}, five for each of ready, delayed, dead} …; those that are gone are
 --          passed and not told; the first, if it is too large by itself, is told alone and with its books only
---          of sessions and claims OK passed {queue and four, …}; a session that is too large by itself is not passed
+--          of sessions and claims OK passed {queue and five, …}; a session that is too large by itself is not passed
 -- Idempotency: reads only.
 local kind, limit = ARGV[1], tonumber(ARGV[2])
 if kind == 'sessions' or kind == 'claims' then

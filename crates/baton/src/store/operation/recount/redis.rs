@@ -63,9 +63,10 @@ fn queue_recount(mut it: Reply) -> Result<QueueRecount, StoreError> {
     Ok(QueueRecount { books, ready, delayed, in_flight, dead, lacking })
 }
 
-/// The four numbers of one kind: messages, their sum, how many lack their bodies, the lowest of these or 0.
+/// The five numbers of one kind: messages, their sum, the bytes they count for, how many lack their bodies, the lowest of
+/// these or 0.
 fn found(it: &mut Reply, lacking: &mut Lacking) -> Result<Found, StoreError> {
-    let found = Found { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?) };
+    let found = Found { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?), bytes: it.parsed()? };
     let (count, lowest) = (it.parsed()?, it.parsed::<u64>()?);
     lacking.add(count, Some(lowest).filter(|_| count > 0));
     Ok(found)
@@ -76,7 +77,7 @@ fn add_claimed(to: &mut InFlight, mut page: Reply) -> Result<(), StoreError> {
     page.list()?.rest(|it| {
         let (all, lacking) = to.entry(it.parsed()?).or_default();
         let some = found(it, lacking)?;
-        all.add(some.count, some.sum);
+        all.join(some);
         Ok(())
     })?;
     Ok(())
@@ -220,7 +221,7 @@ impl Hold<'_> {
     async fn large_queue(&self, queue: &Name, lacking: &mut Lacking) -> Result<(Found, Found, Found), StoreError> {
         let mut ready = self.pages("ready", queue, lacking).await?;
         let suspects = self.pages("suspects", queue, lacking).await?;
-        ready.add(suspects.count, suspects.sum);
+        ready.join(suspects);
         let delayed = self.pages("delayed", queue, lacking).await?;
         Ok((ready, delayed, self.pages("dead", queue, lacking).await?))
     }
@@ -242,7 +243,7 @@ impl Hold<'_> {
             page.text()?;
             let seen: u64 = page.parsed()?;
             let some = found(&mut page, lacking)?;
-            all.add(some.count, some.sum);
+            all.join(some);
             from += seen;
             if seen < page_size {
                 return Ok(all);

@@ -281,14 +281,27 @@ local function keep_result(name, message, result)
   call('ZADD', key.result_ends, expires, entry)
 end
 
-local function follow_up(name, count, lot_key, digest, parcel, bytes)
+-- The keys of follow-ups, written together at the end: as records, by their ends, and which they are.
+local key_records, key_ends, is_brought = {}, {}, {}
+local function follow_up(name, count, lot_key, proof, parcel, bytes)
   local queue = open_queue(name)
-  if lot_key ~= '' then expire_entries(key.keys, key.key_ends) end
-  if seen_before(lot_key, digest, name) then
+  if is_brought[lot_key] or seen_before(lot_key, proof, name) then
     if is_staged(parcel) then call('UNLINK', key.staged(id, parcel)) end
     return
   end
-  keep_key(lot_key, digest, queue, deposit(id, queue, tonumber(count), parcel, bytes))
+  local first, at = deposit(id, queue, tonumber(count), parcel, bytes), #key_records
+  if lot_key == '' then return end
+  local record, expires = key_record(proof, queue, first)
+  is_brought[lot_key] = true
+  key_records[at + 1], key_records[at + 2] = lot_key, record
+  key_ends[at + 1], key_ends[at + 2] = expires, lot_key
+end
+local function close_keys()
+  for from = 1, #key_records, 1000 do
+    local past = math.min(from + 999, #key_records)
+    call('HSET', key.keys, unpack(key_records, from, past))
+    call('ZADD', key.key_ends, unpack(key_ends, from, past))
+  end
 end
 
 -- The place behind the run whose own arguments begin at `detail`.
@@ -298,14 +311,18 @@ local function past_run(outcome, detail)
 end
 
 -- The bytes of all follow-ups, by the places of their lots: what is staged is looked at before anything is written.
-local weights, at = {}, 4
+local weights, keyed, at = {}, 0, 4
 while at <= #ARGV do
   local outcome, detail = ARGV[at + 4], at + 5
   at = past_run(outcome, detail)
   if outcome == 'd' then
-    for lot = detail + 3, at - 1, 5 do weights[lot] = weigh(id, ARGV[lot + 4]) end
+    for lot = detail + 3, at - 1, 5 do
+      weights[lot] = weigh(id, ARGV[lot + 4])
+      if ARGV[lot + 2] ~= '' then keyed = keyed + 1 end
+    end
   end
 end
+make_room(keyed)
 
 local refused = {}
 at = 4
@@ -340,6 +357,7 @@ while at <= #ARGV do
 end
 close_claim()
 close_delays()
+close_keys()
 for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
 close_queues()
 local answer = table.concat(refused, ';')

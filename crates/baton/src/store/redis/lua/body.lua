@@ -1,4 +1,4 @@
--- Bodies: found in stored parcels without reading more than is given away, and removed with their last message.
+-- Bodies: found in stored parcels without reading more than is given away.
 -- The format is that of message/parcel: format u8 | count u32 | base u32 | end u32 * count | records; in a headed one
 -- the section of headers that all share comes before the records, and each record begins with the message's own.
 -- Both sections of a message without headers.
@@ -17,6 +17,29 @@ end
 -- The section of headers that lies `at` bytes into a parcel, with its length.
 local function section(bytes, at)
   return string.sub(bytes, at + 1, at + 2 + struct.unpack('<I2', bytes, at + 1))
+end
+
+-- The bytes `from` .. `to` of where a piece lies, and the key: that of its parcel, or of what is left of a thinned one. No
+-- bytes if neither is there.
+local function read_home(name, piece, from, to, known)
+  local at = known or body_key(name, piece)
+  local bytes = call('GETRANGE', at, from, to)
+  if bytes == '' and piece.size > 0 and not known then
+    at = key.thinned(name, text(piece.parcel))
+    bytes = call('GETRANGE', at, from, to)
+  end
+  return bytes, at
+end
+
+-- The section of headers that lies `from` bytes into a stored parcel.
+local function stored_section(at, from)
+  local length = struct.unpack('<I2', call('GETRANGE', at, from, from + 1))
+  return call('GETRANGE', at, from, from + 1 + length)
+end
+
+-- That which all messages of a parcel share; empty if it is plain.
+local function read_shared(at, count, format)
+  return format == HEADED and stored_section(at, PARCEL_TABLE + 4 * count) or ''
 end
 
 -- Finds as many messages of a piece as weigh no more than `budget` bytes: a record of how many, their weight, and what
@@ -47,17 +70,14 @@ local function find(name, piece, budget)
   local start = piece.first - piece.parcel
   -- From the number before the first end of the cut on: the end of the message before. At the start it is the base, and
   -- the table is read from its beginning; else that is read by itself.
-  local ends = call('GETRANGE', at, start == 0 and 0 or PARCEL_TABLE + 4 * (start - 1), PARCEL_TABLE + 4 * (start + piece.len) - 1)
+  local ends
+  ends, at = read_home(name, piece, start == 0 and 0 or PARCEL_TABLE + 4 * (start - 1), PARCEL_TABLE + 4 * (start + piece.len) - 1)
   local first = start == 0 and ends or call('GETRANGE', at, 0, PARCEL_TABLE - 1)
   if start == 0 then ends = string.sub(ends, PARCEL_TABLE - 3) end
   if #ends ~= 4 + 4 * piece.len then return false end
   local format, base = string.byte(first), number(string.sub(first, PARCEL_TABLE - 3, PARCEL_TABLE), 1)
-  local shared, data = '', PARCEL_TABLE + 4 * count
-  if format == HEADED then
-    shared = call('GETRANGE', at, data, data + 1)
-    shared = call('GETRANGE', at, data, data + 1 + struct.unpack('<I2', shared))
-    budget = budget - #shared
-  end
+  local shared, data = read_shared(at, count, format), PARCEL_TABLE + 4 * count
+  budget = budget - #shared
   local before = number(ends, 1)
   local taken = piece.len
   if number(ends, taken + 1) - before > budget then
@@ -107,12 +127,6 @@ local function failed_again(headers, reason)
   if reason ~= '' then fields[#fields + 1] = struct.pack('<BI2', LAST_ERROR, #reason) .. reason end
   own = table.concat(fields)
   return shared .. struct.pack('<I2', #own) .. own
-end
-
--- The section of headers that lies `from` bytes into a stored parcel.
-local function stored_section(at, from)
-  local length = struct.unpack('<I2', call('GETRANGE', at, from, from + 1))
-  return call('GETRANGE', at, from, from + 1 + length)
 end
 
 -- As each_message() does, for long bodies: each is read by itself and once.
@@ -203,28 +217,4 @@ local function give_own(queue, piece, head, body)
   else
     write_own(queue.name, piece.first, head, body)
   end
-end
-
--- Messages of a piece have left their home; with the last one the home goes too. A piece that is its whole parcel
--- needs no look at the count of those left: there is none yet.
-local function release(queue, piece)
-  if piece.carried then
-    add(queue, 'bytes', -piece.carried)
-    return
-  end
-  if piece.size > piece.len then
-    local left_key, parcel = key.left(queue.name), text(piece.parcel)
-    local before = call('HGET', left_key, parcel)
-    local left = tonumber(before or piece.size) - piece.len
-    if left > 0 then
-      call('HSET', left_key, parcel, text(left))
-      return
-    end
-    if before then call('HDEL', left_key, parcel) end
-  end
-  local at = body_key(queue.name, piece)
-  add(queue, 'bytes', -call('STRLEN', at))
-  call('UNLINK', at)
-  -- Bodies that were missing are counted still: how many bytes they had is not known.
-  if queue.ready + queue.delayed + queue.in_flight == 0 then queue.bytes = 0 end
 end

@@ -1,15 +1,17 @@
 -- Counting what is stored, for the deep audit: descriptors in pages, never more at once than fits the stack.
 local AT_ONCE = 4000
 
--- What was found of one kind: messages, (sum of ids) modulo MODULUS, how many of them have no body, and the lowest of
--- these.
+-- What was found of one kind: messages, (sum of ids) modulo MODULUS, the bytes they count for, how many of them have no
+-- body, and the lowest of these.
 local function nothing_found()
-  return { count = 0, sum = 0, lacking = 0 }
+  return { count = 0, sum = 0, bytes = 0, lacking = 0 }
 end
 
 -- As part of an answer.
 local function add_found(answer, it)
-  for _, number in ipairs({ it.count, it.sum, it.lacking, it.lowest or 0 }) do answer[#answer + 1] = text(number) end
+  for _, number in ipairs({ it.count, it.sum, it.bytes, it.lacking, it.lowest or 0 }) do
+    answer[#answer + 1] = text(number)
+  end
 end
 
 local function found(into, first, len)
@@ -23,33 +25,26 @@ local function found_none(into, first, len)
   into.lowest = math.min(into.lowest or first, first)
 end
 
--- Counts the messages of a piece as text, read no further than needed. The key of its bodies goes to `homes`; none for
--- what it carries. The first of them.
-local function found_piece(into, name, written, homes)
+-- Counts the messages of a piece as text, read no further than needed, and weighs them where they lie; of what it carries
+-- in a claim the caller says whether it is there. The first of them.
+local function found_piece(into, name, written)
   local a, b, c, d = string.match(written, '^(%d+),(%d+),(%d+),?(%d*)')
   local first, len = tonumber(c), tonumber(d)
   if d == '' then first, len = tonumber(a), tonumber(b) end
   found(into, first, len)
-  if not string.find(written, '[|*]') then
-    local home = b == '0' and key.own(name, c) or key.parcel(name, a)
-    homes[#homes + 1] = { key = home, first = first, len = len }
+  local bar = string.find(written, '|', 1, true)
+  if bar then
+    into.bytes = into.bytes + #written - bar
+  elseif not string.find(written, '*', 1, true) then
+    local size, bytes = tonumber(b), nil
+    if size > len then
+      bytes = weigh_part(name, { parcel = tonumber(a), size = size, first = first, len = len })
+    else
+      bytes = call('STRLEN', size == 0 and key.own(name, c) or key.parcel(name, a))
+    end
+    if bytes and bytes > 0 then into.bytes = into.bytes + bytes else found_none(into, first, len) end
   end
   return first
-end
-
--- Looks for the bodies of what was found: all together, and one by one only where some are missing.
-local function found_bodies(into, homes)
-  for from = 1, #homes, 1000 do
-    local keys, past = {}, math.min(from + 999, #homes)
-    for i = from, past do keys[#keys + 1] = homes[i].key end
-    if call('EXISTS', unpack(keys)) < #keys then
-      for i = from, past do
-        if call('EXISTS', homes[i].key) == 0 then
-          found_none(into, homes[i].first, homes[i].len)
-        end
-      end
-    end
-  end
 end
 
 -- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
@@ -65,18 +60,16 @@ end
 
 -- Counts places `from` .. `from + limit - 1` of what a queue keeps of one kind; how many descriptors were there.
 local function count_page(kind, name, from, limit, into)
-  local past, homes = from + limit - 1, {}
+  local past = from + limit - 1
   if kind == 'ready' or kind == 'suspects' then
     local pieces = call('LRANGE', key[kind](name), from, past)
     if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
-    for _, piece in ipairs(pieces) do found_piece(into, name, piece, homes) end
-    found_bodies(into, homes)
+    for _, piece in ipairs(pieces) do found_piece(into, name, piece) end
     return #pieces
   end
   if kind == 'delayed' then
     local pieces = call('ZRANGE', key.delayed(name), from, past)
-    for _, piece in ipairs(pieces) do found_piece(into, name, string.sub(piece, 18), homes) end
-    found_bodies(into, homes)
+    for _, piece in ipairs(pieces) do found_piece(into, name, string.sub(piece, 18)) end
     return #pieces
   end
   local ids = call('ZRANGE', key.dead_order(name), from, past)
@@ -99,7 +92,10 @@ local function count_run(id, place, run, into)
     return found_none(into, run.first, run.len)
   end
   for nth, entry in ipairs(read_singles(id, place, run.first, run.len)) do
-    if entry then found(into, run.first + nth - 1, 1) end
+    if entry then
+      found(into, run.first + nth - 1, 1)
+      into.bytes = into.bytes + #entry - string.find(entry, '|', 1, true)
+    end
   end
 end
 
@@ -136,20 +132,20 @@ local function count_claim(id, place, by_queue)
   if not written then return 0 end
   local bar, seen = string.find(written, '|', 1, true), 0
   local name = string.sub(written, 1, bar - 1)
-  local of_queue, homes, carried = by_queue[name] or nothing_found(), {}, nil
+  local of_queue, carried = by_queue[name] or nothing_found(), nil
   by_queue[name] = of_queue
   for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
     local run = string.byte(piece) == 43 and read_run(piece)
     if run then count_run(id, place, run, of_queue) end
     seen = seen + (run and run.len or 1)
-    local first = not run and found_piece(of_queue, name, piece, homes)
+    local first = not run and found_piece(of_queue, name, piece)
     local from, length = string.match(piece, '%*(%d+),(%d+)$')
     if from then
       carried = carried or call('HSTRLEN', key.carried(id), place)
+      of_queue.bytes = of_queue.bytes + tonumber(length)
       if tonumber(from) + tonumber(length) > carried then found_none(of_queue, first, 1) end
     end
   end
-  found_bodies(of_queue, homes)
   return seen
 end
 

@@ -61,11 +61,17 @@ local function seen_before(lot_key, proof, name)
   return digest == string.match(proof, '^%x+') and queue == name and 'd' .. id or 'c'
 end
 
-local function keep_key(lot_key, proof, queue, id)
-  if lot_key == '' then return end
+-- What is kept of a key, and when it ends.
+local function key_record(proof, queue, id)
   local digest, lives = string.match(proof, '^(%x+),(%d+)$')
   local expires = text(now + tonumber(lives))
-  call('HSET', key.keys, lot_key, queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires)
+  return queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires, expires
+end
+
+local function keep_key(lot_key, proof, queue, id)
+  if lot_key == '' then return end
+  local record, expires = key_record(proof, queue, id)
+  call('HSET', key.keys, lot_key, record)
   call('ZADD', key.key_ends, expires, lot_key)
 end
 
@@ -82,6 +88,7 @@ end
 -- Forgets keys that have expired, more than come. True if each of the `coming` takes the place of one of these; otherwise
 -- all that are left are alive, and count.
 local function make_room(coming)
-  local limit = math.max(EXPIRED_AT_ONCE, coming * EXPIRED_A_KEY)
+  -- So many at most fit the stack.
+  local limit = math.min(math.max(EXPIRED_AT_ONCE, coming * EXPIRED_A_KEY), 4000)
   return coming > 0 and expire_entries(key.keys, key.key_ends, limit) == limit
 end

@@ -17,6 +17,9 @@ local key = {
   delayed = function(name) return root .. ':d:' .. name end,
   parcel = function(name, first) return root .. ':b:' .. name .. ':' .. first end,
   own = function(name, id) return root .. ':c:' .. name .. ':' .. id end,
+  gone = function(name, first) return root .. ':m:' .. name .. ':' .. first end,
+  thinned = function(name, first) return root .. ':p:' .. name .. ':' .. first end,
+  -- Of formats up to 4.
   left = function(name) return root .. ':l:' .. name end,
   dead_order = function(name) return root .. ':e:' .. name end,
   dead = function(name) return root .. ':x:' .. name end,

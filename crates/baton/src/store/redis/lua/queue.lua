@@ -17,9 +17,9 @@ local function known_queue(name)
   local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
     struct.unpack(COUNTS, packed)
   queue = setmetatable({
-    name = name, wakes = 0, moved = false, changed = false, buried = false, taken_in = false, pushed = pushed,
-    bytes = bytes, waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready, delayed = delayed,
-    in_flight = in_flight, done = done, done_sum = done_sum,
+    name = name, wakes = 0, moved = false, changed = false, buried = false, partly = false, taken_in = false,
+    pushed = pushed, bytes = bytes, waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready,
+    delayed = delayed, in_flight = in_flight, done = done, done_sum = done_sum,
   }, other_counters)
   opened[name] = queue
   return queue
@@ -105,12 +105,16 @@ local function write_buried(queue)
   queue.buried = false
 end
 
+-- What is left to do for parcels that have lost some of their messages: see partly.lua.
+local close_parts = nil
+
 -- Writes the changed counters back, and wakes as many waiters of each queue as its record says: one, if it was given
 -- something.
 local function close_queues()
   for name, queue in pairs(opened) do
     if queue.wakes > 0 then wake(queue, queue.wakes) end
     if queue.buried then write_buried(queue) end
+    if queue.partly then close_parts(queue) end
     if queue.moved then write_counts(queue) end
     if queue.changed then
       local fields = {}

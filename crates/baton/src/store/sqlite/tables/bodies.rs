@@ -6,7 +6,7 @@ use rusqlite::{MAIN_DB, params, types::Type};
 
 use super::{SqliteTables, blob, int, uint};
 use crate::{
-    message::{Name, Parcel},
+    message::{Gone, Name, Parcel},
     store::{
         StoreError,
         engine::{Bodies, BodyKey, Cut, Moved},
@@ -38,10 +38,7 @@ impl SqliteTables<'_> {
     fn read_part(&self, parcel: i64, count: u32, start: u32, len: u32, budget: u64) -> Moved<Option<Parcel>> {
         let mut data = self.db.blob_open(MAIN_DB, "parcels", "data", parcel, true)?;
         let size = data.len();
-        Parcel::cut_stored(&mut data, size, count, start, len, budget).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
-            _ => StoreError::Unreachable(format!("a parcel could not be read: {error}")),
-        })
+        Parcel::cut_stored(&mut data, size, count, start, len, budget).map_err(|error| unreadable(&error))
     }
 }
 
@@ -72,11 +69,26 @@ impl Bodies for SqliteTables<'_> {
         }
     }
 
-    fn has_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<bool> {
-        let Some(queue) = self.queue_number(queue)? else { return Ok(false) };
+    fn weigh_bodies(&mut self, queue: &Name, key: BodyKey, start: u32, len: u32) -> Moved<Option<u64>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let (first, own) = place(key);
-        let sql = "SELECT 1 FROM parcels WHERE queue = ?1 AND first = ?2 AND own = ?3";
-        Ok(self.one(sql, params![queue, first, own], |_| Ok(()))?.is_some())
+        let sql = "SELECT parcel, count, length(data) FROM parcels WHERE queue = ?1 AND first = ?2 AND own = ?3";
+        let found = self.one(sql, params![queue, first, own], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?, uint(row, 2)?))
+        })?;
+        let Some((parcel, count, bytes)) = found else { return Ok(None) };
+        if start == 0 && len >= count {
+            return Ok(Some(bytes));
+        }
+        let mut data = self.db.blob_open(MAIN_DB, "parcels", "data", parcel, true)?;
+        Parcel::share_stored(&mut data, count, start, len).map(Some).map_err(|error| unreadable(&error))
+    }
+
+    fn replace_bodies(&mut self, queue: &Name, key: BodyKey, parcel: &Parcel) -> Moved<()> {
+        let queue = self.own_queue(queue)?;
+        let (first, own) = place(key);
+        let sql = "UPDATE parcels SET data = ?4 WHERE queue = ?1 AND first = ?2 AND own = ?3";
+        self.run(sql, params![queue, first, own, parcel.bytes().as_ref()]).map(drop)
     }
 
     fn drop_bodies(&mut self, queue: &Name, key: BodyKey) -> Moved<u64> {
@@ -89,21 +101,28 @@ impl Bodies for SqliteTables<'_> {
         Ok(bytes)
     }
 
-    fn left(&mut self, queue: &Name, parcel: u64) -> Moved<Option<u32>> {
+    fn gone(&mut self, queue: &Name, parcel: u64, size: u32) -> Moved<Option<Gone>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
-        let sql = "SELECT messages FROM remainders WHERE queue = ?1 AND first = ?2";
-        self.one(sql, params![queue, int(parcel)], |row| Ok(row.get(0)?))
+        let sql = "SELECT gone FROM remainders WHERE queue = ?1 AND first = ?2";
+        self.one(sql, params![queue, int(parcel)], |row| Ok(Gone::read(size, row.get(0)?)))
     }
 
-    fn put_left(&mut self, queue: &Name, parcel: u64, left: Option<u32>) -> Moved<()> {
+    fn put_gone(&mut self, queue: &Name, parcel: u64, gone: Option<&Gone>) -> Moved<()> {
         let queue = self.own_queue(queue)?;
-        match left {
-            Some(left) => {
+        match gone {
+            Some(gone) => {
                 let sql = "INSERT OR REPLACE INTO remainders VALUES (?1, ?2, ?3)";
-                self.run(sql, params![queue, int(parcel), left])
+                self.run(sql, params![queue, int(parcel), gone.bits()])
             }
             None => self.run("DELETE FROM remainders WHERE queue = ?1 AND first = ?2", params![queue, int(parcel)]),
         }
         .map(drop)
+    }
+}
+
+fn unreadable(error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
+        _ => StoreError::Unreachable(format!("a parcel could not be read: {error}")),
     }
 }
