@@ -10,7 +10,7 @@ use baton::{
     ConnectError, Fleet, FleetOptions, Name,
     operate::{OperateError, Operator},
     settings::{Origin, Setting, Settings},
-    store::{Books, KEY_TTL_MS, Kind, MAX_KEYS, Order, StoreError, StoreUrl, Survey, session::Session},
+    store::{Books, KEY_TTL_MS, Kind, MAX_KEYS, MAX_RESULTS, Order, StoreError, StoreUrl, Survey, session::Session},
 };
 use tokio::time::Instant;
 
@@ -47,6 +47,7 @@ impl Target {
             fleet: Setting { value: fleet, from: Origin::Said },
             wait: Setting { value: wait, from: Origin::Said },
             max_keys: Setting { value: MAX_KEYS, from: Origin::Default },
+            max_results: Setting { value: MAX_RESULTS, from: Origin::Default },
             key_lifetime: Setting { value: Duration::from_millis(KEY_TTL_MS), from: Origin::Default },
             file: None,
             file_read: false,

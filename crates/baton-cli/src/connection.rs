@@ -53,6 +53,7 @@ impl Connection {
         options.create = missing == Missing::Create;
         options.session.max_keys = settings.max_keys.value;
         options.session.key_lifetime = settings.key_lifetime.value;
+        options.session.max_results = settings.max_results.value;
         if let Some(max_backlog) = max_backlog {
             options.session.max_backlog = max_backlog;
         }

@@ -43,7 +43,11 @@ pub(crate) struct Globals {
     /// How long such a key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
     #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = quantity::lifetime)]
     key_lifetime: Option<Duration>,
-    /// A JSON file with the keys store, fleet, wait, max_keys and key_lifetime [env: BATON_CONFIG] [default:
+    /// Bytes that the results kept by handlers may take in all; then the oldest go [env: BATON_MAX_RESULTS]
+    /// [default: 256MiB]
+    #[arg(long, global = true, hide = true, value_name = "BYTES", value_parser = quantity::bytes)]
+    max_results: Option<u64>,
+    /// A JSON file with the keys store, fleet, wait, max_keys, key_lifetime and max_results [env: BATON_CONFIG] [default:
     /// baton/config.json in the user's configuration folder]
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
@@ -60,8 +64,8 @@ impl Globals {
             ));
         }
         let named = self.store.map(|url| url.parse()).transpose()?;
-        let Self { fleet, wait, max_keys, key_lifetime, config, .. } = self;
-        let said = Said { store: redis.or(named), fleet, wait, max_keys, key_lifetime, file: config };
+        let Self { fleet, wait, max_keys, key_lifetime, max_results, config, .. } = self;
+        let said = Said { store: redis.or(named), fleet, wait, max_keys, key_lifetime, max_results, file: config };
         Settings::resolve(said).map_err(|error| {
             let next = match &error {
                 SettingsError::Url { .. } => return Failure::advised(Exit::Usage, &error.to_string()),

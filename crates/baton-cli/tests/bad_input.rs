@@ -109,6 +109,7 @@ fn settings_files_are_checked_and_flags_go_first() {
         "{\"wait\":-1}",
         "{\"max_keys\":0}",
         "{\"max_keys\":1.5}",
+        "{\"max_results\":\"1XiB\"}",
         "{\"key_lifetime\":\"400d\"}",
         "{\"key_lifetime\":\"0\"}",
     ] {
@@ -118,7 +119,7 @@ fn settings_files_are_checked_and_flags_go_first() {
         assert_eq!(output.status.code(), Some(2), "{bad}");
         assert!(String::from_utf8(output.stderr).unwrap().contains("config.json"), "{bad}");
     }
-    let keys = "\"max_keys\":10000000,\"key_lifetime\":\"7d\"";
+    let keys = "\"max_keys\":10000000,\"key_lifetime\":\"7d\",\"max_results\":\"1GiB\"";
     let filed = format!("{{\"store\":\"redis://u:secret@h/1\",\"fleet\":\"filed\",\"wait\":2.5,{keys}}}");
     std::fs::write(&file, filed).unwrap();
     let mut command = sandbox.command(&["config", "--json", "--fleet", "flagged"]);
@@ -130,6 +131,7 @@ fn settings_files_are_checked_and_flags_go_first() {
     assert_eq!(shown["fleet"], serde_json::json!({"value": "flagged", "from": "flag"}));
     assert_eq!(shown["wait"], serde_json::json!({"value": 2.5, "from": "file"}));
     assert_eq!(shown["max_keys"], serde_json::json!({"value": 10_000_000, "from": "file"}));
+    assert_eq!(shown["max_results"], serde_json::json!({"value": 1 << 30, "from": "file"}));
     assert_eq!(shown["key_lifetime"], serde_json::json!({"value": 5400.0, "from": "environment"}));
     let shown = sandbox.run(&["config", "--json", "--config", "config.json"]).expect(0).json();
     assert_eq!(shown["store"]["from"], "environment");

@@ -182,7 +182,9 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
         assert!(!pieces.is_empty(), "messages are lost");
         let run = |range| Run { claim_no: number, queue: queue.clone(), range, outcome: Outcome::DONE };
         let runs = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
-        let settled = ask(&*store, Settle { session, settle_no: number, runs }).await.unwrap();
+        let settled = ask(&*store, Settle { session, settle_no: number, runs, max_results: baton::store::MAX_RESULTS })
+            .await
+            .unwrap();
         assert_eq!(settled.refused, []);
     }
     let books = books(&server, &load::submitted()).await;

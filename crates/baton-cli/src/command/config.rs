@@ -13,10 +13,12 @@ use crate::{
 /// Print the settings in force and where each came from
 ///
 /// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS,
-/// BATON_KEY_LIFETIME, BATON_CONFIG), that before the settings file, that before the default. Passwords are not shown.
+/// BATON_KEY_LIFETIME, BATON_MAX_RESULTS, BATON_CONFIG), that before the settings file, that before the default. Passwords are not shown.
 ///
 /// How many keys may live at once (--max-keys) and how long each does (--key-lifetime) concern messages that programs
 /// push once under a key (`push_once`). The key of `baton push --key` is another thing, and does not expire.
+///
+/// Results that handlers leave are kept for an hour, and take --max-results bytes in all: then the oldest go.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,10 +26,10 @@ Examples:
   baton --rport 6380 config --json
 
 The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10,
-\"max_keys\": 10000000, \"key_lifetime\": \"7d\"}")]
+\"max_keys\": 10000000, \"key_lifetime\": \"7d\", \"max_results\": \"1GiB\"}")]
 pub(crate) struct Config {
-    /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","file"}, each {"value","from"} but the last,
-    /// {"path","read"}; times are in seconds
+    /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","file"}, each
+    /// {"value","from"} but the last, {"path","read"}; times are in seconds, sizes in bytes
     #[arg(long)]
     json: bool,
 }
@@ -53,6 +55,8 @@ struct InForce {
     max_keys: Shown<u64>,
     /// Seconds.
     key_lifetime: Shown<f64>,
+    /// Bytes.
+    max_results: Shown<u64>,
     file: ShownFile,
 }
 
@@ -79,6 +83,7 @@ impl Config {
             wait: Shown::of(&settings.wait, Duration::as_secs_f64),
             max_keys: Shown::of(&settings.max_keys, |keys| *keys),
             key_lifetime: Shown::of(&settings.key_lifetime, Duration::as_secs_f64),
+            max_results: Shown::of(&settings.max_results, |bytes| *bytes),
             file: ShownFile { path: settings.file.clone(), read: settings.file_read },
         };
         Output::print(self.json, &shown, |output| {
@@ -92,6 +97,7 @@ impl Config {
                 row("wait", &format!("{} s", shown.wait.value), &shown.wait.from),
                 row("max_keys", &shown.max_keys.value, &shown.max_keys.from),
                 row("key_lifetime", &format!("{} s", shown.key_lifetime.value), &shown.key_lifetime.from),
+                row("max_results", &shown.max_results.value, &shown.max_results.from),
                 row("file", &path, &if shown.file.read { "read" } else { "not there" }),
             ];
             output.table(&["setting", "value", "from"], &rows)

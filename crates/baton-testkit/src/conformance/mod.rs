@@ -89,6 +89,7 @@ macro_rules! for_each_case {
             retried_messages_come_back_when_due
             back_goes_to_the_front_in_order
             results_and_follow_ups_commit_with_the_settle
+            results_take_so_much_room_and_the_oldest_go
             follow_ups_pass_a_full_queue
             bytes_fall_with_each_message_that_leaves
             a_parcel_goes_with_its_last_message

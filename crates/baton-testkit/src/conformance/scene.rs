@@ -146,7 +146,7 @@ impl Scene {
     }
 
     pub(super) fn a_settle(&mut self, session: SessionId, runs: Vec<Run>) -> Settle {
-        Settle { session, settle_no: self.next(session, "settle"), runs }
+        Settle { session, settle_no: self.next(session, "settle"), runs, max_results: baton::store::MAX_RESULTS }
     }
 
     /// Settles runs that must all be accepted.

@@ -161,6 +161,54 @@ pub async fn results_and_follow_ups_commit_with_the_settle(scene: &mut Scene) {
     assert_eq!(scene.ask(result(2)).await.unwrap(), None);
 }
 
+/// At the bound each result makes room for itself, and what is over it alone is not kept.
+pub async fn results_take_so_much_room_and_the_oldest_go(scene: &mut Scene) {
+    let node = scene.node().await;
+    scene.fill(node, 60).await;
+    let (claim_no, _) = scene.claim(node, 60).await;
+    let room = |results: u64, bytes: u64| results * 256 + bytes;
+    let settle = async |scene: &mut Scene, id: u64, bytes: usize, max_results: u64| {
+        let result = Some(Bytes::from(vec![b'1'; bytes]));
+        let outcome = Outcome::Done { result, follow_ups: Vec::new() };
+        let settle = Settle { max_results, ..scene.a_settle(node, vec![run(claim_no, range(id, 1), outcome)]) };
+        assert_eq!(scene.ask(settle).await.unwrap().refused, []);
+        scene.subject.pass(1).await;
+    };
+    let kept = async |scene: &Scene| {
+        let mut kept = Vec::new();
+        for id in 1..=60 {
+            let result = scene.ask(ReadResult { queue: queue(), id: MessageId(id) }).await.unwrap();
+            kept.extend(result.map(|result| (id, result.len())));
+        }
+        kept
+    };
+    for id in [3, 1, 2] {
+        settle(scene, id, 10, room(3, 30)).await;
+    }
+    assert_eq!(kept(scene).await, [(1, 10), (2, 10), (3, 10)]);
+    settle(scene, 4, 10, room(3, 30)).await;
+    assert_eq!(kept(scene).await, [(1, 10), (2, 10), (4, 10)], "the oldest goes, not the lowest");
+    settle(scene, 5, 11, room(3, 30)).await;
+    assert_eq!(kept(scene).await, [(4, 10), (5, 11)]);
+    settle(scene, 6, 300, room(1, 299)).await;
+    assert_eq!(kept(scene).await, [(4, 10), (5, 11)], "too large for the bound, and in nobody's way");
+    // Many short ones make room for a long one at once, by no more than its own length asks for.
+    for id in 7..=50 {
+        settle(scene, id, 0, room(46, 21)).await;
+    }
+    assert_eq!(kept(scene).await.len(), 46);
+    settle(scene, 51, 5_000, room(46, 21)).await;
+    let left = kept(scene).await;
+    assert_eq!((left.first(), left.last(), left.len()), (Some(&(26, 0)), Some(&(51, 5_000)), 26));
+    // A bound that was lowered is come down to in a few steps.
+    settle(scene, 52, 0, room(2, 0)).await;
+    settle(scene, 53, 0, room(2, 0)).await;
+    assert_eq!(kept(scene).await, [(52, 0), (53, 0)]);
+    scene.subject.pass(RESULT_TTL_MS).await;
+    settle(scene, 54, 0, room(1, 0)).await;
+    assert_eq!(kept(scene).await, [(54, 0)]);
+}
+
 /// A settle is never refused for lack of room.
 pub async fn follow_ups_pass_a_full_queue(scene: &mut Scene) {
     let node = scene.node().await;

@@ -95,7 +95,7 @@ pub async fn malformed_requests_change_nothing(scene: &mut Scene) {
     for bad in
         [run(1, range(1, 0), Outcome::DONE), run(1, range(1, 2), with_result), run(1, range(0, 1), Outcome::DONE)]
     {
-        let settle = Settle { session: node, settle_no: 1, runs: vec![bad] };
+        let settle = Settle { session: node, settle_no: 1, runs: vec![bad], max_results: baton::store::MAX_RESULTS };
         assert!(matches!(scene.refusal(settle).await, Refusal::Malformed(_)));
     }
     let none = Peek { queue: queue(), after: 9, upto: 3, limit: 9, max_bytes: 9 };

@@ -64,7 +64,7 @@ impl Replayer {
                 self.findings.note(format!("a silent session is not reaped within {PATIENCE:?}"));
                 continue;
             }
-            let settle = Settle { session, settle_no: 1, runs };
+            let settle = Settle { session, settle_no: 1, runs, max_results: baton::store::MAX_RESULTS };
             match self.persist(settle).await {
                 Some(Err(Refusal::Stale)) => self.fired.note(Fault::ReplayToken),
                 Some(other) => self.findings.note(format!("the token of a dead session was not refused: {other:?}")),
@@ -80,12 +80,15 @@ impl Replayer {
             let Some((session, store, runs)) = self.claimed(&mut random).await else { continue };
             let messages: u32 = runs.iter().map(|run| run.range.len).sum();
             let back = runs.iter().map(|run| Run { outcome: Outcome::Back, ..run.clone() }).collect();
-            let handed_back = persist(&*store, Settle { session, settle_no: 1, runs: back }).await;
+            let handed_back =
+                persist(&*store, Settle { session, settle_no: 1, runs: back, max_results: baton::store::MAX_RESULTS })
+                    .await;
             // Over by a restart or a stall in between: that is the other replay.
             if !matches!(handed_back, Some(Ok(_))) {
                 continue;
             }
-            match persist(&*store, Settle { session, settle_no: 2, runs }).await {
+            match persist(&*store, Settle { session, settle_no: 2, runs, max_results: baton::store::MAX_RESULTS }).await
+            {
                 Some(Ok(settled)) if settled.refused.iter().map(|(_, _, range)| range.len).sum::<u32>() == messages => {
                     self.fired.note(Fault::ReplaySpent);
                 }

@@ -1,4 +1,5 @@
-//! The settings file: a JSON object with the keys `store`, `fleet`, `wait`, `max_keys` and `key_lifetime`.
+//! The settings file: a JSON object with the keys `store`, `fleet`, `wait`, `max_keys`, `key_lifetime` and
+//! `max_results`.
 
 use std::{io::ErrorKind, path::Path};
 
@@ -14,6 +15,7 @@ pub(super) struct File {
     pub(super) wait: Option<String>,
     pub(super) max_keys: Option<String>,
     pub(super) key_lifetime: Option<String>,
+    pub(super) max_results: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -24,6 +26,15 @@ struct Keys {
     wait: Option<Wait>,
     max_keys: Option<serde_json::Number>,
     key_lifetime: Option<String>,
+    max_results: Option<Size>,
+}
+
+/// Bytes as a number, or a size as text.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "max_results takes bytes or a size such as \"1GiB\"")]
+enum Size {
+    Bytes(serde_json::Number),
+    Text(String),
 }
 
 /// Seconds as a number, or a duration as text.
@@ -49,6 +60,11 @@ impl File {
             Wait::Text(text) => text,
         });
         let max_keys = keys.max_keys.map(|number| number.to_string());
-        Ok(Some(Self { store: keys.store, fleet: keys.fleet, wait, max_keys, key_lifetime: keys.key_lifetime }))
+        let max_results = keys.max_results.map(|size| match size {
+            Size::Bytes(number) => number.to_string(),
+            Size::Text(text) => text,
+        });
+        let Keys { store, fleet, key_lifetime, .. } = keys;
+        Ok(Some(Self { store, fleet, wait, max_keys, key_lifetime, max_results }))
     }
 }

@@ -1,8 +1,8 @@
 //! Where a fleet is: what the caller says before the environment before a file before the default.
 //!
 //! Every program that takes part in a fleet of this machine's user finds the same one: the variables `BATON_STORE`,
-//! `BATON_FLEET`, `BATON_WAIT`, `BATON_MAX_KEYS`, `BATON_KEY_LIFETIME` and `BATON_CONFIG`, and the keys `store`, `fleet`,
-//! `wait`, `max_keys` and `key_lifetime` of `baton/config.json` in the user's configuration folder.
+//! `BATON_FLEET`, `BATON_WAIT`, `BATON_MAX_KEYS`, `BATON_KEY_LIFETIME`, `BATON_MAX_RESULTS` and `BATON_CONFIG`, and the keys `store`, `fleet`,
+//! `wait`, `max_keys`, `key_lifetime` and `max_results` of `baton/config.json` in the user's configuration folder.
 
 mod file;
 pub mod quantity;
@@ -18,7 +18,7 @@ use self::file::File;
 use crate::{
     DEFAULT_FLEET,
     message::Name,
-    store::{InvalidUrl, KEY_TTL_MS, MAX_KEYS, StoreUrl},
+    store::{InvalidUrl, KEY_TTL_MS, MAX_KEYS, MAX_RESULTS, StoreUrl},
 };
 
 const STORE: &str = "BATON_STORE";
@@ -26,6 +26,7 @@ const FLEET: &str = "BATON_FLEET";
 const WAIT: &str = "BATON_WAIT";
 const KEYS: &str = "BATON_MAX_KEYS";
 const KEY_LIFETIME: &str = "BATON_KEY_LIFETIME";
+const RESULTS: &str = "BATON_MAX_RESULTS";
 /// The variable that names the settings file.
 pub const CONFIG: &str = "BATON_CONFIG";
 
@@ -42,6 +43,8 @@ pub struct Said {
     pub max_keys: Option<u64>,
     /// How long an idempotency key lives.
     pub key_lifetime: Option<Duration>,
+    /// Bytes that the results kept may take.
+    pub max_results: Option<u64>,
     /// The settings file, which must then be there.
     pub file: Option<PathBuf>,
 }
@@ -81,6 +84,8 @@ pub struct Settings {
     pub max_keys: Setting<u64>,
     /// How long an idempotency key lives.
     pub key_lifetime: Setting<Duration>,
+    /// Bytes that the results kept may take.
+    pub max_results: Setting<u64>,
     /// Where the file is or would be; none without a home.
     pub file: Option<PathBuf>,
     /// Whether it was read.
@@ -157,7 +162,7 @@ impl Settings {
         };
         let file = path.as_deref().map(|path| File::read(path, required)).transpose()?.flatten();
         let file_read = file.is_some();
-        let File { store, fleet, wait, max_keys, key_lifetime } = file.unwrap_or_default();
+        let File { store, fleet, wait, max_keys, key_lifetime, max_results } = file.unwrap_or_default();
         let in_file = || FoundIn::File(path.clone().unwrap_or_default());
         let url =
             |text: String, found_in: FoundIn| text.parse().map_err(|error| SettingsError::Url { found_in, error });
@@ -173,6 +178,9 @@ impl Settings {
         let life = |text: String, found_in: FoundIn| {
             quantity::lifetime(&text).map_err(|why| SettingsError::Value { found_in, why })
         };
+        let size = |text: String, found_in: FoundIn| {
+            quantity::bytes(&text).map_err(|why| SettingsError::Value { found_in, why })
+        };
         let day = || Ok(Duration::from_millis(KEY_TTL_MS));
         Ok(Self {
             store: first(said.store, STORE, store, in_file(), url, default_store)?,
@@ -180,6 +188,7 @@ impl Settings {
             wait: first(said.wait, WAIT, wait, in_file(), time, || Ok(Duration::from_secs(10)))?,
             max_keys: first(said.max_keys, KEYS, max_keys, in_file(), count, || Ok(MAX_KEYS))?,
             key_lifetime: first(said.key_lifetime, KEY_LIFETIME, key_lifetime, in_file(), life, day)?,
+            max_results: first(said.max_results, RESULTS, max_results, in_file(), size, || Ok(MAX_RESULTS))?,
             file: path,
             file_read,
         })
@@ -220,6 +229,7 @@ impl Settings {
             (WAIT, wait.into()),
             (KEYS, self.max_keys.value.to_string().into()),
             (KEY_LIFETIME, lifetime.into()),
+            (RESULTS, self.max_results.value.to_string().into()),
         ];
         variables.into_iter().chain(file).collect()
     }

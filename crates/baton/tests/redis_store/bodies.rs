@@ -108,7 +108,8 @@ async fn short_messages_that_fail_together_cost_a_few_commands() {
         outcome: Outcome::Retry { after_ms: 0, error: "in vain".to_owned() },
     };
     let before = commands(&server);
-    let settle = Settle { session, settle_no: 1, runs: (1..=500).map(failed).collect() };
+    let settle =
+        Settle { session, settle_no: 1, runs: (1..=500).map(failed).collect(), max_results: baton::store::MAX_RESULTS };
     assert!(ask(&store, settle).await.unwrap().refused.is_empty());
     let settled = commands(&server) - before;
     let again = ask(&store, claim(session, 2, 500)).await.unwrap();
@@ -137,10 +138,10 @@ async fn failing(store: &dyn Store) -> (Vec<Claimed>, Vec<ErrorRecord>, Books) {
     let mut claims = vec![ask(store, claim(session, 1, 9)).await.unwrap()];
     let runs =
         vec![run(1, 1, 1, dead()), run(1, 2, 2, retry("once")), run(1, 4, 1, retry("")), run(1, 5, 5, retry("once"))];
-    ask(store, Settle { session, settle_no: 1, runs }).await.unwrap();
+    ask(store, Settle { session, settle_no: 1, runs, max_results: baton::store::MAX_RESULTS }).await.unwrap();
     claims.push(ask(store, claim(session, 2, 9)).await.unwrap());
     let runs = vec![run(2, 2, 1, retry("twice")), run(2, 3, 2, dead()), run(2, 5, 5, dead())];
-    ask(store, Settle { session, settle_no: 2, runs }).await.unwrap();
+    ask(store, Settle { session, settle_no: 2, runs, max_results: baton::store::MAX_RESULTS }).await.unwrap();
     claims.push(ask(store, claim(session, 3, 9)).await.unwrap());
     let peek = Peek { queue: name("q"), after: 0, upto: 100, limit: 100, max_bytes: u64::MAX };
     let errors = ask(store, peek).await.unwrap().errors;

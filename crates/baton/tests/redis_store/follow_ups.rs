@@ -45,7 +45,7 @@ async fn long_follow_ups_are_moved_into_place_and_repeats_leave_nothing() {
     let long: Vec<Lot> = (0..15).map(|nth| keyed(nth, lot(1_000_000))).chain([lot(10)]).collect();
     let done = |follow_ups: &[Lot]| Outcome::Done { result: None, follow_ups: follow_ups.to_vec() };
     let run = |first, outcome| Run { claim_no: 1, queue: name("q"), range: Range { first, len: 1 }, outcome };
-    let report = |settle_no, runs| Settle { session, settle_no, runs };
+    let report = |settle_no, runs| Settle { session, settle_no, runs, max_results: baton::store::MAX_RESULTS };
     let (renamed, set) = (count_of(&server, "rename"), count_of(&server, "set"));
     for _ in 0..2 {
         let settled = ask(&store, report(1, vec![run(1, done(&long))])).await.unwrap();
@@ -97,7 +97,7 @@ async fn at_maxmemory_what_brings_something_is_refused_whole_and_its_number_is_f
     ask(&store, submit(session, 1, &[b"1", b"2", b"3", b"4"])).await.unwrap();
     ask(&store, claim(session, 1, 4)).await.unwrap();
     let run = |first, outcome| Run { claim_no: 1, queue: name("q"), range: Range { first, len: 1 }, outcome };
-    let report = |settle_no, runs| Settle { session, settle_no, runs };
+    let report = |settle_no, runs| Settle { session, settle_no, runs, max_results: baton::store::MAX_RESULTS };
     let _: String = behind(&server, "CONFIG SET maxmemory 1");
     let result = Outcome::Done { result: Some("1".into()), follow_ups: Vec::new() };
     for bringing in [

@@ -69,7 +69,7 @@ pub(crate) fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
 
 pub(crate) fn settle(session: SessionId, settle_no: u64, first: u64, len: u32, outcome: Outcome) -> Settle {
     let runs = vec![Run { claim_no: settle_no, queue: name("q"), range: Range { first, len }, outcome }];
-    Settle { session, settle_no, runs }
+    Settle { session, settle_no, runs, max_results: baton::store::MAX_RESULTS }
 }
 
 async fn books(store: &RedisStore) -> Books {

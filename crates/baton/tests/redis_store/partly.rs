@@ -75,7 +75,10 @@ async fn thinning_is_bounded_whatever_the_parcel() {
         };
         for runs in runs.chunks(1_000) {
             settle_no += 1;
-            let settled = ask(&store, Settle { session, settle_no, runs: runs.to_vec() }).await.unwrap();
+            let settled =
+                ask(&store, Settle { session, settle_no, runs: runs.to_vec(), max_results: baton::store::MAX_RESULTS })
+                    .await
+                    .unwrap();
             assert!(settled.refused.is_empty());
         }
     }

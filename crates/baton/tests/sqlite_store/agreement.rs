@@ -164,7 +164,7 @@ impl Generator {
             }
             15..=23 => {
                 let settle_no = self.callers[at].settle_no + slip - 1;
-                Settle { session, settle_no, runs: self.runs(at) }.request()
+                Settle { session, settle_no, runs: self.runs(at), max_results: baton::store::MAX_RESULTS }.request()
             }
             24 => Take { session, source }.request(),
             25..=27 => {

@@ -62,7 +62,13 @@ async fn work(store: &SqliteStore, session: SessionId, no: u64) -> Option<u32> {
     let run = |range| Run { claim_no: no, queue: name("a"), range, outcome: Outcome::DONE };
     let runs: Vec<Run> = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
     let count = runs.iter().map(|run| run.range.len).sum();
-    assert!(ask(store, Settle { session, settle_no: no, runs }).await.unwrap().refused.is_empty());
+    assert!(
+        ask(store, Settle { session, settle_no: no, runs, max_results: baton::store::MAX_RESULTS })
+            .await
+            .unwrap()
+            .refused
+            .is_empty()
+    );
     Some(count)
 }
 

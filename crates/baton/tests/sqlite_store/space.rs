@@ -60,7 +60,13 @@ async fn work_off(store: &SqliteStore, session: SessionId, queue: &str) -> u64 {
         let run = |range| Run { claim_no: no, queue: name(queue), range, outcome: Outcome::DONE };
         let runs: Vec<Run> = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
         done += runs.iter().map(|run| u64::from(run.range.len)).sum::<u64>();
-        assert!(ask(store, Settle { session, settle_no: no, runs }).await.unwrap().refused.is_empty());
+        assert!(
+            ask(store, Settle { session, settle_no: no, runs, max_results: baton::store::MAX_RESULTS })
+                .await
+                .unwrap()
+                .refused
+                .is_empty()
+        );
     }
     done
 }

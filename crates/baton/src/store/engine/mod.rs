@@ -11,6 +11,7 @@ pub(super) mod errors;
 pub(super) mod intake;
 pub(super) mod offers;
 pub(super) mod queues;
+pub(super) mod results;
 pub(super) mod returns;
 mod tables;
 pub(super) mod waits;

@@ -151,4 +151,6 @@ struct MemoryTables {
     bookmarks: BTreeMap<Key, Place>,
     results: BTreeMap<(Name, MessageId), (u64, Bytes)>,
     result_ends: BTreeSet<(u64, Name, MessageId)>,
+    /// What they count for.
+    result_bytes: u64,
 }

@@ -95,6 +95,14 @@ for _, name in ipairs(call('SMEMBERS', key.queues)) do
   if most > 0 and call('EXISTS', key.left(name)) == 1 then most = look_on(name, most) end
 end
 close_queues()
+-- What results count for was not kept up to format 4; `weighed` tells how many were looked at.
+local weighed = tonumber(call('HGET', key.meta, 'weighed') or 0)
+local results = most > 0 and call('ZRANGE', key.result_ends, weighed, weighed + most - 1, 'WITHSCORES') or {}
+local weight = 0
+for at = 1, #results, 2 do weight = weight + result_weight(results[at], text(tonumber(results[at + 1]))) end
+call('HINCRBY', key.meta, 'results', weight)
+call('HSET', key.meta, 'weighed', text(weighed + #results / 2))
+most = most - #results / 2
 if most == 0 then return { 'OK', '0', '0', '0', text(math.max(call('ZCARD', key.sessions), 1)) } end
 local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
@@ -118,6 +126,6 @@ if left == 0 then
   end
   call('UNLINK', key.leases, key.nodes)
   keep_least()
-  call('HDEL', key.meta, 'migrating')
+  call('HDEL', key.meta, 'migrating', 'weighed')
 end
 return { 'OK', text(sessions), text(back), text(dead), text(left) }

@@ -49,6 +49,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/body.lua"),
     include_str!("lua/partly.lua"),
     include_str!("lua/intake.lua"),
+    include_str!("lua/results.lua"),
     include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/returns.lua"),

@@ -50,7 +50,7 @@ pub use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MoveBookmark, Offer, Refusal, Resign, Store, StoreError, Take, Taken, ask,
+    MAX_RESULTS, MoveBookmark, Offer, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
@@ -75,6 +75,8 @@ pub struct SessionOptions {
     pub max_keys: u64,
     /// How long the keys of what is pushed once live: a millisecond to 366 days, 24 hours by default.
     pub key_lifetime: Duration,
+    /// Bytes that the results kept in the fleet may take before the oldest go; 256 MiB by default.
+    pub max_results: u64,
     /// Its environment: the system by default, or a simulator's seed.
     pub environment: Environment,
 }
@@ -93,6 +95,7 @@ impl SessionOptions {
             max_backlog: 4 << 30,
             max_keys: MAX_KEYS,
             key_lifetime: Duration::from_millis(KEY_TTL_MS),
+            max_results: MAX_RESULTS,
             environment: Environment::system(),
         }
     }
@@ -156,7 +159,7 @@ impl Session {
             Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys },
         ));
         let weights = Arc::<Weights>::default();
-        tokio::spawn(settles::run(caller.clone(), settle_items, weights.clone()));
+        tokio::spawn(settles::run(caller.clone(), settle_items, weights.clone(), options.max_results));
         let heart = Arc::new(Heart::default());
         match options.kind {
             Kind::Node if options.environment.has_threads() => {

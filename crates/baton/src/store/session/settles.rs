@@ -47,7 +47,9 @@ pub(super) fn post(
 }
 
 /// Sends reports in order until the session is over.
-pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>, weights: Arc<Weights>) {
+pub(super) async fn run(
+    caller: Caller, mut items: mpsc::UnboundedReceiver<Item>, weights: Arc<Weights>, max_results: u64,
+) {
     let mut settle_no = 0;
     let mut over: Option<StoreError> = None;
     while let Some(first) = items.recv().await {
@@ -65,7 +67,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
         let bringing = |item: &Item| item.runs.iter().find(|run| brings(run)).map(|run| run.queue.clone());
         let queues: Vec<Option<Name>> = group.iter().map(bringing).collect();
         let runs = group.iter_mut().flat_map(|item| std::mem::take(&mut item.runs)).collect();
-        let mut answer = settle(&caller, &mut settle_no, runs, &weights).await;
+        let mut answer = settle(&caller, &mut settle_no, runs, &weights, max_results).await;
         over = answer.as_ref().err().cloned();
         for (item, queue) in group.into_iter().zip(queues) {
             // Who brings something to report of a queue has what was not placed there, and reports it again.
@@ -81,14 +83,14 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::UnboundedReceiver<Item>
 
 /// Settles any number of runs, one call after the other: first those that bring nothing, which a full store takes too.
 async fn settle(
-    caller: &Caller, settle_no: &mut u64, runs: Vec<Run>, weights: &Weights,
+    caller: &Caller, settle_no: &mut u64, runs: Vec<Run>, weights: &Weights, max_results: u64,
 ) -> Result<Reported, StoreError> {
     let mut reported = Reported::default();
     let (bringing, plain): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(brings);
     for mut runs in [in_order(plain, weights), in_order(bringing, weights)] {
         while !runs.is_empty() {
             let rest = runs.split_off(fitting(&runs, weights));
-            let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs };
+            let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs, max_results };
             let Answered { result, ambiguous } = if settle.runs.iter().any(brings) {
                 caller.repeat_if_room(settle.clone()).await
             } else {

@@ -25,6 +25,7 @@ use crate::{
             Sessions as _,
             returns::{Returned, lose},
         },
+        operation::A_RESULT,
     },
 };
 
@@ -109,6 +110,10 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     if standing.format.is_some_and(|format| format < 3) {
         db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
     }
+    db.execute_batch("ALTER TABLE fleets ADD COLUMN results INTEGER NOT NULL DEFAULT 0")?;
+    let sql = "UPDATE fleets SET results = \
+               (SELECT coalesce(sum(length(result) + ?1), 0) FROM results WHERE results.fleet = fleets.fleet)";
+    db.execute(sql, [A_RESULT.cast_signed()])?;
     let mut done = Converted::default();
     for fleet in fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);

@@ -11,7 +11,9 @@ CREATE TABLE fleets (
     stop_upto INTEGER,
     stop_now INTEGER NOT NULL,
     -- How many idempotency keys are kept: counting them would cost what is stored.
-    keys INTEGER NOT NULL
+    keys INTEGER NOT NULL,
+    -- What the results count for.
+    results INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- What every call of a session changes. Few and short rows: a scan finds the expired ones without an index that

@@ -13,7 +13,7 @@ use crate::{
             clock::visit,
             errors, intake,
             queues::OpenQueues,
-            returns,
+            results, returns,
             returns::suspects,
         },
     },
@@ -40,6 +40,7 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
         claim: None,
         queues: OpenQueues::default(),
         back: BTreeMap::new(),
+        max_results: it.max_results,
     };
     let mut refused = Vec::new();
     for run in &it.runs {
@@ -64,6 +65,7 @@ struct Settling<'a, T> {
     claim: Option<OpenClaim>,
     queues: OpenQueues,
     back: BTreeMap<Name, Vec<Piece>>,
+    max_results: u64,
 }
 
 impl<T: Tables> Settling<'_, T> {
@@ -84,8 +86,9 @@ impl<T: Tables> Settling<'_, T> {
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
             if let Some(result) = result {
+                let (id, expires_ms) = (MessageId(run.range.first), self.now + RESULT_TTL_MS);
                 self.tables.expire_results(self.now, EXPIRED_AT_ONCE)?;
-                self.tables.put_result(&run.queue, MessageId(run.range.first), self.now + RESULT_TTL_MS, result)?;
+                results::keep(self.tables, &run.queue, id, expires_ms, result, self.max_results)?;
             }
             for lot in follow_ups {
                 if lot.key.is_some() {

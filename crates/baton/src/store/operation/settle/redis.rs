@@ -1,8 +1,8 @@
 //! The arguments and the answer of `settle.lua`.
 
-use super::kept;
+use super::{A_RESULT, kept};
 use crate::{
-    message::{Outcome, Run, SessionId},
+    message::{Outcome, Run},
     store::{
         Facts as _, RESULT_TTL_MS, Settle, Settled, StoreError,
         redis::{Arguments, Coded, Number, Reply, Script, Scripts, numbers},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Coded for Settle {
-    const NUMBERS: &'static [Number] = numbers![RESULT_TTL_MS];
+    const NUMBERS: &'static [Number] = numbers![RESULT_TTL_MS, A_RESULT];
 
     /// What brings something new is refused at maxmemory, as pushes are.
     fn other_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
@@ -19,7 +19,7 @@ impl Coded for Settle {
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         let to = to.text(self.session).text(self.settle_no).number_or_nothing(self.settle_no.checked_sub(1));
-        self.runs.iter().fold(to, |to, it| run(to, self.session, it))
+        self.runs.iter().fold(to, |to, it| run(to, self, it))
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Settled, StoreError> {
@@ -31,13 +31,14 @@ impl Coded for Settle {
     }
 }
 
-fn run<'r>(to: Arguments<'r>, session: SessionId, run: &Run) -> Arguments<'r> {
+fn run<'r>(to: Arguments<'r>, of: &Settle, run: &Run) -> Arguments<'r> {
     let to = to.text(run.claim_no).text(&run.queue).text(run.range.first).text(run.range.len);
     match &run.outcome {
         Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
         Outcome::Done { result, follow_ups } => {
-            let to = to.text("d").text(u8::from(result.is_some())).bytes(result.as_deref().unwrap_or_default());
-            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).parcel(session, &lot.parcel))
+            let bound = result.as_ref().map_or(String::new(), |_| of.max_results.to_string());
+            let to = to.text("d").text(bound).bytes(result.as_deref().unwrap_or_default());
+            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).parcel(of.session, &lot.parcel))
         }
         Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),
         Outcome::Dead { error } => to.text("x").text(error),

@@ -3,7 +3,8 @@
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 settle number, 3 the number before this one,
 --       then for each run: claim number, queue, first id, messages, outcome and its own:
---       D done · d done, has result (0|1), result, follow-ups, then five for each (as in submit, staged parcels too)
+--       D done · d done, bytes that all results may take ('' without one), result, follow-ups, then five for each (as in
+--       submit, staged parcels too)
 --       r retry, ms, error · x dead, error · b back
 -- Returns: OK, and unless it took the short way refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
@@ -274,13 +275,6 @@ local function apply(queue, piece, outcome, detail, reason)
   end
 end
 
-local function keep_result(name, message, result)
-  expire_entries(key.results, key.result_ends)
-  local entry, expires = name .. ' ' .. padded(message), text(now + RESULT_TTL_MS)
-  call('HSET', key.results, entry, expires .. ':' .. result)
-  call('ZADD', key.result_ends, expires, entry)
-end
-
 -- The keys of follow-ups, written together at the end: as records, by their ends, and which they are.
 local key_records, key_ends, is_brought = {}, {}, {}
 local function follow_up(name, count, lot_key, proof, parcel, bytes)
@@ -344,7 +338,7 @@ while at <= #ARGV do
       apply(known_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
-      if ARGV[detail] == '1' then keep_result(name, first, ARGV[detail + 1]) end
+      if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], tonumber(ARGV[detail])) end
       for lot = detail + 3, at - 1, 5 do
         follow_up(ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4], weights[lot])
       end
