@@ -129,3 +129,23 @@ async fn a_session_that_ends_with_much_in_hand_is_calls_of_bounded_work() {
     assert_eq!(balanced(&store).await.ready, MANY);
     check(&look.end(&server), &["leave", "reap", "claim", "recount_page"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_ends_with_many_claims_is_calls_of_bounded_work() {
+    const CLAIMS: u64 = 3_000;
+    let server = RedisServer::start(&[]);
+    let store = Arc::new(store(&server));
+    let client = push(&store, CLAIMS).await;
+    let silent = join(&store, Kind::Node).await;
+    for claim_no in 1..=CLAIMS {
+        ask(&*store, claim(silent, claim_no, 1)).await.unwrap();
+    }
+    let _: u64 = behind(&server, &format!("ZADD {{fleet/0}}:sessions 0 {silent}"));
+    let look = Monitor::start(&server);
+    let reaped = ask(&*store, Reap { session: client, target: silent }).await.unwrap();
+    assert_eq!(reaped, Reaped::Taken { back: CLAIMS, dead: 0 });
+    let seen = look.end(&server);
+    assert_eq!(balanced(&store).await.ready, CLAIMS);
+    check(&seen, &["reap"]);
+    assert!(seen["reap"].calls >= 8, "{seen:?}");
+}

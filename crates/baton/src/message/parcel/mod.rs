@@ -42,8 +42,9 @@ const MAX_PARCEL_BYTES: usize = 64 << 20;
 /// The bytes before the table of ends; the last four of them are the base.
 pub(crate) const PARCEL_TABLE: usize = 9;
 
-/// A checked parcel over shared bytes; cloning and cutting copy no bodies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A checked parcel over shared bytes; cloning and cutting copy no bodies. Two are equal if they hold the same messages,
+/// whatever they were cut from.
+#[derive(Debug, Clone)]
 pub struct Parcel {
     bytes: Bytes,
     count: u32,
@@ -51,6 +52,20 @@ pub struct Parcel {
     /// The bytes of the shared section: 0 in a plain parcel.
     shared: u32,
 }
+
+impl PartialEq for Parcel {
+    fn eq(&self, other: &Self) -> bool {
+        let head = |parcel: &Self| (parcel.bytes.first().copied(), parcel.count, parcel.shared);
+        let records = |parcel: &Self| parcel.bytes.slice(PARCEL_TABLE + 4 * parcel.count as usize..);
+        let lengths = |index| {
+            let [one, another] = [self, other].map(|parcel| parcel.record(index).map(|record| record.len()));
+            one == another
+        };
+        head(self) == head(other) && (0..self.count).all(lengths) && records(self) == records(other)
+    }
+}
+
+impl Eq for Parcel {}
 
 impl Parcel {
     /// Checks `bytes` against the format and takes them as a parcel.

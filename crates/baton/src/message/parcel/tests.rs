@@ -149,3 +149,17 @@ fn parcels_without_headers_are_written_in_the_plain_format() {
     assert_eq!(parcel.bytes()[..], *b"\x01\x02\0\0\0\0\0\0\0\x02\0\0\0\x03\0\0\0abc");
     assert_eq!(Parcel::of_stored(&Headers::default(), b"7").unwrap(), Parcel::single(Body::new(b"7").unwrap()));
 }
+
+#[test]
+fn cuts_are_equal_if_they_hold_the_same_messages() {
+    let parcel = |bodies: &[&[u8]]| {
+        let mut builder = ParcelBuilder::default();
+        bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
+        builder.finish().unwrap()
+    };
+    let (long, short) = (parcel(&[b"1", b"22", b"333"]), parcel(&[b"444", b"22", b"333"]));
+    assert_eq!(long.cut(1, 2), short.cut(1, 2));
+    assert_ne!(long, short);
+    assert_ne!(parcel(&[b"1", b"22"]), parcel(&[b"12", b"2"]));
+    assert_ne!(long.cut(0, 2), long.cut(0, 1));
+}

@@ -13,9 +13,11 @@ use crate::message::{Name, Outcome, Parcel, Piece, Run};
 
 /// What a settle may weigh. Only one message that weighs more by itself goes alone.
 pub(super) const MOST_WEIGHT: usize = 1_000;
+/// A run of messages that end as they are: it may be a part of a parcel, one of many.
+const A_RUN: usize = 4;
 /// A message that fails, beyond its body.
 const FAILED: usize = 2;
-/// Bytes that weigh as much as one that is done.
+/// Bytes that weigh as much as a follow-up.
 const BYTES_A_UNIT: usize = 1_024;
 
 /// Claims with long bodies.
@@ -63,9 +65,9 @@ impl Weights {
             Outcome::Done { result, follow_ups } => {
                 let brought: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
                 let bytes = brought + result.as_ref().map_or(0, bytes::Bytes::len);
-                1 + follow_ups.len() + bytes / BYTES_A_UNIT
+                A_RUN + follow_ups.len() + bytes / BYTES_A_UNIT
             }
-            Outcome::Back => 1,
+            Outcome::Back => A_RUN,
             Outcome::Retry { .. } | Outcome::Dead { .. } => self.of_each(run) * run.range.len as usize,
         }
     }

@@ -8,15 +8,9 @@ local other_counters = {
   end,
 }
 
--- The record of a queue, or nothing if it was never named.
-local function known_queue(name)
-  local queue = opened[name]
-  if queue then return queue end
-  local packed = call('GET', key.counts(name))
-  if not packed then return nil end
-  local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
-    struct.unpack(COUNTS, packed)
-  queue = setmetatable({
+-- Makes the record of a queue from its counters.
+local function open_record(name, pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum)
+  local queue = setmetatable({
     name = name, wakes = 0, moved = false, changed = false, buried = false, partly = false, taken_in = false,
     pushed = pushed, bytes = bytes, waiting = waiting, held = held, inbox = inbox, paused = paused, ready = ready,
     delayed = delayed, in_flight = in_flight, done = done, done_sum = done_sum,
@@ -25,16 +19,22 @@ local function known_queue(name)
   return queue
 end
 
+-- The record of a queue, or nothing if it was never named.
+local function known_queue(name)
+  if opened[name] then return opened[name] end
+  local packed = call('GET', key.counts(name))
+  return packed and open_record(name, struct.unpack(COUNTS, packed)) or nil
+end
+
 -- The record of a queue with what is in its inbox, made if this is the first time it is named.
 local function open_queue(name)
   local queue = known_queue(name)
   if queue then return take_in(queue) end
-  write_counts({
-    name = name, pushed = 0, ready = 0, delayed = 0, in_flight = 0, done = 0, done_sum = 0, bytes = 0, paused = 0,
-    waiting = call('EXISTS', key.waiters(name)), held = call('EXISTS', key.hold), inbox = 0,
-  })
+  local waiting, held = call('EXISTS', key.waiters(name)), call('EXISTS', key.hold)
+  queue = open_record(name, 0, 0, waiting, held, 0, 0, 0, 0, 0, 0, 0)
+  write_counts(queue)
   call('SADD', key.queues, name)
-  return known_queue(name)
+  return queue
 end
 
 -- Puts a counter down as changed.
