@@ -22,6 +22,9 @@ use crate::{
 
 /// How long a hold lasts after its last page.
 const HOLD_MS: u64 = 1_000;
+/// How often it is begun.
+const ATTEMPTS: u32 = 5;
+const LOST_HOLD: &str = "the recount was given up: its hold on the store ended while it was counting; run it again";
 /// Descriptors in a page: up to three microseconds each.
 const PAGE: u64 = 2_000;
 /// Sessions whose claims are counted in one page at most, claims of one that has many, and queues.
@@ -83,7 +86,18 @@ fn add_claimed(to: &mut InFlight, mut page: Reply) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Counts under a hold; again if that was lost, since whoever counts may have been kept from it by a busy machine.
 async fn in_pages(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
+    for _ in 1..ATTEMPTS {
+        match under_hold(shared, max_hold).await {
+            Err(StoreError::Unfit(why)) if why == LOST_HOLD => {}
+            counted => return counted,
+        }
+    }
+    under_hold(shared, max_hold).await
+}
+
+async fn under_hold(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
     let mut hold = Hold { shared, id: SessionId::random(), since: Instant::now(), max_hold };
     hold.say("begin", &[]).await?;
     hold.since = Instant::now();
@@ -112,9 +126,7 @@ impl Hold<'_> {
         let mut reply = self.shared.run(script, |to| to.arg(what).arg(id).arg(HOLD_MS).arg(queues)).await?;
         match reply.text()?.as_str() {
             "OK" => Ok(()),
-            "LOST" => Err(StoreError::Unfit(
-                "the recount was given up: its hold on the store ended while it was counting; run it again".to_owned(),
-            )),
+            "LOST" => Err(StoreError::Unfit(LOST_HOLD.to_owned())),
             code => Err(reply.refusal(code)),
         }
     }
