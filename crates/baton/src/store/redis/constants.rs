@@ -1,7 +1,7 @@
 //! What the scripts know from Rust, written before them: no number, limit, text or list of the store is told in both
 //! languages.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     arguments::{CARRIED, INLINE},
@@ -65,12 +65,31 @@ macro_rules! own {
 }
 operations!(own);
 
-/// All of it as Lua: a local each.
+/// The numbers by their names.
+pub(super) fn all_numbers() -> BTreeMap<&'static str, u64> {
+    SHARED.iter().chain(OWN.iter().copied().flatten()).copied().collect()
+}
+
+/// A script with numbers in the place of their names: Lua bounds how many locals there may be.
+pub(super) fn with_numbers(lua: &str, numbers: &BTreeMap<&str, u64>) -> String {
+    let (mut written, mut rest) = (String::with_capacity(lua.len()), lua);
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    while let Some(at) = rest.find(is_of_name) {
+        let (before, from) = rest.split_at(at);
+        let (word, behind) = from.split_at(from.find(|c| !is_of_name(c)).unwrap_or(from.len()));
+        written += before;
+        match numbers.get(word) {
+            Some(number) => written += &number.to_string(),
+            None => written += word,
+        }
+        rest = behind;
+    }
+    written + rest
+}
+
+/// Texts and lists as Lua: a local each.
 pub(super) fn lua() -> String {
     let mut lua = String::new();
-    for (name, value) in SHARED.iter().chain(OWN.iter().copied().flatten()) {
-        line(&mut lua, name, value);
-    }
     let start = wire::place(&Place::START);
     for (name, text) in [("MISSING_BODY", MISSING_BODY), ("LOST", LOST), ("START", &start)] {
         line(&mut lua, name, format_args!("\'{text}\'"));

@@ -82,7 +82,7 @@ pub(in crate::store) struct Script {
     /// The first line of the operation's file, how it begins, and what it does.
     shebang: &'static str,
     begin: &'static str,
-    body: &'static str,
+    body: String,
     /// Made where functions are refused: it is long, and seldom needed.
     script: OnceLock<InFull>,
 }
@@ -274,7 +274,8 @@ operations!(scripts);
 fn parts(test_clock: bool) -> String {
     let clock =
         if test_clock { include_str!("lua/prelude_test_clock.lua") } else { include_str!("lua/prelude_time.lua") };
-    [&[&constants::lua(), include_str!("lua/keys.lua"), clock], PARTS].concat().join("\n")
+    let parts = [&[&constants::lua(), include_str!("lua/keys.lua"), clock], PARTS].concat().join("\n");
+    constants::with_numbers(&parts, &constants::all_numbers())
 }
 
 /// The scripts of these operations, over one library.
@@ -300,7 +301,7 @@ fn assemble(parts: String, operations: &[(&str, &'static str)]) -> Vec<Script> {
 }
 
 /// The first line of an operation, how it begins, and what it does.
-fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, &'static str) {
+fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, String) {
     let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
     let shebang = if name == BRINGING { "#!lua" } else { shebang };
     let begin = match flag(shebang) {
@@ -308,7 +309,7 @@ fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, &'
         Some("no-writes") => BEGIN_READING,
         _ => BEGIN,
     };
-    (shebang, begin, body)
+    (shebang, begin, constants::with_numbers(body, &constants::all_numbers()))
 }
 
 fn flag(shebang: &str) -> Option<&str> {

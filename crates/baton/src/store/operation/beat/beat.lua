@@ -19,7 +19,7 @@ local function is_helped(name)
   if has_ready(queue) then
     if call('EXISTS', key.suspects(name)) == 1 then return false end
     local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name), 0)
-    local born = front and read_entry(front).born or single and tonumber(string.sub(single, 1, BORN - 1))
+    local born = front and born_of(front) or single and tonumber(string.sub(single, 1, BORN - 1))
     if born and born + PATIENCE_MS <= now then return false end
   end
   if queue.delayed > 0 then

@@ -33,10 +33,10 @@ if call('EXISTS', key.session(id)) == 0 then
   call('ZADD', key.leases, ARGV[6], id)
   keep_least()
   if ARGV[2] == 'n' then call('SADD', key.nodes, id) end
-  for name in string.gmatch(ARGV[5], '[^,]+') do open_queue(name) end
+  for name in string.gmatch(ARGV[5], '[^,]+') do named_queue(name) end
   count_worker(ARGV[2], ARGV[5], 1)
   for _, offer in ipairs(offers) do
-    open_queue(offer.queue)
+    named_queue(offer.queue)
     call('SADD', key.sources, offer.source)
     call('HSET', key.source(offer.source), 'queue', offer.queue, 'definition', offer.definition)
   end

@@ -13,7 +13,7 @@ if ARGV[1] == 'stop' then
   call('HSET', key.meta, 'stop_upto', upto, 'stop_how', ARGV[2])
   return { 'OK' }
 end
-local queue = open_queue(ARGV[2])
+local queue = named_queue(ARGV[2])
 local paused = ARGV[1] == 'pause' and 1 or 0
 add(queue, 'paused', paused - queue.paused)
 queue.wakes = 1

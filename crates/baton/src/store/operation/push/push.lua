@@ -15,7 +15,7 @@ if not source[1] then return session and { 'STALEBATON', name } or { 'STALE' } e
 if not session or source[2] ~= id or source[3] ~= ARGV[3] then
   -- A fleet under removal must not get a queue back.
   if call('HEXISTS', key.meta, 'purging') == 0 then
-    add(open_queue(source[1]), 'stale_pushes', 1)
+    add(named_queue(source[1]), 'stale_pushes', 1)
     close_queues()
   end
   return session and { 'STALEBATON', name } or { 'STALE' }

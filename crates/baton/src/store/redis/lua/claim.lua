@@ -1,5 +1,7 @@
 -- Claims: the numbers of a session for a queue, and what it is given under one of them.
 local CHUNK = 128
+-- Entries of a line read at once that may be bundles.
+local BUNDLES = 8
 
 -- The numbers: the highest used, those below it that were not, whether the session may be among those who wait for the
 -- queue, and the claim that waits with it as `number:messages:bytes`. Written as `highest|unused|w and that claim`.
@@ -202,11 +204,32 @@ local function take_front(catch, queue, entry)
   return goes_on, gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil, false
 end
 
+-- Takes as many as fit of entries of an inbox; how many, and their bytes.
+local function take_entries(catch, first, entries)
+  local taken, bytes = 0, 0
+  for nth, entry in ipairs(entries) do
+    local id, length = first + nth - 1, #entry - BORN
+    if not has_room(catch) or not take_single(catch, inbox_entry(id, entry), id, length) then break end
+    taken, bytes = nth, bytes + length
+  end
+  return taken, bytes
+end
+
+-- Takes as much as fits of a bundle; how many, and what is left of it, nothing if it is used up.
+local function take_bundle(catch, written)
+  local first, entries = read_bundle(written)
+  local taken = take_entries(catch, first, entries)
+  if taken == 0 then return 0, written end
+  return taken, taken < #entries and write_bundle(first + taken, { unpack(entries, taken + 1) }) or nil
+end
+
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(catch, queue)
   local line = key.ready(queue.name)
   while has_room(catch) and queue.ready > 0 do
-    local front = call('LRANGE', line, 0, most_pieces(catch) - 1)
+    -- Entries may be bundles where there is an inbox: not more of them than are needed.
+    local most = queue.inbox ~= 0 and math.min(most_pieces(catch), BUNDLES) or most_pieces(catch)
+    local front = call('LRANGE', line, 0, most - 1)
     local used, singles, rest, goes_on = 0, 0, nil, #front > 0
     for _, entry in ipairs(front) do
       if not has_room(catch) then break end
@@ -215,6 +238,11 @@ local function take_ready(catch, queue)
       if single then
         is_used = take_single(catch, entry, tonumber(single), #entry - from + 1)
         goes_on, singles = is_used, singles + (is_used and 1 or 0)
+      elseif string.byte(entry) == 42 then
+        local taken
+        taken, rest = take_bundle(catch, entry)
+        is_used = not rest
+        goes_on, singles = is_used, singles + taken
       else
         goes_on, rest, is_used = take_front(catch, queue, entry)
       end
@@ -234,12 +262,8 @@ end
 -- What is in the inbox, from the front.
 local function take_inbox(catch, queue)
   if queue.inbox == 0 then return end
-  local entries, taken, bytes = call('LRANGE', key.inbox(queue.name), 0, most_pieces(catch) - 1), 0, 0
-  for nth, entry in ipairs(entries) do
-    local id, length = queue.pushed + nth, #entry - BORN
-    if not has_room(catch) or not take_single(catch, inbox_entry(id, entry), id, length) then break end
-    taken, bytes = nth, bytes + length
-  end
+  local entries = call('LRANGE', key.inbox(queue.name), 0, most_pieces(catch) - 1)
+  local taken, bytes = take_entries(catch, queue.pushed + 1, entries)
   if taken == 0 then return end
   call('LTRIM', key.inbox(queue.name), taken, -1)
   add(queue, 'pushed', taken)

@@ -47,6 +47,13 @@ local function found_piece(into, name, written)
   return first
 end
 
+-- Counts the messages of a bundle.
+local function found_bundle(into, written)
+  local first, count, _, at = string.match(written, BUNDLE)
+  found(into, tonumber(first), tonumber(count))
+  into.bytes = into.bytes + #written - at + 1 - BORN * tonumber(count)
+end
+
 -- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
 local function add_inbox(pieces, name, from, past)
   local entries, at = call('LRANGE', key.inbox(name), 0, -1), call('LLEN', key.ready(name)) - 1
@@ -64,7 +71,9 @@ local function count_page(kind, name, from, limit, into)
   if kind == 'ready' or kind == 'suspects' then
     local pieces = call('LRANGE', key[kind](name), from, past)
     if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
-    for _, piece in ipairs(pieces) do found_piece(into, name, piece) end
+    for _, piece in ipairs(pieces) do
+      if string.byte(piece) == 42 then found_bundle(into, piece) else found_piece(into, name, piece) end
+    end
     return #pieces
   end
   if kind == 'delayed' then

@@ -1,7 +1,7 @@
 -- The inbox of a queue: short messages that were pushed one by one and lie behind all that is ready, each as `born|parcel`.
 -- Their ids follow the last one in the books, which do not count them yet. Claims take them from its front. Whoever puts
--- something behind them takes them in first: counts them and moves them to the end of the line, so that line and inbox
--- together stay the same sequence. Who only reads counts them as if it had.
+-- something behind them takes them in first: counts them and moves them to the end of the line as one entry, a bundle.
+-- Who only reads counts them as if it had.
 
 -- Whether this call only reads.
 local reads = nil
@@ -11,6 +11,33 @@ local BORN = 14
 -- One of the inbox as it lies in the line.
 local function inbox_entry(id, entry)
   return text(id) .. ',1,' .. entry
+end
+
+-- Several as one entry of the line: `*first,messages,bytes|` and each behind the other; the bytes of each one, if they
+-- differ, or of all.
+local function write_bundle(first, entries)
+  local lengths, differ = {}, false
+  for nth, entry in ipairs(entries) do
+    lengths[nth] = #entry
+    differ = differ or #entry ~= lengths[1]
+  end
+  return string.format('*%d,%d,', first, #entries) .. (differ and table.concat(lengths, ';') or text(lengths[1])) .. '|'
+    .. table.concat(entries)
+end
+
+-- How a bundle begins: the first id, the messages, the bytes, where the entries begin.
+local BUNDLE = '^%*(%d+),(%d+),([%d;]+)|()'
+
+-- The first id of a bundle, and its entries.
+local function read_bundle(written)
+  local first, count, lengths, at = string.match(written, BUNDLE)
+  local entries, each = {}, tonumber(lengths)
+  local next_length = not each and string.gmatch(lengths, '%d+')
+  for nth = 1, tonumber(count) do
+    local past = at + (each or tonumber(next_length()))
+    entries[nth], at = string.sub(written, at, past - 1), past
+  end
+  return tonumber(first), entries
 end
 
 -- Whether something is ready, in the inbox too.
@@ -24,13 +51,11 @@ local function take_in(queue)
   local entries, bytes = call('LRANGE', key.inbox(queue.name), 0, -1), 0
   queue.taken_in = #entries
   if #entries == 0 then return queue end
-  for nth, entry in ipairs(entries) do
-    bytes = bytes + #entry - BORN
-    entries[nth] = inbox_entry(queue.pushed + nth, entry)
-  end
+  for _, entry in ipairs(entries) do bytes = bytes + #entry - BORN end
+  local first = queue.pushed + 1
   queue.pushed, queue.ready, queue.bytes = queue.pushed + #entries, queue.ready + #entries, queue.bytes + bytes
   if not reads then
-    call('RPUSH', key.ready(queue.name), unpack(entries))
+    call('RPUSH', key.ready(queue.name), #entries == 1 and inbox_entry(first, entries[1]) or write_bundle(first, entries))
     call('DEL', key.inbox(queue.name))
     write_counts(queue)
   end

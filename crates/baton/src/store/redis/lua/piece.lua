@@ -48,6 +48,12 @@ local function read_entry(entry)
   return piece, written
 end
 
+-- When what stands in front of a line was pushed.
+local function born_of(entry)
+  local _, _, _, at = string.match(entry, BUNDLE)
+  return at and tonumber(string.sub(entry, at, at + BORN - 2)) or read_entry(entry).born
+end
+
 local function write_entry(piece)
   local written = write_piece(piece)
   return piece.body and written .. '|' .. piece.body or written

@@ -26,15 +26,20 @@ local function known_queue(name)
   return packed and open_record(name, struct.unpack(COUNTS, packed)) or nil
 end
 
--- The record of a queue with what is in its inbox, made if this is the first time it is named.
-local function open_queue(name)
+-- The record of a queue, made if this is the first time it is named.
+local function named_queue(name)
   local queue = known_queue(name)
-  if queue then return take_in(queue) end
+  if queue then return queue end
   local waiting, held = call('EXISTS', key.waiters(name)), call('EXISTS', key.hold)
   queue = open_record(name, 0, 0, waiting, held, 0, 0, 0, 0, 0, 0, 0)
   write_counts(queue)
   call('SADD', key.queues, name)
   return queue
+end
+
+-- The same with what is in its inbox: something may be put behind that. Not while a recount holds the store.
+local function open_queue(name)
+  return take_in(named_queue(name))
 end
 
 -- Puts a counter down as changed.
