@@ -107,6 +107,11 @@ impl Scene {
                     );
                     self.violated(rule, None);
                 }
+                let end = self.sources[source].end;
+                if push.end && end != Some(position) {
+                    let rule = format!("a source ends where its messages do: s{source} at {position}, they at {end:?}");
+                    self.violated(rule, None);
+                }
                 if push.end {
                     self.note(by, "ends source", push.source.to_string());
                 }

@@ -62,6 +62,8 @@ pub(super) struct KnownSession {
 #[derive(Debug, Default)]
 pub(super) struct KnownSource {
     pub(super) queue: usize,
+    /// Where it ends, if it does.
+    pub(super) end: Option<u64>,
     pub(super) opens: u64,
     /// Where it is open.
     pub(super) open: Vec<(usize, u32)>,

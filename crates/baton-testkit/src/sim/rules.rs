@@ -7,6 +7,7 @@
 //! * A source that a live node offers, and that has not ended, is generated within a lease, 0.3 s and a beat: the
 //!   reaper's beat finds the dead holder, the next beat of a node that offers it finds the baton. One that failed rests
 //!   for a second longer.
+//! * A source is ended in the store where it has no more messages, and nowhere else.
 //! * A node says that a source has ended only when the store has its last message.
 //! * A node that was asked to finish has left a second after its last handler.
 //! * At rest, a node makes [`AT_REST`] calls a second besides its beats, at most.

@@ -63,7 +63,7 @@ impl Scene {
             sources: topology
                 .sources
                 .iter()
-                .map(|source| KnownSource { queue: source.queue, ..KnownSource::default() })
+                .map(|source| KnownSource { queue: source.queue, end: source.end, ..KnownSource::default() })
                 .collect(),
             stalled: false,
             clear_since: 0,

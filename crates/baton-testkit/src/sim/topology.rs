@@ -158,10 +158,17 @@ impl Topology {
         let leases = if random.below(4) == 0 { &[500, 1_000, 3_000][..] } else { &[1_000][..] };
         let nodes: Vec<NodePlan> =
             (0..node_count).map(|nth| node(nth, queue_count, source_count, leases, &mut random)).collect();
-        let pushes = pushes(queue_count, length_ms, &mut random);
+        let mut pushes = pushes(queue_count, length_ms, &mut random);
         let mut faults = faults(node_count, queue_count, length_ms, &mut random);
         if seed.is_multiple_of(5) {
             faults.extend(late_starts(&nodes, length_ms, &mut Random::part(seed, 3)));
+            faults.sort_by_key(|fault| fault.at_ms);
+        }
+        if seed % 8 == 4 {
+            let (arrivals, troubles) = late_copies(&nodes, length_ms, &mut Random::part(seed, 5));
+            pushes.extend(arrivals);
+            pushes.sort_by_key(|push| push.at_ms);
+            faults.extend(troubles);
             faults.sort_by_key(|fault| fault.at_ms);
         }
         if seed % 8 == 6 {
@@ -331,6 +338,25 @@ fn late_starts(nodes: &[NodePlan], length_ms: u64, random: &mut Random) -> Vec<F
         ]);
     }
     faults
+}
+
+/// Nodes that are held up when they have worked off their queues with several claims at once, while messages arrive and
+/// copies of the claims that found nothing are still on their way.
+fn late_copies(nodes: &[NodePlan], length_ms: u64, random: &mut Random) -> (Vec<PushPlan>, Vec<FaultPlan>) {
+    let (mut pushes, mut faults) = (Vec::new(), Vec::new());
+    for _ in 0..2 + random.below(6) {
+        let at_ms = 21_000 + random.below(length_ms - 30_000);
+        let node = random.below(nodes.len() as u64) as usize;
+        let (late, pause) =
+            (SimFault::Late { node, ms: 1_900, per_mille: 900, delay: 900 }, SimFault::Pause { node, ms: 850 });
+        faults.extend([(0, late), (700, pause)].map(|(after, fault)| FaultPlan { at_ms: at_ms + after, fault }));
+        for &(queue, _) in nodes[node].works.iter().take(6) {
+            let push = |after, count| PushPlan { at_ms: at_ms + after, queue, count };
+            pushes.push(push(500 + random.below(150), 100 + random.below(300)));
+            pushes.extend((0..4).map(|_| push(750 + random.below(700), 1)));
+        }
+    }
+    (pushes, faults)
 }
 
 impl fmt::Display for Topology {

@@ -84,19 +84,20 @@ fn a_source_that_rests_keeps_nobody_from_working() {
 
 #[test]
 fn a_late_copy_of_a_claim_reaches_no_other_queue() {
-    // Claims of a node that has just started find nothing. While it is held up, messages arrive, and late copies of those
-    // claims find them.
+    // Each queue is worked off with several claims at once, of which the last find nothing: other claims get their numbers.
+    // Then the node is held up, messages arrive, and late copies of those claims find them.
     let works: Vec<(usize, usize)> = (0..6).map(|queue| (queue, 8)).collect();
     let mut topology = fleet(vec![node(Role::Auto, &works, &[])], &[Work::Instant; 6]);
     for start in (0..50_000).step_by(3_000) {
         let fault = |after, fault| FaultPlan { at_ms: start + after, fault };
         topology.faults.extend([
-            fault(500, SimFault::Kill { node: 0, back_after: Some(1_500) }),
-            fault(2_001, SimFault::Late { node: 0, ms: 900, per_mille: 900, delay: 900 }),
-            fault(2_030, SimFault::Pause { node: 0, ms: 850 }),
+            fault(1_000, SimFault::Late { node: 0, ms: 1_900, per_mille: 900, delay: 900 }),
+            fault(1_700, SimFault::Pause { node: 0, ms: 850 }),
         ]);
-        let arrivals = (0..6).flat_map(|queue| (0..8).map(move |nth| (queue, 2_100 + 90 * nth)));
-        topology.pushes.extend(arrivals.map(|(queue, after)| PushPlan { at_ms: start + after, queue, count: 1 }));
+        let arrivals = (0..6).flat_map(|queue| (0..8).map(move |nth| (queue, 1_750 + 90 * nth)));
+        let singles = arrivals.map(|(queue, after)| PushPlan { at_ms: start + after, queue, count: 1 });
+        let bursts = (0..6).map(|queue| PushPlan { at_ms: start + 1_500 + 30 * queue as u64, queue, count: 300 });
+        topology.pushes.extend(singles.chain(bursts));
     }
     keeps_every_rule(topology);
 }

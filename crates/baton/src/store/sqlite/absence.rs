@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     SqliteStore,
-    file::{is_missing, real_path, sidecar},
+    location::{is_missing, real_path, sidecar},
     note::{FileId, Note},
     wake,
 };

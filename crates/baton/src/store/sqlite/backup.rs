@@ -22,10 +22,14 @@ use rusqlite::{
 };
 
 use super::{
-    SqliteStore, building, destination,
+    SqliteStore, building,
+    connection::{flags, probe},
+    destination,
     door::Door,
-    file::{OpenFile, Purpose, check_folder, flags, io_error, is_missing, probe, real_path, sidecar},
-    holder, log,
+    file::{OpenFile, Purpose},
+    holder,
+    location::{check_folder, io_error, is_missing, real_path, sidecar},
+    log,
     mark::{self, Mark},
     note::Note,
     one_name::Hold,

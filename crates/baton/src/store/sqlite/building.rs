@@ -11,7 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     absence,
-    file::{APPLICATION, flags, io_error, private, sidecar},
+    connection::{APPLICATION, flags},
+    location::{io_error, private, sidecar},
 };
 use crate::{
     message::SessionId,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    file::{real_path, sidecar, unfit},
+    location::{real_path, sidecar, unfit},
     note::FileId,
 };
 use crate::store::StoreError;

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use super::file::{private, sidecar};
+use super::location::{private, sidecar};
 
 /// The door, open; in one's hands while its lock is held.
 #[derive(Debug)]

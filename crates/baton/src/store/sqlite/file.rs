@@ -1,7 +1,7 @@
 //! The store's file: found, checked, opened, and watched while it is open.
 //!
 //! An existing file is first looked at past its log and without being able to change it: one that is not a store is
-//! left as it was. What lies beside it is judged by `log` before SQLite may see it. The file itself is never opened
+//! left as it was (see `connection`). What lies beside it is judged by `log` before SQLite may see it. The file itself is never opened
 //! but by SQLite, because closing such a handle would drop the locks that SQLite holds on it.
 //!
 //! Whoever only reads needs no right to write: it then opens what is there for reading, and where SQLite would have to
@@ -9,10 +9,7 @@
 
 use std::{
     cell::Cell,
-    ffi::OsString,
-    fs::{self, OpenOptions},
-    io::ErrorKind,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -20,26 +17,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
     Site, absence,
-    door::{Door, may_not},
+    connection::{PATIENCE, check_known, connect, connect_to_read, probe},
+    door::Door,
     held_log,
+    location::{check_folder, io_error, is_missing, real_path, sidecar, unfit},
     lock::{Turn, Turnstile},
-    log, mark, mounts,
+    log, mounts,
     note::{FileId, Note},
     stay::{Stay, check_unused, no_door},
 };
-use crate::store::{FORMAT, Refusal, StoreError};
+use crate::store::StoreError;
 
-/// Says in the file's header that it is a Baton store: the letters `Batn`.
-pub(super) const APPLICATION: i32 = 0x4261_746e;
-/// How long SQLite itself waits for a lock before the wait begins anew.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an open file is compared with what is at its path, in its content too.
 pub(super) const WATCH: Duration = Duration::from_millis(500);
-
 /// How long after a try to empty a long log it is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
@@ -85,19 +79,6 @@ pub(super) struct OpenFile {
     /// Read past the log: good for one look.
     bare: bool,
     stay: Stay,
-}
-
-/// A file beside the store's.
-pub(super) fn sidecar(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// The path with links followed and, where the file does not exist yet, those of its folder.
-pub(super) fn real_path(path: &Path) -> PathBuf {
-    let in_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
-    fs::canonicalize(path).ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether another connection has the store at `path` open.
@@ -308,117 +289,5 @@ impl OpenFile {
             Ok(())
         }))?;
         Ok(())
-    }
-}
-
-/// Refuses a file of another format than this release's: a newer release may have taken it over since it was opened.
-pub(super) fn check_format(db: &Connection) -> Result<(), StoreError> {
-    let found = check_known(db)?;
-    if found < FORMAT { Err(Refusal::OlderFormat { found, known: FORMAT }.into()) } else { Ok(()) }
-}
-
-/// The format of the file, if it can be known here: older ones can be copied and migrated.
-pub(super) fn check_known(db: &Connection) -> Result<u32, StoreError> {
-    let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > FORMAT { Err(Refusal::NewerFormat { found, known: FORMAT }.into()) } else { Ok(found) }
-}
-
-/// Looks at an existing file without being able to change it, and past its log.
-pub(super) fn probe(path: &Path) -> Result<(), StoreError> {
-    let application = mark::bare(path)
-        .and_then(|db| Ok((db.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))?, db)));
-    let (application, db) = application.map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => unfit(path, "is not a Baton store: choose another path"),
-        Some(ErrorCode::CannotOpen) if !may_read(path) => denied(path),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
-            // SQLite's own words name the file by the address that is used here.
-            unfit(path, "cannot be opened: choose another path, or check its permissions and those of its folder")
-        }
-        _ => error.into(),
-    })?;
-    if application != APPLICATION {
-        return Err(unfit(path, "is the database of another program: choose another path"));
-    }
-    check_known(&db).map(drop)
-}
-
-/// A connection that copies nothing back by itself: whose file it is has to be asked first.
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
-    let db = Connection::open_with_flags(path, flags(access))?;
-    db.busy_timeout(PATIENCE)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    db.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-    Ok(db)
-}
-
-/// A connection to read with, whatever the rights; and whether it reads the file alone.
-fn connect_to_read(path: &Path, past_log: bool) -> Result<(Connection, bool), StoreError> {
-    let looked = |db: Connection| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map(|()| db);
-    let bare = || Ok((mark::bare(path).and_then(looked)?, true));
-    if past_log {
-        return bare();
-    }
-    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|db| Ok(looked(db)?));
-    match opened {
-        // What SQLite needs beside the file can be neither found nor made.
-        Err(StoreError::Unfit(_)) if !log::has_log(path) => bare(),
-        opened => Ok((opened?, false)),
-    }
-}
-
-pub(super) fn flags(flags: OpenFlags) -> OpenFlags {
-    flags | OpenFlags::SQLITE_OPEN_NO_MUTEX
-}
-
-/// Whether there is no file, or one in which nothing was ever written.
-pub(super) fn is_missing(path: &Path) -> Result<bool, StoreError> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_file() => Ok(found.len() == 0),
-        Ok(_) => Err(unfit(path, "is not a file: choose another path")),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(io_error(path, &error)),
-    }
-}
-
-/// Refuses to make a store in a folder that is not there.
-pub(super) fn check_folder(path: &Path) -> Result<(), StoreError> {
-    match path.parent().filter(|folder| !folder.exists()) {
-        Some(folder) => {
-            let (folder, file) = (folder.display(), path.file_name().unwrap_or_default().display());
-            let why = format!("there is no folder {folder} for {file}: make it, or name another store");
-            Err(StoreError::Unfit(why))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Makes what is created its owner's alone.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-pub(super) fn unfit(path: &Path, why: &str) -> StoreError {
-    StoreError::Unfit(format!("{} {why}", path.display()))
-}
-
-/// What a person can do who may not read a file of the store.
-pub(super) fn denied(path: &Path) -> StoreError {
-    unfit(path, "may not be read: permission denied; become its owner, or have its permissions changed")
-}
-
-/// Whether this process may read the file, asked without opening it.
-pub(super) fn may_read(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::READ_OK) != Err(rustix::io::Errno::ACCESS)
-}
-
-pub(super) fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
-    let text = format!("{}: {error}", path.display());
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::NoRoom(format!("{text}: free some room")),
-        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => StoreError::Unreachable(text),
-        _ if may_not(error) => StoreError::Unfit(format!("{text}: check its permissions and those of its folder")),
-        _ => StoreError::Unfit(format!("{text}: choose another path or check its permissions")),
     }
 }

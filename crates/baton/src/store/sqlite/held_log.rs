@@ -11,11 +11,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{
-    Site,
-    file::{OpenFile, sidecar},
-    holder,
-};
+use super::{Site, file::OpenFile, holder, location::sidecar};
 use crate::store::{StoreError, StoreEvent};
 
 /// Pages of a log that is too long to be emptied with the next commit: 64 MiB, as much as an empty log may take up.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    file::{real_path, sidecar},
+    location::{real_path, sidecar},
     note::FileId,
 };
 

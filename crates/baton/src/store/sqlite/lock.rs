@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::file::{private, sidecar};
+use super::location::{private, sidecar};
 use crate::store::StoreError;
 
 /// How long one steps back: enough for a sleeper to wake and take its turn.

@@ -14,7 +14,8 @@ use std::{
 use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
-    file::{flags, io_error, sidecar, unfit},
+    connection::flags,
+    location::{io_error, sidecar, unfit},
     lock::Turnstile,
     mark::{self, Mark},
     note::{self, FileId, Note},

@@ -10,7 +10,8 @@ use rusqlite::{Connection, Row};
 use super::{
     Site,
     building::SCHEMA,
-    file::{OpenFile, Purpose, check_known},
+    connection::check_known,
+    file::{OpenFile, Purpose},
     partly_gone,
     remains::NAMED,
     renewal,

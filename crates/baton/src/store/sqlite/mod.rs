@@ -26,6 +26,7 @@
 mod absence;
 mod backup;
 mod building;
+mod connection;
 mod connection_thread;
 mod destination;
 mod door;
@@ -33,6 +34,7 @@ mod fault;
 mod file;
 mod held_log;
 mod holder;
+mod location;
 mod lock;
 mod log;
 mod mark;

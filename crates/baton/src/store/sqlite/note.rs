@@ -11,7 +11,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::file::{private, sidecar};
+use super::location::{private, sidecar};
 
 /// Which file it is, whatever its name: a number that is used again after it was removed is told apart by its birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,8 +17,8 @@ use std::{
 };
 
 use super::{
-    file::{io_error, unfit},
     holder,
+    location::{io_error, unfit},
     note::FileId,
 };
 use crate::store::StoreError;

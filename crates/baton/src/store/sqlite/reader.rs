@@ -6,9 +6,9 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
+    connection::check_format,
     connection_thread::{CurrentFile, Inbox, Next},
     fault::is_busy,
-    file::check_format,
     tables::SqliteTables,
 };
 use crate::store::{Answer, Request, StoreError, engine, engine::Moved};

@@ -9,8 +9,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     Site, building,
+    connection::flags,
     door::Door,
-    file::{flags, io_error, is_missing, real_path},
+    location::{io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
     stay::hold_alone,

@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::file::{OpenFile, io_error, private, sidecar};
+use super::{
+    file::OpenFile,
+    location::{io_error, private, sidecar},
+};
 use crate::store::StoreError;
 
 /// As much as the log and the file grow by, at most, before the log is copied back.

@@ -7,8 +7,10 @@ use std::{
 
 use super::{
     Site, building,
+    connection::probe,
     door::Door,
-    file::{Purpose, denied, is_missing, may_read, probe, sidecar, unfit},
+    file::Purpose,
+    location::{denied, is_missing, may_read, sidecar, unfit},
     log,
     one_name::Hold,
 };

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Site, file};
+use super::{Site, location};
 use crate::{
     message::{Name, SessionId},
     store::MAX_WAIT,
@@ -144,12 +144,12 @@ impl Bell {
     /// Where the sockets of this store are: beside the file, or in the folder for temporary files if their paths
     /// would be too long.
     fn folder(&self) -> &PathBuf {
-        self.folder.get_or_init(|| folder_of(&file::real_path(&self.site.path)))
+        self.folder.get_or_init(|| folder_of(&location::real_path(&self.site.path)))
     }
 }
 
 fn folder_of(path: &Path) -> PathBuf {
-    let beside = file::sidecar(path, "-wake");
+    let beside = location::sidecar(path, "-wake");
     if beside.as_os_str().len() <= 80 {
         return beside;
     }

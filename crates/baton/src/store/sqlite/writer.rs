@@ -12,9 +12,10 @@ use tokio::sync::oneshot;
 
 use super::{
     Site,
+    connection::check_format,
     connection_thread::{CurrentFile, Inbox, Next},
     fault::is_busy,
-    file::{OpenFile, check_format},
+    file::OpenFile,
     reserve::Reserve,
     sweep::Sweeper,
     tables::SqliteTables,
