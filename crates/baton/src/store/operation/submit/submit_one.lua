@@ -16,12 +16,12 @@ if string.byte(entry) == 124 then
 end
 local packed = call('HGET', submits, 'no') == ARGV[2] and call('GET', KEYS[2])
 if packed then
-  local pushed, bytes, waiting, held, inbox, paused = struct.unpack(INTAKE, packed)
-  if inbox ~= 0 and held == 0 and bytes <= max_backlog - MAX_INBOX * CARRIED and pushed <= MAX_ID - MAX_INBOX then
+  local pushed, bytes, waiting, held, inbox = struct.unpack(INTAKE, packed)
+  if inbox ~= 0 and held == 0 and bytes <= max_backlog - MAX_INBOX * CARRIED and pushed < EXACT then
     local nth = call('RPUSH', KEYS[3], entry)
     if nth <= MAX_INBOX then
-      local verdict = 's' .. text(pushed + nth)
-      if waiting ~= 0 and paused == 0 then
+      local verdict = 's' .. pushed + nth
+      if waiting ~= 0 and struct.unpack('<d', packed, PAUSED_AT + 1) == 0 then
         name_keys(fleet_of(KEYS[2]))
         if wake_first(queue_of(KEYS[2])) == 0 then call('SETRANGE', KEYS[2], WAITING_AT, struct.pack('<d', 0)) end
       end

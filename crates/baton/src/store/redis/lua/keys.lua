@@ -54,7 +54,8 @@ local function queue_of(counts)
   return string.sub(counts, #root + 4)
 end
 
--- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen.
+-- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen, which is exact below this.
+local EXACT = 10 ^ 13
 local function text(number)
   return string.format('%d', number)
 end
