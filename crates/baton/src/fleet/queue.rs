@@ -74,7 +74,9 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         Self { fleet, name: Name::new(name), body: PhantomData }
     }
 
-    /// Pushes one message; pushes that wait at the same time travel together. Waits while the queue is full.
+    /// Pushes one message; pushes that wait at the same time travel together. Waits while the queue is full, and once this
+    /// fleet has been joined also while the store is away, however long that takes: give it a timeout where a caller
+    /// waits, and take [`Queue::push_once`] there, whose key makes another try harmless.
     ///
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.

@@ -326,6 +326,7 @@ async fn unfit_servers_are_told_apart() {
     };
     let server = RedisServer::start(&["--requirepass", "secret"]);
     unfit(survey(&server.url()).await, "wants a password");
+    unfit(survey(&(server.url() + "1")).await, "wants a password");
     let wrong = survey(&format!("redis://:wrong@127.0.0.1:{}", server.port)).await;
     assert!(!wrong.to_string().contains("wrong@"), "{wrong}");
     unfit(wrong, "does not take the user or password");

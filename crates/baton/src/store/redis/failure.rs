@@ -17,10 +17,7 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             detail.split(". ").next().unwrap_or_default()
         )),
         Some("READONLY") => demoted(server),
-        Some("NOAUTH") => StoreError::Unfit(format!(
-            "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
-             redis://USER:PASSWORD@host:port"
-        )),
+        Some("NOAUTH") => wants_password(server),
         Some("WRONGPASS") => refused_password(server),
         Some("NOPERM") => StoreError::Unfit(format!(
             "Redis at {server} does not let this user do that ({detail}): give it the right, or name another user in \
@@ -31,6 +28,8 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
         }
         Some("ERR") if detail.contains("max number of clients") => full(server, detail),
+        // The words of a refused greeting.
+        Some("ERR") if detail.contains("Authentication required") => wants_password(server),
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}: name another store")),
         None => match error.kind() {
             ErrorKind::Io if error.to_string().contains("certificate") => StoreError::Unfit(format!(
@@ -48,6 +47,13 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             _ => StoreError::Unfit(format!("{server} cannot be used ({error}): name another store")),
         },
     }
+}
+
+fn wants_password(server: &str) -> StoreError {
+    StoreError::Unfit(format!(
+        "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
+         redis://USER:PASSWORD@host:port"
+    ))
 }
 
 /// A server that was the primary is none now. It may be one again, or its address lead to the new one.

@@ -25,12 +25,20 @@ const OVERTAKEN_PAUSE: Duration = Duration::from_millis(1);
 
 /// Lots that got no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{error}{}", if *.maybe_stored { " (whether the messages were stored is not known: push with a key to be sure)" } else { "" })]
+#[error("{}{}", why(.error), if *.maybe_stored { "; whether the messages were stored is not known: push with a key to be sure" } else { "" })]
 pub struct SubmitError {
     /// What went wrong.
     pub error: StoreError,
     /// Whether the lots may have been stored all the same.
     pub maybe_stored: bool,
+}
+
+/// What went wrong in the words of one that pushes, which knows of no lease.
+fn why(error: &StoreError) -> String {
+    match error {
+        StoreError::Refused(Refusal::Stale) => "the store lost sight of this process, or was restarted".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 /// Lots on their way, and who waits for the verdicts.
