@@ -226,6 +226,8 @@ async fn concurrency_one_keeps_the_order_of_claims(setting: Setting) {
             // Every kind of work, so that the queue goes from one mode to the other and back.
             match body {
                 1_500 => std::thread::sleep(Duration::from_millis(30)),
+                // Those claimed ahead go back meanwhile.
+                body if body.is_multiple_of(250) => tokio::time::sleep(Duration::from_millis(150)).await,
                 body if body.is_multiple_of(300) => tokio::time::sleep(Duration::from_millis(2)).await,
                 body if body.is_multiple_of(7) && body < 200 => tokio::task::yield_now().await,
                 _ => {}

@@ -28,6 +28,11 @@ const GATHERING: Duration = Duration::from_millis(3);
 /// See the module.
 pub(super) struct Buffer {
     queue: Name,
+    /// Whether messages are run in the order they were claimed in: then all of them go back together, when no claim is
+    /// under way, and none is made until they are back.
+    in_order: bool,
+    /// Whether messages that are to be run in order are on their way back.
+    is_returning: bool,
     prefetched: Prefetched,
     outbox: Vec<Run>,
     mode: Mode,
@@ -56,9 +61,11 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn new(queue: Name) -> Self {
+    pub(super) fn new(queue: Name, in_order: bool) -> Self {
         Self {
             queue,
+            in_order,
+            is_returning: false,
             prefetched: Prefetched::default(),
             outbox: Vec::new(),
             mode: Mode::default(),
@@ -97,7 +104,7 @@ impl Buffer {
     /// runtime has no time for them.
     pub(super) fn wanted(&self, permits: usize, claims_under_way: usize) -> Option<u32> {
         let in_vain = self.pace.has_overstayed() && self.coming > 0;
-        if in_vain { None } else { self.pace.wanted(permits, self.have(), claims_under_way) }
+        if in_vain || self.is_returning { None } else { self.pace.wanted(permits, self.have(), claims_under_way) }
     }
 
     /// How many more slots there is work for.
@@ -236,9 +243,14 @@ impl Buffer {
             && since + OVERSTAY <= now
         {
             self.pace.overstayed();
-            self.hand_back(now.checked_sub(OVERSTAY));
+            if !self.in_order {
+                self.hand_back(now.checked_sub(OVERSTAY));
+            } else if !self.pace.is_asking() {
+                self.hand_back(None);
+            }
         }
-        let overstay = self.prefetched.since().map(|since| since + OVERSTAY);
+        // A claim under way is soon answered, or given up.
+        let overstay = self.prefetched.since().map(|since| (since + OVERSTAY).max(now + GATHERING));
         [held_up, overstay, self.gathering].into_iter().flatten().min()
     }
 
@@ -286,7 +298,9 @@ impl Buffer {
     pub(super) fn hand_back(&mut self, upto: Option<Instant>) {
         let Self { prefetched, outbox, queue, .. } = self;
         let back = |(claim_no, range)| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
+        let before = outbox.len();
         outbox.extend(prefetched.drain(upto).map(back));
+        self.is_returning |= self.in_order && self.outbox.len() > before;
     }
 
     fn back(&mut self, claim_no: u64, range: Range) {
@@ -339,8 +353,9 @@ impl Buffer {
     }
 
     /// The report was answered.
-    pub(super) const fn reported(&mut self) {
+    pub(super) fn reported(&mut self) {
         self.reporting = false;
+        self.is_returning &= self.outbox.iter().any(|run| run.outcome == Outcome::Back);
     }
 
     /// Says with how many messages left the dispatcher wants to know.

@@ -89,7 +89,7 @@ impl Dispatcher {
             let is_closed = closed.get().contains(executor.queue());
             // A claim would keep the session, and with it what a runtime that stands still has begun.
             let awake = self.session.heart().shows_life();
-            let open = !is_closed && awake && stop.is_none();
+            let open = !is_closed && awake && stop.is_none() && !self.unplaced.is_crowded();
             if stop == Some(Stop::Now) {
                 executor.stop();
             }

@@ -53,7 +53,7 @@ impl Executor {
         worked: Worked, environment: Environment, metrics: Arc<Metrics>, observer: Arc<dyn Observer>, runtime: Handle,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
-        let (buffer, span) = (Mutex::new(Buffer::new(queue.clone())), traces::work(&queue));
+        let (buffer, span) = (Mutex::new(Buffer::new(queue.clone(), policy.concurrency == 1)), traces::work(&queue));
         let scope = Arc::new(handler::Scope { queue, over: watch::Sender::new(false) });
         Arc::new(Self { scope, handler, policy, environment, metrics, observer, permits, runtime, span, buffer })
     }

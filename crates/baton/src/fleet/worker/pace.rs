@@ -79,6 +79,11 @@ impl Pace {
         wanted.then(|| u32::try_from(want.min(MOST_AT_ONCE)).unwrap_or(1))
     }
 
+    /// Whether messages that were asked for are on their way.
+    pub(super) const fn is_asking(&self) -> bool {
+        self.on_their_way > 0
+    }
+
     /// With how many messages prefetched or at work the next claim is wanted, if it is with any.
     pub(super) fn claim_at(&self, permits: usize, claims_under_way: usize) -> Option<usize> {
         let ahead = self.ahead();

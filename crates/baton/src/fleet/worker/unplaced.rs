@@ -10,9 +10,15 @@ use crate::message::{Outcome, Run};
 /// How long after a refusal they are reported again.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// With so many messages, or bytes that they bring, nothing further is begun: what handlers have done is kept in memory,
+/// and done again elsewhere if this process ends.
+const CROWD: (u64, usize) = (1_000, 16 << 20);
+
 #[derive(Default)]
 pub(super) struct Unplaced {
     runs: Vec<Run>,
+    /// Whether there were too many of them when they were counted last.
+    is_crowded: bool,
     /// When the first refusal was that was not followed by a report that fitted, and when to try again.
     since: Option<(Instant, Instant)>,
 }
@@ -23,10 +29,13 @@ impl Unplaced {
         if runs.is_empty() {
             // Those that were not part of the report keep their pause: reports that fit do not put it off.
             self.since = self.since.filter(|_| !self.runs.is_empty());
+            self.is_crowded &= !self.runs.is_empty();
             return false;
         }
         let before = self.since.map(|(since, _)| since);
         self.runs.extend(runs);
+        let messages: u64 = self.runs.iter().map(|run| u64::from(run.range.len)).sum();
+        self.is_crowded = messages >= CROWD.0 || self.runs.iter().map(brought).sum::<usize>() >= CROWD.1;
         self.since = Some((before.unwrap_or(now), now + PAUSE));
         before.is_none()
     }
@@ -53,6 +62,22 @@ impl Unplaced {
     pub(super) const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
+
+    /// Whether nothing further should be begun until there is room.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+}
+
+/// The bytes that a run brings.
+fn brought(run: &Run) -> usize {
+    match &run.outcome {
+        Outcome::Done { result, follow_ups } => {
+            let follow_ups = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum::<usize>();
+            follow_ups + result.as_ref().map_or(0, bytes::Bytes::len)
+        }
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +101,14 @@ mod tests {
         assert_eq!(back, [Run { outcome: Outcome::Back, ..run.clone() }]);
         assert!(!unplaced.note(Vec::new(), begun + 4 * PAUSE));
         assert!(unplaced.is_empty() && unplaced.look_at().is_none());
-        assert!(unplaced.note(vec![run], begun + 5 * PAUSE), "it is another one");
+        assert!(unplaced.note(vec![run.clone()], begun + 5 * PAUSE), "it is another one");
+        assert!(!unplaced.is_crowded());
+        let many = Run { range: Range { first: 2, len: 1_000 }, ..run };
+        unplaced.note(vec![many.clone()], begun + 5 * PAUSE);
+        assert!(unplaced.is_crowded());
+        assert_eq!(unplaced.take(begun + 6 * PAUSE, None).len(), 2);
+        assert!(unplaced.is_crowded(), "until the report is answered");
+        unplaced.note(Vec::new(), begun + 6 * PAUSE);
+        assert!(!unplaced.is_crowded());
     }
 }
