@@ -5,6 +5,7 @@ mod sandbox;
 
 use std::{path::PathBuf, time::Duration};
 
+use baton::store::FORMAT;
 use baton_testkit::server::RedisServer;
 use sandbox::Sandbox;
 use serde_json::json;
@@ -33,20 +34,21 @@ fn an_older_store_is_refused_with_what_to_do() {
         ] {
             let ran = sandbox.run(command).expect(5);
             let line = ran.one_line();
-            assert!(line.contains("the store has format 1, this program needs format 4"), "{line}");
+            assert!(line.contains(&format!("the store has format 1, this program needs format {FORMAT}")), "{line}");
             assert!(line.contains("; stop the fleet and run `baton migrate`"), "{line}");
         }
         let ran = sandbox.run(&["migrate"]).expect(0);
         assert!(ran.err.contains("watching for 1.2 s whether any of 3 sessions lives"), "{}", ran.err);
         assert!(
-            ran.out.contains(
-                "from format 1 to 4: 3 silent sessions taken out, 7 messages back in their queues, 0 gone to the errors"
-            ),
+            ran.out.contains(&format!(
+                "from format 1 to {FORMAT}: 3 silent sessions taken out, 7 messages back in their queues, 0 gone to the \
+                 errors"
+            )),
             "{}",
             ran.out
         );
         let again = sandbox.run(&["migrate", "--json"]).expect(0).json();
-        assert_eq!((&again["migrated"], &again["from"], &again["to"]), (&json!(false), &json!(4), &json!(4)));
+        assert_eq!((&again["migrated"], &again["from"], &again["to"]), (&json!(false), &json!(FORMAT), &json!(FORMAT)));
         let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
         assert_eq!((&books["pushed"], &books["in_flight"], &books["dead"]), (&json!(71), &json!(0), &json!(1)));
     }

@@ -9,7 +9,8 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Beat, Claim, Order, Purge, Recount, Settle, SqliteStore, Stop, StoreError, Submit, Submitted, TakeSurvey, ask,
+        Beat, Claim, Leave, Order, Purge, Recount, Settle, SqliteStore, Stop, StoreError, Submit, Submitted,
+        TakeSurvey, ask,
         message::{Lot, Outcome, Run},
     },
 };
@@ -124,6 +125,33 @@ async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_w
     push(&store, session, 1).await.unwrap();
     assert!(reserve(&path));
     drop(store);
+}
+
+/// Its log and the index of that are gone then: making them needs room too.
+#[tokio::test]
+async fn a_store_that_was_closed_can_be_worked_off_and_purged_on_a_full_disk() {
+    let Some(disk) = Disk::of(24) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let path = disk.0.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    push(&store, session, 1).await.unwrap();
+    ask(&store, Leave { session }).await.unwrap();
+    drop(store);
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    while log.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    disk.fill();
+    let store = open(&path, "baton", false);
+    assert_eq!(ask(&store, TakeSurvey).await.unwrap().queues.len(), 1);
+    let session = SessionId::random();
+    ask(&store, join(session)).await.unwrap();
+    assert_eq!(work(&store, session, 1).await, Some(8));
+    ask(&store, Leave { session }).await.unwrap();
+    ask(&store, Purge).await.unwrap();
 }
 
 /// What is free only for want of copying the log back is room all the same.

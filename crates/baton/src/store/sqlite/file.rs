@@ -28,9 +28,10 @@ use super::{
     lock::{Turn, Turnstile},
     log, mounts,
     note::{FileId, Note},
+    reserve::Reserve,
     stay::{Stay, check_unused, no_door},
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreEvent};
 
 /// How often an open file is compared with what is at its path, in its content too.
 pub(super) const WATCH: Duration = Duration::from_millis(500);
@@ -95,6 +96,17 @@ impl OpenFile {
     /// [`StoreError::Unfit`] for anything that is not a store or cannot be written, [`StoreError::Damaged`] for one
     /// that is broken, [`Refusal::NewerFormat`].
     pub(super) fn open(site: &Site, purpose: Purpose) -> Result<Self, StoreError> {
+        match Self::try_open(site, purpose) {
+            // A log and its index are made anew for a store that was closed.
+            Err(StoreError::NoRoom(_)) if Reserve::of(&real_path(&site.path)).give_up() => {
+                site.tell(&StoreEvent::ReserveUsed { path: site.path.clone() });
+                Self::try_open(site, purpose)
+            }
+            opened => opened,
+        }
+    }
+
+    fn try_open(site: &Site, purpose: Purpose) -> Result<Self, StoreError> {
         let create = site.may_create();
         if create {
             check_folder(&site.path)?;
