@@ -45,15 +45,23 @@ impl HeldLog {
     }
 }
 
+/// Of those that were there before, those that are there still. The system's list of locks may lack one that is there
+/// while others come and go: a look that finds none of them tells nothing of them.
+fn still_there(former: BTreeSet<u32>, found: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let both: BTreeSet<u32> = former.intersection(found).copied().collect();
+    match (both.is_empty(), found.is_empty()) {
+        (false, _) => both,
+        (true, true) => former,
+        (true, false) => found.clone(),
+    }
+}
+
 impl Site {
     /// Notes that the log could not be emptied, at so many pages.
     pub(super) fn log_is_held(&self, path: &Path, pages: usize) {
         let found = holder::readers(path);
         let mut state = self.held_log.state();
-        state.readers = Some(match state.readers.take() {
-            Some(former) => former.intersection(&found).copied().collect(),
-            None => found,
-        });
+        state.readers = Some(state.readers.take().map_or_else(|| found.clone(), |former| still_there(former, &found)));
         if pages >= LONG && !state.told {
             state.told = true;
             let reader = state.reader();
@@ -109,5 +117,18 @@ impl Site {
         if long && !holder::readers(path).is_empty() {
             self.log_is_held(path, LONG);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_one_look_missed_is_known_still() {
+        let set = |readers: &[u32]| readers.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(still_there(set(&[1, 2]), &set(&[2, 3])), set(&[2]));
+        assert_eq!(still_there(set(&[2]), &set(&[])), set(&[2]));
+        assert_eq!(still_there(set(&[1]), &set(&[2])), set(&[2]));
     }
 }
