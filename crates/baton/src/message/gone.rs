@@ -23,6 +23,7 @@ impl Gone {
     }
 
     /// As it is stored.
+    #[cfg(any(test, feature = "sqlite"))]
     pub(crate) fn bits(&self) -> &[u8] {
         &self.bits
     }

@@ -13,6 +13,34 @@ use super::{
 const ENDS_AT_ONCE: usize = 1_024;
 
 impl Parcel {
+    /// [`Parcel::share`] of a parcel of `count` messages that is `stored` elsewhere; reads what tells it.
+    ///
+    /// # Errors
+    /// Those of reading; [`io::ErrorKind::InvalidData`] if its ends go backwards.
+    #[cfg(any(test, feature = "sqlite"))]
+    pub(crate) fn share_stored(stored: &mut (impl Read + Seek), count: u32, start: u32, len: u32) -> io::Result<u64> {
+        let mut end_before = |index: u32| {
+            let mut end = [0; 4];
+            read_at(stored, place_before(index), &mut end)?;
+            io::Result::Ok(u32::from_le_bytes(end))
+        };
+        let (before, last) = (end_before(start)?, end_before(start.saturating_add(len))?);
+        let backwards = || io::Error::new(io::ErrorKind::InvalidData, "the ends of a parcel go backwards");
+        let mut bytes =
+            super::partly::END * u64::from(len) + u64::from(last.checked_sub(before).ok_or_else(backwards)?);
+        if start == 0 {
+            bytes += PARCEL_TABLE as u64;
+            let mut format = [0; 1];
+            read_at(stored, 0, &mut format)?;
+            if format == [HEADED] {
+                let mut section = [0; SECTION_LENGTH];
+                read_at(stored, PARCEL_TABLE + count as usize * 4, &mut section)?;
+                bytes += section_end(&section).unwrap_or(SECTION_LENGTH) as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
     /// The messages `start .. start + len` of a parcel of `count` messages that is `stored` in `size` bytes, as many as
     /// fit into `budget` bytes of [`Parcel::weight`]; nothing if not even one does. Reads their ends, as far as they fit,
     /// and then just their records.
@@ -67,7 +95,7 @@ impl Parcel {
     }
 }
 
-pub(super) fn read_at(stored: &mut (impl Read + Seek), at: usize, into: &mut [u8]) -> io::Result<()> {
+fn read_at(stored: &mut (impl Read + Seek), at: usize, into: &mut [u8]) -> io::Result<()> {
     stored.seek(SeekFrom::Start(at as u64))?;
     stored.read_exact(into)
 }
