@@ -1,7 +1,5 @@
 -- Claims: the numbers of a session for a queue, and what it is given under one of them.
 local CHUNK = 128
--- Entries of a line read at once that may be bundles.
-local BUNDLES = 8
 
 -- The numbers: the highest used, those below it that were not, whether the session may be among those who wait for the
 -- queue, and the claim that waits with it as `number:messages:bytes`. Written as `highest|unused|w and that claim`.
@@ -217,20 +215,20 @@ end
 
 -- Takes as much as fits of a bundle; how many, and what is left of it, nothing if it is used up.
 local function take_bundle(catch, written)
-  local first, entries = read_bundle(written)
+  local first, entries, rest = read_bundle(written, most_pieces(catch))
   local taken = take_entries(catch, first, entries)
-  if taken == 0 then return 0, written end
-  return taken, taken < #entries and write_bundle(first + taken, { unpack(entries, taken + 1) }) or nil
+  return taken, rest(taken)
 end
 
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
 local function take_ready(catch, queue)
   local line = key.ready(queue.name)
+  -- Where there is an inbox, entries may be bundles: one at a time, until there is one that is none.
+  local most = queue.inbox ~= 0 and 1 or CHUNK
   while has_room(catch) and queue.ready > 0 do
-    -- Entries may be bundles where there is an inbox: not more of them than are needed.
-    local most = queue.inbox ~= 0 and math.min(most_pieces(catch), BUNDLES) or most_pieces(catch)
-    local front = call('LRANGE', line, 0, most - 1)
+    local front = call('LRANGE', line, 0, math.min(most_pieces(catch), most) - 1)
     local used, singles, rest, goes_on = 0, 0, nil, #front > 0
+    most = front[1] and string.byte(front[1]) == 42 and 1 or math.min(8 * most, CHUNK)
     for _, entry in ipairs(front) do
       if not has_room(catch) then break end
       local single, from = string.match(entry, SINGLE)

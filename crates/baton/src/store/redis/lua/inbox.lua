@@ -28,16 +28,26 @@ end
 -- How a bundle begins: the first id, the messages, the bytes, where the entries begin.
 local BUNDLE = '^%*(%d+),(%d+),([%d;]+)|()'
 
--- The first id of a bundle, and its entries.
-local function read_bundle(written)
+-- The first id of a bundle, and its entries, at most so many. `rest` gives what is left behind the first of them, not
+-- read any further; nothing if that is nothing.
+local function read_bundle(written, most)
   local first, count, lengths, at = string.match(written, BUNDLE)
-  local entries, each = {}, tonumber(lengths)
-  local next_length = not each and string.gmatch(lengths, '%d+')
-  for nth = 1, tonumber(count) do
-    local past = at + (each or tonumber(next_length()))
-    entries[nth], at = string.sub(written, at, past - 1), past
+  first, count = tonumber(first), tonumber(count)
+  local entries, each, places, behind = {}, tonumber(lengths), { at }, {}
+  local next_length = not each and string.gmatch(lengths, '(%d+);?()')
+  for nth = 1, math.min(count, most) do
+    local length = each
+    if not each then length, behind[nth] = next_length() end
+    local past = places[nth] + length
+    entries[nth], places[nth + 1] = string.sub(written, places[nth], past - 1), past
   end
-  return tonumber(first), entries
+  local function rest(taken)
+    if taken == count then return nil end
+    if taken == 0 then return written end
+    return string.format('*%d,%d,', first + taken, count - taken)
+      .. (each and lengths or string.sub(lengths, behind[taken])) .. '|' .. string.sub(written, places[taken + 1])
+  end
+  return first, entries, rest
 end
 
 -- Whether something is ready, in the inbox too.
