@@ -34,6 +34,13 @@ pub enum Outcome {
 impl Outcome {
     /// Finished, with nothing to keep.
     pub const DONE: Self = Self::Done { result: None, follow_ups: Vec::new() };
+
+    /// The bytes of what it brings: its result and its follow-ups.
+    pub(crate) fn brings(&self) -> usize {
+        let Self::Done { result, follow_ups } = self else { return 0 };
+        let follow_ups: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
+        follow_ups + result.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 /// One outcome for consecutive messages of one claim.

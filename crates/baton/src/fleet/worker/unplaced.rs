@@ -12,7 +12,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// With so many messages, or bytes that they bring, nothing further is begun: what handlers have done is kept in memory,
 /// and done again elsewhere if this process ends.
-const CROWD: (u64, usize) = (1_000, 16 << 20);
+const MANY_MESSAGES: u64 = 1_000;
+const MANY_BYTES: usize = 16 << 20;
 
 #[derive(Default)]
 pub(super) struct Unplaced {
@@ -35,7 +36,8 @@ impl Unplaced {
         let before = self.since.map(|(since, _)| since);
         self.runs.extend(runs);
         let messages: u64 = self.runs.iter().map(|run| u64::from(run.range.len)).sum();
-        self.is_crowded = messages >= CROWD.0 || self.runs.iter().map(brought).sum::<usize>() >= CROWD.1;
+        let bytes: usize = self.runs.iter().map(|run| run.outcome.brings()).sum();
+        self.is_crowded = messages >= MANY_MESSAGES || bytes >= MANY_BYTES;
         self.since = Some((before.unwrap_or(now), now + PAUSE));
         before.is_none()
     }
@@ -66,17 +68,6 @@ impl Unplaced {
     /// Whether nothing further should be begun until there is room.
     pub(super) const fn is_crowded(&self) -> bool {
         self.is_crowded
-    }
-}
-
-/// The bytes that a run brings.
-fn brought(run: &Run) -> usize {
-    match &run.outcome {
-        Outcome::Done { result, follow_ups } => {
-            let follow_ups = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum::<usize>();
-            follow_ups + result.as_ref().map_or(0, bytes::Bytes::len)
-        }
-        _ => 0,
     }
 }
 

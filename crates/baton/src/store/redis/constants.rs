@@ -65,13 +65,9 @@ macro_rules! own {
 }
 operations!(own);
 
-/// The numbers by their names.
-pub(super) fn all_numbers() -> BTreeMap<&'static str, u64> {
-    SHARED.iter().chain(OWN.iter().copied().flatten()).copied().collect()
-}
-
 /// A script with numbers in the place of their names: Lua bounds how many locals there may be.
-pub(super) fn with_numbers(lua: &str, numbers: &BTreeMap<&str, u64>) -> String {
+pub(super) fn with_numbers(lua: &str) -> String {
+    let numbers: BTreeMap<&str, u64> = SHARED.iter().chain(OWN.iter().copied().flatten()).copied().collect();
     let (mut written, mut rest) = (String::with_capacity(lua.len()), lua);
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     while let Some(at) = rest.find(is_of_name) {

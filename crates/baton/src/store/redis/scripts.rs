@@ -275,7 +275,7 @@ fn parts(test_clock: bool) -> String {
     let clock =
         if test_clock { include_str!("lua/prelude_test_clock.lua") } else { include_str!("lua/prelude_time.lua") };
     let parts = [&[&constants::lua(), include_str!("lua/keys.lua"), clock], PARTS].concat().join("\n");
-    constants::with_numbers(&parts, &constants::all_numbers())
+    constants::with_numbers(&parts)
 }
 
 /// The scripts of these operations, over one library.
@@ -309,7 +309,7 @@ fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, St
         Some("no-writes") => BEGIN_READING,
         _ => BEGIN,
     };
-    (shebang, begin, constants::with_numbers(body, &constants::all_numbers()))
+    (shebang, begin, constants::with_numbers(body))
 }
 
 fn flag(shebang: &str) -> Option<&str> {

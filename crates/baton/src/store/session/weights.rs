@@ -62,11 +62,7 @@ impl Weights {
     /// What a run weighs: each message that it moves by itself, and what it brings.
     pub(super) fn of(&self, run: &Run) -> usize {
         match &run.outcome {
-            Outcome::Done { result, follow_ups } => {
-                let brought: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
-                let bytes = brought + result.as_ref().map_or(0, bytes::Bytes::len);
-                A_RUN + follow_ups.len() + bytes / BYTES_A_UNIT
-            }
+            Outcome::Done { follow_ups, .. } => A_RUN + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT,
             Outcome::Back => A_RUN,
             Outcome::Retry { .. } | Outcome::Dead { .. } => self.of_each(run) * run.range.len as usize,
         }

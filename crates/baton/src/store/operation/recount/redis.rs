@@ -2,8 +2,8 @@
 //!
 //! Under a hold no message moves: calls that would move one are answered [`Refusal::Held`] and repeated by the
 //! library, while beats go on. The hold ends by itself a second after its last page, so that a recounting process
-//! that dies holds nobody for long. A hold that was lost in between (the process was stopped) ends the recount with
-//! an error: messages may have moved between two of its pages.
+//! that dies holds nobody for long. Of a hold that was lost in between (the process was stopped) nothing
+//! counts, since messages may have moved between two of its pages: the recount begins again, and gives up in the end.
 //!
 //! [`Refusal::Held`]: crate::store::Refusal::Held
 

@@ -89,12 +89,6 @@ impl Facts for Settle {
     }
 
     fn new_bodies(&self) -> Option<usize> {
-        let brought = self.runs.iter().filter_map(|run| match &run.outcome {
-            Outcome::Done { follow_ups, result } => {
-                Some(bytes_of(follow_ups) + result.as_ref().map_or(0, |result| result.len()))
-            }
-            _ => None,
-        });
-        Some(brought.sum()).filter(|bytes| *bytes > 0)
+        Some(self.runs.iter().map(|run| run.outcome.brings()).sum()).filter(|bytes| *bytes > 0)
     }
 }

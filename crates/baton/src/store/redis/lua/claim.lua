@@ -228,7 +228,7 @@ local function take_ready(catch, queue)
   while has_room(catch) and queue.ready > 0 do
     local front = call('LRANGE', line, 0, math.min(most_pieces(catch), most) - 1)
     local used, singles, rest, goes_on = 0, 0, nil, #front > 0
-    most = front[1] and string.byte(front[1]) == 42 and 1 or math.min(8 * most, CHUNK)
+    most = front[1] and is_bundle(front[1]) and 1 or math.min(8 * most, CHUNK)
     for _, entry in ipairs(front) do
       if not has_room(catch) then break end
       local single, from = string.match(entry, SINGLE)
@@ -236,7 +236,7 @@ local function take_ready(catch, queue)
       if single then
         is_used = take_single(catch, entry, tonumber(single), #entry - from + 1)
         goes_on, singles = is_used, singles + (is_used and 1 or 0)
-      elseif string.byte(entry) == 42 then
+      elseif is_bundle(entry) then
         local taken
         taken, rest = take_bundle(catch, entry)
         is_used = not rest

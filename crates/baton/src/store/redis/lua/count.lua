@@ -72,7 +72,7 @@ local function count_page(kind, name, from, limit, into)
     local pieces = call('LRANGE', key[kind](name), from, past)
     if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
     for _, piece in ipairs(pieces) do
-      if string.byte(piece) == 42 then found_bundle(into, piece) else found_piece(into, name, piece) end
+      if is_bundle(piece) then found_bundle(into, piece) else found_piece(into, name, piece) end
     end
     return #pieces
   end

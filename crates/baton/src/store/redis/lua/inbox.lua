@@ -28,6 +28,10 @@ end
 -- How a bundle begins: the first id, the messages, the bytes, where the entries begin.
 local BUNDLE = '^%*(%d+),(%d+),([%d;]+)|()'
 
+local function is_bundle(entry)
+  return string.byte(entry) == 42
+end
+
 -- The first id of a bundle, and its entries, at most so many. `rest` gives what is left behind the first of them, not
 -- read any further; nothing if that is nothing.
 local function read_bundle(written, most)
