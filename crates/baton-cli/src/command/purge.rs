@@ -50,7 +50,7 @@ impl Purge {
                 let (fleet, store) = (&purged.fleet, &purged.store);
                 return output.line(&format!("there is no fleet {fleet} in {store}, or another purge was quicker"));
             }
-            let s = (plural(queues as u64), plural(messages), plural(errors));
+            let s = (plural(queues), plural(messages), plural(errors));
             output.line(&format!(
                 "removed fleet {} from {}: {queues} queue{}, {messages} waiting message{}, {errors} error{}",
                 purged.fleet, purged.store, s.0, s.1, s.2

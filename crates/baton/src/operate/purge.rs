@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{OperateError, Operator, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
-    store::{Books, Purge, Refusal, SessionView, StoreError, Survey},
+    store::{Purge, Refusal, Removed, SessionView, StoreError},
 };
 
 /// How often it is looked whether the leftovers of dead nodes are gone.
@@ -23,7 +23,7 @@ pub struct Purged {
     #[serde(rename = "purged")]
     pub removed: bool,
     /// Queues.
-    pub queues: usize,
+    pub queues: u64,
     /// Messages waiting or in flight.
     pub messages: u64,
     /// Messages among the errors.
@@ -38,24 +38,18 @@ impl Operator {
     /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
     /// be; purging again removes the rest.
     pub async fn purge(&self) -> Result<Purged, OperateError> {
-        let (survey, operator) = (self.survey().await?, self.apart());
-        let cleared = operator.clear(survey).await;
+        let operator = self.apart();
+        let cleared = operator.clear().await;
         operator.leave().await;
-        let Some(survey) = cleared? else { return Ok(Purged::default()) };
-        let sum = |pick: fn(&Books) -> u64| survey.queues.iter().map(pick).fold(0, u64::saturating_add);
-        Ok(Purged {
-            removed: true,
-            queues: survey.queues.len(),
-            messages: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
-            errors: sum(|it| it.dead),
-        })
+        let was_there = |Removed { queues, messages, errors }| Purged { removed: true, queues, messages, errors };
+        Ok(cleared?.map(was_there).unwrap_or_default())
     }
 
-    /// Removes the fleet, last surveyed like this; how it was, if it was this call that removed it.
-    async fn clear(&self, survey: Survey) -> Result<Option<Survey>, OperateError> {
+    /// Removes the fleet; what it held, if it was this call that removed it.
+    async fn clear(&self) -> Result<Option<Removed>, OperateError> {
         match self.ask_at_length(Purge).await {
             Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}
-            removed => return Ok(removed?.then_some(survey)),
+            removed => return Ok(removed?),
         }
         // The beats of a session move the fleet's clock on and reap those whose lease is over.
         self.session().await?;
@@ -75,7 +69,7 @@ impl Operator {
                 self.leave().await;
                 return match self.ask_at_length(Purge).await {
                     Err(StoreError::Refused(Refusal::NodesAlive { .. })) => Err(alive(nodes(&self.survey().await?))),
-                    removed => Ok(removed?.then_some(survey)),
+                    removed => Ok(removed?),
                 };
             }
             if Instant::now() > deadline {

@@ -213,13 +213,14 @@ async fn an_interrupted_purge_is_finished_by_the_next() {
     let other = RedisStore::open(&server.url(), name("fleet2"), RedisOptions::default()).unwrap();
     join(&other, Kind::Node).await;
     let before: u64 = behind(&server, "DBSIZE");
-    let _: u64 = behind(&server, "HSET {fleet/0} purging 1");
+    let _: u64 = behind(&server, "HSET {fleet/0} purging 3,7,2");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
     let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
     assert_eq!(ask(&store, joining.clone()).await.unwrap_err(), Refusal::Purging.into());
     assert_eq!(ask(&store, Order::Pause(name("new"))).await.unwrap_err(), Refusal::Purging.into());
-    ask(&store, Purge).await.unwrap();
+    let removed = Some(Removed { queues: 3, messages: 7, errors: 2 });
+    assert_eq!(ask(&store, Purge).await.unwrap(), removed, "what was there when the first one began");
     let left: Vec<String> = behind(&server, "KEYS {fleet/0}*");
     assert!(left.is_empty(), "{left:?} of {before}");
     assert_eq!(ask(&other, TakeSurvey).await.unwrap().sessions.len(), 1);

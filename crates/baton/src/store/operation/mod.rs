@@ -63,7 +63,7 @@ macro_rules! operations {
             result: Result(ReadResult) -> Option<bytes::Bytes>;
             bookmark: Bookmark(ReadBookmark) -> Place;
             recount: Recount(Recount) -> super::Recounted;
-            purge: Purge(Purge) -> bool;
+            purge: Purge(Purge) -> Option<Removed>;
         }
     };
 }

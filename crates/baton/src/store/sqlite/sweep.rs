@@ -24,7 +24,7 @@ use super::{
     reserve::Reserve,
     writer::{self, Caller},
 };
-use crate::store::{Answer, StoreError};
+use crate::store::{Answer, Removed, StoreError};
 
 /// The most pages that leave the file in one step.
 const PAGES: u32 = 1_024;
@@ -53,7 +53,7 @@ pub(super) struct Sweeper {
     /// Whether the disk was full at the last step.
     full: bool,
     /// Those who have purged and wait for the room.
-    purged: Vec<(Caller, bool)>,
+    purged: Vec<(Caller, Option<Removed>)>,
 }
 
 /// What a step found.
@@ -89,8 +89,8 @@ impl Sweeper {
         }
     }
 
-    /// Answers one who has purged when the room is free, with whether it has removed anything.
-    pub(super) fn answer_when_swept(&mut self, caller: Caller, removed: bool) {
+    /// Answers one who has purged when the room is free, with what it has removed.
+    pub(super) fn answer_when_swept(&mut self, caller: Caller, removed: Option<Removed>) {
         self.purged.push((caller, removed));
         self.due = Instant::now();
     }

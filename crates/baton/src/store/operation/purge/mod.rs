@@ -4,12 +4,37 @@ mod engine;
 #[cfg(feature = "redis")]
 mod redis;
 
-use crate::{message::SessionId, store::Facts};
+use crate::{
+    message::SessionId,
+    store::{Books, Facts},
+};
 
-/// Removes everything the fleet has stored; refused while a node has a session. The answer is whether this call has
-/// removed it: not if nobody has joined or ordered anything since the last purge, or if another one was quicker.
+/// Removes everything the fleet has stored; refused while a node has a session. The answer is what this call has
+/// removed: nothing if nobody has joined or ordered anything since the last purge, or if another one was quicker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purge;
+
+/// What a fleet held when it was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// Queues.
+    pub queues: u64,
+    /// Messages waiting or in flight.
+    pub messages: u64,
+    /// Messages among the errors.
+    pub errors: u64,
+}
+
+impl Removed {
+    /// What queues with these books hold.
+    fn from_books<'a>(books: impl Iterator<Item = &'a Books>) -> Self {
+        books.fold(Self::default(), |sum, it| Self {
+            queues: sum.queues + 1,
+            messages: [it.ready, it.delayed, it.in_flight].into_iter().fold(sum.messages, u64::saturating_add),
+            errors: sum.errors.saturating_add(it.dead),
+        })
+    }
+}
 
 impl Facts for Purge {
     fn session(&self) -> Option<SessionId> {

@@ -5,30 +5,35 @@
 
 use std::collections::HashMap;
 
+use super::Removed;
 use crate::store::{
-    Purge, StoreError,
-    redis::{Coded, LIBRARIES, Shared, Steps},
+    Purge, StoreError, TakeSurvey,
+    redis::{Coded, LIBRARIES, Reply, Shared, Steps},
 };
 
 /// Keys looked at in one step.
 const STEP: usize = 1_000;
 
 impl Coded for Purge {
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, bool>> {
+    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Option<Removed>>> {
         Some(Box::pin(purge(server)))
     }
 }
 
-/// Removes everything the fleet has stored; whether it was this one that did.
-async fn purge(shared: &Shared) -> Result<bool, StoreError> {
-    let removed = step(shared, "begin", &[]).await? && remove_keys(shared).await?;
+/// Removes everything the fleet has stored; what that was, if it was this one that did.
+async fn purge(shared: &Shared) -> Result<Option<Removed>, StoreError> {
+    let Some(survey) = TakeSurvey.steps(shared) else { return Ok(None) };
+    let Removed { queues, messages, errors } = Removed::from_books(survey.await?.queues.iter());
+    let held = [queues, messages, errors].map(|it| it.to_string());
+    let begun = step(shared, "begin", &held).await?.is_some();
+    let removed = if begun { remove_keys(shared).await? } else { None };
     // Functions that it may not remove disturb nobody.
     remove_libraries(shared).await.ok();
     Ok(removed)
 }
 
-/// Removes what was marked; whether this one has finished it.
-async fn remove_keys(shared: &Shared) -> Result<bool, StoreError> {
+/// Removes what was marked; what the fleet held, if it was this one that finished it.
+async fn remove_keys(shared: &Shared) -> Result<Option<Removed>, StoreError> {
     let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
     let mut cursor = "0".to_owned();
     loop {
@@ -36,15 +41,19 @@ async fn remove_keys(shared: &Shared) -> Result<bool, StoreError> {
         scan.arg(&cursor).arg("MATCH").arg(shared.root.pattern()).arg("COUNT").arg(STEP);
         let (next, mut keys): (String, Vec<String>) = shared.command(&scan).await?;
         keys.retain(|key| !keep.contains(key));
-        if !keys.is_empty() && !step(shared, "remove", &keys).await? {
-            return Ok(false);
+        if !keys.is_empty() && step(shared, "remove", &keys).await?.is_none() {
+            return Ok(None);
         }
         if next == "0" {
             break;
         }
         cursor = next;
     }
-    step(shared, "finish", &[]).await
+    let Some(mut reply) = step(shared, "finish", &[]).await? else { return Ok(None) };
+    let held = reply.text()?;
+    let mut held = held.split(',').map(|it| it.parse().unwrap_or(0));
+    let mut next = || held.next().unwrap_or(0);
+    Ok(Some(Removed { queues: next(), messages: next(), errors: next() }))
 }
 
 /// Removes the functions of all releases, which no database of the server owns: who still needs them loads them again.
@@ -62,12 +71,12 @@ async fn remove_libraries(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// One step; false if there is nothing (more) to remove.
-async fn step(shared: &Shared, what: &str, keys: &[String]) -> Result<bool, StoreError> {
-    let mut reply = shared.run(&shared.scripts.purge, |to| to.arg(what).arg(keys)).await?;
+/// The answer to one step; nothing if there is nothing (more) to remove.
+async fn step(shared: &Shared, what: &str, with: &[String]) -> Result<Option<Reply>, StoreError> {
+    let mut reply = shared.run(&shared.scripts.purge, |to| to.arg(what).arg(with)).await?;
     match reply.text()?.as_str() {
-        "OK" => Ok(true),
-        "NONE" => Ok(false),
+        "OK" => Ok(Some(reply)),
+        "NONE" => Ok(None),
         code => Err(reply.refusal(code)),
     }
 }
