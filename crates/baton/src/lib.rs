@@ -45,10 +45,11 @@
 //! | `process` | child processes that never outlive their parent; ever longer pauses |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
+//! | [`pool`] | children that are given tasks, one at a time each |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
-//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (noop, demo) |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo) |
 //!
 //! # Features
 //!
@@ -66,6 +67,7 @@ mod fleet;
 pub mod jobs;
 mod message;
 pub mod operate;
+pub mod pool;
 #[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
 pub mod settings;

@@ -149,6 +149,8 @@ pub(super) enum Retry {
     ByPolicy,
     /// Again after this time, more often than the queue says if need be.
     After(Duration),
+    /// Again after the pause that the queue has for it, more often than the queue says if need be.
+    Later,
     /// To the errors, whatever the queue says.
     Never,
 }
@@ -162,6 +164,11 @@ impl Failure {
     /// Failed for good.
     pub fn fatal(error: impl fmt::Display) -> Self {
         Self { retry: Retry::Never, ..Self::new(error) }
+    }
+
+    /// Failed for a reason that will pass: like [`Failure::retry_after`], after the backoff of the queue.
+    pub fn temporary(error: impl fmt::Display) -> Self {
+        Self { retry: Retry::Later, ..Self::new(error) }
     }
 
     /// Failed, to be tried again after a while. It counts as an attempt like any other: after ten of them, or as many as

@@ -54,9 +54,9 @@ impl QueuePolicy {
         let after = match failure.retry {
             Retry::Never => return dead(failure.error),
             Retry::ByPolicy if attempts >= self.retries => return dead(failure.error),
-            Retry::After(_) if attempts >= self.retries.max(MOST_PUT_OFF) => return dead(failure.error),
+            Retry::After(_) | Retry::Later if attempts >= self.retries.max(MOST_PUT_OFF) => return dead(failure.error),
             Retry::After(after) => after,
-            Retry::ByPolicy => {
+            Retry::ByPolicy | Retry::Later => {
                 let longest = self.max_backoff.min(Duration::from_millis(MAX_RETRY_MS));
                 let pause = Backoff::new(self.backoff, longest).after(attempts);
                 pause.mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)

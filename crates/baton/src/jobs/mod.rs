@@ -9,6 +9,8 @@
 //! | handler | what it does |
 //! |---|---|
 //! | [`Noop`] | nothing: what the fleet itself costs |
+//! | [`Exec`] | has a pool of child processes run them, in any language |
+//! | [`ExecOnce`] | starts a process for each |
 //! | [`Demo`] | sleeps a while and fails now and then |
 //!
 //! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
@@ -17,6 +19,7 @@
 #[cfg(feature = "cron")]
 mod cron;
 mod demo;
+mod exec;
 mod lines;
 mod noop;
 #[cfg(test)]
@@ -26,6 +29,7 @@ mod tick;
 #[cfg(feature = "cron")]
 pub use cron::{CatchUp, Cron, InvalidCron};
 pub use demo::Demo;
+pub use exec::{Exec, ExecOnce};
 pub use lines::Lines;
 pub use noop::Noop;
 pub use tick::Tick;

@@ -1,15 +1,23 @@
-//! A process that never outlives whoever holds it.
+//! A process that never outlives whoever holds it, nor what it started itself.
 
-use std::{io, process::ExitStatus};
+use std::{io, os::unix::process::ExitStatusExt as _, process::ExitStatus, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, setpriority_process};
+use tokio::{
+    net::unix::pipe::Receiver,
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+};
 
-/// A child process with a group of its own, which is killed when this is dropped.
+use super::guardian;
+
+/// A child process with a group of its own, which is killed when this is dropped, and when the child has ended.
 #[derive(Debug)]
 pub struct Child {
     child: tokio::process::Child,
     pid: u32,
+    /// Tells its end while its process id is still its own: the system's handle of it, which can be waited for as a pipe
+    /// can, though not read.
+    handle: Option<Receiver>,
 }
 
 impl Child {
@@ -17,10 +25,27 @@ impl Child {
     ///
     /// # Errors
     /// The system's, if it cannot be started.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().unwrap_or(0);
-        Ok(Self { child, pid })
+        let handle = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+        let handle = handle.and_then(|handle| Receiver::from_file_unchecked(handle.into()).ok());
+        Ok(Self { child, pid, handle })
+    }
+
+    /// Starts it; it ends with this process, also if that is killed, and so does what it starts itself.
+    ///
+    /// # Errors
+    /// The system's, if it cannot be started.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub(crate) fn start_guarded(command: &mut Command) -> io::Result<Self> {
+        guardian::mark(command);
+        Self::start(command)
     }
 
     /// Its process id, which may be another's once it has been waited for.
@@ -50,7 +75,15 @@ impl Child {
         self.child.stderr.take()
     }
 
-    /// Waits for its end.
+    /// Gives it less of the processor than others; with this number of steps.
+    pub(crate) fn step_back(&self, steps: i32) {
+        if let Some(pid) = self.id().and_then(raw) {
+            // One that has ended needs none.
+            setpriority_process(Some(pid), steps).ok();
+        }
+    }
+
+    /// Waits for its end, and kills what is left of its group then.
     ///
     /// # Errors
     /// The system's.
@@ -58,6 +91,10 @@ impl Child {
     /// # Cancel safety
     /// It can be waited for again.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(handle) = self.handle.as_ref().filter(|_| self.child.id().is_some()) {
+            handle.readable().await?;
+            self.kill_group();
+        }
         self.child.wait().await
     }
 
@@ -67,6 +104,17 @@ impl Child {
     /// The system's.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
+    }
+
+    /// Asks its group to end, and kills it after `grace`; waits for its end.
+    ///
+    /// # Cancel safety
+    /// It was asked, and may not have been killed.
+    pub(crate) async fn stop(&mut self, grace: Duration) {
+        self.signal_group(Signal::TERM);
+        if tokio::time::timeout(grace, self.wait()).await.is_err() {
+            self.kill().await;
+        }
     }
 
     /// Kills its group and waits for its end.
@@ -80,11 +128,14 @@ impl Child {
     }
 
     fn kill_group(&self) {
+        self.signal_group(Signal::KILL);
+    }
+
+    fn signal_group(&self, signal: Signal) {
         // Until it is waited for, its process id is its own; afterwards it may be another's, and is not told here.
-        let group = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(group) = group {
+        if let Some(group) = self.child.id().and_then(raw) {
             // It fails only if nobody is left.
-            kill_process_group(group, Signal::KILL).ok();
+            kill_process_group(group, signal).ok();
         }
     }
 }
@@ -92,5 +143,19 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.kill_group();
+    }
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// How a process ended, as part of a sentence.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "ended".to_owned(),
+        (Some(code), _) => format!("failed with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "failed".to_owned(),
     }
 }

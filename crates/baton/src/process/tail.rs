@@ -1,24 +1,78 @@
 //! The end of a child's error output.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    io::{AsyncRead, AsyncReadExt as _},
     task::JoinSet,
 };
 
 /// Bytes kept of a line.
-const LINE: u64 = 400;
+const LINE: usize = 400;
+/// Bytes kept in all.
+const KEPT: usize = 2_000;
 /// How long the rest is awaited behind the end of the child: a process it left behind may hold the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Reads error output to its end, so that the child is never held up by it, and keeps the last line that is not blank.
+/// Who hears each line.
+pub(crate) type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The last lines of what was read, without blank ones; of a long one its beginning, which tells the cause.
+#[derive(Debug, Default)]
+pub(crate) struct LastLines {
+    lines: VecDeque<String>,
+    /// Bytes of all of them.
+    bytes: usize,
+    /// What is read of the line that has not ended yet.
+    begun: Vec<u8>,
+}
+
+impl LastLines {
+    /// Takes what was read next; `hear` gets each line that has ended.
+    pub(crate) fn add(&mut self, read: &[u8], hear: &dyn Fn(&str)) {
+        for part in read.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE.saturating_sub(self.begun.len());
+            self.begun.extend_from_slice(part.get(..room).unwrap_or(part));
+            if part.ends_with(b"\n") {
+                self.end_line(hear);
+            }
+        }
+    }
+
+    /// Ends the line that was begun.
+    pub(crate) fn end_line(&mut self, hear: &dyn Fn(&str)) {
+        let line = String::from_utf8_lossy(&self.begun).trim_end().to_owned();
+        self.begun.clear();
+        if line.trim().is_empty() {
+            return;
+        }
+        hear(&line);
+        self.bytes += line.len() + 1;
+        self.lines.push_back(line);
+        while self.bytes > KEPT {
+            let Some(first) = self.lines.pop_front() else { break };
+            self.bytes -= first.len() + 1;
+        }
+    }
+
+    /// The lines, the last one at the end.
+    pub(crate) fn text(&self) -> String {
+        self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    fn last(&self) -> String {
+        self.lines.back().map(|line| line.trim().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Reads error output to its end, so that the child is never held up by it, and keeps its last lines.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    line: Arc<Mutex<String>>,
+    lines: Arc<Mutex<LastLines>>,
     reading: JoinSet<()>,
 }
 
@@ -28,10 +82,18 @@ impl Tail {
     /// # Panics
     /// Outside of a tokio runtime.
     #[must_use]
-    pub(crate) fn of(errors: impl AsyncRead + Unpin + Send + 'static) -> Self {
-        let line = Arc::default();
-        let reading = JoinSet::from_iter([read(errors, Arc::clone(&line))]);
-        Self { line, reading }
+    pub(crate) fn of(errors: impl AsyncRead + Unpin + Send + 'static, hear: Option<Listener>) -> Self {
+        let lines: Arc<Mutex<LastLines>> = Arc::default();
+        let kept = Arc::clone(&lines);
+        let reading = JoinSet::from_iter([async move {
+            let add = |read: &[u8]| {
+                let hear = |line: &str| hear.iter().for_each(|hear| hear(line));
+                let mut lines = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if read.is_empty() { lines.end_line(&hear) } else { lines.add(read, &hear) }
+            };
+            read_all(errors, add).await;
+        }]);
+        Self { lines, reading }
     }
 
     /// The last line, once the child has ended; empty if it complained of nothing.
@@ -39,23 +101,54 @@ impl Tail {
     /// # Cancel safety
     /// It can be asked for again.
     pub(crate) async fn last_line(&mut self) -> String {
+        self.heard_out().await;
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
+    }
+
+    /// The last lines, once the child has ended.
+    ///
+    /// # Cancel safety
+    /// It can be asked for again.
+    pub(crate) async fn text(&mut self) -> String {
+        self.heard_out().await;
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+
+    async fn heard_out(&mut self) {
         // Whether all was heard or not: what was heard last is told.
         tokio::time::timeout(LAST_WORDS, self.reading.join_next()).await.ok();
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn read(errors: impl AsyncRead + Unpin, last: Arc<Mutex<String>>) {
-    let mut errors = BufReader::new(errors);
-    let mut line = Vec::new();
-    // A longer line is read in several parts; the first one tells the cause.
-    let mut begins = true;
-    while let Ok(1..) = (&mut errors).take(LINE).read_until(b'\n', &mut line).await {
-        let text = String::from_utf8_lossy(&line);
-        if begins && !text.trim().is_empty() {
-            text.trim().clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
+/// Hands over what is read, and nothing at the end.
+pub(crate) async fn read_all(mut from: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
+    let mut read = Vec::with_capacity(4 << 10);
+    while let Ok(1..) = from.read_buf(&mut read).await {
+        take(&read);
+        read.clear();
+    }
+    take(&[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_within_bounds() {
+        let mut lines = LastLines::default();
+        let heard = Mutex::new(Vec::new());
+        let hear = |line: &str| heard.lock().unwrap().push(line.to_owned());
+        lines.add(b"first\n\n  se", &hear);
+        lines.add(b"cond\n", &hear);
+        lines.add(&[b'x'; 5_000], &hear);
+        lines.end_line(&hear);
+        assert_eq!(*heard.lock().unwrap(), ["first".to_owned(), "  second".to_owned(), "x".repeat(LINE)]);
+        assert_eq!(lines.text(), format!("first\n  second\n{}", "x".repeat(LINE)));
+        for nth in 0..10_000 {
+            lines.add(format!("line {nth}\n").as_bytes(), &|_| {});
         }
-        begins = line.ends_with(b"\n");
-        line.clear();
+        assert_eq!(lines.last(), "line 9999");
+        assert!(lines.text().len() <= KEPT && lines.text().len() > KEPT - 20);
     }
 }

@@ -1,15 +1,12 @@
 //! A shell command whose output is read; it never outlives its stream.
 
-use std::{
-    os::unix::process::ExitStatusExt as _,
-    process::{ExitStatus, Stdio},
-};
+use std::process::Stdio;
 
 use tokio::process::ChildStdout;
 
 use crate::{
     SourceError,
-    process::{Child, Tail},
+    process::{Child, Tail, ending},
 };
 
 /// A running command.
@@ -26,11 +23,11 @@ impl Command {
         let failed = |cause: &dyn std::fmt::Display| SourceError::new(format_args!("cannot run the command: {cause}"));
         let mut command = tokio::process::Command::new("sh");
         command.arg("-c").arg(line).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Child::start(&mut command).map_err(|error| failed(&error))?;
+        let mut child = Child::start_guarded(&mut command).map_err(|error| failed(&error))?;
         let (Some(output), Some(errors)) = (child.output(), child.errors()) else {
             return Err(failed(&"it has no output"));
         };
-        Ok(Self { output, child, complaints: Tail::of(errors) })
+        Ok(Self { output, child, complaints: Tail::of(errors, None) })
     }
 
     /// Waits for its end, which is a failure unless its exit code is 0.
@@ -42,13 +39,5 @@ impl Command {
         let complaint = self.complaints.last_line().await;
         let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
         Err(SourceError::for_good(format_args!("the command {}{said}", ending(status))))
-    }
-}
-
-fn ending(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("failed with exit code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "failed".to_owned(),
     }
 }

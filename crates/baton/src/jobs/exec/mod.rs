@@ -1,0 +1,116 @@
+//! Handlers in any language: programs that get messages over a pipe.
+//!
+//! [`Exec`] keeps children that get one message after the other, by the line protocol of [`pool`](crate::pool);
+//! [`ExecOnce`] starts a process for each message. Whatever such a program does, it fails the message that it was given,
+//! and no other.
+
+mod once;
+mod template;
+
+use std::{fmt, io, sync::Arc};
+
+use serde_json::value::RawValue;
+
+pub use self::once::ExecOnce;
+use crate::{
+    Context, Done, Failure, Handler, Message,
+    pool::{Limits, Pool, PoolError, Program, Task},
+    process::Listener,
+};
+
+/// Gets what a message's program printed, before the message counts as done.
+type Printer = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
+
+/// Who hears of the output of programs.
+#[derive(Clone, Default)]
+struct Ears {
+    errors: Option<Listener>,
+    output: Option<Printer>,
+}
+
+impl Ears {
+    /// Prints, once for each time the message is run; one that cannot be printed is not done.
+    fn print(&self, output: &[u8]) -> Result<(), Failure> {
+        let cannot =
+            |error| Failure::retry_after(std::time::Duration::ZERO, format_args!("cannot print the output: {error}"));
+        self.output.as_ref().map_or(Ok(()), |print| print(output).map_err(cannot))
+    }
+}
+
+impl fmt::Debug for Ears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ears").finish_non_exhaustive()
+    }
+}
+
+/// Has a pool of children run messages, one at a time each. Clones share the pool.
+///
+/// The concurrency of the queue and [`Limits::children`] should be equal; the deadline is that of the limits, which ends
+/// the child too, and not that of the queue.
+#[derive(Debug, Clone)]
+pub struct Exec {
+    pool: Pool,
+    ears: Ears,
+}
+
+impl Exec {
+    /// Children that run this program.
+    #[must_use]
+    pub fn new(program: Program, limits: Limits) -> Self {
+        Self { pool: Pool::new(program, limits), ears: Ears::default() }
+    }
+
+    /// With someone who hears each line that a child prints on its standard error, at most 400 bytes of it.
+    #[must_use]
+    pub fn on_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.pool = self.pool.heard_by(Arc::new(hear));
+        self
+    }
+
+    /// With someone who gets the `data` of each `end`, and an end of line, before the message counts as done: perhaps
+    /// again if the message is run again, but never not at all.
+    #[must_use]
+    pub fn on_output(mut self, print: impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        self.ears.output = Some(Arc::new(print));
+        self
+    }
+
+    /// Lets children finish, closes their input, and waits until they have ended. Without this they are killed when the
+    /// last clone goes.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Handler for Exec {
+    fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+        let Self { pool, ears } = self.clone();
+        async move {
+            let key = message.key();
+            let Message { queue, id, attempts, body, .. } = &message;
+            let task = Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, body };
+            let result = pool.run(&task, |_, _| {}).await.map_err(failed)?;
+            let Some(result) = result.filter(|result| result.get() != "null") else { return Ok(Done::default()) };
+            ears.print(format!("{}\n", result.get()).as_bytes())?;
+            Ok(Done::with::<RawValue>(&result)?)
+        }
+    }
+}
+
+fn failed(error: PoolError) -> Failure {
+    match error {
+        PoolError::Failed { message, fatal: true } => Failure::fatal(message),
+        PoolError::Busy { .. } | PoolError::Closed => Failure::temporary(error),
+        PoolError::Start { error, program } => not_started(&program, &error),
+        error => Failure::new(error),
+    }
+}
+
+/// A program that did not start; where the system has no room for another process, later it may.
+fn not_started(program: &str, error: &io::Error) -> Failure {
+    let text = format!("cannot start {program}: {error}");
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Failure::temporary(text),
+        _ => Failure::new(text),
+    }
+}

@@ -1,0 +1,107 @@
+//! How a task can fail.
+
+use std::{io, process::ExitStatus, time::Duration};
+
+use crate::process::ending;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// All children are busy, and too many callers wait.
+    #[error("all children are busy, and {waiting} callers wait for one")]
+    Busy {
+        /// Callers that wait.
+        waiting: usize,
+    },
+    /// The pool takes nothing further.
+    #[error("the pool is closed")]
+    Closed,
+    /// No child can be started.
+    #[error("cannot start {program}: {error}")]
+    Start {
+        /// What was to be started.
+        program: String,
+        /// The system's.
+        error: io::Error,
+    },
+    /// The child says that the task failed.
+    #[error("{message}")]
+    Failed {
+        /// What it says.
+        message: String,
+        /// Whether it would fail again.
+        fatal: bool,
+    },
+    /// It ended without an answer.
+    #[error("the child {} before it answered{}", ending(*status), said(complaints))]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// The last lines of its standard error.
+        complaints: String,
+    },
+    /// It closed its output without an answer.
+    #[error("the child closed its output before it answered{}", said(complaints))]
+    ClosedOutput {
+        /// The last lines of its standard error.
+        complaints: String,
+    },
+    /// It closed its input before it had read the task.
+    #[error("the child closed its input before it had read its task{}", said(complaints))]
+    ClosedInput {
+        /// The last lines of its standard error.
+        complaints: String,
+    },
+    /// It printed something that is no event.
+    #[error(
+        "the child printed {line:?}, which is no event: {why}; it must print a JSON object a line, as {{\"event\":\"end\"}}"
+    )]
+    NoEvent {
+        /// The beginning of what it printed.
+        line: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It ended in the middle of a line.
+    #[error("the child ended in the middle of a line: {line:?}")]
+    HalfLine {
+        /// The beginning of it.
+        line: String,
+    },
+    /// It printed a longer line than it may.
+    #[error("the child printed a line of over {limit} bytes")]
+    LongLine {
+        /// The most.
+        limit: usize,
+    },
+    /// It answered another task.
+    #[error("the child answered task {answered}, but was given {given}")]
+    OtherTask {
+        /// What it said.
+        answered: String,
+        /// What it was given.
+        given: u64,
+    },
+    /// It took too long.
+    #[error("not finished after {0:?} (deadline): killed")]
+    Deadline(Duration),
+    /// It said nothing for too long.
+    #[error("silent for {0:?}: killed")]
+    Silence(Duration),
+    /// It took too much memory.
+    #[error("used {used} bytes of memory, over its limit of {limit}: killed")]
+    Memory {
+        /// What it used.
+        used: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// A pipe failed.
+    #[error("cannot talk to the child: {0}")]
+    Pipe(#[from] io::Error),
+}
+
+fn said(complaints: &str) -> String {
+    if complaints.is_empty() { String::new() } else { format!(": {complaints}") }
+}

@@ -1,0 +1,80 @@
+//! How many children there are, and what one may take.
+
+use std::{future::pending, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{PoolError, memory};
+
+/// How often the memory of a child is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The bounds of a pool.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Children at once; as many as cores by default.
+    pub children: usize,
+    /// Callers that may wait for one; 1,000 by default.
+    pub waiting: usize,
+    /// How long a child may wait for a task before it is ended; a minute by default.
+    pub idle: Duration,
+    /// How long a task may take; without a limit by default.
+    pub deadline: Option<Duration>,
+    /// How long a child may say nothing at its task; without a limit by default.
+    pub silence: Option<Duration>,
+    /// Tasks after which a child is replaced; never by default.
+    pub tasks: Option<u64>,
+    /// Resident bytes of a child and all it has started; without a limit by default.
+    pub memory: Option<u64>,
+    /// Bytes of one line that a child prints; 8 MiB by default.
+    pub line: usize,
+    /// How long one that is asked to end may take; 2 s by default.
+    pub grace: Duration,
+    /// How far its children stand behind this process where there is not enough of the processor for all: from 0 to 19
+    /// (`nice`); 5 by default.
+    pub nice: i32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            children: std::thread::available_parallelism().map_or(1, usize::from),
+            waiting: 1_000,
+            idle: Duration::from_secs(60),
+            deadline: None,
+            silence: None,
+            tasks: None,
+            memory: None,
+            line: 8 << 20,
+            grace: Duration::from_secs(2),
+            nice: 5,
+        }
+    }
+}
+
+impl Limits {
+    /// Returns when the child that works on a task from now on takes more time or memory than it may.
+    pub(crate) async fn exceeded(&self, child: u32) -> PoolError {
+        tokio::select! {
+            error = over_time(self.deadline) => error,
+            error = over_memory(child, self.memory) => error,
+        }
+    }
+}
+
+async fn over_time(deadline: Option<Duration>) -> PoolError {
+    let Some(deadline) = deadline else { return pending().await };
+    sleep(deadline).await;
+    PoolError::Deadline(deadline)
+}
+
+async fn over_memory(child: u32, limit: Option<u64>) -> PoolError {
+    let Some(limit) = limit else { return pending().await };
+    loop {
+        sleep(LOOK_EVERY).await;
+        let used = memory::resident(child);
+        if used > limit {
+            return PoolError::Memory { used, limit };
+        }
+    }
+}

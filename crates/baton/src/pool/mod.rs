@@ -1,0 +1,238 @@
+//! Child processes for work that takes the processor, or that is written in another language.
+//!
+//! A child gets one task at a time, as one line on its standard input, and answers with lines on its standard output:
+//! `protocol` says how. **Guaranteed:** an answer goes to the caller whose task the child was given and to nobody else,
+//! for a child belongs to one caller until it has answered; whatever a child does instead of answering (ends, closes a
+//! pipe, prints something else, goes on for ever) is an error for that caller, and the child is killed with all it has
+//! started; a caller that goes away takes its child along; at most [`Limits::children`] run, and callers beyond them
+//! wait in their order; no child outlives this process, however that ends.
+
+mod error;
+mod limits;
+mod memory;
+mod pooled;
+mod program;
+mod protocol;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+
+use self::pooled::Pooled;
+pub use self::{
+    error::PoolError,
+    limits::Limits,
+    program::{InvalidProgram, Program},
+    protocol::Task,
+};
+use crate::process::{Backoff, Listener};
+
+/// How often it is looked after idle children.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The pauses between starts of children that end before they have answered once.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A pool of children that run one program. Clones are the same pool.
+#[derive(Debug, Clone)]
+pub struct Pool(Arc<Shared>);
+
+struct Shared {
+    program: Program,
+    limits: Limits,
+    /// One for each child that may run.
+    permits: Arc<Semaphore>,
+    /// Callers that wait for one.
+    waiting: AtomicUsize,
+    /// Children that wait for a task, the one that was busy last at the end.
+    idle: Mutex<Vec<Pooled>>,
+    starts: Mutex<Starts>,
+    /// Hears what children say on their standard error.
+    listener: Option<Listener>,
+}
+
+/// When the next child may be started.
+struct Starts {
+    backoff: Backoff,
+    not_before: Option<Instant>,
+    is_watched: bool,
+}
+
+impl Pool {
+    /// A pool without children; they are started as tasks come.
+    #[must_use]
+    pub fn new(program: Program, limits: Limits) -> Self {
+        Self::with(program, limits, None)
+    }
+
+    /// A new pool of the same kind; each line that its children print on their standard error is heard.
+    #[must_use]
+    pub(crate) fn heard_by(&self, listener: Listener) -> Self {
+        Self::with(self.0.program.clone(), self.0.limits.clone(), Some(listener))
+    }
+
+    fn with(program: Program, limits: Limits, listener: Option<Listener>) -> Self {
+        let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        Self(Arc::new(Shared {
+            permits: Arc::new(Semaphore::new(limits.children.max(1))),
+            waiting: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            starts: Mutex::new(Starts { backoff, not_before: None, is_watched: false }),
+            program,
+            limits,
+            listener,
+        }))
+    }
+
+    /// Has a child do a task. `hear` gets the events before the last one, in their order: name and data.
+    ///
+    /// # Errors
+    /// [`PoolError`]; the task was begun unless that is [`PoolError::Busy`], [`PoolError::Closed`] or
+    /// [`PoolError::Start`].
+    ///
+    /// # Cancel safety
+    /// Dropped, it kills the child that works for it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn run(
+        &self, task: &Task<'_>, mut hear: impl FnMut(&str, Option<&RawValue>) + Send,
+    ) -> Result<Option<Box<RawValue>>, PoolError> {
+        // The child goes before its permit, so that the next one is not started beside it.
+        let _permit = self.permit().await?;
+        let mut child = self.child().await?;
+        let answer = child.answer(task, &self.0.limits, &mut hear).await;
+        match &answer {
+            Ok(_) | Err(PoolError::Failed { .. }) => {
+                self.0.starts().backoff.reset();
+                self.put_back(child);
+            }
+            Err(error) => {
+                if child.tasks() == 0 {
+                    let mut starts = self.0.starts();
+                    starts.not_before = Some(Instant::now() + starts.backoff.pause());
+                }
+                child.end(error, self.0.limits.grace).await;
+            }
+        }
+        answer
+    }
+
+    /// Lets what runs finish, takes nothing further, closes the input of the children and waits until they have ended.
+    pub async fn close(&self) {
+        let all = u32::try_from(self.0.limits.children.max(1)).unwrap_or(u32::MAX);
+        // It fails only if another has closed it.
+        let permits = self.0.permits.acquire_many(all).await.ok();
+        self.0.permits.close();
+        drop(permits);
+        let idle = std::mem::take(&mut *self.0.idle());
+        futures_util::future::join_all(idle.into_iter().map(|child| child.retire(self.0.limits.grace))).await;
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, PoolError> {
+        let permits = Arc::clone(&self.0.permits);
+        if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let waiting = Waiting::new(&self.0.waiting);
+        if waiting.others >= self.0.limits.waiting {
+            return Err(PoolError::Busy { waiting: waiting.others });
+        }
+        permits.acquire_owned().await.map_err(|_| PoolError::Closed)
+    }
+
+    /// One that waits for a task, or a new one.
+    async fn child(&self) -> Result<Pooled, PoolError> {
+        loop {
+            let Some(mut child) = self.0.idle().pop() else { break };
+            if child.is_still() {
+                return Ok(child);
+            }
+            // It said something that nobody asked for, or has ended.
+            child.kill().await;
+        }
+        let pause = self.0.starts().not_before;
+        if let Some(pause) = pause {
+            tokio::time::sleep_until(pause).await;
+        }
+        self.watch();
+        Pooled::start(&self.0.program, &self.0.limits, self.0.listener.clone())
+    }
+
+    fn put_back(&self, mut child: Pooled) {
+        let limits = &self.0.limits;
+        if limits.tasks.is_some_and(|most| child.tasks() >= most) || self.0.permits.is_closed() {
+            let grace = limits.grace;
+            tokio::spawn(child.retire(grace));
+        } else {
+            child.rests();
+            self.0.idle().push(child);
+        }
+    }
+
+    /// Looks after idle children for as long as there is a pool.
+    fn watch(&self) {
+        if !std::mem::replace(&mut self.0.starts().is_watched, true) {
+            tokio::spawn(look_after(Arc::downgrade(&self.0)));
+        }
+    }
+}
+
+/// Children that were idle for long end, and those that ended by themselves are waited for.
+async fn look_after(pool: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let over: Vec<Pooled> =
+            pool.idle().extract_if(.., |child| child.rested() >= pool.limits.idle || !child.is_still()).collect();
+        let grace = pool.limits.grace;
+        for child in over {
+            tokio::spawn(child.retire(grace));
+        }
+    }
+}
+
+impl Shared {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Pooled>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn starts(&self) -> std::sync::MutexGuard<'_, Starts> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("program", &self.program).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// A caller in the line.
+struct Waiting<'a> {
+    line: &'a AtomicUsize,
+    /// Those before it.
+    others: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(line: &'a AtomicUsize) -> Self {
+        Self { line, others: line.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.line.fetch_sub(1, Ordering::Relaxed);
+    }
+}

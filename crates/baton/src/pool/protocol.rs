@@ -1,0 +1,138 @@
+//! What is said between a pool and its children: one JSON object a line.
+//!
+//! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"body":…}`. From it, any number of
+//! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
+//! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. A line may repeat the `id`, which
+//! must then be that of the task.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::PoolError;
+
+/// How much of a wrong line is told.
+const SHOWN: usize = 200;
+
+/// What a child is given to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// Its number, which the child may repeat.
+    pub id: u64,
+    /// What the child can make its effects idempotent by.
+    pub key: &'a str,
+    /// Where it comes from.
+    pub queue: &'a str,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// JSON.
+    pub body: &'a [u8],
+}
+
+impl Task<'_> {
+    /// Appends it as a line.
+    pub(super) fn write(&self, line: &mut Vec<u8>) {
+        let Self { id, key, queue, attempt, body } = self;
+        let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+        let (key, queue) = (text(key), text(queue));
+        line.extend_from_slice(
+            format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},"body":"#).as_bytes(),
+        );
+        // Between the tokens of a JSON text, and only there, may be ends of lines.
+        line.extend(body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+        line.extend_from_slice(b"}\n");
+    }
+}
+
+/// What a child says.
+#[derive(Debug)]
+pub(super) enum Said<'a> {
+    /// Something on the way.
+    Event { name: Cow<'a, str>, data: Option<&'a RawValue> },
+    /// It is finished.
+    End { data: Option<&'a RawValue> },
+    /// It failed.
+    Error { message: String, fatal: bool },
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<Cow<'a, str>>,
+    #[serde(default)]
+    fatal: bool,
+}
+
+/// Reads a line, without its end, of a child that works on task `given`.
+pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
+    let Line { event, id, data, message, fatal } = serde_json::from_slice(line)
+        .map_err(|error| PoolError::NoEvent { line: shown(line), why: error.to_string() })?;
+    if let Some(id) = id.filter(|id| id.get().trim_matches('"').parse() != Ok(given)) {
+        return Err(PoolError::OtherTask { answered: shown(id.get().as_bytes()), given });
+    }
+    Ok(match &*event {
+        "end" => Said::End { data },
+        "error" => {
+            let message = message.map_or_else(|| "the child reported an error without a message".to_owned(), Cow::into);
+            Said::Error { message, fatal }
+        }
+        _ => Said::Event { name: event, data },
+    })
+}
+
+/// The beginning of a line, for people.
+pub(super) fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        read(line.as_bytes(), 7).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_task_is_one_line_whatever_its_body() {
+        let mut line = Vec::new();
+        let task = Task { id: 7, key: "q/7@1", queue: "q", attempt: 2, body: b"{\n\"a\": \"x\\ny\"\r\n}" };
+        task.write(&mut line);
+        let text = std::str::from_utf8(&line).unwrap();
+        assert_eq!(text.lines().count(), 1);
+        let read: serde_json::Value = serde_json::from_str(text).unwrap();
+        let whole = serde_json::json!({"id": 7, "key": "q/7@1", "queue": "q", "attempt": 2, "body": {"a": "x\ny"}});
+        assert_eq!(read, whole);
+    }
+
+    #[test]
+    fn lines_are_read_and_wrong_ones_told() {
+        assert!(matches!(read(br#"{"event":"end"}"#, 7), Ok(Said::End { data: None })));
+        let Ok(Said::End { data: Some(data) }) = read(br#"{"id":"7","event":"end","data":{"a":[1]}}"#, 7) else {
+            panic!("no end")
+        };
+        assert_eq!(data.get(), r#"{"a":[1]}"#);
+        let Ok(Said::Event { name, data: Some(data) }) = read(br#"{"event":"m\u0061tch","data":3,"id":7}"#, 7) else {
+            panic!("no event")
+        };
+        assert_eq!((&*name, data.get()), ("match", "3"));
+        let error = read(br#"{"event":"error","message":"no\nway","fatal":true}"#, 7).unwrap();
+        assert!(matches!(error, Said::Error { message, fatal: true } if message == "no\nway"));
+        assert!(refused(r#"{"event":"end","id":8}"#).contains("answered task 8, but was given 7"));
+        assert!(refused("hello").contains("printed \"hello\", which is no event"));
+        assert!(refused(r#"{"data":1}"#).contains("missing field `event`"));
+        assert!(refused(&"x".repeat(1_000)).len() < 500);
+    }
+}
