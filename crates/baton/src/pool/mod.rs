@@ -154,7 +154,7 @@ impl Pool {
     /// One that waits for a task, or a new one.
     async fn child(&self) -> Result<Pooled, PoolError> {
         loop {
-            let Some(mut child) = self.0.idle().pop() else { break };
+            let Some(child) = self.0.idle().pop() else { break };
             if child.is_still() {
                 return Ok(child);
             }

@@ -1,16 +1,11 @@
 //! One child of a pool: it is given a task, and heard until it has answered.
 
-use std::{
-    io,
-    pin::Pin,
-    process::Stdio,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{io, process::Stdio, time::Duration};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::value::RawValue;
 use tokio::{
-    io::{AsyncBufRead as _, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{ChildStdin, ChildStdout},
     time::{Instant, timeout},
 };
@@ -134,9 +129,11 @@ impl Pooled {
     }
 
     /// Whether it runs, has read all it was given, and has said nothing that nobody asked for.
-    pub(super) fn is_still(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        !self.is_behind && matches!(Pin::new(&mut self.output).poll_fill_buf(&mut context), Poll::Pending)
+    pub(super) fn is_still(&self) -> bool {
+        // The system is asked itself: what came just now is not yet known to the runtime.
+        let mut output = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        let is_silent = matches!(poll(&mut output, Some(&Timespec::default())), Ok(0));
+        !self.is_behind && self.output.buffer().is_empty() && is_silent
     }
 
     /// Tasks it has answered.
