@@ -35,9 +35,9 @@ impl Panel {
         self.0.clone()
     }
 
-    /// Shows figures of the queue for ever; what the store does not tell is not shown.
-    pub(crate) async fn show(&self, operator: &Operator, queue: &Name, log: &Log) {
-        let mut watch = operator.watch(Some(queue), EVERY);
+    /// Shows figures of one queue, or of all, for ever; what the store does not tell is not shown.
+    pub(crate) async fn show(&self, operator: &Operator, queue: Option<&Name>, log: &Log) {
+        let mut watch = operator.watch(queue, EVERY);
         loop {
             match (watch.next().await, &self.0) {
                 (Err(_), _) => tokio::time::sleep(EVERY).await,

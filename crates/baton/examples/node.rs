@@ -45,8 +45,8 @@ pub(crate) async fn count_down(url: &str, from: u64) -> Result<u64, Box<dyn Erro
         })
         .observed_by(counter.clone());
     let running = tokio::spawn(node.run(cancel.clone()));
-    let (operator, queue, source) = (Operator::new(&fleet), Name::new("launch")?, Name::new("countdown")?);
-    let done = operator.until_done(&queue, Some(&source), |why| println!("the queue is held up: {why:?}"));
+    let (operator, queues, sources) = (Operator::new(&fleet), [Name::new("launch")?], [Name::new("countdown")?]);
+    let done = operator.until_done(&queues, &sources, |queue, why| println!("{queue} is held up: {why:?}"));
     tokio::time::timeout(Duration::from_secs(60), done).await?;
     cancel.drain();
     running.await??;

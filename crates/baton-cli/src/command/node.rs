@@ -63,8 +63,7 @@ impl From<Part> for Role {
 
 impl Node {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let role = self.role.into();
-        self.node.check(role)?;
+        let plan = self.node.plan(self.role.into())?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;
@@ -74,7 +73,7 @@ impl Node {
         if self.leashed {
             obey_leash(&cancel);
         }
-        let ended = self.node.run(&connection, role, &log, &cancel).await;
+        let ended = self.node.run(&plan, &connection, &log, &cancel).await;
         connection.operator.leave().await;
         ended
     }

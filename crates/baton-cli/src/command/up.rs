@@ -44,8 +44,7 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.demonstrate_if_bare()?;
-        self.node.check(Role::Auto)?;
-        let queue = self.node.work.queue()?;
+        let plan = self.node.plan(Role::Auto)?;
         let workers = self.workers(settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
@@ -62,7 +61,7 @@ impl Up {
             std::future::pending::<()>().await;
         };
         let all = async {
-            let ended = self.node.run(&connection, Role::Auto, &log, &cancel).await;
+            let ended = self.node.run(&plan, &connection, &log, &cancel).await;
             // However it ended, its workers end with it.
             cancel.drain();
             supervisor.await.ok();
@@ -71,7 +70,7 @@ impl Up {
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection.operator, &queue, &log), if !self.quiet => Ok(Exit::Failed),
+            () = panel.show(&connection.operator, plan.only_queue(), &log), if !self.quiet => Ok(Exit::Failed),
         };
         panel.close();
         connection.operator.leave().await;

@@ -1,20 +1,12 @@
-//! What feeds a queue: ticks, lines or a calendar; nothing unless the command names it.
+//! The flags that say what feeds a queue: ticks, lines or a calendar; nothing unless the command names it.
 
-use std::{
-    os::unix::fs::FileTypeExt as _,
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{path::PathBuf, time::Duration};
 
-use baton::{
-    Name, Node,
-    jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
-    settings::quantity,
-    store::message::Digest,
-};
+use baton::{Name, jobs::CatchUp, settings::quantity};
 use clap::ValueEnum;
 
-use crate::{exit::Failure, output::moment};
+use super::source_feed::{CRON_FORM, Pull, SourceFeed, calendar};
+use crate::exit::Failure;
 
 /// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
 #[derive(Debug, clap::Args)]
@@ -118,110 +110,28 @@ impl Feed {
         Ok(())
     }
 
-    /// The source's name, if one is named.
-    pub(super) fn name(&self) -> Result<Option<Name>, Failure> {
-        if !self.is_named() || self.source.is_some() {
-            return Ok(self.source.clone());
+    /// The source that the flags describe, if they name one.
+    pub(super) fn described(&self, queue: &Name) -> Result<Option<SourceFeed>, Failure> {
+        if !self.is_named() {
+            return Ok(None);
         }
-        let derived = match (&self.lines, &self.lines_from, &self.cron) {
-            (Some(path), ..) => Lines::name_for(&canonical(path)?),
-            (_, Some(_), _) => "lines".to_owned(),
-            (.., Some(expression)) => cron_name(expression),
-            _ => "ticks".to_owned(),
-        };
-        let name = Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))?;
-        Ok(Some(name))
+        let pull = self.pull()?;
+        let name = self.source.clone().map_or_else(|| pull.name(), Ok)?;
+        Ok(Some(SourceFeed { name, queue: queue.clone(), pull, count: self.count }))
     }
 
-    /// Makes the node offer the source, if one is named.
-    pub(super) fn offer(&self, node: Node, queue: &Name) -> Result<Node, Failure> {
-        let Some(name) = self.name()? else { return Ok(node) };
-        let (name, queue) = (name.as_str(), queue.as_str());
-        if let Some(cron) = self.calendar()? {
-            return Ok(node.source_into(queue, name, counted(cron, self.count, Cron::count)));
-        }
-        let lines = match (&self.lines, &self.lines_from) {
-            (Some(path), _) => Some(Lines::file(self.readable(path)?).follow(self.follow)),
-            (_, Some(command)) => Some(Lines::command(command)),
-            _ => None,
-        };
-        if let Some(lines) = lines.map(|lines| lines.json(self.json_lines)) {
-            return Ok(node.source_into(queue, name, counted(lines, self.count, Lines::count)));
-        }
-        let tick = self.interval.map_or_else(Tick::default, Tick::every);
-        Ok(node.source_into(queue, name, counted(tick, self.count, Tick::count)))
-    }
-
-    /// The calendar, if one is named.
-    fn calendar(&self) -> Result<Option<Cron>, Failure> {
-        let how = self.catch_up.map_or_else(CatchUp::default, CatchUp::from);
-        let cron = self.cron.as_ref().map(|expression| Cron::new(expression, how)).transpose();
-        cron.map_err(|error| {
-            let cause = match error {
-                InvalidCron::Expression { expression, cause } => {
-                    format!("{expression:?} is no cron expression: {cause}")
-                }
-                other => other.to_string(),
-            };
-            Failure::usage(format!("--cron: {cause}"), "write minute hour day month weekday, as '*/5 * * * *'")
+    fn pull(&self) -> Result<Pull, Failure> {
+        let json = self.json_lines;
+        Ok(match (&self.lines, &self.lines_from, &self.cron) {
+            (Some(path), ..) => Pull::Lines { path: path.clone(), follow: self.follow, json },
+            (_, Some(command), _) => Pull::LinesFrom { command: command.clone(), json },
+            (.., Some(expression)) => {
+                let catch_up = self.catch_up.map_or_else(CatchUp::default, CatchUp::from);
+                calendar(expression, catch_up)
+                    .map_err(|cause| Failure::usage(format!("--cron: {cause}"), CRON_FORM))?;
+                Pull::Cron { expression: expression.clone(), catch_up }
+            }
+            _ => Pull::Ticks(self.interval),
         })
     }
-
-    /// When the calendar, if one is named, is next due from now on.
-    pub(super) fn next_due(&self) -> Result<Option<String>, Failure> {
-        let Some(cron) = self.calendar()? else { return Ok(None) };
-        let due = cron.next_due(SystemTime::now()).and_then(|due| due.duration_since(UNIX_EPOCH).ok());
-        let due = due.and_then(|due| u64::try_from(due.as_millis()).ok());
-        let when = due.map_or_else(|| "never due again".to_owned(), |ms| format!("next due at {}", moment(ms)));
-        Ok(Some(format!("'{}' is {when}", self.cron.as_deref().unwrap_or_default())))
-    }
-
-    /// The whole path. A source that cannot be read must not be offered: its node would take the baton for nothing.
-    fn readable(&self, path: &Path) -> Result<PathBuf, Failure> {
-        let path = canonical(path)?;
-        let kind = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.file_type();
-        if kind.is_fifo() && self.follow {
-            return Err(Failure::usage(
-                format!("{} is a pipe, which ends when its writers close it", path.display()),
-                "leave --follow out",
-            ));
-        }
-        // Opening a pipe would wait for its writer.
-        if kind.is_file() {
-            std::fs::File::open(&path).map_err(|error| unreadable(&path, &error))?;
-        } else if !kind.is_fifo() {
-            return Err(unreadable(&path, &"it is neither a file nor a named pipe"));
-        }
-        Ok(path)
-    }
-}
-
-fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
-    match count {
-        Some(count) => with(source, count),
-        None => source,
-    }
-}
-
-/// The name of a calendar that was given none: two expressions are two sources.
-fn cron_name(expression: &str) -> String {
-    let words: Vec<&str> = expression.split_whitespace().collect();
-    let digest = Digest::of(words.join(" ").as_bytes()).to_string();
-    format!("cron:{}", digest.get(..8).unwrap_or_default())
-}
-
-/// The path by which the file is known wherever this is run from.
-fn canonical(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(|error| match path.to_str() {
-        // Only if it is no file after all: a shell may have put one there.
-        Some(name) if name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/") => Failure::new(
-            format!("--lines {name} is neither a file nor a named pipe, which can be found again"),
-            "pipe the lines into `baton push -`, or let --lines-from run the command that prints them",
-        ),
-        _ => unreadable(path, &error),
-    })
-}
-
-fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
-    Failure::new(format!("cannot read {}: {why}", path.display()), "name a file of lines, or a named pipe")
 }

@@ -1,17 +1,14 @@
-//! What a node does with messages, and how it keeps its place in the fleet.
+//! The flags that say what a node does with messages, and how it keeps its place in the fleet.
 
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
-use baton::{
-    DEFAULT_QUEUE, Name, Node, QueuePolicy,
-    jobs::{Demo, Noop},
-    settings::quantity,
-};
+use baton::{DEFAULT_QUEUE, Name, Node, jobs::Demo, settings::quantity};
 use clap::ValueEnum;
 
+use super::queue_work::{QueueWork, Task};
 use crate::exit::Failure;
 
-/// The queue, its handler, and the lease.
+/// The queue, its handler, and the lease. What is not said is the queue's own: its default, or what a file says.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Work {
@@ -21,21 +18,21 @@ pub(crate) struct Work {
     /// What to do with a message; must be named. What does real work is a Rust program for now: see README
     #[arg(long, value_enum, value_name = "NAME")]
     handler: Option<Built>,
-    /// How long the handler demo takes, as 20ms or 0..1000ms
-    #[arg(long, value_name = "RANGE", default_value = "0..1000ms", value_parser = quantity::range)]
-    demo_delay: RangeInclusive<Duration>,
-    /// How likely the handler demo fails, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value = "0.15", value_parser = quantity::share)]
-    demo_fail: f64,
-    /// Messages at work at once in one process
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    concurrency: u32,
-    /// Attempts after the first, before a message goes to the errors
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    retries: u32,
-    /// The pause before the first retry; it doubles with each
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
-    backoff: Duration,
+    /// How long the handler demo takes, as 20ms or 0..1000ms [default: 0..1000ms]
+    #[arg(long, value_name = "RANGE", value_parser = quantity::range)]
+    demo_delay: Option<RangeInclusive<Duration>>,
+    /// How likely the handler demo fails, from 0 to 1 [default: 0.15]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    demo_fail: Option<f64>,
+    /// Messages at work at once in one process [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    concurrency: Option<u32>,
+    /// Attempts after the first, before a message goes to the errors [default: 0]
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// The pause before the first retry; it doubles with each [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    backoff: Option<Duration>,
     /// The longest an attempt may take [default: none]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     deadline: Option<Duration>,
@@ -59,6 +56,15 @@ enum Built {
     Noop,
 }
 
+impl From<Built> for Task {
+    fn from(built: Built) -> Self {
+        match built {
+            Built::Demo => Self::Demo(Demo::default()),
+            Built::Noop => Self::Noop,
+        }
+    }
+}
+
 impl Work {
     /// Whether neither the queue nor what to do is named.
     pub(super) const fn is_bare(&self) -> bool {
@@ -71,13 +77,29 @@ impl Work {
         self.handler = Some(Built::Demo);
     }
 
-    pub(super) const fn has_handler(&self) -> bool {
-        self.handler.is_some()
+    /// The queue that the flags describe.
+    pub(super) fn described(&self) -> Result<QueueWork, Failure> {
+        let named = self.queue.clone().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
+        let queue = named.map_err(|error| Failure::usage(error.to_string(), "name another with --queue"))?;
+        let mut work = QueueWork::of(queue);
+        self.override_in(&mut work);
+        Ok(work)
     }
 
-    pub(crate) fn queue(&self) -> Result<Name, Failure> {
-        let named = self.queue.clone().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
-        named.map_err(|error| Failure::usage(error.to_string(), "name another with --queue"))
+    /// Puts what the flags say in the place of what was said before.
+    fn override_in(&self, work: &mut QueueWork) {
+        if let Some(built) = self.handler {
+            work.task = Some(built.into());
+        }
+        if let Some(Task::Demo(demo)) = &mut work.task {
+            demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());
+            demo.fail = self.demo_fail.unwrap_or(demo.fail);
+        }
+        let policy = &mut work.policy;
+        policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
+        policy.retries = self.retries.unwrap_or(policy.retries);
+        policy.backoff = self.backoff.unwrap_or(policy.backoff);
+        policy.deadline = self.deadline.or(policy.deadline);
     }
 
     /// Refuses what no store would take.
@@ -100,23 +122,6 @@ impl Work {
         node.lease(self.lease, self.heartbeat).max_backlog(self.max_backlog)
     }
 
-    /// Gives the node its work.
-    pub(super) fn give(&self, node: Node, queue: &Name) -> Node {
-        let policy = QueuePolicy {
-            concurrency: self.concurrency as usize,
-            retries: self.retries,
-            backoff: self.backoff,
-            deadline: self.deadline,
-            ..QueuePolicy::default()
-        };
-        let (node, queue) = (node.policy(policy), queue.as_str());
-        match self.handler {
-            Some(Built::Demo) => node.handle_with(queue, Demo { delay: self.demo_delay.clone(), fail: self.demo_fail }),
-            Some(Built::Noop) => node.handle_with(queue, Noop),
-            None => node,
-        }
-    }
-
     /// The flags that describe this work to another process.
     pub(crate) fn flags(&self) -> Vec<OsString> {
         let time = |time: Duration| format!("{}ms", time.as_secs_f64() * 1000.0);
@@ -124,19 +129,20 @@ impl Work {
             Built::Demo => "demo".to_owned(),
             Built::Noop => "noop".to_owned(),
         });
-        let delay = format!("{}..{}", time(*self.demo_delay.start()), time(*self.demo_delay.end()));
-        let mut flags = vec![
+        let delay = self.demo_delay.as_ref().map(|it| format!("{}..{}", time(*it.start()), time(*it.end())));
+        let flags = [
+            ("--queue", self.queue.as_ref().map(ToString::to_string)),
+            ("--handler", handler),
             ("--demo-delay", delay),
-            ("--demo-fail", self.demo_fail.to_string()),
-            ("--concurrency", self.concurrency.to_string()),
-            ("--retries", self.retries.to_string()),
-            ("--backoff", time(self.backoff)),
-            ("--lease", time(self.lease)),
-            ("--heartbeat", time(self.heartbeat)),
+            ("--demo-fail", self.demo_fail.map(|it| it.to_string())),
+            ("--concurrency", self.concurrency.map(|it| it.to_string())),
+            ("--retries", self.retries.map(|it| it.to_string())),
+            ("--backoff", self.backoff.map(time)),
+            ("--deadline", self.deadline.map(time)),
+            ("--lease", Some(time(self.lease))),
+            ("--heartbeat", Some(time(self.heartbeat))),
         ];
-        flags.extend(self.queue.as_ref().map(|queue| ("--queue", queue.to_string())));
-        flags.extend(handler.map(|handler| ("--handler", handler)));
-        flags.extend(self.deadline.map(|deadline| ("--deadline", time(deadline))));
-        flags.into_iter().flat_map(|(flag, value)| [flag.into(), value.into()]).collect()
+        let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?.into()]));
+        given.flatten().collect()
     }
 }

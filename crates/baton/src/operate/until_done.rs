@@ -1,6 +1,6 @@
-//! When work is done: its source has ended, and nothing is left in its queue.
+//! When work is done: its sources have ended, and nothing is left in its queues.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use super::{Operator, Overview, QueueState};
 use crate::{
     message::Name,
     process::Backoff,
-    store::{Progress, ReadProgress, TakeSurvey},
+    store::{Progress, ReadProgress, StoreError, TakeSurvey},
 };
 
 /// How often the books are read.
@@ -38,46 +38,93 @@ impl HeldUp {
 }
 
 impl Operator {
-    /// Waits until nothing is left in the queue and the source, if one is named, has ended, through every outage of the
-    /// store; the messages then among the errors, whenever they died. Other sources are not waited for: they may
-    /// never end. `held_up` is called each time the queue comes to be held up: nothing else would tell why nothing happens.
-    pub async fn until_done(&self, queue: &Name, source: Option<&Name>, mut held_up: impl FnMut(HeldUp)) -> u64 {
-        let (mut before, mut last) = (None, None);
+    /// Waits until nothing is left in the queues and the sources have ended, through every outage of the store; the queues
+    /// that then have errors, whenever those died, and how many. Sources that are not named are not waited for: they may
+    /// never end. `held_up` is called each time a queue comes to be held up: nothing else would tell why nothing happens.
+    ///
+    /// Queues may feed each other by follow-ups: all are empty at one moment, not one after the other.
+    pub async fn until_done(
+        &self, queues: &[Name], sources: &[Name], mut held_up: impl FnMut(&Name, HeldUp),
+    ) -> Vec<(Name, u64)> {
+        let mut before = BTreeMap::new();
+        let mut last = None;
         let mut pauses = Backoff::new(WONDER_AFTER, WONDER_AT_LAST);
         let mut wonder_at = Instant::now() + pauses.pause();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let asked = ReadProgress { queue: queue.clone(), source: source.cloned() };
-            let Ok(progress) = self.fleet.ask(asked).await else { continue };
-            if let Some(dead) = dead_if_done(&progress, source.is_some()) {
-                return dead;
+            let Ok(look) = self.look(queues, sources).await else { continue };
+            // Books are read one after the other. Empty in two looks with nothing pushed between, they all were empty at
+            // the moment between these; a single one needs no second look.
+            let is_certain = look.is_one() || last.as_ref() == Some(&look);
+            if look.is_done() && is_certain {
+                return look.dead();
             }
-            let is_paused = progress.books.as_ref().is_some_and(|books| books.paused);
-            if last.as_ref() != Some(&progress) {
+            let mut now: BTreeMap<&Name, HeldUp> = look.paused().map(|queue| (queue, HeldUp::Paused)).collect();
+            let wonders = now.is_empty() && last.as_ref() == Some(&look) && Instant::now() >= wonder_at;
+            if last.as_ref() != Some(&look) {
                 pauses = Backoff::new(WONDER_AFTER, WONDER_AT_LAST);
                 wonder_at = Instant::now() + pauses.pause();
-                last = Some(progress);
             }
-            let now = if is_paused {
-                Some(HeldUp::Paused)
-            } else if Instant::now() < wonder_at {
-                continue;
-            } else {
+            if wonders {
                 wonder_at = Instant::now() + pauses.pause();
                 let Ok(survey) = self.fleet.ask(TakeSurvey).await else { continue };
-                Overview::of(&survey).queues.iter().find(|it| it.name == *queue).and_then(HeldUp::of)
-            };
-            if let Some(why) = now.filter(|_| now != before) {
-                held_up(why);
+                let overview = Overview::of(&survey);
+                let named = |state: &QueueState| queues.iter().find(|queue| **queue == state.name);
+                now = overview.queues.iter().filter_map(|it| Some((named(it)?, HeldUp::of(it)?))).collect();
+            } else if now.is_empty() {
+                last = Some(look);
+                continue;
             }
-            before = now;
+            for (queue, why) in &now {
+                if before.get(*queue) != Some(why) {
+                    held_up(queue, *why);
+                }
+            }
+            before = now.into_iter().map(|(queue, why)| (queue.clone(), why)).collect();
+            last = Some(look);
         }
+    }
+
+    /// Reads how far all of it is.
+    async fn look(&self, queues: &[Name], sources: &[Name]) -> Result<Look, StoreError> {
+        let mut look = Look(Vec::new());
+        for nth in 0..queues.len().max(sources.len()) {
+            // Each read may tell of one queue and one source, which need not belong together.
+            let Some(queue) = queues.get(nth).or(queues.first()) else { break };
+            let source = sources.get(nth);
+            let progress = self.fleet.ask(ReadProgress { queue: queue.clone(), source: source.cloned() }).await?;
+            look.0.push((queue.clone(), source.is_some(), progress));
+        }
+        Ok(look)
     }
 }
 
-/// The errors of the queue if the work is done.
-fn dead_if_done(progress: &Progress, has_source: bool) -> Option<u64> {
-    let books = progress.books.as_ref();
-    let left = books.map_or(0, |it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight));
-    ((progress.ended || !has_source) && left == 0).then(|| books.map_or(0, |it| it.dead))
+/// How far the work is: for each read its queue, whether it asked for a source, and the answer.
+#[derive(PartialEq, Eq)]
+struct Look(Vec<(Name, bool, Progress)>);
+
+impl Look {
+    const fn is_one(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.iter().all(|(_, has_source, progress)| {
+            let left = progress.books.as_ref();
+            let left = left.map_or(0, |it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight));
+            (progress.ended || !has_source) && left == 0
+        })
+    }
+
+    fn paused(&self) -> impl Iterator<Item = &Name> {
+        let is_paused = |progress: &Progress| progress.books.as_ref().is_some_and(|books| books.paused);
+        self.0.iter().filter(move |(.., progress)| is_paused(progress)).map(|(queue, ..)| queue)
+    }
+
+    /// The queues that have errors, each once.
+    fn dead(&self) -> Vec<(Name, u64)> {
+        let dead = |progress: &Progress| progress.books.as_ref().map_or(0, |books| books.dead);
+        let dead: BTreeMap<&Name, u64> = self.0.iter().map(|(queue, _, progress)| (queue, dead(progress))).collect();
+        dead.into_iter().filter(|(_, count)| *count > 0).map(|(queue, count)| (queue.clone(), count)).collect()
+    }
 }

@@ -178,7 +178,7 @@ async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let node = fleet.node().source_into("jobs", "ticks", source).handle_with("jobs", baton::jobs::Noop);
     let node = tokio::spawn(node.run(cancel.clone()));
     let operator = Operator::new(&fleet);
-    assert_eq!(operator.until_done(&name("jobs"), Some(&name("ticks")), |_| {}).await, 0);
+    assert_eq!(operator.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);
     let sources = operator.sources().await.unwrap();
     assert!(sources[0].ended && sources[0].name == name("ticks"));
     let offered = operator.remove_source(&name("ticks")).await;

@@ -23,7 +23,7 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     });
     let node = tokio::spawn(node.run(cancel.clone()));
     let operator = Operator::new(&fleet);
-    assert_eq!(operator.until_done(&name("jobs"), Some(&name("ticks")), |_| {}).await, 5);
+    assert_eq!(operator.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, [(name("jobs"), 5)]);
     operator.pause(&name("jobs")).await.unwrap();
     let errors = operator.errors(&baton::operate::Wanted::default()).await.unwrap();
     operator.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();

@@ -1,0 +1,146 @@
+//! What feeds a queue, whether flags say it or a file.
+
+use std::{
+    os::unix::fs::FileTypeExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use baton::{
+    Name, Node,
+    jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
+    store::message::Digest,
+};
+
+use crate::{exit::Failure, output::moment};
+
+/// A source and the queue it feeds.
+#[derive(Debug, Clone)]
+pub(super) struct SourceFeed {
+    pub(super) name: Name,
+    pub(super) queue: Name,
+    pub(super) pull: Pull,
+    /// Behind so many messages it ends.
+    pub(super) count: Option<u64>,
+}
+
+/// Where messages come from.
+#[derive(Debug, Clone)]
+pub(super) enum Pull {
+    /// One every so often.
+    Ticks(Option<Duration>),
+    /// The lines of a file, or of all that come to have its name.
+    Lines { path: PathBuf, follow: bool, json: bool },
+    /// The lines that a command prints.
+    LinesFrom { command: String, json: bool },
+    /// The due times of an expression.
+    Cron { expression: String, catch_up: CatchUp },
+}
+
+impl Pull {
+    /// The name of a source that was given none.
+    pub(super) fn name(&self) -> Result<Name, Failure> {
+        let derived = match self {
+            Self::Ticks(_) => "ticks".to_owned(),
+            Self::Lines { path, .. } => Lines::name_for(&canonical(path)?),
+            Self::LinesFrom { .. } => "lines".to_owned(),
+            Self::Cron { expression, .. } => cron_name(expression),
+        };
+        Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))
+    }
+}
+
+impl SourceFeed {
+    /// Makes the node offer the source.
+    pub(super) fn offer(&self, node: Node) -> Result<Node, Failure> {
+        let (name, queue, count) = (self.name.as_str(), self.queue.as_str(), self.count);
+        Ok(match &self.pull {
+            Pull::Ticks(interval) => {
+                let tick = interval.map_or_else(Tick::default, Tick::every);
+                node.source_into(queue, name, counted(tick, count, Tick::count))
+            }
+            Pull::Lines { path, follow, json } => {
+                let lines = Lines::file(readable(path, *follow)?).follow(*follow).json(*json);
+                node.source_into(queue, name, counted(lines, count, Lines::count))
+            }
+            Pull::LinesFrom { command, json } => {
+                node.source_into(queue, name, counted(Lines::command(command).json(*json), count, Lines::count))
+            }
+            Pull::Cron { expression, catch_up } => {
+                let cron = calendar(expression, *catch_up)
+                    .map_err(|cause| Failure::usage(format!("source {name}: {cause}"), CRON_FORM))?;
+                node.source_into(queue, name, counted(cron, count, Cron::count))
+            }
+        })
+    }
+
+    /// When its calendar, if it has one, is next due from now on.
+    pub(super) fn next_due(&self) -> Option<String> {
+        let Pull::Cron { expression, catch_up } = &self.pull else { return None };
+        let due = calendar(expression, *catch_up).ok()?.next_due(SystemTime::now());
+        let due = due.and_then(|due| due.duration_since(UNIX_EPOCH).ok());
+        let due = due.and_then(|due| u64::try_from(due.as_millis()).ok());
+        let when = due.map_or_else(|| "never due again".to_owned(), |ms| format!("next due at {}", moment(ms)));
+        Some(format!("'{expression}' is {when}"))
+    }
+}
+
+/// How a cron expression is written.
+pub(super) const CRON_FORM: &str = "write minute hour day month weekday, as '*/5 * * * *'";
+
+/// The calendar of an expression, or why it is none.
+pub(super) fn calendar(expression: &str, catch_up: CatchUp) -> Result<Cron, String> {
+    Cron::new(expression, catch_up).map_err(|error| match error {
+        InvalidCron::Expression { expression, cause } => format!("{expression:?} is no cron expression: {cause}"),
+        other => other.to_string(),
+    })
+}
+
+fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
+    match count {
+        Some(count) => with(source, count),
+        None => source,
+    }
+}
+
+/// The name of a calendar that was given none: two expressions are two sources.
+fn cron_name(expression: &str) -> String {
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    let digest = Digest::of(words.join(" ").as_bytes()).to_string();
+    format!("cron:{}", digest.get(..8).unwrap_or_default())
+}
+
+/// The whole path. A source that cannot be read must not be offered: its node would take the baton for nothing.
+fn readable(path: &Path, follow: bool) -> Result<PathBuf, Failure> {
+    let path = canonical(path)?;
+    let kind = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.file_type();
+    if kind.is_fifo() && follow {
+        return Err(Failure::usage(
+            format!("{} is a pipe, which ends when its writers close it", path.display()),
+            "leave --follow out",
+        ));
+    }
+    // Opening a pipe would wait for its writer.
+    if kind.is_file() {
+        std::fs::File::open(&path).map_err(|error| unreadable(&path, &error))?;
+    } else if !kind.is_fifo() {
+        return Err(unreadable(&path, &"it is neither a file nor a named pipe"));
+    }
+    Ok(path)
+}
+
+/// The path by which the file is known wherever this is run from.
+fn canonical(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(|error| match path.to_str() {
+        // Only if it is no file after all: a shell may have put one there.
+        Some(name) if name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/") => Failure::new(
+            format!("--lines {name} is neither a file nor a named pipe, which can be found again"),
+            "pipe the lines into `baton push -`, or let --lines-from run the command that prints them",
+        ),
+        _ => unreadable(path, &error),
+    })
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot read {}: {why}", path.display()), "name a file of lines, or a named pipe")
+}

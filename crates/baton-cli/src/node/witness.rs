@@ -1,0 +1,72 @@
+//! Who hears what a node does: the log, the journal, and whoever waits for a source that fails.
+
+use std::{io, path::Path, sync::Arc};
+
+use baton::{Event, Name, Observer, operate::Journal, store::message::Range};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::Log;
+use crate::{
+    exit::{Exit, Failure},
+    output::remark,
+};
+
+/// Passes on what a node does.
+pub(super) struct Witness {
+    log: Arc<Log>,
+    journal: Option<Journal>,
+    /// That a source failed for good, once one has.
+    failed: watch::Sender<Option<Event>>,
+}
+
+impl Witness {
+    pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>) -> Result<Self, Failure> {
+        let journal = journal.map(open_journal).transpose()?;
+        Ok(Self { log: log.clone(), journal, failed: watch::Sender::new(None) })
+    }
+
+    /// Hears of a source that has failed for good.
+    pub(super) fn failed(&self) -> watch::Receiver<Option<Event>> {
+        self.failed.subscribe()
+    }
+
+    /// Writes down what is only noted so far.
+    pub(super) fn flush(&self) {
+        if let Some(journal) = &self.journal {
+            journal.flush();
+        }
+    }
+}
+
+impl Observer for Witness {
+    fn ran(&self, _: &Name, range: Range, first_body: &Bytes) {
+        if let Some(journal) = &self.journal {
+            journal.ran(range, first_body);
+        }
+    }
+
+    fn settling(&self) {
+        self.flush();
+    }
+
+    fn told(&self, event: &Event) {
+        self.log.told(event);
+        if let Some(journal) = &self.journal {
+            journal.told(event);
+        }
+        if matches!(event, Event::SourceFailed { error, .. } if error.is_for_good()) {
+            self.failed.send_replace(Some(event.clone()));
+        }
+    }
+}
+
+fn open_journal(path: &Path) -> Result<Journal, Failure> {
+    let failed = |error: &io::Error| {
+        remark(&format!("cannot write the journal: {error}; make room for it"));
+        std::process::exit(Exit::Failed as i32);
+    };
+    Journal::open(path, failed).map_err(|error| {
+        Failure::new(format!("cannot write the journal {}: {error}", path.display()), "name another file")
+    })
+}
