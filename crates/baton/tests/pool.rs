@@ -297,7 +297,8 @@ async fn a_program_that_cannot_be_started_fails_the_task() {
 #[tokio::test]
 async fn children_are_niced_and_leave_no_pipes_behind() {
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let pool = forever(r#"echo "{\"event\":\"end\",\"data\":$(cut -d" " -f19 /proc/$$/stat)}""#, Limits { nice: 7, ..one() });
+    let pool =
+        forever(r#"echo "{\"event\":\"end\",\"data\":$(cut -d" " -f19 /proc/$$/stat)}""#, Limits { nice: 7, ..one() });
     assert_eq!(text(&pool, 1).await.trim(), "7");
     let before = open();
     for id in 0..50 {

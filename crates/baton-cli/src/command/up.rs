@@ -28,7 +28,8 @@ Examples:
   baton up --workers 4 --handler noop --lines urls.txt --queue fetch --until-done
   baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
 pub(crate) struct Up {
-    /// Worker processes beside this one [default: as many as cores]
+    /// Worker processes beside this one [default: as many as cores]. With --exec and --exec-once there are none, and this
+    /// means --concurrency
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
     /// How long what runs may take to finish when stopping
@@ -44,8 +45,16 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.demonstrate_if_bare()?;
-        let plan = self.node.plan(Role::Auto)?;
-        let workers = self.workers(settings)?;
+        let mut plan = self.node.plan(Role::Auto)?;
+        let workers = if plan.has_programs() {
+            // This node runs them all: another process would only stand between it and them.
+            if let Some(workers) = self.workers {
+                plan.set_concurrency(workers.max(1).into());
+            }
+            0
+        } else {
+            self.workers(settings)?
+        };
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;

@@ -66,6 +66,18 @@ impl Log {
         self.raw(&format!("{} {} fleet={}{session}", moment(now_ms()), tame(event), self.fleet));
     }
 
+    /// What a program answered, whole, on standard output.
+    pub(super) fn print(&self, output: &[u8]) -> io::Result<()> {
+        let print = || {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(output).and_then(|()| stdout.flush())
+        };
+        match self.panel.as_ref().filter(|panel| !panel.is_hidden()) {
+            Some(panel) => panel.suspend(print),
+            None => print(),
+        }
+    }
+
     /// A line that is a log line already.
     pub(crate) fn raw(&self, line: &str) {
         if self.quiet {

@@ -3,6 +3,7 @@
 mod feed;
 mod log;
 mod plan;
+mod program;
 mod queue_work;
 mod run;
 mod signals;

@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
-use baton::{Name, Node, Role};
+use baton::{Name, Node, Role, jobs::Exec};
 
-use super::{queue_work::QueueWork, source_feed::SourceFeed, witness::Witness, work::Work};
+use super::{
+    program::Stage,
+    queue_work::{QueueWork, Task},
+    source_feed::SourceFeed,
+    witness::Witness,
+    work::Work,
+};
 use crate::{connection::Connection, exit::Failure};
 
 /// The plan of a node.
@@ -37,7 +43,7 @@ impl Plan {
             Role::Auto | Role::Worker => match self.queues.iter().find(|it| it.task.is_none()) {
                 Some(idle) => Err(Failure::usage(
                     format!("no handler is named for the messages of queue {}", idle.queue),
-                    "add --handler (demo, noop); `baton up` without flags is a demonstration",
+                    "add --exec or --exec-once with a command, or --handler; `baton up` without flags is a demonstration",
                 )),
                 None => Ok(()),
             },
@@ -45,12 +51,30 @@ impl Plan {
         }
     }
 
-    /// The node.
-    pub(super) fn node(&self, connection: &Connection, work: &Work, witness: &Arc<Witness>) -> Result<Node, Failure> {
+    /// Whether a program runs messages.
+    pub(crate) fn has_programs(&self) -> bool {
+        self.queues.iter().any(|work| matches!(work.task, Some(Task::Program(_))))
+    }
+
+    /// As many messages at once of each queue.
+    pub(crate) fn set_concurrency(&mut self, concurrency: usize) {
+        self.queues.iter_mut().for_each(|work| work.policy.concurrency = concurrency);
+    }
+
+    /// The node, and the children to be closed behind it.
+    pub(super) fn node(
+        &self, connection: &Connection, work: &Work, witness: &Arc<Witness>, stage: &Stage<'_>,
+    ) -> Result<(Node, Vec<Exec>), Failure> {
         let mut node = work.place(connection.operator.fleet().node().role(self.role).observed_by(witness.clone()));
+        let mut children = Vec::new();
         if self.role != Role::Generator {
-            node = self.queues.iter().fold(node, |node, work| work.give(node));
+            for work in &self.queues {
+                let (given, pool) = work.give(node, stage);
+                node = given;
+                children.extend(pool);
+            }
         }
-        self.sources.iter().try_fold(node, |node, source| source.offer(node))
+        let node = self.sources.iter().try_fold(node, |node, source| source.offer(node))?;
+        Ok((node, children))
     }
 }

@@ -2,8 +2,10 @@
 
 use baton::{
     Name, Node, QueuePolicy,
-    jobs::{Demo, Noop},
+    jobs::{Demo, Exec, Noop},
 };
+
+use super::program::{ProgramTask, Stage};
 
 /// The work for one queue.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub(super) enum Task {
     Demo(Demo),
     /// Throws it away.
     Noop,
+    /// Has a program run it.
+    Program(ProgramTask),
 }
 
 impl QueueWork {
@@ -29,13 +33,21 @@ impl QueueWork {
         Self { queue, task: None, policy: QueuePolicy::default() }
     }
 
-    /// Gives it to the node.
-    pub(super) fn give(&self, node: Node) -> Node {
-        let (node, queue) = (node.policy(self.policy.clone()), self.queue.as_str());
-        match &self.task {
-            Some(Task::Demo(demo)) => node.handle_with(queue, demo.clone()),
-            Some(Task::Noop) => node.handle_with(queue, Noop),
+    /// Has a program run the messages, as many at once as there are cores unless that is said.
+    pub(super) fn run_by(&mut self, program: ProgramTask) {
+        self.task = Some(Task::Program(program));
+        self.policy.concurrency = ProgramTask::at_once();
+    }
+
+    /// Gives it to the node; the pool of its children, if they are to be closed behind it.
+    pub(super) fn give(&self, node: Node, stage: &Stage<'_>) -> (Node, Option<Exec>) {
+        let queue = self.queue.as_str();
+        let node = match &self.task {
+            Some(Task::Program(program)) => return program.give(node, &self.queue, &self.policy, stage),
+            Some(Task::Demo(demo)) => node.policy(self.policy.clone()).handle_with(queue, demo.clone()),
+            Some(Task::Noop) => node.policy(self.policy.clone()).handle_with(queue, Noop),
             None => node,
-        }
+        };
+        (node, None)
     }
 }

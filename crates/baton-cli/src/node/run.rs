@@ -9,7 +9,7 @@ use baton::{
 };
 use tokio::sync::watch;
 
-use super::{Log, NodeArguments, Plan, witness::Witness};
+use super::{Log, NodeArguments, Plan, program::Stage, witness::Witness};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
@@ -25,7 +25,8 @@ impl NodeArguments {
         &self, plan: &Plan, connection: &Connection, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Exit, Failure> {
         let witness = Arc::new(Witness::new(log, self.journal.as_deref())?);
-        let node = plan.node(connection, &self.work, &witness)?;
+        let stage = Stage { log, cancel, prints: self.until_done };
+        let (node, children) = plan.node(connection, &self.work, &witness, &stage)?;
         let at_first = self.before(plan, connection, &node).await?;
         let failed = witness.failed();
         let done = async {
@@ -46,6 +47,17 @@ impl NodeArguments {
             Err(error) => Err(refused(plan, connection, error).await?),
         };
         witness.flush();
+        let closed = async {
+            for pool in &children {
+                pool.close().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            // They go with the node.
+            () = cancel.at_once() => {}
+            () = closed => {}
+        }
         ended
     }
 

@@ -5,7 +5,10 @@ use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 use baton::{DEFAULT_QUEUE, Name, Node, jobs::Demo, settings::quantity};
 use clap::ValueEnum;
 
-use super::queue_work::{QueueWork, Task};
+use super::{
+    program::ProgramTask,
+    queue_work::{QueueWork, Task},
+};
 use crate::exit::Failure;
 
 /// The queue, its handler, and the lease. What is not said is the queue's own: its default, or what a file says.
@@ -15,7 +18,18 @@ pub(crate) struct Work {
     /// The queue to work for [default: messages]
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
-    /// What to do with a message; must be named. What does real work is a Rust program for now: see README
+    /// Run messages by this command: children that stay, one for each message at work. A child gets a message as a line
+    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"body":…}, and answers with the line
+    /// {"id":7,"event":"end","data":…} or {"id":7,"event":"error","message":…}
+    #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
+    exec: Option<String>,
+    /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
+    /// {} in the command; BATON_KEY, BATON_QUEUE, BATON_ID and BATON_ATTEMPT in its environment. Exit code 0 is done, and
+    /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
+    /// command
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]
+    exec_once: Option<String>,
+    /// What to do with a message where no command does it
     #[arg(long, value_enum, value_name = "NAME")]
     handler: Option<Built>,
     /// How long the handler demo takes, as 20ms or 0..1000ms [default: 0..1000ms]
@@ -24,7 +38,7 @@ pub(crate) struct Work {
     /// How likely the handler demo fails, from 0 to 1 [default: 0.15]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     demo_fail: Option<f64>,
-    /// Messages at work at once in one process [default: 64]
+    /// Messages at work at once in one process [default: 64; with --exec and --exec-once as many as cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: Option<u32>,
     /// Attempts after the first, before a message goes to the errors [default: 0]
@@ -33,9 +47,18 @@ pub(crate) struct Work {
     /// The pause before the first retry; it doubles with each [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     backoff: Option<Duration>,
-    /// The longest an attempt may take [default: none]
+    /// The longest an attempt may take [default: none]. A child that takes longer gets SIGTERM, and SIGKILL 2 s later
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     deadline: Option<Duration>,
+    /// The longest a child may print nothing while it has a message [default: none]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time, requires = "exec")]
+    silence: Option<Duration>,
+    /// The most memory a child may use, with what it starts [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    max_memory: Option<u64>,
+    /// Messages after which a child is replaced [default: never]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "exec")]
+    recycle: Option<u64>,
     /// Silence after which others take its work
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
     pub(crate) lease: Duration,
@@ -68,7 +91,7 @@ impl From<Built> for Task {
 impl Work {
     /// Whether neither the queue nor what to do is named.
     pub(super) const fn is_bare(&self) -> bool {
-        self.queue.is_none() && self.handler.is_none()
+        self.queue.is_none() && self.handler.is_none() && self.exec.is_none() && self.exec_once.is_none()
     }
 
     /// The demonstration, on a queue that is nobody's.
@@ -82,12 +105,18 @@ impl Work {
         let named = self.queue.clone().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
         let queue = named.map_err(|error| Failure::usage(error.to_string(), "name another with --queue"))?;
         let mut work = QueueWork::of(queue);
-        self.override_in(&mut work);
+        self.override_in(&mut work)?;
         Ok(work)
     }
 
     /// Puts what the flags say in the place of what was said before.
-    fn override_in(&self, work: &mut QueueWork) {
+    fn override_in(&self, work: &mut QueueWork) -> Result<(), Failure> {
+        if let Some(line) = &self.exec {
+            work.run_by(ProgramTask::new(line, false, "--exec")?);
+        }
+        if let Some(line) = &self.exec_once {
+            work.run_by(ProgramTask::new(line, true, "--exec-once")?);
+        }
         if let Some(built) = self.handler {
             work.task = Some(built.into());
         }
@@ -95,11 +124,20 @@ impl Work {
             demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());
             demo.fail = self.demo_fail.unwrap_or(demo.fail);
         }
+        if let Some(Task::Program(program)) = &mut work.task {
+            let bounds = &mut program.bounds;
+            bounds.memory = self.max_memory.or(bounds.memory);
+            bounds.silence = self.silence.or(bounds.silence);
+            bounds.recycle = self.recycle.or(bounds.recycle);
+        } else if self.max_memory.is_some() {
+            return Err(Failure::usage("--max-memory is for children, and none is named", "add --exec or --exec-once"));
+        }
         let policy = &mut work.policy;
         policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
         policy.retries = self.retries.unwrap_or(policy.retries);
         policy.backoff = self.backoff.unwrap_or(policy.backoff);
         policy.deadline = self.deadline.or(policy.deadline);
+        Ok(())
     }
 
     /// Refuses what no store would take.

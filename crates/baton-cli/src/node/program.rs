@@ -1,0 +1,124 @@
+//! Programs as handlers: how they are started, and where what they print goes.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use baton::{
+    Cancel, Name, Node, QueuePolicy,
+    jobs::{Exec, ExecOnce},
+    pool::{Limits, Program},
+};
+
+use super::Log;
+use crate::exit::Failure;
+
+/// Lines of standard error that are shown of a queue's programs in a second.
+const LINES_A_SECOND: u32 = 50;
+
+/// A program that runs messages.
+#[derive(Debug, Clone)]
+pub(super) struct ProgramTask {
+    program: Program,
+    /// Whether each message has a process of its own.
+    once: bool,
+    pub(super) bounds: Bounds,
+}
+
+/// What one child may take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    pub(super) memory: Option<u64>,
+    pub(super) silence: Option<Duration>,
+    pub(super) recycle: Option<u64>,
+}
+
+/// What the programs of a node speak to.
+pub(super) struct Stage<'a> {
+    pub(super) log: &'a Arc<Log>,
+    pub(super) cancel: &'a Cancel,
+    /// Whether what they answer is printed.
+    pub(super) prints: bool,
+}
+
+impl ProgramTask {
+    /// The program of a command line. One that is not there is refused before anything is touched.
+    pub(super) fn new(line: &str, once: bool, flag: &str) -> Result<Self, Failure> {
+        let advice = "name a program and its words, as 'python3 fetch.py'; a shell is one too: sh -c '…'";
+        let refused = |error: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {error}"), advice);
+        let program = Program::parse(line).map_err(|error| refused(&error))?;
+        program.check().map_err(|error| Failure::new(format!("{flag}: {error}"), advice))?;
+        if !once && program.to_string().contains("{}") {
+            return Err(Failure::usage(
+                format!("{flag}: {{}} stands for one message, and a child gets many"),
+                "take --exec-once, or read the body from the line that comes on standard input",
+            ));
+        }
+        Ok(Self { program, once, bounds: Bounds::default() })
+    }
+
+    /// How many run at once where nobody says it.
+    pub(super) fn at_once() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    /// Gives the queue to the node; the pool of its children, if they are to be closed behind it.
+    pub(super) fn give(
+        &self, node: Node, queue: &Name, policy: &QueuePolicy, stage: &Stage<'_>,
+    ) -> (Node, Option<Exec>) {
+        let Bounds { memory, silence, recycle } = self.bounds;
+        // The child ends with its time, and only then is its message settled: that is for the pool to see to.
+        let (children, deadline) = (policy.concurrency, policy.deadline);
+        let limits = Limits { children, deadline, memory, silence, tasks: recycle, ..Limits::default() };
+        let node = node.policy(QueuePolicy { deadline: None, ..policy.clone() });
+        let hear = murmur(stage.log, queue);
+        let print = stage.prints.then(|| printer(stage));
+        if self.once {
+            let exec = ExecOnce::new(self.program.clone(), limits).on_errors(hear);
+            let exec = match print {
+                Some(print) => exec.on_output(print),
+                None => exec,
+            };
+            return (node.handle_with(queue.as_str(), exec), None);
+        }
+        let exec = Exec::new(self.program.clone(), limits).on_errors(hear);
+        let exec = match print {
+            Some(print) => exec.on_output(print),
+            None => exec,
+        };
+        (node.handle_with(queue.as_str(), exec.clone()), Some(exec))
+    }
+}
+
+/// Prints each answer whole. Where nobody reads any more, the node stops: what is not done waits.
+fn printer(stage: &Stage<'_>) -> impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static {
+    let (log, cancel) = (stage.log.clone(), stage.cancel.clone());
+    move |output| {
+        log.print(output).inspect_err(|error| {
+            log.say(&format!("cannot print the output: {error}; stopping, and what is not done waits in its queue"));
+            cancel.now();
+        })
+    }
+}
+
+/// Shows what programs print on their standard error, but for a flood.
+fn murmur(log: &Arc<Log>, queue: &Name) -> impl Fn(&str) + Send + Sync + 'static {
+    let (log, queue) = (log.clone(), queue.clone());
+    let shown = Mutex::new((Instant::now(), 0_u32));
+    move |line| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.0.elapsed() >= Duration::from_secs(1) {
+            let left_out = shown.1.saturating_sub(LINES_A_SECOND);
+            if left_out > 0 {
+                log.line(&format!("{queue}: {left_out} more lines on standard error"));
+            }
+            *shown = (Instant::now(), 0);
+        }
+        shown.1 += 1;
+        if shown.1 <= LINES_A_SECOND {
+            log.line(&format!("{queue}: {line}"));
+        }
+    }
+}
