@@ -101,13 +101,18 @@ fuzz: tools
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target -- -max_total_time=$$(($(FUZZ_SECONDS) / 2)) -max_len=4096 || exit 1; \
 	done
 
-# The tests start their own servers; this only sees to it that there is one to start.
+# The tests start their own servers, and handlers in several languages; this only sees to it that there are some to start.
 tools:
-	@command -v redis-server >/dev/null 2>&1 || { \
+	@missing=; \
+	command -v redis-server >/dev/null 2>&1 || missing="$$missing redis-server"; \
+	command -v python3 >/dev/null 2>&1 || missing="$$missing python3"; \
+	command -v node >/dev/null 2>&1 || missing="$$missing nodejs"; \
+	command -v perl >/dev/null 2>&1 || missing="$$missing perl"; \
+	[ -z "$$missing" ] || { \
 		if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
-			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; \
 		elif command -v apt-get >/dev/null 2>&1 && command -v sudo >/dev/null 2>&1; then \
-			sudo apt-get update -qq && sudo apt-get install -y -qq redis-server; \
+			sudo apt-get update -qq && sudo apt-get install -y -qq $$missing; \
 		else \
-			echo "the tests need redis-server 7.0 or newer: install it with your package manager (brew install redis, dnf install redis)"; exit 1; \
+			echo "the tests need$$missing (redis-server 7.0 or newer): install with your package manager, such as brew or dnf"; exit 1; \
 		fi; }

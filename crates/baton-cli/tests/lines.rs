@@ -128,10 +128,8 @@ fn two_signals_end_a_node_that_waits_for_a_pipe() {
 }
 
 #[test]
-fn lines_that_are_piped_in_are_for_push() {
+fn standard_input_has_a_name_of_its_own() {
     let sandbox = Sandbox::new();
-    for name in ["-", "/dev/stdin"] {
-        let ran = sandbox.run_with(&["node", "--handler", "noop", "--lines", name], b"1\n").expect(1);
-        assert!(ran.one_line().contains("; pipe the lines into `baton push -`"), "{}", ran.err);
-    }
+    let ran = sandbox.run_with(&["node", "--handler", "noop", "--lines", "/dev/stdin"], b"1\n").expect(1);
+    assert!(ran.one_line().contains("; take --lines - for standard input"), "{}", ran.err);
 }

@@ -24,6 +24,7 @@ pub(super) struct Feed {
     ///
     /// A named pipe (FIFO) is read until its last writer closes it. What was read from it cannot be read again, so a
     /// successor does not go on: the source fails for good and says what was pushed; --rewind reads what comes next.
+    /// The same holds for standard input, `-`, but that each run begins anew.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
     /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and every file that
@@ -101,6 +102,9 @@ impl Feed {
                 "add --interval, --lines, --lines-from, --cron or --source",
             ));
         }
+        if self.follow && self.reads_stdin() {
+            return Err(Failure::usage("standard input ends when its writers close it", "leave --follow out"));
+        }
         if self.follow && until_done && self.count.is_none() {
             return Err(Failure::usage(
                 "--follow waits for more lines for ever, so --until-done would not come",
@@ -108,6 +112,15 @@ impl Feed {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the source has to begin anew: it is asked for, or it reads what nobody has read before.
+    pub(super) fn begins_anew(&self) -> bool {
+        self.rewind || self.reads_stdin()
+    }
+
+    pub(super) fn reads_stdin(&self) -> bool {
+        self.lines.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
 
     /// The source that the flags describe, if they name one.
@@ -123,6 +136,7 @@ impl Feed {
     fn pull(&self) -> Result<Pull, Failure> {
         let json = self.json_lines;
         Ok(match (&self.lines, &self.lines_from, &self.cron) {
+            (Some(path), ..) if path.as_os_str() == "-" => Pull::Stdin { json },
             (Some(path), ..) => Pull::Lines { path: path.clone(), follow: self.follow, json },
             (_, Some(command), _) => Pull::LinesFrom { command: command.clone(), json },
             (.., Some(expression)) => {

@@ -67,8 +67,13 @@ impl NodeArguments {
         if plan.sources.is_empty() {
             return Ok(at_first);
         }
-        if self.feed.rewind {
+        if self.feed.begins_anew() {
             connection.given(connection.operator.rewind(node).await)?;
+        }
+        if self.feed.reads_stdin() {
+            let once =
+                "lines of standard input are read once: if this process is killed, those not pushed yet are lost";
+            at_first.remarks.push(once.to_owned());
         }
         let survey = connection.given(connection.operator.survey().await)?;
         let overview = Overview::of(&survey);

@@ -31,6 +31,8 @@ pub(super) enum Pull {
     Ticks(Option<Duration>),
     /// The lines of a file, or of all that come to have its name.
     Lines { path: PathBuf, follow: bool, json: bool },
+    /// The lines of standard input.
+    Stdin { json: bool },
     /// The lines that a command prints.
     LinesFrom { command: String, json: bool },
     /// The due times of an expression.
@@ -43,6 +45,7 @@ impl Pull {
         let derived = match self {
             Self::Ticks(_) => "ticks".to_owned(),
             Self::Lines { path, .. } => Lines::name_for(&canonical(path)?),
+            Self::Stdin { .. } => "stdin".to_owned(),
             Self::LinesFrom { .. } => "lines".to_owned(),
             Self::Cron { expression, .. } => cron_name(expression),
         };
@@ -62,6 +65,9 @@ impl SourceFeed {
             Pull::Lines { path, follow, json } => {
                 let lines = Lines::file(readable(path, *follow)?).follow(*follow).json(*json);
                 node.source_into(queue, name, counted(lines, count, Lines::count))
+            }
+            Pull::Stdin { json } => {
+                node.source_into(queue, name, counted(Lines::stdin().json(*json), count, Lines::count))
             }
             Pull::LinesFrom { command, json } => {
                 node.source_into(queue, name, counted(Lines::command(command).json(*json), count, Lines::count))
@@ -133,9 +139,9 @@ fn readable(path: &Path, follow: bool) -> Result<PathBuf, Failure> {
 fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     path.canonicalize().map_err(|error| match path.to_str() {
         // Only if it is no file after all: a shell may have put one there.
-        Some(name) if name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/") => Failure::new(
+        Some(name) if name.starts_with("/dev/") || name.starts_with("/proc/") => Failure::new(
             format!("--lines {name} is neither a file nor a named pipe, which can be found again"),
-            "pipe the lines into `baton push -`, or let --lines-from run the command that prints them",
+            "take --lines - for standard input, or let --lines-from run the command that prints them",
         ),
         _ => unreadable(path, &error),
     })

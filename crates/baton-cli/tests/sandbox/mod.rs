@@ -35,7 +35,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -111,8 +111,12 @@ impl Sandbox {
 
     /// Starts a command that goes on; what it says of itself is in the file `log`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        self.start_by(&mut self.command(arguments))
+    }
+
+    /// The same of a command that was made before.
+    pub(crate) fn start_by(&self, command: &mut Command) -> Running {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.path().join("log")).unwrap();
-        let mut command = self.command(arguments);
         // A group of its own, as a shell gives it.
         Running(command.process_group(0).stdout(Stdio::null()).stderr(log).spawn().unwrap())
     }

@@ -1,4 +1,4 @@
-//! A source of lines: of a file, of a named pipe, or of what a command prints.
+//! A source of lines: of a file, of a named pipe, of standard input, or of what a command prints.
 //!
 //! Each line becomes a JSON string without its line end (`\n` or `\r\n`), an empty line an empty string; or, with
 //! [`Lines::json`], each line is a JSON value as it stands and blank lines are passed over.
@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, and the byte behind them |
 //! | a file that is [followed](Lines::follow) | for ever, finished lines only; also when another file takes its name | the same, if the file begins as it did; else it begins at the start |
-//! | a named pipe | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
+//! | a named pipe, or standard input | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
 //! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over as many lines: it must print the same |
 //!
 //! A line that cannot be a message, a file that is not the one read before, and a command that fails end the stream for
@@ -50,6 +50,7 @@ pub struct Lines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Path(PathBuf),
+    Stdin,
     Command(String),
 }
 
@@ -58,6 +59,12 @@ impl Lines {
     /// a named pipe.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { origin: Origin::Path(path.into()), form: Form::Text, count: None, follow: false }
+    }
+
+    /// The lines of this process's standard input: nothing else may read it.
+    #[must_use]
+    pub const fn stdin() -> Self {
+        Self { origin: Origin::Stdin, form: Form::Text, count: None, follow: false }
     }
 
     /// The lines that a shell command prints. It runs in a process group of its own, which is killed with the stream.
@@ -90,6 +97,7 @@ impl Lines {
         let start = Cursor::parse(cursor)?;
         let (input, at) = match &self.origin {
             Origin::Path(path) => self.open_path(path, cursor, start).await?,
+            Origin::Stdin => (Input::Pipe(NamedPipe::stdin(cursor)?), Cursor::default()),
             Origin::Command(line) => (Input::Command(Command::start(line)?), Cursor::default()),
         };
         Ok(Box::new(Cutter::new(input, self.form, at, start.lines, self.count.unwrap_or(u64::MAX))))
@@ -133,6 +141,7 @@ impl Source for Lines {
         match &self.origin {
             Origin::Path(path) if self.follow => format!("lines {form} followed {}", path.display()),
             Origin::Path(path) => format!("lines {form} file {}", path.display()),
+            Origin::Stdin => format!("lines {form} stdin"),
             Origin::Command(command) => format!("lines {form} command {command}"),
         }
     }

@@ -1,38 +1,38 @@
-//! A named pipe, read once until its writers have closed it.
+//! A named pipe, or standard input: read once until its writers have closed it.
 //!
 //! What was read from a pipe is nowhere else: a stream opened at a cursor cannot have what its predecessor had read and
 //! not pushed. It fails for good and says so, instead of going on with a gap. For that to be noticed also when the
 //! predecessor had pushed nothing yet, the first pull stores the cursor of 0 lines before anything is read.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use tokio::{
-    io::AsyncReadExt as _,
-    net::unix::pipe::{OpenOptions, Receiver},
+    io::{AsyncRead, AsyncReadExt as _},
+    net::unix::pipe::OpenOptions,
 };
 
 use super::file::unreadable;
 use crate::SourceError;
 
 /// A pipe and what it is called.
-#[derive(Debug)]
 pub(super) struct NamedPipe {
     pub(super) name: String,
-    pipe: Receiver,
+    pipe: Box<dyn AsyncRead + Send + Unpin>,
 }
 
 impl NamedPipe {
     /// Opens it without waiting for a writer; refused at any cursor but the empty one.
     pub(super) fn open(path: &Path, cursor: &str) -> Result<Self, SourceError> {
         let name = path.display().to_string();
-        if !cursor.is_empty() {
-            return Err(SourceError::until_rewound(format_args!(
-                "{name} is a pipe, whose lines are gone once they are read: {cursor} were pushed, and what the node that \
-                 read it had read beyond them is lost; rewind the source to read what is written from now on"
-            )));
-        }
+        at_its_start(&format_args!("{name} is a pipe, whose"), cursor)?;
         let pipe = OpenOptions::new().open_receiver(path).map_err(|error| unreadable(&name, &error))?;
-        Ok(Self { name, pipe })
+        Ok(Self { name, pipe: Box::new(pipe) })
+    }
+
+    /// The standard input of this process; refused at any cursor but the empty one.
+    pub(super) fn stdin(cursor: &str) -> Result<Self, SourceError> {
+        at_its_start(&"standard input:", cursor)?;
+        Ok(Self { name: "standard input".to_owned(), pipe: Box::new(tokio::io::stdin()) })
     }
 
     /// Reads more, waiting for writers; 0 when the last of them has closed it.
@@ -40,4 +40,20 @@ impl NamedPipe {
         // Without a writer the pipe is at its end, but it is not ready: a read waits for the first one.
         self.pipe.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))
     }
+}
+
+impl fmt::Debug for NamedPipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamedPipe").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn at_its_start(whose: &dyn fmt::Display, cursor: &str) -> Result<(), SourceError> {
+    if cursor.is_empty() {
+        return Ok(());
+    }
+    Err(SourceError::until_rewound(format_args!(
+        "{whose} lines are gone once they are read: {cursor} were pushed, and what the node that read it had read \
+         beyond them is lost; rewind the source to read what is written from now on"
+    )))
 }

@@ -1,0 +1,290 @@
+//! Programs as handlers, started by the command line: what they get, what becomes of what they print and of how they end.
+
+mod sandbox;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Ran, Running, Sandbox, until};
+
+/// Programs are found where the tests find them.
+fn with_path(command: &mut Command) -> &mut Command {
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+    Ran::of(with_path(&mut sandbox.command(arguments)).output().unwrap())
+}
+
+fn start(sandbox: &Sandbox, arguments: &[&str]) -> Running {
+    sandbox.start_by(with_path(&mut sandbox.command(arguments)))
+}
+
+/// A shell script in the sandbox, and the command that runs it.
+fn script(sandbox: &Sandbox, name: &str, text: &str) -> String {
+    sandbox.write(name, text);
+    format!("sh {}", sandbox.dir.path().join(name).display())
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn errors(sandbox: &Sandbox) -> Vec<serde_json::Value> {
+    let listed = sandbox.run(&["errors", "--json"]).expect(0);
+    listed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The processes below one, by their ids.
+fn below(pid: u32) -> Vec<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: BTreeMap<u32, u32> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let (mut found, mut at) = (vec![pid], 0);
+    while let Some(above) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| **parent == above).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// Whether a process runs; one that only waits to be noticed does not.
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+#[test]
+fn handlers_in_four_languages_answer() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/handlers");
+    for (program, file) in [("python3", "length.py"), ("node", "length.js"), ("perl", "length.pl"), ("sh", "length.sh")]
+    {
+        let sandbox = Sandbox::new();
+        sandbox.write("lines", "a\nbb\nccc\n");
+        sandbox.run(&["push", "[1]"]).expect(0);
+        let exec = format!("{program} '{}'", examples.join(file).display());
+        let ran = run(&sandbox, &["up", "--exec", &exec, "--lines", "lines", "--until-done"]);
+        // Python measures lists too; the others refuse them.
+        let (code, answers): (i32, &[&str]) =
+            if program == "python3" { (0, &["1", "1", "2", "3"]) } else { (3, &["1", "2", "3"]) };
+        let ran = ran.expect(code);
+        assert_eq!(sorted(&ran.out), answers, "{program}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        sandbox.run(&["push", "--queue", "q", "\"two words\\n\"", "7", "{\"a\": [1]}"]).expect(0);
+        let tell = script(&sandbox, "tell", "echo \"$1|$(cat)|$BATON_QUEUE|$BATON_ID|$BATON_ATTEMPT|$BATON_KEY\"");
+        let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", &tell, "--until-done"]).expect(0);
+        let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();
+        assert_eq!(told, ["|7|q|2|1|q/2", "|two words|q|1|1|q/1", "|{\"a\": [1]}|q|3|1|q/3"]);
+        sandbox.run(&["push", "--queue", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
+        let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--until-done"]).expect(3);
+        assert_eq!(sorted(&ran.out), ["<-1.50> -1.50", "<x y> x y"]);
+        let errors = errors(&sandbox);
+        assert!(errors[0]["error"].as_str().unwrap().contains("`{}` stands for a string or a number"), "{errors:?}");
+    }
+}
+
+#[test]
+fn what_processes_print_is_never_mixed() {
+    let sandbox = Sandbox::new();
+    sandbox.run_with(&["push", "-"], "1\n".repeat(200).as_bytes()).expect(0);
+    let thrice =
+        script(&sandbox, "thrice", "echo $BATON_ID; sleep 0.00$((BATON_ID % 10)); echo $BATON_ID; echo $BATON_ID");
+    let ran = run(&sandbox, &["up", "--workers", "8", "--exec-once", &thrice, "--until-done", "-q"]);
+    let ran = ran.expect(0);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 600);
+    assert!(lines.chunks(3).all(|three| three[0] == three[1] && three[1] == three[2]), "{lines:?}");
+}
+
+#[test]
+fn exit_codes_decide_what_becomes_of_a_message() {
+    let sandbox = Sandbox::new();
+    let codes = "echo $BATON_ATTEMPT >> tries.$BATON_ID
+case $BATON_ID in
+  1) exit 0 ;;
+  2) echo hidden; echo first >&2; echo 'no such host' >&2; exit 3 ;;
+  3) kill -9 $$ ;;
+  4) exit 75 ;;
+  5) [ $BATON_ATTEMPT = 3 ] || exit 75 ;;
+  6) exit 127 ;;
+esac";
+    let codes = script(&sandbox, "codes", codes);
+    sandbox.run(&["push", "1", "2", "3", "4", "5", "6"]).expect(0);
+    let ran = run(&sandbox, &["node", "--exec-once", &codes, "--until-done", "--backoff", "1ms"]).expect(3);
+    assert_eq!(ran.out, "", "only what is done is printed");
+    let told: BTreeMap<u64, String> = errors(&sandbox)
+        .into_iter()
+        .map(|it| (it["id"].as_u64().unwrap(), it["error"].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [
+        (2, "failed with exit code 3: first\nno such host"),
+        (3, "was killed by signal 9"),
+        (4, "failed with exit code 75"),
+        (6, "failed with exit code 127"),
+    ];
+    assert_eq!(told, BTreeMap::from(expected.map(|(id, error)| (id, error.to_owned()))));
+    let tries = |id: u32| {
+        let tried = std::fs::read_to_string(sandbox.dir.path().join(format!("tries.{id}"))).unwrap();
+        tried.lines().count()
+    };
+    assert_eq!([1, 2, 3, 4, 5, 6].map(tries), [1, 1, 1, 11, 3, 1]);
+}
+
+#[test]
+fn a_command_that_cannot_be_run_is_refused_before_anything_is_touched() {
+    let sandbox = Sandbox::new();
+    for (arguments, told) in [
+        (["--exec", "no-such-program x"], "there is no program \"no-such-program\""),
+        (["--exec-once", "/dev/null"], "/dev/null cannot be run"),
+        (["--exec-once", "echo 'a"], "is not closed"),
+        (["--exec", "echo {}"], "a child gets many"),
+    ] {
+        let ran = run(&sandbox, &[&["node"][..], &arguments].concat());
+        assert!(ran.one_line().contains(told), "{}", ran.err);
+        assert!(matches!(ran.code, Some(1 | 2)));
+    }
+    assert!(!sandbox.path().exists());
+}
+
+#[test]
+fn lines_of_standard_input_are_run_each_time() {
+    let sandbox = Sandbox::new();
+    for lines in ["a\nb\n", "c"] {
+        let up = ["up", "--lines", "-", "--exec-once", "echo {}", "--until-done"];
+        let mut up = with_path(&mut sandbox.command(&up)).stdin(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut up.stdin.take().unwrap(), lines.as_bytes()).unwrap();
+        let ran = Ran::of(up.wait_with_output().unwrap()).expect(0);
+        assert_eq!(sorted(&ran.out), lines.lines().collect::<Vec<_>>());
+        assert!(ran.err.contains("are read once"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn on_a_stop_children_finish_and_then_their_input_ends() {
+    let sandbox = Sandbox::new();
+    let slow = "while read -r line; do echo > begun; sleep 0.5; echo '{\"event\":\"end\"}'; done; echo > tidied";
+    let slow = script(&sandbox, "slow", slow);
+    sandbox.run(&["push", "1"]).expect(0);
+    let mut node = start(&sandbox, &["node", "--exec", &slow]);
+    let there = |name: &str| sandbox.dir.path().join(name).exists();
+    until("the child has it", || there("begun"));
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0));
+    assert!(there("tidied"), "{}", sandbox.log());
+    assert_eq!(sandbox.count("messages", "done"), 1);
+}
+
+#[test]
+fn nothing_outlives_a_node_that_is_killed() {
+    let sandbox = Sandbox::new();
+    // A child with a child of its own that has left the group, and a source that is a command.
+    let stubborn = script(&sandbox, "stubborn", "trap '' TERM HUP; setsid sleep 1000 & sleep 1000; read -r line");
+    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    let lines_from = "echo 1; sleep 1000";
+    let mut node = start(
+        &sandbox,
+        &["node", "--exec", &stubborn, "--concurrency", "3", "--lines-from", lines_from, "--source", "slow"],
+    );
+    until("they run", || {
+        let names = below(node.pid())
+            .into_iter()
+            .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+        names.filter(|name| name.starts_with("sleep")).count() >= 7
+    });
+    let children = below(node.pid());
+    node.kill();
+    until("none of them runs", || !children.iter().any(|pid| is_alive(*pid)));
+}
+
+#[test]
+fn children_killed_at_random_cost_no_message() {
+    let kills: u64 = std::env::var("BATON_KILLS").map_or(60, |it| it.parse().unwrap());
+    let seed: u64 = std::env::var("BATON_SEED").map_or_else(|_| fastrand::u64(..), |it| it.parse().unwrap());
+    println!("BATON_KILLS={kills} BATON_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let sandbox = Sandbox::new();
+    let child = "while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; echo \"{\\\"id\\\":$id,\\\"event\\\":\\\"end\\\"}\"; done";
+    let child = script(&sandbox, "child", child);
+    let flags = ["--exec", &child, "--concurrency", "3", "--retries", "1000", "--backoff", "1ms", "--lease", "2s"];
+    let source = ["--interval", "0", "--count", "2000000", "--max-backlog", "1MiB"];
+    let mut node = start(&sandbox, &[&["node"][..], &flags, &source].concat());
+    for _ in 0..kills {
+        let mut victim = 0;
+        until("a child runs", || {
+            let children = below(node.pid()).into_iter().filter(|pid| {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                line.ends_with(b"/child\0")
+            });
+            let children: Vec<u32> = children.collect();
+            victim = *children.get(random.usize(..children.len().max(1))).unwrap_or(&0);
+            victim != 0
+        });
+        std::thread::sleep(std::time::Duration::from_micros(random.u64(..20_000)));
+        Command::new("kill").args(["-9", &victim.to_string()]).stderr(Stdio::null()).status().unwrap();
+    }
+    until("no child is left unwaited for", || !below(node.pid()).into_iter().any(is_zombie));
+    assert!(sandbox.count("messages", "done") > 0);
+    let children = below(node.pid());
+    node.kill();
+    until("none of them runs", || !children.iter().any(|pid| is_alive(*pid)));
+    until("what it held is back", || {
+        sandbox.run(&["status", "--json"]).expect(0).json()["nodes"] == serde_json::json!([])
+    });
+    let end = ["node", "-q", "--until-done", "--handler", "noop"];
+    sandbox.run(&end).expect(0);
+    let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
+    assert_eq!((&books["dead"], &books["done"]), (&serde_json::json!(0), &books["pushed"]));
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_does_every_line() {
+    let sandbox = Sandbox::new();
+    let lines: String = (0..2_000).map(|nth| format!("{nth}\n")).collect();
+    sandbox.write("lines", lines);
+    let out: PathBuf = sandbox.dir.path().join("out");
+    let note = script(
+        &sandbox,
+        "note",
+        "while read -r line; do id=${line#*'\"id\":'}; echo \"{\\\"event\\\":\\\"end\\\",\\\"data\\\":${id%%,*}}\"; done",
+    );
+    let up = ["up", "--lines", "lines", "--exec", &note, "--until-done", "--lease", "300ms", "--heartbeat", "100ms"];
+    for nth in 0..20 {
+        let printed = || std::fs::OpenOptions::new().create(true).append(true).open(&out).unwrap();
+        let mut up = with_path(&mut sandbox.command(&up)).stdout(printed()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = || std::fs::read_to_string(&out).unwrap().lines().count();
+        let before = lines();
+        // Some are killed as they start, others at work.
+        let enough = if nth % 4 == 0 { 0 } else { 40 };
+        until("it is at work, or done", || lines() >= before + enough || up.try_wait().unwrap().is_some());
+        up.kill().ok();
+        up.wait().unwrap();
+    }
+    let last = with_path(&mut sandbox.command(&up)).output().unwrap();
+    Ran::of(last).expect(0);
+    let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
+    assert_eq!(
+        (books["pushed"].as_u64(), books["done"].as_u64(), books["dead"].as_u64()),
+        (Some(2_000), Some(2_000), Some(0))
+    );
+}
