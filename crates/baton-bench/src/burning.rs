@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use baton::{Cancel, Done, QueuePolicy, Role};
+use baton::{Context, Done, Failure as Unfinished, Handler, Message, QueuePolicy};
 
-use super::{Figures, Plan, report::Figure, samples::median, say, target::Target};
+use super::{Figures, Plan, node_run, report::Figure, samples::median, say, target::Target};
 use crate::failure::Failure;
 
 /// How long each side is measured in a round, with as many messages as that takes or less.
@@ -46,36 +46,23 @@ async fn compare(plan: &Plan, target: &Target, queue: &str, each: Duration) -> R
     for round in 1..=plan.rounds {
         say(target, &format!("{queue}, round {round} of {}", plan.rounds));
         raw.push(bare_threads(cores, steps, count).await);
-        through.push(node(target, queue, steps, count).await?);
+        let policy = QueuePolicy { concurrency: CONCURRENCY, ..QueuePolicy::default() };
+        through.push(node_run::rate(target, queue, policy, Burner(steps), count).await?);
     }
     Ok((Figure(median(&through)), Figure(median(&raw))))
 }
 
-/// Messages a second of a node with these handlers, from a queue that is full at the start.
-async fn node(target: &Target, queue: &str, steps: u64, count: u64) -> Result<f64, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string(), "run the command again");
-    let fleet = target.fleet();
-    target.pause(queue, true).await?;
-    fleet.queue::<u64>(queue).push_all(0..count).await.map_err(|error| failed(&error))?;
-    target.note(queue, count);
-    let goal = target.books(queue).await?.pushed;
-    let policy = QueuePolicy { concurrency: CONCURRENCY, ..QueuePolicy::default() };
-    let node = fleet.node().role(Role::Worker).policy(policy).handler(queue, move |_: u64, _| async move {
-        burn(steps);
-        Ok(Done::default())
-    });
-    let cancel = Cancel::new();
-    let node = tokio::spawn(node.run(cancel.clone()));
-    let begun = Instant::now();
-    target.pause(queue, false).await?;
-    while target.books(queue).await?.done < goal && !node.is_finished() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+/// Does so many steps for each message.
+struct Burner(u64);
+
+impl Handler for Burner {
+    fn handle(&self, _: Message, _: Context) -> impl Future<Output = Result<Done, Unfinished>> + Send + 'static {
+        let steps = self.0;
+        async move {
+            burn(steps);
+            Ok(Done::default())
+        }
     }
-    let rate = count as f64 / begun.elapsed().as_secs_f64();
-    cancel.drain();
-    let ended = node.await.map_err(|error| failed(&error))?;
-    ended.map_err(|error| failed(&error))?;
-    Ok(rate)
 }
 
 /// The same work a second by threads that do nothing else.

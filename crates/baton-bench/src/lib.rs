@@ -21,8 +21,10 @@ mod jobs;
 mod latency;
 mod lpush;
 mod memory;
+mod node_run;
 mod plan;
 mod producer;
+mod programs;
 mod queues;
 mod receiver;
 mod report;
@@ -184,6 +186,9 @@ async fn measure(plan: &Plan, target: &Target, private: bool) -> Result<Figures,
     }
     if plan.wants(Measure::Cpu) {
         burning::measure(plan, target, &mut figures).await?;
+    }
+    if plan.wants(Measure::Exec) {
+        programs::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Memory) {
         memory::measure(plan, target, &mut figures).await?;

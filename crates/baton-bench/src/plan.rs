@@ -27,6 +27,8 @@ pub enum Measure {
     Failover,
     /// Handlers that burn CPU for 0.2 and 1 ms, beside bare threads that do the same
     Cpu,
+    /// Children that do nothing with their messages, one a core, beside a bare loop over their pipes
+    Exec,
     /// Bytes of a waiting message beyond its body
     Memory,
 }

@@ -79,6 +79,10 @@ pub struct Figures {
     pub(super) burn_1ms_per_s: Figure,
     pub(super) raw_burn_1ms_per_s: Figure,
     burn_1ms_ratio: Figure,
+    pub(super) exec_per_s: Figure,
+    pub(super) raw_exec_per_s: Figure,
+    exec_ratio: Figure,
+    pub(super) exec_wait_us: Figure,
     pub(super) memory_bulk_bytes: Figure,
     pub(super) memory_singles_bytes: Figure,
     /// Messages done in all, by the books and by a recount.
@@ -142,6 +146,7 @@ impl Figures {
         self.everyday_push_cpu_ratio = self.everyday_push_cpu_us.over(self.raw_everyday_push_cpu_us);
         self.burn_200us_ratio = self.burn_200us_per_s.over(self.raw_burn_200us_per_s);
         self.burn_1ms_ratio = self.burn_1ms_per_s.over(self.raw_burn_1ms_per_s);
+        self.exec_ratio = self.exec_per_s.over(self.raw_exec_per_s);
         self.idle_p50_ratio = self.idle_p50_us.over(self.raw_idle_p50_us);
         self.idle_p99_ratio = self.idle_p99_us.over(self.raw_idle_p99_us);
         self.queues_p50_ratio = self.queues_p50_us.over(self.raw_queues_p50_us);
@@ -251,6 +256,8 @@ impl Figures {
                 self.burn_200us_ratio,
             ),
             ("handlers of 1 ms CPU", "messages/s", self.burn_1ms_per_s, self.raw_burn_1ms_per_s, self.burn_1ms_ratio),
+            ("messages run by children", "messages/s", self.exec_per_s, self.raw_exec_per_s, self.exec_ratio),
+            ("a child waits for its next message, p50", "µs", self.exec_wait_us, none, none),
             ("memory beyond the body, bulk", "bytes/message", self.memory_bulk_bytes, none, none),
             ("memory beyond the body, singles", "bytes/message", self.memory_singles_bytes, none, none),
         ];

@@ -32,7 +32,8 @@ raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates ar
 raw: of rates more is better, of times, CPU and bytes less. The row load is the rate at which messages are pushed one a \
 call while the latency at load is measured: half of what singles reach, 20,000/s at most. everyday is 16 processes that push one message a call, beside as many redis-benchmark with an LPUSH, and once more \
 with a worker that does nothing; jobs are pushed singly too and then worked off; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
-a thread a core that does the same and nothing else.
+a thread a core that does the same and nothing else. exec is a Python child a core that does nothing with its messages, \
+beside a bare loop over the pipes of such children.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"store\",\"messages\",\"rounds\",\"parcel\",\"bytes\",\"backlog\",\"shared\" (others use the server too),
@@ -48,6 +49,7 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
   \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
+  \"exec_per_s\",\"raw_exec_per_s\",\"exec_ratio\",\"exec_wait_us\" (p50 of a child, from an answer to the next message),
   \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),
   \"done\" (messages in all)")]
 pub(crate) struct Bench {
