@@ -16,43 +16,52 @@ use crate::node::Log;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The line on a terminal, if there is one.
-pub(crate) struct Panel(Option<ProgressBar>);
+pub(crate) struct Panel {
+    bar: Option<ProgressBar>,
+    /// Whether what is left is what people wait for.
+    until_done: bool,
+}
 
 impl Panel {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool, until_done: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal();
-        Self(shown.then(|| {
+        let bar = shown.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 bar.set_style(style);
             }
             bar
-        }))
+        });
+        Self { bar, until_done }
     }
 
     /// What log lines have to be written around.
     pub(crate) fn bar(&self) -> Option<ProgressBar> {
-        self.0.clone()
+        self.bar.clone()
     }
 
     /// Shows figures of one queue, or of all, for ever; what the store does not tell is not shown.
     pub(crate) async fn show(&self, operator: &Operator, queue: Option<&Name>, log: &Log) {
         let mut watch = operator.watch(queue, EVERY);
         loop {
-            match (watch.next().await, &self.0) {
-                (Err(_), _) => tokio::time::sleep(EVERY).await,
-                (Ok(glance), Some(bar)) => {
-                    bar.set_message(line(&glance));
+            let Ok(glance) = watch.next().await else {
+                tokio::time::sleep(EVERY).await;
+                continue;
+            };
+            let shown = if self.until_done { progress(&glance) } else { line(&glance) };
+            match &self.bar {
+                Some(bar) => {
+                    bar.set_message(shown);
                     bar.tick();
                 }
-                (Ok(glance), None) => log.line(&line(&glance)),
+                None => log.line(&shown),
             }
         }
     }
 
     /// Takes the line away.
     pub(crate) fn close(&self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
@@ -64,4 +73,37 @@ fn line(it: &Glance) -> String {
     let (done, ready, dead, count) = (it.rates.done_per_s, it.rates.ready, it.dead, it.nodes);
     let paused = if it.paused { ", paused" } else { "" };
     format!("{done} done/s, {ready} ready, {dead} dead, {count} nodes, generator {generators}{paused}")
+}
+
+/// How far it is, and how long the rest takes at this pace, once it is known how much that is.
+fn progress(it: &Glance) -> String {
+    let Glance { rates, done, dead, left, is_fed, .. } = it;
+    let ended_per_s = rates.done_per_s + rates.dead_per_s;
+    let when = match (is_fed, ended_per_s > 0.0) {
+        (true, _) => "more to come".to_owned(),
+        (false, true) => format!("about {} to go", span(*left as f64 / ended_per_s)),
+        (false, false) => "nothing ends at the moment".to_owned(),
+    };
+    let paused = if it.paused { ", paused" } else { "" };
+    format!("{done} done, {dead} failed, {left} left, {}/s, {when}{paused}", rates.done_per_s)
+}
+
+/// Seconds as people say them.
+fn span(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3_600)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn spans_are_rounded_up() {
+        assert_eq!([0.2, 119.0, 120.5, 7_200.0].map(span), ["1 s", "119 s", "3 min", "2 h"]);
+    }
 }

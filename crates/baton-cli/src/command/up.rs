@@ -58,7 +58,7 @@ impl Up {
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;
-        let panel = Panel::new(self.quiet);
+        let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
         obey_signals(&cancel, &log, self.node.work.lease)?;

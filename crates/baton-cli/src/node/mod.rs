@@ -37,7 +37,7 @@ pub(crate) struct NodeArguments {
     /// Exit when the source named here, if there is one, has ended and nothing is left in the queue: 0, or 3 if the queue
     /// has errors, of whichever run; 1 if the source fails for good
     #[arg(long)]
-    until_done: bool,
+    pub(crate) until_done: bool,
     /// Append what was pushed and run to this file
     #[arg(long, value_name = "PATH", hide = true)]
     journal: Option<PathBuf>,

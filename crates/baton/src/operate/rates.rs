@@ -45,8 +45,14 @@ pub struct Glance {
     /// What happened since the look before.
     #[serde(flatten)]
     pub rates: Rates,
+    /// Finished since the fleet began.
+    pub done: u64,
     /// Among the errors.
     pub dead: u64,
+    /// Not finished yet: waiting, delayed or in flight.
+    pub left: u64,
+    /// Whether a source of what is watched has not ended yet, so that more may come.
+    pub is_fed: bool,
     /// Whether a queue that is watched is held back.
     pub paused: bool,
     /// Live nodes of the fleet.
@@ -109,11 +115,15 @@ impl Glance {
     fn between(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Self {
         let wanted = |name: &Name| queue.is_none_or(|queue| queue == name);
         let queues = || later.queues.iter().filter(|it| wanted(&it.queue));
+        let sum = |pick: fn(&Books) -> u64| queues().map(pick).fold(0, u64::saturating_add);
         let live: Vec<&SessionView> = live_nodes(later).collect();
         let holders = later.sources.iter().filter(|it| wanted(&it.queue)).filter_map(|it| it.holder);
         Self {
             rates: Rates::between(earlier, later, queue),
-            dead: queues().map(|it| it.dead).fold(0, u64::saturating_add),
+            done: sum(|it| it.done),
+            dead: sum(|it| it.dead),
+            left: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
+            is_fed: later.sources.iter().any(|it| wanted(&it.queue) && !it.ended),
             paused: queues().any(|it| it.paused),
             nodes: live.len(),
             generators: holders
