@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
     Migrate(command::migrate::Migrate),
+    SubsetSum(command::subset_sum::SubsetSum),
     Bench(command::bench::Bench),
     Config(command::config::Config),
 }

@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::Failure;
 
 /// What a shell says of a process that was interrupted.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: i32 = 130;
 
 /// Takes Ctrl-C and a request to terminate as that wish, from now on.
 pub(crate) fn listen() -> Result<Cancel, Failure> {

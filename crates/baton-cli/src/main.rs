@@ -65,6 +65,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Backup(command) => command.run(&settings).await,
             Command::Restore(command) => command.run(&settings).await,
             Command::Migrate(command) => command.run(&settings).await,
+            Command::SubsetSum(command) => command.run().await,
             Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

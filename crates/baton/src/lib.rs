@@ -49,7 +49,7 @@
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
-//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo) |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums |
 //!
 //! # Features
 //!

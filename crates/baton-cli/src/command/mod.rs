@@ -15,4 +15,5 @@ pub(crate) mod push;
 pub(crate) mod restore;
 pub(crate) mod source;
 pub(crate) mod status;
+pub(crate) mod subset_sum;
 pub(crate) mod up;

@@ -13,6 +13,8 @@
 //! | [`ExecOnce`] | starts a process for each |
 //! | [`Demo`] | sleeps a while and fails now and then |
 //!
+//! [`subset_sum`] is work for a processor: in a program, on the command line, in a process of its own.
+//!
 //! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
 //! [`SourceError`] that says where and why; what came before it is handed over first.
 
@@ -24,6 +26,7 @@ mod lines;
 mod noop;
 #[cfg(test)]
 mod pulled;
+pub mod subset_sum;
 mod tick;
 
 #[cfg(feature = "cron")]

@@ -1,0 +1,236 @@
+//! `baton subset-sum`: which subsets of some integers have a sum.
+
+use std::{
+    io::Read as _,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use baton::{
+    Cancel,
+    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Program, Summary, Wish, serve, solve},
+    settings::quantity,
+};
+use clap::ValueEnum;
+
+use crate::{
+    exit::{Exit, Failure},
+    interrupt,
+    output::{Output, remark, span},
+};
+
+/// How long after Ctrl-C a reader that takes nothing may hold this up.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Print every non-empty subset of up to 64 integers that has a sum, as it is found
+///
+/// Integers at different places are different; inside a match they are in their order, matches are in none. It needs no
+/// store. Time grows as 2^(n/2): 52 random integers take about a second on a core, 64 a minute or two; memory is 64 MiB at
+/// most. What is estimated to take longer than --max-time, most of all because of the number of matches, is refused
+/// before it is begun. A reader that takes its time holds the search up; one that goes away ends it, and so does Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton subset-sum --sum 0 '[1,2,-4,5,-3]'
+  baton subset-sum --sum 100 --limit 1 \"$(seq -s, 64 | sed 's/.*/[&]/')\"
+  baton subset-sum --sum 100 --count-only --json - < numbers.json
+
+Exit codes: 0 searched, or the limit reached; 1 interrupted, refused as too large, or not integers; 2 usage")]
+pub(crate) struct SubsetSum {
+    /// The integers, as a JSON array; - reads it from standard input
+    #[arg(value_name = "INTEGERS", required_unless_present = "child")]
+    data: Option<String>,
+    /// The sum they must have
+    #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present = "child")]
+    sum: Option<i128>,
+    /// Where it is computed
+    #[arg(long, value_enum, value_name = "MODE", default_value = "process")]
+    mode: Mode,
+    /// End after so many matches
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Only count them
+    #[arg(long)]
+    count_only: bool,
+    /// Refuse what is estimated to take longer, with its unit
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quantity::time)]
+    max_time: Duration,
+    /// Refuse what is estimated to take more memory
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = quantity::bytes)]
+    max_memory: u64,
+    /// Print JSON objects, one a line: {"event":"match","data":[…]} for each, then {"event":"end","data":{"count",
+    /// "complete"}}, which is complete unless the limit ended it
+    #[arg(long)]
+    json: bool,
+    /// Be the process that computes
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// In this process, on all cores
+    Inline,
+    /// In this process, on one core, in slices of time between which all else has its turn
+    Interleaved,
+    /// In a process of its own with a lower priority, on all cores
+    Process,
+}
+
+/// The program that computes: this one.
+pub(crate) fn program() -> Result<Program, Failure> {
+    let path = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "take --mode inline"))?;
+    Ok(Program { path, arguments: ["subset-sum", "--child"].map(Into::into).into() })
+}
+
+impl SubsetSum {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
+        if self.child {
+            // A parent that is gone wants to hear nothing.
+            serve().ok();
+            return Ok(Exit::Ok);
+        }
+        let problem = Problem::new(self.integers()?, self.sum.unwrap_or_default());
+        let wish = Wish {
+            limit: self.limit,
+            count_only: self.count_only,
+            max_seconds: self.max_time.as_secs(),
+            max_bytes: self.max_memory,
+        };
+        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen()?, Printer::new(self.json));
+        end_in_any_case(&cancel);
+        let summary = match self.mode {
+            Mode::Inline => {
+                let print = |matches| printer.print(matches);
+                solve(&problem, &wish, &|| cancel.asked().is_some(), print).map_err(|it| refused(&it.to_string()))?
+            }
+            Mode::Interleaved => {
+                let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
+                let mut search = Interleaved::start(problem, wish).await.map_err(refused)?;
+                while let Some(matches) = heard(&cancel, search.next()).await.flatten() {
+                    if printer.print(matches).is_break() {
+                        break;
+                    }
+                }
+                search.summary()
+            }
+            Mode::Process => {
+                let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
+                let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
+                while let Some(next) = heard(&cancel, search.next()).await {
+                    let Some(matches) = next.map_err(failed)? else { break };
+                    if printer.print(matches).is_break() {
+                        break;
+                    }
+                }
+                search.summary().unwrap_or_default()
+            }
+        };
+        printer.end(summary, &cancel, begun.elapsed())
+    }
+
+    fn integers(&self) -> Result<Vec<i64>, Failure> {
+        let mut text = self.data.clone().unwrap_or_default();
+        if text == "-" {
+            text.clear();
+            let read = std::io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|error| Failure::new(format!("cannot read standard input: {error}"), "give the integers"))?;
+        }
+        serde_json::from_str(&text).map_err(|error| {
+            let cause = format!("the integers are not a JSON array of integers of 64 bits: {error}");
+            Failure::new(cause, "write them as '[1,2,-3]'")
+        })
+    }
+}
+
+/// What comes first: nothing if that is Ctrl-C.
+async fn heard<T>(cancel: &Cancel, next: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = cancel.any() => None,
+        next = next => Some(next),
+    }
+}
+
+/// Ends the process after Ctrl-C, also if it cannot write.
+fn end_in_any_case(cancel: &Cancel) {
+    let cancel = cancel.clone();
+    tokio::spawn(async move {
+        cancel.any().await;
+        tokio::time::sleep(LAST_WORDS).await;
+        std::process::exit(interrupt::INTERRUPTED);
+    });
+}
+
+/// What a refusal says, with its own next step.
+fn refused(text: &str) -> Failure {
+    Failure::advised(Exit::Failed, text)
+}
+
+/// Prints matches as they come.
+struct Printer {
+    output: Output,
+    json: bool,
+    printed: u64,
+    failed: Option<Failure>,
+}
+
+impl Printer {
+    fn new(json: bool) -> Self {
+        Self { output: Output::new(), json, printed: 0, failed: None }
+    }
+
+    /// Prints them; breaks off if nobody reads.
+    fn print(&mut self, matches: Vec<Vec<i64>>) -> ControlFlow<()> {
+        let (output, json) = (&mut self.output, self.json);
+        self.printed += matches.len() as u64;
+        let mut lines = matches.into_iter();
+        let printed = lines.try_for_each(|data| match json {
+            true => output.json(&Event::Match { data }),
+            false => output.line(&format!("Match: {}", shown(&data))),
+        });
+        self.failed = printed.and_then(|()| output.flush()).err();
+        if self.failed.is_some() || output.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Tells how it went.
+    fn end(mut self, summary: Summary, cancel: &Cancel, took: Duration) -> Result<Exit, Failure> {
+        if let Some(failure) = self.failed {
+            return Err(failure);
+        }
+        if self.output.is_closed() {
+            return Ok(Exit::Ok);
+        }
+        if cancel.asked().is_some() {
+            let printed = self.printed;
+            return Err(Failure::new(format!("interrupted after {printed} matches"), "run it again for all of them"));
+        }
+        if self.json {
+            self.output.json(&Event::End { data: summary })?;
+            self.output.flush()?;
+        }
+        let count = match summary.count {
+            1 => "1 match".to_owned(),
+            count => format!("{count} matches"),
+        };
+        let rest = if summary.complete { "" } else { ", and perhaps more: the limit is reached" };
+        remark(&format!("{count} in {}{rest}", span(took)));
+        Ok(Exit::Ok)
+    }
+}
+
+fn shown(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_is_shown_as_json_shows_it() {
+        assert_eq!((shown(&[1, 2, -3]), shown(&[])), ("[1,2,-3]".to_owned(), "[]".to_owned()));
+    }
+}

@@ -1,0 +1,114 @@
+//! Subset sums on the command line: every mode prints the same, and ends when it should.
+
+mod sandbox;
+
+use std::{
+    fs,
+    io::Read as _,
+    process::{Command, Stdio},
+};
+
+use sandbox::{Sandbox, is_gone, until};
+
+const MODES: [&str; 3] = ["inline", "interleaved", "process"];
+/// Five hundred million matches.
+const ENDLESS: [&str; 3] = ["--sum", "0", "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"];
+const ZEROS: &str = "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]";
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn every_mode_prints_matches_in_the_order_of_the_input_and_a_summary() {
+    let sandbox = Sandbox::new();
+    for mode in MODES {
+        let ran = sandbox.run(&["subset-sum", "--sum", "0", "--mode", mode, "[1,2,-4,5,-3]"]).expect(0);
+        assert_eq!(sorted(&ran.out), ["Match: [1,2,-3]", "Match: [2,-4,5,-3]"], "{mode}");
+        assert!(ran.err.contains("2 matches in"), "{}", ran.err);
+        let limited =
+            sandbox.run(&["subset-sum", "--sum", "-4", "--mode", mode, "--limit", "1", "[-4,-4,-4]"]).expect(0);
+        assert_eq!(limited.out, "Match: [-4]\n", "{mode}");
+        assert!(limited.err.contains("perhaps more"), "{}", limited.err);
+        let json = sandbox.run(&["subset-sum", "--sum", "3", "--mode", mode, "--json", "[1,2]"]).expect(0);
+        let lines =
+            "{\"event\":\"match\",\"data\":[1,2]}\n{\"event\":\"end\",\"data\":{\"count\":1,\"complete\":true}}\n";
+        assert_eq!(json.out, lines, "{mode}");
+        let counted = ["subset-sum", "--sum", "0", "--mode", mode, "--count-only", "--json", ZEROS];
+        let counted = sandbox.run(&counted).expect(0);
+        let count = (1_u64 << 40) - 1;
+        let line = format!("{{\"event\":\"end\",\"data\":{{\"count\":{count},\"complete\":true}}}}\n");
+        assert_eq!(counted.out, line, "{mode}");
+    }
+}
+
+#[test]
+fn what_is_too_large_or_no_list_of_integers_is_refused_in_one_line() {
+    let sandbox = Sandbox::new();
+    for mode in MODES {
+        let many = format!("[{}]", vec!["7"; 65].join(","));
+        let ran = sandbox.run(&["subset-sum", "--sum", "0", "--mode", mode, &many]).expect(1);
+        assert!(ran.one_line().contains("65 integers are more than the 64"), "{}", ran.err);
+        let ran = sandbox.run(&["subset-sum", "--sum", "0", "--mode", mode, ZEROS]).expect(1);
+        assert!(ran.one_line().contains("matches would take about"), "{}", ran.err);
+        for bad in ["[1,2", "[1.5]", "{}", "[9223372036854775808]"] {
+            let ran = sandbox.run(&["subset-sum", "--sum", "0", "--mode", mode, bad]).expect(1);
+            assert!(ran.one_line().contains("not a JSON array of integers"), "{bad}: {}", ran.err);
+        }
+    }
+    sandbox.run(&["subset-sum", "[1]"]).expect(2);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let sandbox = Sandbox::new();
+    for mode in MODES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.current_dir(sandbox.dir.path()).arg("subset-sum").args(ENDLESS).args(["--mode", mode]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut some = [0; 1000];
+        child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""), "{mode}");
+    }
+}
+
+/// The processes whose parent is this one.
+fn children(of: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[test]
+fn ctrl_c_ends_it_though_nobody_reads() {
+    let sandbox = Sandbox::new();
+    for mode in MODES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.current_dir(sandbox.dir.path()).arg("subset-sum").args(ENDLESS).args(["--mode", mode]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // It has begun to print, then the pipe is full.
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 1000]).unwrap();
+        let of_its_own = children(child.id());
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let code = child.wait().unwrap().code();
+        assert!(matches!(code, Some(1 | 130)), "{mode}: {code:?}");
+        until("its child is gone", || of_its_own.iter().all(|pid| is_gone(*pid)));
+    }
+}
+
+#[test]
+fn the_child_dies_with_a_parent_that_is_killed() {
+    let sandbox = Sandbox::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.current_dir(sandbox.dir.path()).arg("subset-sum").args(ENDLESS).args(["--mode", "process"]);
+    let mut parent = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = parent.stdout.take().unwrap();
+    output.read_exact(&mut [0; 1000]).unwrap();
+    let child = children(parent.id());
+    assert!(!child.is_empty());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    until("its child is gone", || child.iter().all(|pid| is_gone(*pid)));
+}

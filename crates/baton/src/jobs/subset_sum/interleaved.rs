@@ -1,0 +1,85 @@
+//! Mode `interleaved`: inside the async runtime, a slice of time at a time.
+
+use std::{
+    fmt, mem,
+    time::{Duration, Instant},
+};
+
+use super::{
+    plan::Plan,
+    problem::{Problem, Refusal, Summary, Wish},
+    walk::{Found, Steps},
+};
+
+/// A search in the task that asks for its matches. Between slices everything else in the runtime has its turn; nothing is
+/// searched while nobody asks, and dropped, it is over.
+pub struct Interleaved {
+    problem: Problem,
+    wish: Wish,
+    slice: Duration,
+    plan: Plan,
+    walk: Box<dyn Steps>,
+    found: Found,
+    summary: Summary,
+    over: bool,
+}
+
+impl fmt::Debug for Interleaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interleaved").field("summary", &self.summary).field("over", &self.over).finish_non_exhaustive()
+    }
+}
+
+impl Interleaved {
+    /// The longest it computes before others have their turn, about; a step may take a millisecond longer.
+    pub const SLICE: Duration = Duration::from_millis(2);
+
+    /// Makes the problem ready, on a thread for what blocks.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it would cost more than is wished.
+    ///
+    /// # Cancel safety
+    /// Nothing is begun.
+    pub async fn start(problem: Problem, wish: Wish) -> Result<Self, Refusal> {
+        let ready = tokio::task::spawn_blocking(move || {
+            let plan = Plan::of(&problem)?;
+            plan.check(&wish, 1)?;
+            let walk = plan.walk(plan.whole(), wish.count_only);
+            let (found, summary, over) = (Found::default(), Summary::default(), wish.limit == Some(0));
+            Ok(Self { problem, wish, slice: Self::SLICE, plan, walk, found, summary, over })
+        });
+        ready.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    /// The next matches, as many together as were found together; nothing at the end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: it goes on from there.
+    pub async fn next(&mut self) -> Option<Vec<Vec<i64>>> {
+        while !self.over {
+            tokio::task::yield_now().await;
+            let begun = Instant::now();
+            let mut more = true;
+            while more && self.found.subsets.is_empty() && begun.elapsed() < self.slice {
+                more = self.walk.step(&mut self.found);
+            }
+            let matches = self.summary.take(&self.problem, &self.wish, mem::take(&mut self.found.subsets));
+            self.over = !more || self.summary.is_enough(&self.wish);
+            if self.wish.count_only {
+                self.summary.count = self.plan.counted(&self.problem, self.found.count, !more);
+            }
+            self.summary.complete = !more;
+            if !matches.is_empty() {
+                return Some(matches);
+            }
+        }
+        None
+    }
+
+    /// What has been found so far.
+    #[must_use]
+    pub const fn summary(&self) -> Summary {
+        self.summary
+    }
+}
