@@ -113,7 +113,7 @@ impl InProcess {
         command.args(&program.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Child::start(&mut command).map_err(ProcessError::Start)?;
         let (input, output) = (child.input(), child.output().map(|it| BufReader::with_capacity(64 << 10, it)));
-        let errors = child.errors().map(Tail::of);
+        let errors = child.errors().map(|it| Tail::of(it, None));
         Ok(Self { child, order, input, output, errors, line: Vec::new(), summary: None })
     }
 
