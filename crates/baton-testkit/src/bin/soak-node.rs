@@ -19,6 +19,9 @@ struct Arguments {
     /// Bytes a queue may hold
     #[arg(long, default_value_t = 64 << 20)]
     max_backlog: u64,
+    /// The command whose children run the messages of the command's queue
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<String>,
     /// Where it writes what it ran
     #[arg(long, value_name = "PATH")]
     journal: PathBuf,
@@ -32,9 +35,9 @@ enum Roles {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { store, role, max_backlog, journal } = Arguments::parse();
+    let Arguments { store, role, max_backlog, exec, journal } = Arguments::parse();
     let role = if role == Roles::Auto { Role::Auto } else { Role::Worker };
-    match mixed::run(&store, role, max_backlog, &journal).await {
+    match mixed::run(&store, role, max_backlog, exec.as_deref(), &journal).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -35,6 +35,9 @@ struct Arguments {
     /// minutes; none on SQLite)
     #[arg(long)]
     rate: Option<u64>,
+    /// Have children of this command run the messages, by the line protocol
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<String>,
     /// Print the reports as one JSON object a store
     #[arg(long)]
     json: bool,
@@ -93,6 +96,7 @@ async fn soak(arguments: &Arguments, store: StoreKind, seed: u64) -> bool {
         max_backlog: arguments.max_backlog,
         deep: arguments.deep.unwrap_or(if arguments.seconds >= 60 { 1_000_000 } else { 0 }),
         rate: arguments.rate.unwrap_or(if store == StoreKind::Redis { 10_834 } else { 0 }),
+        exec: arguments.exec.clone(),
     };
     let folder = match tempfile::Builder::new().prefix("baton-soak-").tempdir() {
         Ok(folder) => folder,

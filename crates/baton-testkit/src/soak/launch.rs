@@ -35,6 +35,8 @@ pub struct Launch {
     pub count: usize,
     /// Their role.
     pub role: Role,
+    /// The command whose children run the messages of the command's queue; none for handlers of the program itself.
+    pub exec: Option<String>,
 }
 
 /// The fleet of a soak.
@@ -82,11 +84,16 @@ impl Roster for Launch {
         let mut command = on_a_leash(program, &self.folder.join(format!("{name}.log")))?;
         if self.is_mixed(slot) {
             command.args(["--store", store, "--role", role, "--max-backlog", &backlog]).arg("--journal").arg(journal);
+            command.args(self.exec.iter().flat_map(|line| ["--exec", line]));
             return Ok(command);
         }
         command.args(["node", "--leashed", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
         command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
         command.args(["--max-backlog", &backlog]).arg("--journal").arg(journal);
+        if let Some(line) = &self.exec {
+            command.args(["--exec", line]);
+            return Ok(command);
+        }
         // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
         // that delayed and dead messages are met too.
         if slot % 5 == 4 {

@@ -12,8 +12,9 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role,
-    jobs::{Noop, Tick},
+    jobs::{Exec, Noop, Tick},
     operate::obey_leash,
+    pool::{Limits, Program},
     store::{StoreUrl, message::Range},
 };
 use bytes::Bytes;
@@ -44,24 +45,34 @@ pub const QUEUES: [MixedQueue; 5] = [
 ///
 /// # Errors
 /// One line on what keeps it from running.
-pub async fn run(store: &StoreUrl, role: Role, max_backlog: u64, journal: &Path) -> Result<(), String> {
+pub async fn run(
+    store: &StoreUrl, role: Role, max_backlog: u64, exec: Option<&str>, journal: &Path,
+) -> Result<(), String> {
+    let program = exec.map(Program::parse).transpose().map_err(|error| error.to_string())?;
     let journal = Journal::open(journal).map_err(|error| format!("cannot write the journal: {error}"))?;
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
-    let node = put_together(fleet.node().role(role).max_backlog(max_backlog)).observed_by(Arc::new(journal));
+    let node = put_together(fleet.node().role(role).max_backlog(max_backlog), program).observed_by(Arc::new(journal));
     let cancel = Cancel::new();
     obey_leash(&cancel).map_err(|error| error.to_string())?;
     node.run(cancel).await.map_err(|error| error.to_string())
 }
 
-fn put_together(mut node: Node) -> Node {
+fn put_together(mut node: Node, program: Option<Program>) -> Node {
     let policy = QueuePolicy { concurrency: 16, backoff: Duration::from_millis(100), ..QueuePolicy::default() };
     for MixedQueue { name, every_ms, .. } in QUEUES {
         node = node.source_into(name, name, Tick::every(Duration::from_millis(every_ms)));
     }
     let retried = QueuePolicy { retries: 2, ..policy.clone() };
+    let limits = Limits { children: 2, ..Limits::default() };
+    let node = match program {
+        Some(program) => {
+            let children = QueuePolicy { concurrency: limits.children, ..policy.clone() };
+            node.policy(children).handle_with(QUEUE, Exec::new(program, limits))
+        }
+        None => node.policy(policy.clone()).handle_with(QUEUE, Noop),
+    };
     node.policy(policy)
-        .handle_with(QUEUE, Noop)
         .handle_with("quick", Noop)
         .handler("slow", async |tick: Tocked, _: Context| {
             // One in fifty holds its place for long.

@@ -81,6 +81,8 @@ pub struct Settings {
     pub deep: u64,
     /// Messages a second that must be finished under faults.
     pub rate: u64,
+    /// The command whose children run the messages; none for handlers of the program itself.
+    pub exec: Option<String>,
 }
 
 fn queue() -> Name {
@@ -103,6 +105,7 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
         max_backlog: settings.max_backlog,
         count: settings.nodes,
         role: Role::Auto,
+        exec: settings.exec.clone(),
     };
     let mut report = Report::blank(settings);
     let mut still = Stillness::default();
