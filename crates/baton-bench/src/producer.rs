@@ -49,15 +49,20 @@ impl Producer {
     ///
     /// # Errors
     /// [`Failure`].
-    pub async fn run(&self, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
+    pub async fn run(self, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
         let (begin, gone) = (Cancel::new(), Cancel::new());
         listen(&begin, &gone)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
         let operator = connect(settings, Some(MAX_BACKLOG), ear)?;
+        // In a task, as what a process pushes for a request is.
+        let pushing = tokio::spawn({
+            let operator = operator.clone();
+            async move { self.push(&operator, &begin).await }
+        });
         let pushed = tokio::select! {
             biased;
             () = gone.any() => Ok(()),
-            pushed = self.push(&operator, &begin) => pushed,
+            pushed = pushing => pushed.unwrap_or_else(|error| Err(failed(&error))),
         };
         operator.leave().await;
         pushed

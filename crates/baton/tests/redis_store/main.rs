@@ -12,6 +12,7 @@ mod monitor;
 mod partly;
 mod redis_server;
 mod rights;
+mod short;
 mod waits;
 
 use std::io::{Read, Write};

@@ -1,6 +1,8 @@
 //! The arguments of a script while they are gathered.
 
-use redis::Cmd;
+use std::{fmt::Display, io::Write as _};
+
+use redis::{Cmd, RedisWrite as _};
 
 use super::keys::Root;
 use crate::message::{Lot, Parcel, SessionId};
@@ -31,8 +33,9 @@ impl<'r> Arguments<'r> {
         Self { root, now, command, staged: Vec::new(), inline: 0 }
     }
 
-    pub(in crate::store) fn text(mut self, value: impl ToString) -> Self {
-        self.command.arg(value.to_string());
+    pub(in crate::store) fn text(mut self, value: impl Display) -> Self {
+        // Writing to memory does not fail.
+        write!(self.command.writer_for_next_arg(), "{value}").ok();
         self
     }
 
@@ -52,11 +55,16 @@ impl<'r> Arguments<'r> {
     }
 
     /// The parcel of one message as it lies in an inbox, with the time if that is known.
-    pub(in crate::store) fn single(self, parcel: &Parcel) -> Self {
-        let mut entry = self.now.map(|now| format!("{now:013}")).unwrap_or_default().into_bytes();
-        entry.push(b'|');
-        entry.extend_from_slice(parcel.bytes());
-        self.bytes(&entry)
+    pub(in crate::store) fn single(mut self, parcel: &Parcel) -> Self {
+        let mut entry = self.command.writer_for_next_arg();
+        // Writing to memory does not fail.
+        if let Some(now) = self.now {
+            write!(entry, "{now:013}").ok();
+        }
+        entry.write_all(b"|").ok();
+        entry.write_all(parcel.bytes()).ok();
+        drop(entry);
+        self
     }
 
     /// A parcel: its bytes, or the place where they are staged.

@@ -30,16 +30,6 @@ impl Root {
         format!("{}:n:{session}", self.0)
     }
 
-    /// The counts of a queue.
-    pub(in crate::store) fn counts(&self, queue: &Name) -> String {
-        format!("{}:k:{queue}", self.0)
-    }
-
-    /// The inbox of a queue.
-    pub(in crate::store) fn inbox(&self, queue: &Name) -> String {
-        format!("{}:i:{queue}", self.0)
-    }
-
     /// Where a session stages the bytes of a parcel for the script that follows in the same transaction. What no script
     /// takes away expires by itself.
     pub(in crate::store) fn staged(&self, session: SessionId, place: usize) -> String {

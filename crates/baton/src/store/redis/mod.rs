@@ -239,9 +239,13 @@ impl Shared {
             self.clock.set(parsed(time)?);
         }
         let answer = match (request, code) {
-            (Request::Claim(_), "OK") => {
-                let given = Given::read(&mut reply)?.complete(&mut link.connection).await;
-                given.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
+            (Request::Claim(_), code) if code == "OK" || code.starts_with('+') => {
+                let given = match code {
+                    "OK" => Given::read(&mut reply)?,
+                    code => Given::read_short(code, reply)?.1,
+                };
+                let claimed = given.complete(&mut link.connection).await;
+                claimed.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
             }
             (_, code) => coding::answer(request, code, reply),
         };

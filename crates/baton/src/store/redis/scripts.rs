@@ -31,6 +31,10 @@ const BEGIN_READING: &str = "begin(KEYS[1], true)\n";
 /// How one begins that has a shorter way, where it does not take that.
 const BEGINS_ITSELF: &str = "\nbegin(";
 
+/// What most calls have room in.
+const FEW_ARGUMENTS: usize = 12;
+const FEW_BYTES: usize = 384;
+
 /// Reports that bring something new are those of `settle.lua`, but refused at maxmemory as pushes are.
 const BRINGING: &str = "settle_bringing";
 
@@ -42,6 +46,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/offers.lua"),
     include_str!("lua/counts.lua"),
     include_str!("lua/inbox.lua"),
+    include_str!("lua/ways.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/piece.lua"),
     include_str!("lua/singles.lua"),
@@ -52,6 +57,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/results.lua"),
     include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),
+    include_str!("lua/short.lua"),
     include_str!("lua/returns.lua"),
     include_str!("lua/count.lua"),
     include_str!("lua/begin.lua"),
@@ -90,24 +96,19 @@ pub(in crate::store) struct Script {
 impl Script {
     /// A call of this script on these keys, for most the root of a fleet, its arguments still to come.
     pub(in crate::store) fn command(&self, keys: &[impl redis::ToRedisArgs]) -> Cmd {
-        let mut command = if self.library.refused.load(Ordering::Relaxed) {
-            let mut command = redis::cmd("EVALSHA");
-            command.arg(&self.script().hash);
-            command
+        let mut command = Cmd::with_capacity(FEW_ARGUMENTS, FEW_BYTES);
+        if self.library.refused.load(Ordering::Relaxed) {
+            command.arg("EVALSHA").arg(&self.script().hash);
         } else {
-            let mut command = redis::cmd("FCALL");
-            command.arg(&self.function);
-            command
-        };
+            command.arg("FCALL").arg(&self.function);
+        }
         command.arg(keys.len()).arg(keys);
         command
     }
 
     /// The call that a command made by [`Script::command`] is by itself.
     pub(super) fn call(&self, command: Cmd) -> Call<'_> {
-        let mut commands = Pipeline::with_capacity(1);
-        commands.add_command(command);
-        Call { script: self, commands, count: 1, in_transaction: false }
+        Call { script: self, commands: Commands::One(command) }
     }
 
     /// The same in one transaction with what is staged for it.
@@ -119,7 +120,7 @@ impl Script {
             commands.add_command(stage);
         }
         commands.add_command(command).cmd("EXEC");
-        Call { script: self, commands, count, in_transaction: true }
+        Call { script: self, commands: Commands::Transaction(commands, count) }
     }
 
     /// The same as a script: the flags, the parts, the operation. That is a function of its own here too: Lua bounds how many
@@ -150,9 +151,13 @@ impl Script {
 /// What is sent to have a script run: its command, and what goes before it.
 pub(super) struct Call<'a> {
     script: &'a Script,
-    commands: Pipeline,
-    count: usize,
-    in_transaction: bool,
+    commands: Commands,
+}
+
+enum Commands {
+    One(Cmd),
+    /// So many, from `MULTI` to `EXEC`, and the script last before that.
+    Transaction(Pipeline, usize),
 }
 
 /// Whether the server did nothing because it does not know the script, or does not let this user run functions.
@@ -197,22 +202,32 @@ impl Call<'_> {
 
     /// The same with the script in full.
     fn in_full(&self) -> Self {
-        let mut commands = Pipeline::with_capacity(self.count);
-        for command in self.commands.cmd_iter() {
-            let of_script = matches!(command.args_iter().next(), Some(Arg::Simple(b"FCALL" | b"EVALSHA")));
-            commands.add_command(if of_script { self.script.in_full(command) } else { command.clone() });
-        }
-        Self { commands, ..*self }
+        let commands = match &self.commands {
+            Commands::One(command) => Commands::One(self.script.in_full(command)),
+            Commands::Transaction(commands, count) => {
+                let mut full = Pipeline::with_capacity(*count);
+                for command in commands.cmd_iter() {
+                    let of_script = matches!(command.args_iter().next(), Some(Arg::Simple(b"FCALL" | b"EVALSHA")));
+                    full.add_command(if of_script { self.script.in_full(command) } else { command.clone() });
+                }
+                Commands::Transaction(full, *count)
+            }
+        };
+        Self { script: self.script, commands }
     }
 
     async fn attempt(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
-        let mut replies = connection.req_packed_commands(&self.commands, 0, self.count).await?.into_iter();
+        let (commands, count) = match &self.commands {
+            Commands::One(command) => return connection.send_packed_command(command).await?.extract_error(),
+            Commands::Transaction(commands, count) => (commands, *count),
+        };
+        let mut replies = connection.req_packed_commands(commands, 0, count).await?.into_iter();
         let mut last = replies.next_back().unwrap_or(Value::Nil);
         // An error of what went before says more than that the transaction was not carried out for it.
         for reply in replies {
             reply.extract_error()?;
         }
-        if let (true, Value::Array(executed)) = (self.in_transaction, &mut last) {
+        if let Value::Array(executed) = &mut last {
             last = executed.pop().unwrap_or(Value::Nil);
         }
         last.extract_error()

@@ -90,14 +90,17 @@ impl Shared {
     }
 
     async fn woken(&self, link: &mut Link, mut reply: Reply) -> Result<Woken, StoreError> {
-        match reply.text()?.as_str() {
-            "OK" => {}
+        let (queues, served) = match reply.text()?.as_str() {
+            "OK" => {
+                let queues = reply.list()?.rest(Reply::parsed)?;
+                (queues, reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))?)
+            }
+            short if short.starts_with('+') => (Vec::new(), vec![Given::read_short(short, reply)?]),
             "STALE" => return Err(Refusal::Stale.into()),
             code => return Err(reply.refusal(code)),
-        }
-        let queues = reply.list()?.rest(Reply::parsed)?;
+        };
         let mut claimed = Vec::new();
-        for (claim_no, given) in reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))? {
+        for (claim_no, given) in served {
             let given = given.complete(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
             claimed.push((claim_no, given?));
         }

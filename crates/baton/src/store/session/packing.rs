@@ -60,6 +60,11 @@ impl Packing {
         Ok(())
     }
 
+    /// A lot that goes by itself goes as it is.
+    pub(super) fn one(lot: Lot) -> (Vec<Lot>, Packed) {
+        (vec![lot], Packed { places: vec![(0, 0)] })
+    }
+
     /// The lots to send; `verdicts` are then read back with [`Packed::verdict`].
     pub(super) fn finish(mut self) -> (Vec<Lot>, Packed) {
         for queue in self.open.keys().cloned().collect::<Vec<_>>() {

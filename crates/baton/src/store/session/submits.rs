@@ -137,15 +137,22 @@ struct Group {
 
 impl Group {
     fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Result<Self, StoreError> {
-        let (mut packing, mut bookmark, mut replies) = (Packing::default(), None, Vec::with_capacity(items.len()));
-        for item in items {
+        let (mut bookmark, mut replies) = (None, Vec::with_capacity(items.len()));
+        let (mut lots, mut packing) = (Vec::new(), Packing::default());
+        for mut item in items {
             replies.push((item.lots.len(), item.reply));
-            for lot in item.lots {
-                packing.add(lot)?;
-            }
+            lots.append(&mut item.lots);
             bookmark = bookmark.or(item.bookmark);
         }
-        let (lots, packed) = packing.finish();
+        let (lots, packed) = match (lots.pop(), lots.is_empty()) {
+            (Some(lot), true) => Packing::one(lot),
+            (last, _) => {
+                for lot in lots.into_iter().chain(last) {
+                    packing.add(lot)?;
+                }
+                packing.finish()
+            }
+        };
         let Bounds { max_backlog, max_keys } = bounds;
         let submit = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys };
         Ok(Self { submit, packed, replies })

@@ -4,18 +4,26 @@
 --          no body is buried, and the claim goes on with the next.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 queue, 3 claim number, 4 most messages, 5 most body bytes
--- Returns: OK queue rest {one or three for each piece} | STALE | TURN last | SPENT claim_no | HELD ms
+-- Returns: OK queue rest {one or three for each piece} | `+claim number queue rest` and one for each message, by the short
+--          way | STALE | TURN last | SPENT claim_no | HELD ms
 --          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The one is `piece|parcel`;
 --          the three are the piece, then its parcel and nothing, or the head of it and where the rest lies as
 --          `from to key`.
 -- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
 --              not use its number.
+call = redis.call
+name_keys(KEYS[1])
+local numbers = call('HGET', key.session(ARGV[1]), 'c:' .. ARGV[2])
+local short = numbers and claim_inbox(ARGV[1], ARGV[2], numbers, ARGV[3], ARGV[4], ARGV[5])
+if short then return short end
+begin(KEYS[1])
 local id, name, claim_no = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local record = visit(id, 'suspects', 'c:' .. name)
 if not record then return { 'STALE' } end
 local wait = held_queue(known_queue(name))
 if wait then return wait end
-local session, numbers = { id = id, suspects = tonumber(record[2] or 0) }, read_numbers(record[3])
+local session = { id = id, suspects = tonumber(record[2] or 0) }
+numbers = read_numbers(record[3])
 
 local place = ARGV[3] .. ' ' .. name
 -- Nothing was ever held under a number above the highest used.

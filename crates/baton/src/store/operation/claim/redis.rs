@@ -45,6 +45,14 @@ impl Given {
         Ok(Self { queue, rest, pieces: it.list()?.rest(Pointer::read)? })
     }
 
+    /// The answer by the short way, which begins with a plus, and under which number it was claimed.
+    pub(in crate::store) fn read_short(head: &str, it: Reply) -> Result<(u64, Self), StoreError> {
+        let mut words = head.trim_start_matches('+').splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (claim_no, queue, rest) = (parsed(word())?, parsed(word())?, rest(word())?);
+        Ok((claim_no, Self { queue, rest, pieces: it.rest(Pointer::read)? }))
+    }
+
     /// The messages with their bodies, or what is wrong with them.
     pub(in crate::store) async fn complete(
         self, connection: &mut MultiplexedConnection,

@@ -21,15 +21,14 @@ impl Coded for Submit {
 
     fn keys(&self, root: &Root) -> Vec<String> {
         match self.short_one() {
-            Some(Lot { queue, .. }) => vec![root.submits(self.session), root.counts(queue), root.inbox(queue)],
+            Some(Lot { queue, .. }) => vec![format!("{} {queue} {}", root.submits(self.session), self.max_backlog)],
             None => vec![root.as_str().to_owned()],
         }
     }
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         if let Some(lot) = self.short_one() {
-            let to = to.text(self.submit_no).number_or_nothing(self.submit_no.checked_sub(1));
-            return to.text(self.submit_no % SUBMIT_WINDOW).text(self.max_backlog).single(&lot.parcel);
+            return to.text(self.submit_no).single(&lot.parcel);
         }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {
@@ -50,12 +49,12 @@ impl Coded for Submit {
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
-        match code {
+        match code.split_once(':').map_or(code, |(_, verdict)| verdict) {
             verdict if verdict.starts_with(|kind: char| kind.is_ascii_lowercase()) => {
                 Ok(Submitted { lots: kept::parse_verdicts(verdict)? })
             }
             "OK" => Ok(Submitted { lots: kept::parse_verdicts(&reply.text()?)? }),
-            _ => Err(reply.refusal(code)),
+            code => Err(reply.refusal(code)),
         }
     }
 }

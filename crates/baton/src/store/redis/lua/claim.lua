@@ -311,29 +311,3 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
   return rest, catch.given, taken or numbers.waits ~= waited, catch.count
 end
-
--- Settles singles of a claim as done, if they are of one run that is all of its text, and no recount may hold the queue;
--- false, and nothing changed, if not. By the fewest commands: most claims end so.
-local function settle_singles(id, claim_no, name, first, len)
-  local place = claim_no .. ' ' .. name
-  local written, packed = call('HGET', key.claims(id), place), call('GET', key.counts(name))
-  if not written or not packed then return false end
-  local from, size, each = string.match(written, '^%+(%d+),(%d+),(%d+)$', #name + 2)
-  if not from then return false end
-  local pushed, bytes, waiting, held, inbox, paused, ready, delayed, in_flight, done, done_sum =
-    struct.unpack(COUNTS, packed)
-  first, len, from, size = tonumber(first), tonumber(len), tonumber(from), tonumber(size)
-  if held ~= 0 or first < from or first + len > from + size then return false end
-  if len < size then
-    for _, entry in ipairs(read_singles(id, place, first, len)) do
-      if not entry then return false end
-    end
-  elseif singles_left(id, place) ~= size then
-    return false
-  end
-  if remove_singles(id, place, places_of(place, first, len)) == 0 then call('HDEL', key.claims(id), place) end
-  done_sum = math.fmod(done_sum + id_sum(first, len), MODULUS)
-  call('SET', key.counts(name), struct.pack(COUNTS, pushed, bytes - len * tonumber(each), waiting, held, inbox, paused,
-    ready, delayed, in_flight - len, done + len, done_sum))
-  return true
-end

@@ -45,13 +45,9 @@ local function name_keys(fleet)
   key.result_ends = root .. ':resultends'
 end
 
--- The root of the fleet that a key belongs to; and the queue, of a key of its counts that belongs to this one.
+-- The root of the fleet that a key belongs to.
 local function fleet_of(one)
   return string.match(one, '^{[^}]*}')
-end
-
-local function queue_of(counts)
-  return string.sub(counts, #root + 4)
 end
 
 -- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen, which is exact below this.
