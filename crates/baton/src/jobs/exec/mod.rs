@@ -3,6 +3,20 @@
 //! [`Exec`] keeps children that get one message after the other, by the line protocol of [`pool`](crate::pool);
 //! [`ExecOnce`] starts a process for each message. Whatever such a program does, it fails the message that it was given,
 //! and no other.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use baton::{Cancel, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
+//!
+//! let program = Program::parse("python3 resize.py")?;
+//! program.check()?; // that it is there
+//! let limits = Limits { children: 4, ..Limits::default() };
+//! let exec = Exec::new(program, limits);
+//! let node = Fleet::connect("sqlite:jobs.db")?.node().policy(QueuePolicy { concurrency: 4, ..QueuePolicy::default() });
+//! node.handle_with("resize", exec.clone()).run(Cancel::new()).await?;
+//! exec.close().await; // their input ends, and so do they
+//! # Ok(()) }
+//! ```
 
 mod once;
 mod template;
