@@ -49,8 +49,9 @@ impl Target {
             max_keys: Setting { value: MAX_KEYS, from: Origin::Default },
             max_results: Setting { value: MAX_RESULTS, from: Origin::Default },
             key_lifetime: Setting { value: Duration::from_millis(KEY_TTL_MS), from: Origin::Default },
-            file: None,
-            file_read: false,
+            fleet_file: None,
+            user_file: None,
+            user_file_read: false,
         };
         let operator = connect(&settings, Some(MAX_BACKLOG), &tell)?;
         operator.survey().await.map_err(|error| failure(&settings, error))?;

@@ -40,6 +40,11 @@ fn main() -> ExitCode {
 
 fn run() -> Result<Exit, Failure> {
     let Some(arguments) = arguments::read(std::env::args_os())? else { return Ok(Exit::Ok) };
+    if let Command::Config(config) = &arguments.command
+        && config.only_checks()
+    {
+        return command::config::check(arguments.globals);
+    }
     let settings = arguments.globals.resolve()?;
     let runtime = match &arguments.command {
         // It does one thing at a time, as a web process that pushes what each request asks for.

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 pub(crate) use baton::settings::{CONFIG, Origin, Setting, Settings};
 use baton::{
     Name,
-    settings::{FoundIn, Said, SettingsError, quantity},
+    settings::{Said, SettingsError, document::Mistake, quantity},
     store::StoreUrl,
 };
 
@@ -47,15 +47,20 @@ pub(crate) struct Globals {
     /// [default: 256MiB]
     #[arg(long, global = true, hide = true, value_name = "BYTES", value_parser = quantity::bytes)]
     max_results: Option<u64>,
-    /// A JSON file with the keys store, fleet, wait, max_keys, key_lifetime and max_results [env: BATON_CONFIG] [default:
-    /// baton/config.json in the user's configuration folder]
+    /// The TOML file that describes the fleet: its store, queues and sources; see `baton config --help` [env: BATON_CONFIG]
+    /// [default: baton.toml in the present folder, if it is there]
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
 }
 
 impl Globals {
-    /// Puts flags, environment, file and defaults together.
+    /// Puts flags, environment, files and defaults together.
     pub(crate) fn resolve(self) -> Result<Settings, Failure> {
+        self.read()?.map_err(refused)
+    }
+
+    /// The same, with every mistake in the files.
+    pub(crate) fn read(self) -> Result<Result<Settings, Vec<Mistake>>, Failure> {
         let redis = self.redis()?;
         if redis.is_some() && self.store.is_some() {
             return Err(Failure::usage(
@@ -66,17 +71,21 @@ impl Globals {
         let named = self.store.map(|url| url.parse()).transpose()?;
         let Self { fleet, wait, max_keys, key_lifetime, max_results, config, .. } = self;
         let said = Said { store: redis.or(named), fleet, wait, max_keys, key_lifetime, max_results, file: config };
-        Settings::resolve(said).map_err(|error| {
-            let next = match &error {
-                SettingsError::Url { .. } => return Failure::advised(Exit::Usage, &error.to_string()),
-                SettingsError::NoHome => "name one with --store",
-                SettingsError::NotText(_) | SettingsError::Value { found_in: FoundIn::Variable(_), .. } => {
-                    "correct the variable, or unset it"
-                }
-                _ => "correct the file",
-            };
-            Failure::usage(error.to_string(), next)
-        })
+        let error = match Settings::resolve(said) {
+            Ok(settings) => return Ok(Ok(settings)),
+            Err(SettingsError::Mistakes(mistakes)) => return Ok(Err(mistakes)),
+            Err(error) => error,
+        };
+        let next = match &error {
+            SettingsError::Url { .. } => return Err(Failure::advised(Exit::Usage, &error.to_string())),
+            SettingsError::NoHome => "name one with --store",
+            SettingsError::NotText(_) | SettingsError::Value { .. } => "correct the variable, or unset it",
+            SettingsError::Json { .. } => {
+                "write each of its keys as a line into config.toml beside it, as fleet = \"baton\", and remove it"
+            }
+            _ => "correct the file, or name another with --config",
+        };
+        Err(Failure::usage(error.to_string(), next))
     }
 
     /// The seeds' way to name a Redis: any of the three selects it.
@@ -94,4 +103,13 @@ impl Globals {
         let (port, db) = (self.rport.unwrap_or(6379), self.rdb.unwrap_or(0));
         Ok(Some(format!("redis://{bracketed}:{port}/{db}").parse()?))
     }
+}
+
+/// The first mistake of a file, and how to see the others.
+pub(crate) fn refused(mistakes: Vec<Mistake>) -> Failure {
+    let more = mistakes.len().saturating_sub(1);
+    let first = mistakes.into_iter().next();
+    let (cause, next) = first.map(|it| (it.placed(), it.next)).unwrap_or_default();
+    let next = if more > 0 { format!("{next} ({more} more: `baton config --check`)") } else { next };
+    Failure::usage(cause, next)
 }

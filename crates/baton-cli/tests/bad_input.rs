@@ -28,7 +28,7 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["push", "1", "--rdb", "-1"], 2, "-1"),
         (&["push", "1", "--wait", "99999999999999999999"], 2, "a day"),
         (&["push", "1", "--wait", "-1"], 2, "-1"),
-        (&["push", "1", "--config", "missing.json"], 2, "missing.json"),
+        (&["push", "1", "--config", "missing.toml"], 2, "missing.toml"),
         (&["errors", "--limit", "0"], 2, "0"),
         (&["errors", "--drain", "--requeue"], 2, "--requeue"),
         (&["errors", "--drain", "--group"], 2, "--group"),
@@ -93,52 +93,6 @@ fn lines_before_a_bad_one_are_told() {
     assert!(stored > 0 && stored < 5000);
     assert!(ran.one_line().contains(&format!("{stored} lines are stored")), "{}", ran.err);
     assert!(ran.err.ends_with("correct it and push the rest\n"), "{}", ran.err);
-}
-
-#[test]
-fn settings_files_are_checked_and_flags_go_first() {
-    let sandbox = Sandbox::new();
-    let file = sandbox.dir.path().join("config.json");
-    for bad in [
-        "{",
-        "{\"stoer\":\"memory:\"}",
-        "[]",
-        "{\"store\":\"x\"}",
-        "{\"fleet\":\"a b\"}",
-        "{\"wait\":true}",
-        "{\"wait\":-1}",
-        "{\"max_keys\":0}",
-        "{\"max_keys\":1.5}",
-        "{\"max_results\":\"1XiB\"}",
-        "{\"key_lifetime\":\"400d\"}",
-        "{\"key_lifetime\":\"0\"}",
-    ] {
-        std::fs::write(&file, bad).unwrap();
-        let mut command = sandbox.command(&["config", "--config", "config.json"]);
-        let output = command.env_remove("BATON_STORE").output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{bad}");
-        assert!(String::from_utf8(output.stderr).unwrap().contains("config.json"), "{bad}");
-    }
-    let keys = "\"max_keys\":10000000,\"key_lifetime\":\"7d\",\"max_results\":\"1GiB\"";
-    let filed = format!("{{\"store\":\"redis://u:secret@h/1\",\"fleet\":\"filed\",\"wait\":2.5,{keys}}}");
-    std::fs::write(&file, filed).unwrap();
-    let mut command = sandbox.command(&["config", "--json", "--fleet", "flagged"]);
-    command.env_remove("BATON_STORE").env("BATON_CONFIG", "config.json").env("BATON_KEY_LIFETIME", "90m");
-    let output = command.output().unwrap();
-    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["store"]["value"], "redis://u:***@h/1");
-    assert_eq!(shown["store"]["from"], "file");
-    assert_eq!(shown["fleet"], serde_json::json!({"value": "flagged", "from": "flag"}));
-    assert_eq!(shown["wait"], serde_json::json!({"value": 2.5, "from": "file"}));
-    assert_eq!(shown["max_keys"], serde_json::json!({"value": 10_000_000, "from": "file"}));
-    assert_eq!(shown["max_results"], serde_json::json!({"value": 1 << 30, "from": "file"}));
-    assert_eq!(shown["key_lifetime"], serde_json::json!({"value": 5400.0, "from": "environment"}));
-    let shown = sandbox.run(&["config", "--json", "--config", "config.json"]).expect(0).json();
-    assert_eq!(shown["store"]["from"], "environment");
-    let output = sandbox.command(&["config", "--json"]).env_remove("BATON_STORE").output().unwrap();
-    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let store = format!("sqlite:{}", sandbox.dir.path().join(".local/state/baton/baton.db").display());
-    assert_eq!(shown["store"], serde_json::json!({"value": store, "from": "default"}));
 }
 
 #[test]

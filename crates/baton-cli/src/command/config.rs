@@ -1,19 +1,25 @@
 //! `baton config`: what is in force, and where each value came from.
 
-use std::{fmt::Display, path::PathBuf, time::Duration};
+use std::{fmt::Display, path::Path, time::Duration};
 
 use serde::Serialize;
 
 use crate::{
     exit::{Exit, Failure},
-    output::Output,
-    settings::{Origin, Setting, Settings},
+    node::Description,
+    output::{Output, plural, remark, tame},
+    settings::{Globals, Origin, Setting, Settings},
 };
 
-/// Print the settings in force and where each came from
+/// Print the settings in force and where each came from, or check the file that describes the fleet
 ///
-/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS,
-/// BATON_KEY_LIFETIME, BATON_MAX_RESULTS, BATON_CONFIG), that before the settings file, that before the default. Passwords are not shown.
+/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS, BATON_KEY_LIFETIME,
+/// BATON_MAX_RESULTS), that before the fleet's file (--config, BATON_CONFIG, else baton.toml in the present folder), that
+/// before the user's file (baton/config.toml in the user's configuration folder), that before the default. Passwords are not
+/// shown. A relative path in a file begins at the folder of that file; a command runs where baton was started.
+///
+/// The fleet's file also describes queues and sources, which `baton up` runs all, and `baton node` all or those that it
+/// names. The user's file has settings alone.
 ///
 /// How many keys may live at once (--max-keys) and how long each does (--key-lifetime) concern messages that programs
 /// push once under a key (`push_once`). The key of `baton push --key` is another thing, and does not expire.
@@ -23,14 +29,42 @@ use crate::{
 #[command(after_help = "\
 Examples:
   baton config
+  baton config --check
+  baton --config etc/baton.toml config --check
   baton --rport 6380 config --json
 
-The settings file: {\"store\": \"redis://127.0.0.1:6379/0\", \"fleet\": \"baton\", \"wait\": 10,
-\"max_keys\": 10000000, \"key_lifetime\": \"7d\", \"max_results\": \"1GiB\"}")]
+A file that describes a fleet, here with all keys of each kind:
+  store = \"redis://127.0.0.1:6379/0\"
+  fleet = \"baton\"
+  wait = \"10s\"
+  max_keys = 10_000_000
+  key_lifetime = \"7d\"
+  max_results = \"1GiB\"
+
+  [queues.fetch]
+  exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler = \"noop\" or \"demo\" (with
+  concurrency = 8           # demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler = \"none\"
+  retries = 3               # if other programs work for the queue
+  backoff = \"500ms\"
+  deadline = \"30s\"
+  max_memory = \"512MiB\"     # of exec and exec_once
+  silence = \"10s\"           # of exec
+  recycle = 1000            # of exec
+
+  [sources.urls]
+  queue = \"fetch\"
+  lines = \"urls.txt\"        # or lines_from = \"COMMAND\", cron = \"0 3 * * *\", interval = \"1s\"
+  follow = false            # of lines
+  json_lines = false        # of lines and lines_from
+  count = 1000              # cron also takes catch_up = \"skip\", \"once\" or \"all\"")]
 pub(crate) struct Config {
-    /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","file"}, each
-    /// {"value","from"} but the last, {"path","read"}; times are in seconds, sizes in bytes
+    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2
     #[arg(long)]
+    check: bool,
+    /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","files"}, each
+    /// {"value","from"} and, if a file says it, "file"; but the last, a list of {"path","read"}; times are in seconds, sizes
+    /// in bytes
+    #[arg(long, conflicts_with = "check")]
     json: bool,
 }
 
@@ -38,12 +72,30 @@ pub(crate) struct Config {
 struct Shown<T> {
     value: T,
     from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
 impl<T> Shown<T> {
-    fn of<S>(setting: &Setting<S>, show: impl Fn(&S) -> T) -> Self {
-        Self { value: show(&setting.value), from: word(setting.from) }
+    fn of<S>(settings: &Settings, setting: &Setting<S>, show: impl Fn(&S) -> T) -> Self {
+        let (from, path) = match setting.from {
+            Origin::Said => ("flag", None),
+            Origin::Environment => ("environment", None),
+            Origin::FleetFile => ("file", settings.fleet_file.as_ref().map(|file| file.path())),
+            Origin::UserFile => ("file", settings.user_file.as_deref()),
+            Origin::Default => ("default", None),
+        };
+        Self { value: show(&setting.value), from, file: path.map(shown) }
     }
+
+    /// The file, or what else it came from.
+    fn place(&self) -> &str {
+        self.file.as_deref().unwrap_or(self.from)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 #[derive(Serialize)]
@@ -57,50 +109,71 @@ struct InForce {
     key_lifetime: Shown<f64>,
     /// Bytes.
     max_results: Shown<u64>,
-    file: ShownFile,
+    files: Vec<ShownFile>,
 }
 
 #[derive(Serialize)]
 struct ShownFile {
-    path: Option<PathBuf>,
+    path: String,
     read: bool,
 }
 
-const fn word(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Said => "flag",
-        Origin::Environment => "environment",
-        Origin::File => "file",
-        Origin::Default => "default",
-    }
-}
-
 impl Config {
+    /// Whether nothing is to be shown.
+    pub(crate) const fn only_checks(&self) -> bool {
+        self.check
+    }
+
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let shown = InForce {
-            store: Shown::of(&settings.store, ToString::to_string),
-            fleet: Shown::of(&settings.fleet, ToString::to_string),
-            wait: Shown::of(&settings.wait, Duration::as_secs_f64),
-            max_keys: Shown::of(&settings.max_keys, |keys| *keys),
-            key_lifetime: Shown::of(&settings.key_lifetime, Duration::as_secs_f64),
-            max_results: Shown::of(&settings.max_results, |bytes| *bytes),
-            file: ShownFile { path: settings.file.clone(), read: settings.file_read },
+        let fleet_file = settings.fleet_file.iter().map(|file| ShownFile { path: shown(file.path()), read: true });
+        let user_file = settings.user_file.iter();
+        let user_file = user_file.map(|path| ShownFile { path: shown(path), read: settings.user_file_read });
+        let in_force = InForce {
+            store: Shown::of(settings, &settings.store, ToString::to_string),
+            fleet: Shown::of(settings, &settings.fleet, ToString::to_string),
+            wait: Shown::of(settings, &settings.wait, Duration::as_secs_f64),
+            max_keys: Shown::of(settings, &settings.max_keys, |keys| *keys),
+            key_lifetime: Shown::of(settings, &settings.key_lifetime, Duration::as_secs_f64),
+            max_results: Shown::of(settings, &settings.max_results, |bytes| *bytes),
+            files: fleet_file.chain(user_file).collect(),
         };
-        Output::print(self.json, &shown, |output| {
-            let row = |name: &str, value: &dyn Display, from: &dyn Display| {
-                vec![name.to_owned(), value.to_string(), from.to_string()]
-            };
-            let path = shown.file.path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
-            let rows = [
-                row("store", &shown.store.value, &shown.store.from),
-                row("fleet", &shown.fleet.value, &shown.fleet.from),
-                row("wait", &format!("{} s", shown.wait.value), &shown.wait.from),
-                row("max_keys", &shown.max_keys.value, &shown.max_keys.from),
-                row("key_lifetime", &format!("{} s", shown.key_lifetime.value), &shown.key_lifetime.from),
-                row("max_results", &shown.max_results.value, &shown.max_results.from),
-                row("file", &path, &if shown.file.read { "read" } else { "not there" }),
+        Output::print(self.json, &in_force, |output| {
+            let row =
+                |name: &str, value: &dyn Display, from: &str| vec![name.to_owned(), value.to_string(), from.to_owned()];
+            let InForce { store, fleet, wait, max_keys, key_lifetime, max_results, files } = &in_force;
+            let mut rows = vec![
+                row("store", &store.value, store.place()),
+                row("fleet", &fleet.value, fleet.place()),
+                row("wait", &format!("{} s", wait.value), wait.place()),
+                row("max_keys", &max_keys.value, max_keys.place()),
+                row("key_lifetime", &format!("{} s", key_lifetime.value), key_lifetime.place()),
+                row("max_results", &max_results.value, max_results.place()),
             ];
+            rows.extend(files.iter().map(|it| row("file", &it.path, if it.read { "read" } else { "not there" })));
             output.table(&["setting", "value", "from"], &rows)
         })
     }
+}
+
+/// Checks the files and what they describe; each mistake is a line of its own.
+pub(crate) fn check(globals: Globals) -> Result<Exit, Failure> {
+    let checked = globals.read()?.and_then(|settings| Ok((Description::of(&settings)?, settings)));
+    let mistakes = match checked {
+        Ok((described, settings)) => {
+            let (queues, sources) = described.map_or((0, 0), |it| it.size());
+            let (some_queues, some_sources) = (plural(queues), plural(sources));
+            let mut output = Output::new();
+            output.line(&match &settings.fleet_file {
+                Some(file) => {
+                    format!("{}: {queues} queue{some_queues}, {sources} source{some_sources}", shown(file.path()))
+                }
+                None => "there is no baton.toml here, and --config names no file".to_owned(),
+            })?;
+            output.flush()?;
+            return Ok(Exit::Ok);
+        }
+        Err(mistakes) => mistakes,
+    };
+    mistakes.iter().for_each(|mistake| remark(&tame(&mistake.to_string())));
+    Ok(Exit::Usage)
 }

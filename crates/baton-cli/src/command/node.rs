@@ -18,9 +18,14 @@ use crate::{
 /// runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM finishes what runs and
 /// leaves; a second one leaves at once. A node of role worker ignores the source's flags, but for --source: with
 /// --until-done it waits for the end of that one too.
+///
+/// Where a baton.toml describes queues and sources (see `baton config --help`), it is a member of that fleet: for all of it,
+/// or for the queues that --queue names and the sources that feed them. With one queue chosen, flags about a queue go before
+/// the file; with several they are refused. The same holds for --source and flags about a source.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  baton node --queue fetch --queue resize     two queues of those that baton.toml describes
   baton node --handler noop --queue resize
   baton node --handler demo --role worker --concurrency 8 --retries 3
   baton node --handler noop --lines urls.txt --queue fetch --until-done
@@ -63,7 +68,7 @@ impl From<Part> for Role {
 
 impl Node {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let plan = self.node.plan(self.role.into())?;
+        let plan = self.node.plan(self.role.into(), settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;

@@ -19,11 +19,15 @@ use crate::{
 /// Ctrl-C does so at once; if this process is killed, the workers notice and leave by themselves. Run it on further
 /// machines with the same store to make the fleet larger.
 ///
-/// Without --queue, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
+/// Where a baton.toml describes queues and sources (see `baton config --help`), it runs all of them, or those that --queue
+/// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
+///
+/// Otherwise, without --queue, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton up
+  baton --config etc/baton.toml up --until-done
   baton up --interval 10ms --demo-delay 0..50ms
   baton up --workers 4 --handler noop --lines urls.txt --queue fetch --until-done
   baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
@@ -44,8 +48,8 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
-        self.node.demonstrate_if_bare()?;
-        let mut plan = self.node.plan(Role::Auto)?;
+        self.node.demonstrate_if_bare(settings)?;
+        let mut plan = self.node.plan(Role::Auto, settings)?;
         let workers = if plan.has_programs() {
             // This node runs them all: another process would only stand between it and them.
             if let Some(workers) = self.workers {

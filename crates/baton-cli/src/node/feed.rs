@@ -55,7 +55,7 @@ pub(super) struct Feed {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum HowToCatchUp {
+pub(super) enum HowToCatchUp {
     /// Nothing, but for the last one if it is at most 5 s late
     Skip,
     /// One message for all of them
@@ -121,6 +121,27 @@ impl Feed {
 
     pub(super) fn reads_stdin(&self) -> bool {
         self.lines.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// The first flag that says something of a source, but for its name, if there is one.
+    pub(super) const fn about_a_source(&self) -> Option<&'static str> {
+        match self {
+            Self { interval: Some(_), .. } => Some("--interval"),
+            Self { lines: Some(_), .. } => Some("--lines"),
+            Self { lines_from: Some(_), .. } => Some("--lines-from"),
+            Self { cron: Some(_), .. } => Some("--cron"),
+            Self { count: Some(_), .. } => Some("--count"),
+            _ => None,
+        }
+    }
+
+    /// Puts what the flags say in the place of what was said before.
+    pub(super) fn override_in(&self, feed: &mut SourceFeed) -> Result<(), Failure> {
+        if self.interval.is_some() || self.is_of_its_own() {
+            feed.pull = self.pull()?;
+        }
+        feed.count = self.count.or(feed.count);
+        Ok(())
     }
 
     /// The source that the flags describe, if they name one.

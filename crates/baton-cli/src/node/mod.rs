@@ -1,5 +1,7 @@
 //! A node as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
+mod choice;
+mod description;
 mod feed;
 mod log;
 mod plan;
@@ -17,12 +19,16 @@ use baton::{Name, Role};
 
 use self::feed::Feed;
 pub(crate) use self::{
+    description::Description,
     log::Log,
     plan::Plan,
     signals::{obey_leash, obey_signals},
     work::Work,
 };
-use crate::exit::Failure;
+use crate::{
+    exit::Failure,
+    settings::{Settings, refused},
+};
 
 /// The queue of the demonstration, and the name of the source that feeds it.
 const DEMONSTRATION: &str = "demo";
@@ -34,8 +40,8 @@ pub(crate) struct NodeArguments {
     feed: Feed,
     #[command(flatten)]
     pub(crate) work: Work,
-    /// Exit when the source named here, if there is one, has ended and nothing is left in the queue: 0, or 3 if the queue
-    /// has errors, of whichever run; 1 if the source fails for good
+    /// Exit when the sources named here or described in the file have ended and nothing is left in the queues: 0, or 3 if
+    /// these have errors, of whichever run; 1 if a source fails for good
     #[arg(long)]
     pub(crate) until_done: bool,
     /// Append what was pushed and run to this file
@@ -44,10 +50,11 @@ pub(crate) struct NodeArguments {
 }
 
 impl NodeArguments {
-    /// Makes a demonstration of a command that names neither queue nor handler nor lines nor calendar, on a queue and
-    /// with a source that nothing else uses.
-    pub(crate) fn demonstrate_if_bare(&mut self) -> Result<(), Failure> {
-        if self.work.is_bare() && !self.feed.is_of_its_own() {
+    /// Makes a demonstration of a command that names neither queue nor handler nor lines nor calendar where no file
+    /// describes some, on a queue and with a source that nothing else uses.
+    pub(crate) fn demonstrate_if_bare(&mut self, settings: &Settings) -> Result<(), Failure> {
+        let is_described = Description::of(settings).map_err(refused)?.is_some();
+        if !is_described && self.work.is_bare() && !self.feed.is_of_its_own() {
             let name = Name::new(DEMONSTRATION).map_err(|error| Failure::usage(error.to_string(), "name a --queue"))?;
             self.work.demonstrate_on(&name);
             self.feed.tick_as(&name);
@@ -56,8 +63,11 @@ impl NodeArguments {
     }
 
     /// What the node is to do in this role; what cannot work is refused before anything is touched.
-    pub(crate) fn plan(&self, role: Role) -> Result<Plan, Failure> {
+    pub(crate) fn plan(&self, role: Role, settings: &Settings) -> Result<Plan, Failure> {
         self.work.check()?;
+        if let Some(described) = Description::of(settings).map_err(refused)? {
+            return self.choose(role, described);
+        }
         let work = self.work.described()?;
         // A worker leaves the source to others, but may wait for the end of one that is named.
         let (sources, awaited) = if role == Role::Worker {

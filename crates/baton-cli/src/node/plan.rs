@@ -56,9 +56,20 @@ impl Plan {
         self.queues.iter().any(|work| matches!(work.task, Some(Task::Program(_))))
     }
 
-    /// As many messages at once of each queue.
+    /// As many messages at once of each queue that a program runs.
     pub(crate) fn set_concurrency(&mut self, concurrency: usize) {
-        self.queues.iter_mut().for_each(|work| work.policy.concurrency = concurrency);
+        let programs = self.queues.iter_mut().filter(|work| matches!(work.task, Some(Task::Program(_))));
+        programs.for_each(|work| work.policy.concurrency = concurrency);
+    }
+
+    /// Refuses programs that are not here, of the queues that are worked.
+    pub(super) fn check_programs(&self) -> Result<(), Failure> {
+        for work in self.queues.iter().filter(|_| self.role != Role::Generator) {
+            if let Some(Task::Program(program)) = &work.task {
+                program.check(&format!("queue {}", work.queue))?;
+            }
+        }
+        Ok(())
     }
 
     /// The node, and the children to be closed behind it.

@@ -18,6 +18,9 @@ use crate::exit::Failure;
 /// Lines of standard error that are shown of a queue's programs in a second.
 const LINES_A_SECOND: u32 = 50;
 
+/// How a command is written.
+const ADVICE: &str = "name a program and its words, as 'python3 fetch.py'; a shell is one too: sh -c '…'";
+
 /// A program that runs messages.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramTask {
@@ -44,19 +47,29 @@ pub(super) struct Stage<'a> {
 }
 
 impl ProgramTask {
-    /// The program of a command line. One that is not there is refused before anything is touched.
+    /// The program of a command line that a flag gives. One that is not there is refused before anything is touched.
     pub(super) fn new(line: &str, once: bool, flag: &str) -> Result<Self, Failure> {
-        let advice = "name a program and its words, as 'python3 fetch.py'; a shell is one too: sh -c '…'";
-        let refused = |error: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {error}"), advice);
-        let program = Program::parse(line).map_err(|error| refused(&error))?;
-        program.check().map_err(|error| Failure::new(format!("{flag}: {error}"), advice))?;
+        let parsed = Self::parse(line, once);
+        let task = parsed.map_err(|(cause, next)| Failure::usage(format!("{flag}: {cause}"), next))?;
+        task.check(flag)?;
+        Ok(task)
+    }
+
+    /// The program of a command line, here or not; or what is wrong with that, and what to do.
+    pub(super) fn parse(line: &str, once: bool) -> Result<Self, (String, &'static str)> {
+        let program = Program::parse(line).map_err(|error| (error.to_string(), ADVICE))?;
         if !once && program.to_string().contains("{}") {
-            return Err(Failure::usage(
-                format!("{flag}: {{}} stands for one message, and a child gets many"),
-                "take --exec-once, or read the body from the line that comes on standard input",
+            return Err((
+                "{} stands for one message, and a child gets many".to_owned(),
+                "take --exec-once (in a file exec_once), or read the body from the line that comes on standard input",
             ));
         }
         Ok(Self { program, once, bounds: Bounds::default() })
+    }
+
+    /// Refuses a program that is not here; `whose` is who names it.
+    pub(super) fn check(&self, whose: &str) -> Result<(), Failure> {
+        self.program.check().map_err(|error| Failure::new(format!("{whose}: {error}"), ADVICE))
     }
 
     /// How many run at once where nobody says it.

@@ -15,9 +15,10 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Work {
-    /// The queue to work for [default: messages]
-    #[arg(long, value_name = "NAME")]
-    queue: Option<Name>,
+    /// The queue to work for [default: messages]; where a file describes queues, those to choose of them: it may then be
+    /// given several times
+    #[arg(long = "queue", value_name = "NAME")]
+    queues: Vec<Name>,
     /// Run messages by this command: children that stay, one for each message at work. A child gets a message as a line
     /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"body":…}, and answers with the line
     /// {"id":7,"event":"end","data":…} or {"id":7,"event":"error","message":…}
@@ -72,7 +73,7 @@ pub(crate) struct Work {
 
 /// Handlers that come with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Built {
+pub(super) enum Built {
     /// Demonstrates: takes a while and fails now and then
     Demo,
     /// Throws messages away: they count as done
@@ -91,26 +92,56 @@ impl From<Built> for Task {
 impl Work {
     /// Whether neither the queue nor what to do is named.
     pub(super) const fn is_bare(&self) -> bool {
-        self.queue.is_none() && self.handler.is_none() && self.exec.is_none() && self.exec_once.is_none()
+        self.queues.is_empty() && self.handler.is_none() && self.exec.is_none() && self.exec_once.is_none()
     }
 
     /// The demonstration, on a queue that is nobody's.
     pub(super) fn demonstrate_on(&mut self, queue: &Name) {
-        self.queue = Some(queue.clone());
+        self.queues = vec![queue.clone()];
         self.handler = Some(Built::Demo);
     }
 
     /// The queue that the flags describe.
     pub(super) fn described(&self) -> Result<QueueWork, Failure> {
-        let named = self.queue.clone().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
+        if let [_, second, ..] = self.queues.as_slice() {
+            return Err(Failure::usage(
+                format!("--queue {second} is a second one, and flags describe one queue"),
+                "describe several in a baton.toml: see `baton config --help`",
+            ));
+        }
+        let named = self.queues.first().cloned().map_or_else(|| Name::new(DEFAULT_QUEUE), Ok);
         let queue = named.map_err(|error| Failure::usage(error.to_string(), "name another with --queue"))?;
         let mut work = QueueWork::of(queue);
         self.override_in(&mut work)?;
         Ok(work)
     }
 
+    /// The queues that are named.
+    pub(super) fn queues(&self) -> &[Name] {
+        &self.queues
+    }
+
+    /// The first flag that says something of a queue, if there is one.
+    pub(super) fn about_a_queue(&self) -> Option<&'static str> {
+        let given = [
+            ("--exec", self.exec.is_some()),
+            ("--exec-once", self.exec_once.is_some()),
+            ("--handler", self.handler.is_some()),
+            ("--demo-delay", self.demo_delay.is_some()),
+            ("--demo-fail", self.demo_fail.is_some()),
+            ("--concurrency", self.concurrency.is_some()),
+            ("--retries", self.retries.is_some()),
+            ("--backoff", self.backoff.is_some()),
+            ("--deadline", self.deadline.is_some()),
+            ("--silence", self.silence.is_some()),
+            ("--max-memory", self.max_memory.is_some()),
+            ("--recycle", self.recycle.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
     /// Puts what the flags say in the place of what was said before.
-    fn override_in(&self, work: &mut QueueWork) -> Result<(), Failure> {
+    pub(super) fn override_in(&self, work: &mut QueueWork) -> Result<(), Failure> {
         if let Some(line) = &self.exec {
             work.run_by(ProgramTask::new(line, false, "--exec")?);
         }
@@ -169,7 +200,6 @@ impl Work {
         });
         let delay = self.demo_delay.as_ref().map(|it| format!("{}..{}", time(*it.start()), time(*it.end())));
         let flags = [
-            ("--queue", self.queue.as_ref().map(ToString::to_string)),
             ("--handler", handler),
             ("--demo-delay", delay),
             ("--demo-fail", self.demo_fail.map(|it| it.to_string())),
@@ -181,6 +211,7 @@ impl Work {
             ("--heartbeat", Some(time(self.heartbeat))),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?.into()]));
-        given.flatten().collect()
+        let queues = self.queues.iter().map(|queue| ["--queue".into(), queue.as_str().into()]);
+        queues.chain(given).flatten().collect()
     }
 }

@@ -1,70 +1,66 @@
-//! The settings file: a JSON object with the keys `store`, `fleet`, `wait`, `max_keys`, `key_lifetime` and
-//! `max_results`.
+//! The keys `store`, `fleet`, `wait`, `max_keys`, `key_lifetime` and `max_results` of a settings file.
 
-use std::{io::ErrorKind, path::Path};
+use std::time::Duration;
 
-use serde::Deserialize;
+use super::{
+    SettingsError,
+    document::{Document, Section},
+    quantity,
+};
+use crate::{message::Name, store::StoreUrl};
 
-use super::SettingsError;
-
-/// What the file says, as text still to be checked.
+/// What the file says.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    pub(super) store: Option<String>,
-    pub(super) fleet: Option<String>,
-    pub(super) wait: Option<String>,
-    pub(super) max_keys: Option<String>,
-    pub(super) key_lifetime: Option<String>,
-    pub(super) max_results: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Keys {
-    store: Option<String>,
-    fleet: Option<String>,
-    wait: Option<Wait>,
-    max_keys: Option<serde_json::Number>,
-    key_lifetime: Option<String>,
-    max_results: Option<Size>,
-}
-
-/// Bytes as a number, or a size as text.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "max_results takes bytes or a size such as \"1GiB\"")]
-enum Size {
-    Bytes(serde_json::Number),
-    Text(String),
-}
-
-/// Seconds as a number, or a duration as text.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "wait takes seconds or a duration such as \"2s\"")]
-enum Wait {
-    Seconds(serde_json::Number),
-    Text(String),
+    pub(super) store: Option<StoreUrl>,
+    pub(super) fleet: Option<Name>,
+    pub(super) wait: Option<Duration>,
+    pub(super) max_keys: Option<u64>,
+    pub(super) key_lifetime: Option<Duration>,
+    pub(super) max_results: Option<u64>,
 }
 
 impl File {
-    /// Reads the file; nothing if it is missing and nobody asked for it.
-    pub(super) fn read(path: &Path, required: bool) -> Result<Option<Self>, SettingsError> {
-        let refuse = |why| SettingsError::File { path: path.to_owned(), why };
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound && !required => return Ok(None),
-            Err(error) => return Err(refuse(error.to_string())),
-        };
-        let keys: Keys = serde_json::from_slice(&text).map_err(|error| refuse(error.to_string()))?;
-        let wait = keys.wait.map(|wait| match wait {
-            Wait::Seconds(number) => number.to_string(),
-            Wait::Text(text) => text,
+    /// Reads a file that describes a fleet; its queues and sources are for who runs them.
+    pub(super) fn of_fleet(document: &Document) -> Result<Self, SettingsError> {
+        let read = document.read(|root| {
+            root.leave("queues");
+            root.leave("sources");
+            Self::read(document, root)
         });
-        let max_keys = keys.max_keys.map(|number| number.to_string());
-        let max_results = keys.max_results.map(|size| match size {
-            Size::Bytes(number) => number.to_string(),
-            Size::Text(text) => text,
+        read.map_err(SettingsError::Mistakes)
+    }
+
+    /// Reads the user's file.
+    pub(super) fn of_user(document: &Document) -> Result<Self, SettingsError> {
+        let read = document.read(|root| {
+            for key in ["queues", "sources"] {
+                if root.has(key) {
+                    root.leave(key);
+                    root.refuse(
+                        key,
+                        &format!("{key} have no place in the user's file"),
+                        "describe them in a baton.toml",
+                    );
+                }
+            }
+            Self::read(document, root)
         });
-        let Keys { store, fleet, key_lifetime, .. } = keys;
-        Ok(Some(Self { store, fleet, wait, max_keys, key_lifetime, max_results }))
+        read.map_err(SettingsError::Mistakes)
+    }
+
+    fn read(document: &Document, root: &mut Section<'_>) -> Self {
+        let store = root.value("store", str::parse).map(|store| match store {
+            StoreUrl::Sqlite(path) => StoreUrl::Sqlite(document.beside(&path)),
+            other => other,
+        });
+        Self {
+            store,
+            fleet: root.value("fleet", Name::new),
+            wait: root.value("wait", quantity::seconds),
+            max_keys: root.value("max_keys", quantity::count),
+            key_lifetime: root.value("key_lifetime", quantity::lifetime),
+            max_results: root.value("max_results", quantity::bytes),
+        }
     }
 }

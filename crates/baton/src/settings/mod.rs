@@ -1,20 +1,28 @@
-//! Where a fleet is: what the caller says before the environment before a file before the default.
+//! Where a fleet is: what the caller says before the environment before the fleet's file before the user's file before the
+//! default.
 //!
 //! Every program that takes part in a fleet of this machine's user finds the same one: the variables `BATON_STORE`,
 //! `BATON_FLEET`, `BATON_WAIT`, `BATON_MAX_KEYS`, `BATON_KEY_LIFETIME`, `BATON_MAX_RESULTS` and `BATON_CONFIG`, and the keys `store`, `fleet`,
-//! `wait`, `max_keys`, `key_lifetime` and `max_results` of `baton/config.json` in the user's configuration folder.
+//! `wait`, `max_keys`, `key_lifetime` and `max_results` of two TOML files: that of the fleet, which `BATON_CONFIG` names, else
+//! `baton.toml` in the present folder; and `baton/config.toml` in the user's configuration folder. A path in a file begins
+//! at the folder of that file. The first also describes queues and sources for the command `baton`; a program leaves these
+//! alone.
 
+pub mod document;
 mod file;
 pub mod quantity;
 
 use std::{
     ffi::OsString,
-    fmt, fs, io,
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use self::file::File;
+use self::{
+    document::{Document, Mistake},
+    file::File,
+};
 use crate::{
     DEFAULT_FLEET,
     message::Name,
@@ -27,8 +35,12 @@ const WAIT: &str = "BATON_WAIT";
 const KEYS: &str = "BATON_MAX_KEYS";
 const KEY_LIFETIME: &str = "BATON_KEY_LIFETIME";
 const RESULTS: &str = "BATON_MAX_RESULTS";
-/// The variable that names the settings file.
+/// The variable that names the fleet's file.
 pub const CONFIG: &str = "BATON_CONFIG";
+/// What the fleet's file said when it was read, for worker processes: whatever becomes of it, they go by the same text.
+const CONFIG_TEXT: &str = "BATON_CONFIG_TEXT";
+/// The fleet's file if none is named.
+const FLEET_FILE: &str = "baton.toml";
 
 /// What the caller says; it goes before everything else.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +57,7 @@ pub struct Said {
     pub key_lifetime: Option<Duration>,
     /// Bytes that the results kept may take.
     pub max_results: Option<u64>,
-    /// The settings file, which must then be there.
+    /// The fleet's file, which must then be there.
     pub file: Option<PathBuf>,
 }
 
@@ -56,8 +68,10 @@ pub enum Origin {
     Said,
     /// A variable.
     Environment,
-    /// The settings file.
-    File,
+    /// The fleet's file.
+    FleetFile,
+    /// The user's file.
+    UserFile,
     /// Nobody said anything.
     Default,
 }
@@ -86,28 +100,12 @@ pub struct Settings {
     pub key_lifetime: Setting<Duration>,
     /// Bytes that the results kept may take.
     pub max_results: Setting<u64>,
-    /// Where the file is or would be; none without a home.
-    pub file: Option<PathBuf>,
-    /// Whether it was read.
-    pub file_read: bool,
-}
-
-/// Where a setting was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundIn {
-    /// In this variable.
-    Variable(&'static str),
-    /// In this file.
-    File(PathBuf),
-}
-
-impl fmt::Display for FoundIn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variable(name) => f.write_str(name),
-            Self::File(path) => path.display().fmt(f),
-        }
-    }
+    /// The fleet's file, if there is one.
+    pub fleet_file: Option<Document>,
+    /// Where the user's file is or would be; none without a home.
+    pub user_file: Option<PathBuf>,
+    /// Whether that was read.
+    pub user_file_read: bool,
 }
 
 /// Why the settings cannot be used.
@@ -122,22 +120,31 @@ pub enum SettingsError {
         /// What is wrong with it.
         why: String,
     },
-    /// A value is none.
-    #[error("{found_in}: {why}")]
+    /// A file is there that was once read, and no longer is.
+    #[error("{} is no longer read, because settings are TOML", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is in a file is not as it must be: one mistake or more, in the order of the file.
+    #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Mistakes(Vec<Mistake>),
+    /// A variable's value is none.
+    #[error("{variable}: {why}")]
     Value {
-        /// Where it was found.
-        found_in: FoundIn,
+        /// The variable.
+        variable: &'static str,
         /// What is wrong with it.
         why: String,
     },
     /// A variable is no text.
     #[error("{0} is not UTF-8 text")]
     NotText(&'static str),
-    /// A store's address is none.
-    #[error("{found_in}: {error}")]
+    /// A variable's store is none.
+    #[error("{variable}: {error}")]
     Url {
-        /// Where it was found.
-        found_in: FoundIn,
+        /// The variable.
+        variable: &'static str,
         /// What is wrong with it.
         error: InvalidUrl,
     },
@@ -147,50 +154,34 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Puts what is said, the environment, the file and the defaults together.
+    /// Puts what is said, the environment, the files and the defaults together.
     ///
     /// # Errors
-    /// [`SettingsError`] if something that would be in force is not usable, or the file is not.
+    /// [`SettingsError`] if a value that would be in force is not usable, or a file is not.
     pub fn resolve(said: Said) -> Result<Self, SettingsError> {
-        let named = match said.file {
-            Some(path) => Some(path),
-            None => variable(CONFIG)?.map(PathBuf::from),
-        };
-        let (path, required) = match named {
-            Some(path) => (Some(path), true),
-            None => (folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("baton/config.json")), false),
-        };
-        let file = path.as_deref().map(|path| File::read(path, required)).transpose()?.flatten();
-        let file_read = file.is_some();
-        let File { store, fleet, wait, max_keys, key_lifetime, max_results } = file.unwrap_or_default();
-        let in_file = || FoundIn::File(path.clone().unwrap_or_default());
-        let url =
-            |text: String, found_in: FoundIn| text.parse().map_err(|error| SettingsError::Url { found_in, error });
-        let name = |text: String, found_in: FoundIn| {
-            Name::new(&text).map_err(|error| SettingsError::Value { found_in, why: error.to_string() })
-        };
-        let time = |text: String, found_in: FoundIn| {
-            quantity::seconds(&text).map_err(|why| SettingsError::Value { found_in, why })
-        };
-        let count = |text: String, found_in: FoundIn| {
-            quantity::count(&text).map_err(|why| SettingsError::Value { found_in, why })
-        };
-        let life = |text: String, found_in: FoundIn| {
-            quantity::lifetime(&text).map_err(|why| SettingsError::Value { found_in, why })
-        };
-        let size = |text: String, found_in: FoundIn| {
-            quantity::bytes(&text).map_err(|why| SettingsError::Value { found_in, why })
-        };
+        let Files { fleet: fleet_file, user: user_file, user_read: user_file_read, in_fleet, in_user } =
+            Files::read(said.file)?;
+        let why = |variable, why: String| SettingsError::Value { variable, why };
+        let url = |text: &str| text.parse().map_err(|error| SettingsError::Url { variable: STORE, error });
+        let name = |text: &str| Name::new(text).map_err(|error| why(FLEET, error.to_string()));
+        let time = |text: &str| quantity::seconds(text).map_err(|it| why(WAIT, it));
+        let keys = |text: &str| quantity::count(text).map_err(|it| why(KEYS, it));
+        let life = |text: &str| quantity::lifetime(text).map_err(|it| why(KEY_LIFETIME, it));
+        let size = |text: &str| quantity::bytes(text).map_err(|it| why(RESULTS, it));
         let day = || Ok(Duration::from_millis(KEY_TTL_MS));
+        let (one, two) = (in_fleet, in_user);
         Ok(Self {
-            store: first(said.store, STORE, store, in_file(), url, default_store)?,
-            fleet: first(said.fleet, FLEET, fleet, in_file(), name, || name(DEFAULT_FLEET.to_owned(), in_file()))?,
-            wait: first(said.wait, WAIT, wait, in_file(), time, || Ok(Duration::from_secs(10)))?,
-            max_keys: first(said.max_keys, KEYS, max_keys, in_file(), count, || Ok(MAX_KEYS))?,
-            key_lifetime: first(said.key_lifetime, KEY_LIFETIME, key_lifetime, in_file(), life, day)?,
-            max_results: first(said.max_results, RESULTS, max_results, in_file(), size, || Ok(MAX_RESULTS))?,
-            file: path,
-            file_read,
+            store: first(said.store, (STORE, url), [one.store, two.store], default_store)?,
+            fleet: first(said.fleet, (FLEET, name), [one.fleet, two.fleet], || name(DEFAULT_FLEET))?,
+            wait: first(said.wait, (WAIT, time), [one.wait, two.wait], || Ok(Duration::from_secs(10)))?,
+            max_keys: first(said.max_keys, (KEYS, keys), [one.max_keys, two.max_keys], || Ok(MAX_KEYS))?,
+            key_lifetime: first(said.key_lifetime, (KEY_LIFETIME, life), [one.key_lifetime, two.key_lifetime], day)?,
+            max_results: first(said.max_results, (RESULTS, size), [one.max_results, two.max_results], || {
+                Ok(MAX_RESULTS)
+            })?,
+            fleet_file,
+            user_file,
+            user_file_read,
         })
     }
 
@@ -207,7 +198,8 @@ impl Settings {
     }
 
     /// What is in force as variables say it to another process, password and all: that has no place in a list of
-    /// processes.
+    /// processes. The fleet's file goes along as it was read, so that the other goes by the same text; the user's file is
+    /// no longer asked.
     #[must_use]
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let address = match &self.store.value {
@@ -219,8 +211,8 @@ impl Settings {
             StoreUrl::Redis(url) => url.as_str().into(),
             other => other.to_string().into(),
         };
-        let file = self.file.as_ref().filter(|_| self.file_read);
-        let file = file.map(|path| (CONFIG, path.clone().into_os_string()));
+        let file = self.fleet_file.as_ref();
+        let (path, text) = file.map_or((Path::new(""), ""), |file| (file.path(), file.text()));
         let wait = self.wait.value.as_secs_f64().to_string();
         let lifetime = format!("{}ms", self.key_lifetime.value.as_millis());
         let variables = [
@@ -230,20 +222,65 @@ impl Settings {
             (KEYS, self.max_keys.value.to_string().into()),
             (KEY_LIFETIME, lifetime.into()),
             (RESULTS, self.max_results.value.to_string().into()),
+            (CONFIG, path.into()),
+            (CONFIG_TEXT, text.into()),
         ];
-        variables.into_iter().chain(file).collect()
+        variables.into()
     }
 }
 
-/// The first that is there: what is said, the variable, the file's, the default.
+/// What the two files say.
+struct Files {
+    fleet: Option<Document>,
+    user: Option<PathBuf>,
+    user_read: bool,
+    in_fleet: File,
+    in_user: File,
+}
+
+impl Files {
+    fn read(named: Option<PathBuf>) -> Result<Self, SettingsError> {
+        let named = match named {
+            Some(path) => Some(path),
+            None => variable(CONFIG)?.map(PathBuf::from),
+        };
+        let (path, required) = named.map_or_else(|| (PathBuf::from(FLEET_FILE), false), |path| (path, true));
+        let handed_over = std::env::var(CONFIG_TEXT).ok();
+        let user = folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("baton/config.toml"));
+        let user = user.filter(|_| handed_over.is_none());
+        let fleet = match handed_over {
+            Some(text) => Some(Document::new(path, text)).filter(|_| required),
+            None => Document::load(&path, required)?,
+        };
+        let in_user = match &user {
+            Some(path) => Document::load(path, false)?,
+            None => None,
+        };
+        // It may name a store: going on without it would be another fleet.
+        let former = user.as_ref().map(|path| path.with_extension("json"));
+        if let Some(path) = former.filter(|path| in_user.is_none() && path.exists()) {
+            return Err(SettingsError::Json { path });
+        }
+        Ok(Self {
+            in_fleet: fleet.as_ref().map(File::of_fleet).transpose()?.unwrap_or_default(),
+            user_read: in_user.is_some(),
+            in_user: in_user.as_ref().map(File::of_user).transpose()?.unwrap_or_default(),
+            fleet,
+            user,
+        })
+    }
+}
+
+/// The first that is there: what is said, the variable, the files', the default.
 fn first<T>(
-    said: Option<T>, name: &'static str, in_file: Option<String>, file: FoundIn,
-    read: impl Fn(String, FoundIn) -> Result<T, SettingsError>, default: impl FnOnce() -> Result<T, SettingsError>,
+    said: Option<T>, (name, read): (&'static str, impl Fn(&str) -> Result<T, SettingsError>), files: [Option<T>; 2],
+    default: impl FnOnce() -> Result<T, SettingsError>,
 ) -> Result<Setting<T>, SettingsError> {
-    let (value, from) = match (said, variable(name)?, in_file) {
+    let (value, from) = match (said, variable(name)?, files) {
         (Some(value), ..) => (value, Origin::Said),
-        (_, Some(text), _) => (read(text, FoundIn::Variable(name))?, Origin::Environment),
-        (.., Some(text)) => (read(text, file)?, Origin::File),
+        (_, Some(text), _) => (read(&text)?, Origin::Environment),
+        (.., [Some(value), _]) => (value, Origin::FleetFile),
+        (.., [_, Some(value)]) => (value, Origin::UserFile),
         _ => (default()?, Origin::Default),
     };
     Ok(Setting { value, from })

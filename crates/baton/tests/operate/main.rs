@@ -171,6 +171,27 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
 }
 
 #[tokio::test]
+async fn queues_that_feed_each_other_are_done_together() {
+    let fleet = Fleet::connect("memory:").unwrap();
+    let cancel = Cancel::new();
+    let ticks = || baton::jobs::Tick::every(Duration::from_millis(1)).count(10);
+    let mut node = fleet.node().source_into("a", "one", ticks()).source_into("c", "two", ticks());
+    for (queue, next) in [("a", Some("b")), ("b", Some("c")), ("c", None)] {
+        node = node.handler(queue, move |body: serde_json::Value, _: Context| async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let Some(next) = next else { return Err(Failure::new("the end of it")) };
+            Done::default().then(next, &body)
+        });
+    }
+    let node = tokio::spawn(node.run(cancel.clone()));
+    let operator = Operator::new(&fleet);
+    let (queues, sources) = ([name("c"), name("b"), name("a")], [name("one"), name("two")]);
+    assert_eq!(operator.until_done(&queues, &sources, |_, _| {}).await, [(name("c"), 20)]);
+    cancel.drain();
+    node.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let fleet = Fleet::connect("memory:").unwrap();
     let cancel = Cancel::new();
