@@ -19,7 +19,7 @@ fn a_node_without_a_handler_is_refused_and_touches_nothing() {
     ] {
         let ran = sandbox.run(flags).expect(2);
         let line = ran.one_line();
-        assert!(line.contains("no handler is named") && line.contains("add --handler"), "{flags:?}: {line}");
+        assert!(line.contains("no handler is named") && line.contains("or --handler"), "{flags:?}: {line}");
     }
     let refused = sandbox.run(&["node", "--role", "generator"]).expect(2);
     assert!(refused.one_line().contains("no source is named"), "{}", refused.err);
