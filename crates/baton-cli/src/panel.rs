@@ -7,11 +7,12 @@ use std::{
 
 use baton::{
     Name,
-    operate::{Glance, Operator},
+    operate::{Glance, Operator, Workforce},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::watch;
 
-use crate::node::Log;
+use crate::{node::Log, output::plural};
 
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -40,15 +41,18 @@ impl Panel {
         self.bar.clone()
     }
 
-    /// Shows figures of one queue, or of all, for ever; what the store does not tell is not shown.
-    pub(crate) async fn show(&self, operator: &Operator, queue: Option<&Name>, log: &Log) {
+    /// Shows figures of one queue, or of all, and of this machine's workers, for ever; what the store does not tell is not
+    /// shown.
+    pub(crate) async fn show(
+        &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
+    ) {
         let mut watch = operator.watch(queue, EVERY);
         loop {
             let Ok(glance) = watch.next().await else {
                 tokio::time::sleep(EVERY).await;
                 continue;
             };
-            let shown = if self.until_done { progress(&glance) } else { line(&glance) };
+            let shown = if self.until_done { progress(&glance) } else { line(&glance, *workers.borrow()) };
             match &self.bar {
                 Some(bar) => {
                     bar.set_message(shown);
@@ -67,12 +71,20 @@ impl Panel {
     }
 }
 
-fn line(it: &Glance) -> String {
+fn line(it: &Glance, workers: Workforce) -> String {
     let generators: Vec<String> = it.generators.iter().map(ToString::to_string).collect();
     let generators = if generators.is_empty() { "none".to_owned() } else { generators.join(", ") };
     let (done, ready, dead, count) = (it.rates.done_per_s, it.rates.ready, it.dead, it.nodes);
     let paused = if it.paused { ", paused" } else { "" };
-    format!("{done} done/s, {ready} ready, {dead} dead, {count} nodes, generator {generators}{paused}")
+    let workers = told(workers);
+    format!("{done} done/s, {ready} ready, {dead} dead, {count} nodes, {workers}, generator {generators}{paused}")
+}
+
+/// How many workers this machine has, those that are in trouble or leave named apart.
+fn told(Workforce { running, resting, leaving }: Workforce) -> String {
+    let apart = [(resting, "crashed"), (leaving, "leaving")];
+    let apart = apart.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
+    format!("{running} worker{} here{}", plural(running as u64), apart.collect::<String>())
 }
 
 /// How far it is, and how long the rest takes at this pace, once it is known how much that is.

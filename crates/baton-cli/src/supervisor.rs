@@ -1,30 +1,99 @@
-//! The supervisor of `up`: its worker processes are this program, each a `node` on a leash.
+//! The workers of `up`: this program, each a `node` on a leash.
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use baton::operate::{self, SupervisorEvent};
+use baton::operate::{self, Limits, SupervisorEvent};
+use baton::store::StoreUrl;
 
 use crate::{
     exit::Failure,
-    node::{Log, Work},
+    node::{Log, NodeArguments},
     settings::{CONFIG, Settings},
 };
 
 /// How long, over its lease, a worker that must stop at once may take.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// A supervisor for this work, on the store in force.
-pub(crate) fn supervisor(settings: &Settings, work: &Work, log: &Arc<Log>) -> Result<operate::Supervisor, Failure> {
+/// How many worker processes there may be.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Workers")]
+pub(crate) struct Workers {
+    /// So many worker processes beside this one, whatever the load; 0 for none. With --exec and --exec-once there are none,
+    /// and this means --concurrency
+    #[arg(long, value_name = "N", value_parser = number(), conflicts_with_all = ["min_workers", "max_workers"])]
+    workers: Option<u16>,
+    /// As few worker processes as this while there is little to do [default: 1]
+    #[arg(long, value_name = "N", value_parser = number())]
+    min_workers: Option<u16>,
+    /// As many worker processes as this when there is much to do [default: as many as cores]
+    #[arg(long, value_name = "N", value_parser = number())]
+    max_workers: Option<u16>,
+}
+
+fn number() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(0..=1024)
+}
+
+/// The cores of this machine.
+pub(crate) fn cores() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores).unwrap_or(u32::MAX)
+}
+
+impl Workers {
+    /// What the flags come to on this store.
+    pub(crate) fn limits(&self, settings: &Settings) -> Result<Limits, Failure> {
+        let number = usize::from;
+        let asked = [self.workers, self.min_workers, self.max_workers].into_iter().flatten().any(|count| count > 0);
+        if settings.store.value == StoreUrl::Memory {
+            return match asked {
+                false => Ok(Limits { min: 0, max: 0 }),
+                true => Err(Failure::usage("a store in memory is not shared with worker processes", "add --workers 0")),
+            };
+        }
+        let (least, most) = match self.workers {
+            Some(fixed) => (Some(fixed), Some(fixed)),
+            None => (self.min_workers, self.max_workers),
+        };
+        match (least.map(number), most.map(number)) {
+            (Some(min), Some(max)) if min > max => Err(Failure::usage(
+                format!("--min-workers {min} is more than --max-workers {max}"),
+                "give the larger number to --max-workers",
+            )),
+            (Some(min), max) => Ok(Limits { min, max: max.unwrap_or(cores() as usize).max(min) }),
+            (None, max) => {
+                let max = max.unwrap_or(cores() as usize);
+                Ok(Limits { min: max.min(1), max })
+            }
+        }
+    }
+
+    /// Where there are no workers because this process runs all children: how many at once, if that is said.
+    pub(crate) fn in_place_of_concurrency(&self) -> Result<Option<usize>, Failure> {
+        if self.min_workers.or(self.max_workers).is_some() {
+            return Err(Failure::usage(
+                "a command is run by children of this process, and by no workers",
+                "say how many run at once by --concurrency",
+            ));
+        }
+        Ok(self.workers.map(|workers| usize::from(workers.max(1))))
+    }
+}
+
+/// A supervisor for this node's work, on the store in force.
+pub(crate) fn supervisor(
+    settings: &Settings, node: &NodeArguments, log: &Arc<Log>,
+) -> Result<operate::Supervisor, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "add --workers 0"))?;
     let flags = ["node", "--role", "worker", "--leashed"].map(OsString::from);
     let log = log.clone();
     Ok(operate::Supervisor {
         program,
-        arguments: flags.into_iter().chain(work.flags()).collect(),
+        arguments: flags.into_iter().chain(node.flags()).collect(),
         variables: settings.variables(),
         without: vec![CONFIG],
-        last_words: work.lease + LAST_WORDS,
+        last_words: node.work.lease + LAST_WORDS,
         hear: Arc::new(move |event| match event {
             SupervisorEvent::Line(_) => log.raw(&event.to_string()),
             _ => log.line(&event.to_string()),

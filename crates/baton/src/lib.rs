@@ -77,8 +77,8 @@ pub mod testing;
 
 pub use fleet::{
     Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Event, Failure, Fleet,
-    FleetOptions, Flow, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy,
-    Report, ResultError, Role, Source, SourceError, Stream,
+    FleetOptions, Flow, Handled, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue,
+    QueuePolicy, Report, ResultError, Role, Source, SourceError, Stream,
 };
 pub use message::{InvalidMessage, Key, MessageId, Name, SessionId};
 pub use store::{StoreError, StoreUrl};

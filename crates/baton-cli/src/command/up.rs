@@ -2,7 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use baton::{Cancel, Role, settings::quantity, store::StoreUrl};
+use baton::{
+    Cancel, Role,
+    operate::{Limits, Spawner, Workforce},
+    settings::quantity,
+};
+use tokio::sync::watch;
 
 use crate::{
     connection::{Connection, Missing},
@@ -10,14 +15,18 @@ use crate::{
     node::{Log, NodeArguments, obey_signals},
     panel::Panel,
     settings::Settings,
-    supervisor::supervisor,
+    supervisor::{Workers, cores, supervisor},
 };
 
 /// Run a fleet on this machine: a node with the source, and worker processes beside it
 ///
-/// Workers that crash are replaced. Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second
-/// Ctrl-C does so at once; if this process is killed, the workers notice and leave by themselves. Run it on further
-/// machines with the same store to make the fleet larger.
+/// There are as many workers as the load asks for, from --min-workers to --max-workers: they come within two seconds of
+/// a burst, and leave, with what they run finished, when fewer were needed for ten. Workers that crash are replaced,
+/// after ever longer pauses. Run it on further machines with the same store to make the fleet larger: they share the
+/// load by their cores, each within its own limits.
+///
+/// Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second Ctrl-C does so at once; if this process
+/// is killed, the workers notice and leave by themselves.
 ///
 /// Where a baton.toml describes queues and sources (see `baton config --help`), it runs all of them, or those that --queue
 /// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
@@ -29,16 +38,15 @@ Examples:
   baton up
   baton --config etc/baton.toml up --until-done
   baton up --interval 10ms --demo-delay 0..50ms
+  baton up --min-workers 2 --max-workers 16 --concurrency 8 --handler noop --queue resize
   baton up --workers 4 --handler noop --lines urls.txt --queue fetch --until-done
   baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
 pub(crate) struct Up {
-    /// Worker processes beside this one [default: as many as cores]. With --exec and --exec-once there are none, and this
-    /// means --concurrency
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    workers: Option<u16>,
     /// How long what runs may take to finish when stopping
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     grace: Duration,
+    #[command(flatten)]
+    workers: Workers,
     #[command(flatten)]
     node: NodeArguments,
     /// Neither log nor figures
@@ -50,15 +58,18 @@ impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.demonstrate_if_bare(settings)?;
         let mut plan = self.node.plan(Role::Auto, settings)?;
-        let workers = if plan.has_programs() {
+        let limits = if plan.has_programs() {
             // This node runs them all: another process would only stand between it and them.
-            if let Some(workers) = self.workers {
-                plan.set_concurrency(workers.max(1).into());
+            if let Some(workers) = self.workers.in_place_of_concurrency()? {
+                plan.set_concurrency(workers);
             }
-            0
+            Limits { min: 0, max: 0 }
         } else {
-            self.workers(settings)?
+            self.workers.limits(settings)?
         };
+        if limits.max > 0 {
+            plan.beside_workers(cores());
+        }
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.operator.survey().await)?;
@@ -66,7 +77,12 @@ impl Up {
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
         obey_signals(&cancel, &log, self.node.work.lease)?;
-        let supervisor = tokio::spawn(supervisor(settings, &self.node.work, &log)?.run(workers, cancel.clone()));
+        let workforce = watch::Sender::new(Workforce::default());
+        let workers = workforce.subscribe();
+        let supervisor = supervisor(settings, &self.node, &log)?;
+        let spawner = Spawner { supervisor, limits, cores: cores(), queues: plan.slots(), count: workforce };
+        let (operator, stop) = (connection.operator.clone(), cancel.clone());
+        let spawner = tokio::spawn(async move { spawner.run(&operator, stop).await });
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
@@ -77,27 +93,18 @@ impl Up {
             let ended = self.node.run(&plan, &connection, &log, &cancel).await;
             // However it ended, its workers end with it.
             cancel.drain();
-            supervisor.await.ok();
+            spawner.await.ok();
             ended
         };
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection.operator, plan.only_queue(), &log), if !self.quiet => Ok(Exit::Failed),
+            () = panel.show(&connection.operator, plan.only_queue(), &workers, &log), if !self.quiet => {
+                Ok(Exit::Failed)
+            }
         };
         panel.close();
         connection.operator.leave().await;
         ended
-    }
-
-    fn workers(&self, settings: &Settings) -> Result<usize, Failure> {
-        match (self.workers, settings.store.value == StoreUrl::Memory) {
-            (None | Some(0), true) => Ok(0),
-            (Some(_), true) => {
-                Err(Failure::usage("a store in memory is not shared with worker processes", "add --workers 0"))
-            }
-            (Some(workers), _) => Ok(workers.into()),
-            (None, _) => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
-        }
     }
 }

@@ -84,7 +84,7 @@ impl NodeArguments {
                 "choose others with --queue, or describe it there",
             )),
             None => {
-                let plan = Plan { role, queues, sources, awaited };
+                let plan = Plan { role, queues, sources, awaited, cores: None };
                 plan.check_programs()?;
                 Ok(plan)
             }

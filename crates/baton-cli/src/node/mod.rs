@@ -13,18 +13,17 @@ mod source_feed;
 mod witness;
 mod work;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use baton::{Name, Role};
 
-use self::feed::Feed;
 pub(crate) use self::{
     description::Description,
     log::Log,
     plan::Plan,
     signals::{obey_leash, obey_signals},
-    work::Work,
 };
+use self::{feed::Feed, work::Work};
 use crate::{
     exit::Failure,
     settings::{Settings, refused},
@@ -62,6 +61,12 @@ impl NodeArguments {
         Ok(())
     }
 
+    /// The flags that describe its work to another process.
+    pub(crate) fn flags(&self) -> Vec<OsString> {
+        let journal = self.journal.iter().flat_map(|path| ["--journal".into(), path.into()]);
+        self.work.flags().into_iter().chain(journal).collect()
+    }
+
     /// What the node is to do in this role; what cannot work is refused before anything is touched.
     pub(crate) fn plan(&self, role: Role, settings: &Settings) -> Result<Plan, Failure> {
         self.work.check()?;
@@ -78,7 +83,7 @@ impl NodeArguments {
             let awaited = sources.iter().map(|source| source.name.clone()).collect();
             (sources, awaited)
         };
-        let plan = Plan { role, queues: vec![work], sources, awaited };
+        let plan = Plan { role, queues: vec![work], sources, awaited, cores: None };
         plan.check()?;
         Ok(plan)
     }

@@ -1,6 +1,6 @@
 //! What one node is to do: its queues and their work, its sources and what they feed.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use baton::{Name, Node, Role, jobs::Exec};
 
@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(super) sources: Vec<SourceFeed>,
     /// The sources whose end it waits for where it ends when all is done.
     pub(super) awaited: Vec<Name>,
+    /// The machine's cores, if worker processes are started on it beside the node.
+    pub(super) cores: Option<u32>,
 }
 
 impl Plan {
@@ -56,6 +58,16 @@ impl Plan {
         self.queues.iter().any(|work| matches!(work.task, Some(Task::Program(_))))
     }
 
+    /// How many messages of each queue a process works on at once.
+    pub(crate) fn slots(&self) -> BTreeMap<Name, usize> {
+        self.queues.iter().map(|work| (work.queue.clone(), work.policy.concurrency)).collect()
+    }
+
+    /// The node tells the fleet that worker processes are started beside it, on so many cores.
+    pub(crate) const fn beside_workers(&mut self, cores: u32) {
+        self.cores = Some(cores);
+    }
+
     /// As many messages at once of each queue that a program runs.
     pub(crate) fn set_concurrency(&mut self, concurrency: usize) {
         let programs = self.queues.iter_mut().filter(|work| matches!(work.task, Some(Task::Program(_))));
@@ -77,6 +89,9 @@ impl Plan {
         &self, connection: &Connection, work: &Work, witness: &Arc<Witness>, stage: &Stage<'_>,
     ) -> Result<(Node, Vec<Exec>), Failure> {
         let mut node = work.place(connection.operator.fleet().node().role(self.role).observed_by(witness.clone()));
+        if let Some(cores) = self.cores {
+            node = node.beside_workers(cores);
+        }
         let mut children = Vec::new();
         if self.role != Role::Generator {
             for work in &self.queues {

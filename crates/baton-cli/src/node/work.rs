@@ -192,7 +192,7 @@ impl Work {
     }
 
     /// The flags that describe this work to another process.
-    pub(crate) fn flags(&self) -> Vec<OsString> {
+    pub(super) fn flags(&self) -> Vec<OsString> {
         let time = |time: Duration| format!("{}ms", time.as_secs_f64() * 1000.0);
         let handler = self.handler.map(|handler| match handler {
             Built::Demo => "demo".to_owned(),

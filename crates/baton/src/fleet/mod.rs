@@ -34,7 +34,7 @@ use tokio::{sync::Mutex, time::Instant};
 pub use cancel::Cancel;
 pub use event::Event;
 pub use handler::{Context, Done, Failure, Handler, Message};
-pub use metrics::Report;
+pub use metrics::{Handled, Report};
 pub use node::{DEFAULT_QUEUE, Node, Role};
 pub use node_error::NodeError;
 pub use observer::Observer;

@@ -73,6 +73,8 @@ pub struct Node {
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,
     pub(super) max_backlog: u64,
+    /// See [`Node::beside_workers`].
+    pub(super) cores: Option<u32>,
     pub(super) offered: Vec<Offered>,
     pub(super) worked: Vec<Worked>,
     pub(super) observer: Arc<dyn Observer>,
@@ -89,6 +91,7 @@ impl Node {
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
             max_backlog: 64 << 20,
+            cores: None,
             offered: Vec::new(),
             worked: Vec::new(),
             observer: Arc::new(Nobody),
@@ -117,6 +120,14 @@ impl Node {
     #[must_use]
     pub const fn max_backlog(mut self, bytes: u64) -> Self {
         self.max_backlog = bytes;
+        self
+    }
+
+    /// Tells with its beats that this process starts worker processes by load on a machine of so many cores: those that do
+    /// share the load by them. See [`Spawner`](crate::operate::Spawner).
+    #[must_use]
+    pub const fn beside_workers(mut self, cores: u32) -> Self {
+        self.cores = Some(cores);
         self
     }
 

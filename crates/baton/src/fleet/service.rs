@@ -142,7 +142,8 @@ impl<'a> Service<'a> {
             }
         }
         self.metrics.store_time(beaten.now_ms);
-        let report = Report { failed_sources: self.failed.clone(), ..self.metrics.report() };
+        let (failed_sources, cores) = (self.failed.clone(), self.node.cores);
+        let report = Report { failed_sources, cores, ..self.metrics.report() };
         let report = serde_json::to_vec(&report).unwrap_or_default();
         self.session.heart().report(report.into());
         self.session.look_after_strays(beaten.claims.clone());

@@ -31,7 +31,7 @@
 //! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
 //! | `migrate` | a store of an older release is brought up to this one's format |
 //! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
-//! | `supervisor` | worker processes are kept running on this machine |
+//! | `supervisor`, `spawner/` | worker processes are kept running on this machine, as many as the load asks for |
 //!
 //! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. An operation that needs a
 //! session has one of its own, so that operations disturb neither each other nor what the program does by the same
@@ -55,6 +55,7 @@ mod purge;
 mod rates;
 mod refused;
 mod sources;
+mod spawner;
 mod stop;
 mod supervisor;
 mod until_done;
@@ -80,6 +81,7 @@ pub use self::{
     purge::Purged,
     rates::{Glance, Latency, Rates, Watch},
     refused::{OperateError, Subject, Unknown},
+    spawner::{Limits, Spawner, Workforce},
     stop::Stopped,
     supervisor::{Supervisor, SupervisorEvent, obey_leash},
     until_done::HeldUp,

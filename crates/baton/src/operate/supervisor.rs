@@ -1,10 +1,22 @@
-//! Worker processes, kept running while this one runs and ended when it ends.
+//! Worker processes, as many as are asked for, kept running while this one runs and ended when it ends.
 //!
 //! Each has a leash: a pipe on its standard input that says `drain` or `now`, and whose end tells it that this process
 //! is gone, however it went. Each is a process group of its own, so that Ctrl-C at the terminal reaches only the one
 //! that holds the leashes, and whoever it concerns hears it once.
 
-use std::{ffi::OsString, fmt, io, path::PathBuf, process::Stdio, sync::Arc, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt, io,
+    path::PathBuf,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
@@ -45,8 +57,22 @@ pub struct Supervisor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SupervisorEvent {
-    /// So many workers are being started.
-    Starting(usize),
+    /// Workers are being started.
+    Starting {
+        /// So many.
+        count: usize,
+        /// Why, if the load asks for them.
+        why: Option<String>,
+    },
+    /// Workers leave: they finish what they run.
+    Retiring {
+        /// So many.
+        count: usize,
+        /// How many stay.
+        stay: usize,
+        /// Why.
+        why: String,
+    },
     /// A worker ended by itself, or could not be started; another one takes its place after a pause.
     Lost {
         /// What became of it.
@@ -66,7 +92,13 @@ pub enum SupervisorEvent {
 impl fmt::Display for SupervisorEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Starting(count) => write!(f, "starting {count} worker{}", plural(*count as u64)),
+            Self::Starting { count, why } => {
+                let why = why.iter().map(|why| format!(": {why}")).collect::<String>();
+                write!(f, "starting {count} worker{}{why}", plural(*count as u64))
+            }
+            Self::Retiring { count, stay, why } => {
+                write!(f, "retiring {count} worker{}, {stay} left: {why}", plural(*count as u64))
+            }
             Self::Lost { why, pause } => write!(f, "{why}; another one is started in {}", span(*pause)),
             Self::Killed { pid } => write!(f, "worker {pid} does not end: killed"),
             Self::Line(line) => f.write_str(&tame(line)),
@@ -74,36 +106,103 @@ impl fmt::Display for SupervisorEvent {
     }
 }
 
-impl Supervisor {
-    /// Keeps so many workers running until asked to stop, and returns when all have ended.
-    ///
-    /// # Cancel safety
-    /// Workers are killed if this is dropped.
-    pub async fn run(self, count: usize, cancel: Cancel) {
-        let supervisor = Arc::new(self);
-        if count > 0 {
-            (supervisor.hear)(&SupervisorEvent::Starting(count));
-        }
-        let mut kept = JoinSet::new();
-        for _ in 0..count {
-            let (supervisor, cancel) = (supervisor.clone(), cancel.clone());
-            kept.spawn(async move { supervisor.keep(&cancel).await });
-        }
-        while kept.join_next().await.is_some() {}
+/// The workers of a supervisor. Dropped, it kills them.
+pub(super) struct Crew {
+    supervisor: Arc<Supervisor>,
+    members: BTreeMap<u64, Member>,
+    kept: JoinSet<u64>,
+    next: u64,
+}
+
+/// One that is kept running, or finishes what it runs.
+struct Member {
+    /// The process id, 0 while none runs.
+    pid: Arc<AtomicU32>,
+    cancel: Cancel,
+}
+
+impl Crew {
+    pub(super) fn new(supervisor: Supervisor) -> Self {
+        Self { supervisor: Arc::new(supervisor), members: BTreeMap::new(), kept: JoinSet::new(), next: 0 }
     }
 
+    /// Those that stay, by number, and the process id of each that runs.
+    pub(super) fn staying(&self) -> impl Iterator<Item = (u64, Option<u32>)> {
+        let staying = self.members.iter().filter(|(_, member)| member.cancel.asked().is_none());
+        staying.map(|(number, member)| (*number, Some(member.pid.load(Relaxed)).filter(|pid| *pid > 0)))
+    }
+
+    /// How many finish what they run.
+    pub(super) fn leaving(&self) -> usize {
+        self.members.values().filter(|member| member.cancel.asked().is_some()).count()
+    }
+
+    /// Tells what happens to them.
+    pub(super) fn tell(&self, event: &SupervisorEvent) {
+        (self.supervisor.hear)(event);
+    }
+
+    /// Starts so many more.
+    pub(super) fn start(&mut self, count: usize) {
+        for _ in 0..count {
+            let (number, pid, cancel) = (self.next, Arc::<AtomicU32>::default(), Cancel::new());
+            self.next += 1;
+            let supervisor = self.supervisor.clone();
+            self.members.insert(number, Member { pid: pid.clone(), cancel: cancel.clone() });
+            self.kept.spawn(async move {
+                supervisor.keep(&pid, &cancel).await;
+                number
+            });
+        }
+    }
+
+    /// Has these finish what they run, and leave.
+    pub(super) fn retire(&self, numbers: &[u64]) {
+        numbers.iter().filter_map(|number| self.members.get(number)).for_each(|member| member.cancel.drain());
+    }
+
+    /// Returns when one has left; never if there is none.
+    ///
+    /// # Cancel safety
+    /// One that has left meanwhile is told of by the next call.
+    pub(super) async fn left(&mut self) {
+        match self.kept.join_next().await {
+            Some(Ok(number)) => drop(self.members.remove(&number)),
+            Some(Err(_)) => {}
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends all of them as `cancel`, which has been asked, says.
+    pub(super) async fn end(mut self, cancel: &Cancel) {
+        self.members.values().for_each(|member| member.cancel.drain());
+        let members = std::mem::take(&mut self.members);
+        let at_once = async {
+            cancel.at_once().await;
+            members.values().for_each(|member| member.cancel.now());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = async { while self.kept.join_next().await.is_some() {} } => {}
+            () = at_once => {}
+        }
+    }
+}
+
+impl Supervisor {
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
-    async fn keep(&self, cancel: &Cancel) {
+    async fn keep(&self, pid: &AtomicU32, cancel: &Cancel) {
         let mut backoff = Backoff::new(PAUSE.0, PAUSE.1);
         while cancel.asked().is_none() {
             let begun = Instant::now();
             let why = match self.start() {
-                Ok(child) => match self.tend(child, cancel).await {
-                    None => return,
-                    Some(why) => why,
-                },
-                Err(error) => format!("cannot start a worker: {error}"),
+                Ok(child) => {
+                    pid.store(child.pid(), Relaxed);
+                    self.tend(child, cancel).await
+                }
+                Err(error) => Some(format!("cannot start a worker: {error}")),
             };
+            pid.store(0, Relaxed);
             if cancel.asked().is_some() {
                 return;
             }
@@ -111,7 +210,10 @@ impl Supervisor {
                 backoff.reset();
             }
             let pause = backoff.pause();
-            (self.hear)(&SupervisorEvent::Lost { why, pause });
+            // One that ended well was told to by somebody, who tells this process too, sooner or later.
+            if let Some(why) = why {
+                (self.hear)(&SupervisorEvent::Lost { why, pause });
+            }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cancel.any() => return,

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     fleet::{
         handler::{self, AnyHandler},
-        metrics::Metrics,
+        metrics::{Metrics, Tally},
         node::Worked,
         observer::Observer,
         permits::Permits,
@@ -38,6 +38,8 @@ pub(in crate::fleet) struct Executor {
     pub(super) policy: QueuePolicy,
     pub(super) environment: Environment,
     pub(super) metrics: Arc<Metrics>,
+    /// Those of its queue.
+    pub(super) tally: Arc<Tally>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) permits: Arc<Permits>,
     /// Where handlers run.
@@ -54,8 +56,9 @@ impl Executor {
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone(), policy.concurrency == 1)), traces::work(&queue));
+        let tally = metrics.of(&queue);
         let scope = Arc::new(handler::Scope { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { scope, handler, policy, environment, metrics, observer, permits, runtime, span, buffer })
+        Arc::new(Self { scope, handler, policy, environment, metrics, tally, observer, permits, runtime, span, buffer })
     }
 
     pub(super) fn queue(&self) -> &Name {

@@ -131,6 +131,10 @@ impl Slot {
         self.completed.inline = Some(Stretch { count: self.untimed + pending, pending, took });
         self.completed.now = Some(now);
         self.spent += took;
+        if !waits {
+            // One that waits is timed at its end, from here on back.
+            self.executor.tally.took(took);
+        }
         (self.untimed, self.since) = (0, (!waits).then_some(now));
     }
 
@@ -164,6 +168,7 @@ impl Slot {
     fn ended(&mut self, one: &Share, begun: Instant, at_once: bool, result: Result<Done, Failure>) {
         let now = Instant::now();
         let took = now.saturating_duration_since(begun);
+        self.executor.tally.took(took);
         self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
         self.record(one.claim_no, one.id(), one.piece.attempts, result);
         self.completed.ended += 1;
@@ -193,6 +198,7 @@ impl Slot {
     /// Counts how long the messages of a piece waited, at the first of them. Of those that come again it is not known
     /// since when they were due: they would count from their push.
     fn starts(&self, share: &Share) {
+        self.executor.tally.given();
         if share.from == 0 && share.piece.is_untried() {
             self.executor.metrics.started(u64::from(share.piece.range.len), share.piece.born);
         }
@@ -200,7 +206,7 @@ impl Slot {
 
     /// Counts messages that were run, and tells of them.
     fn tell(&self, range: Range, failed: u64, first_body: &Bytes) {
-        self.executor.metrics.ran(u64::from(range.len), failed);
+        self.executor.tally.ran(u64::from(range.len), failed);
         self.executor.observer.ran(self.executor.queue(), range, first_body);
     }
 
