@@ -15,8 +15,10 @@ const AT_WORK: f64 = 0.8;
 const LONG: Duration = Duration::from_secs(10);
 /// and the time over which they are if the load has changed: if the last of it differs by more than chance,
 const SHORT: Duration = Duration::from_secs(2);
-/// which is so many times the root of what was expected.
+/// which is so many times the root of what was expected,
 const CHANCE: f64 = 4.0;
+/// and by this share of it: a smaller change is soon in the long run, and in the backlog.
+const CHANGE: f64 = 0.25;
 
 /// The counts of a queue at one instant. Those of what happened only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -113,7 +115,7 @@ impl Gauge {
         let recent = self.looks.iter().rev().find(|(at, _)| now.saturating_sub(*at) >= SHORT);
         let (short, short_s) = recent.map_or((long, long_s), since);
         let expected = long / long_s * short_s;
-        let changed = (short - expected).abs() > CHANCE * expected.max(1.0).sqrt();
+        let changed = (short - expected).abs() > (CHANCE * expected.max(1.0).sqrt()).max(CHANGE * expected);
         if changed { short / short_s } else { long / long_s }
     }
 
