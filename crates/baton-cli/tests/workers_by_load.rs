@@ -38,8 +38,8 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     until("everything is done", || sandbox.count("jobs", "done") == 8_000);
     until("only one worker stays", || sandbox.nodes(None).len() == 2);
     let log = sandbox.log();
-    assert!(log.contains(" starting 2 workers: ") && log.contains(" messages a second, "), "{log}");
-    assert!(log.contains(" retiring 2 workers, 1 left: the load asked for no more for 10 s "), "{log}");
+    assert!(log.contains(" starting ") && log.contains(" messages a second, "), "{log}");
+    assert!(log.contains(", 1 left: the load asked for no more for 10 s "), "{log}");
     sandbox.run(&["kill"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
