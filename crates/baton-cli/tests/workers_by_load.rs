@@ -11,6 +11,7 @@ const WORK: [&str; 8] = ["--queue", "jobs", "--handler", "demo", "--demo-delay",
 const LIMITS: [&str; 6] = ["--concurrency", "4", "--min-workers", "1", "--max-workers", "3"];
 
 /// How often each message was run, by the journal of all processes.
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 fn runs(sandbox: &Sandbox) -> BTreeMap<u64, u64> {
     let mut runs = BTreeMap::new();
     for line in std::fs::read_to_string(sandbox.dir.path().join("journal")).unwrap().lines() {

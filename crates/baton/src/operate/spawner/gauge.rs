@@ -152,7 +152,7 @@ mod tests {
     };
 
     fn measure(gauge: &mut Gauge, now_ms: u64, counts: &[(&str, Counts)]) -> Load {
-        let counts = counts.iter().map(|(name, it)| (Name::new(*name).unwrap(), *it)).collect();
+        let counts = counts.iter().map(|(name, it)| (Name::new(name).unwrap(), *it)).collect();
         gauge.measure(Duration::from_millis(now_ms), counts)
     }
 

@@ -64,7 +64,7 @@ impl Fleet {
     fn pass(&mut self, time: Duration, mut arrive: impl FnMut(Duration) -> f64) {
         let end = self.now + time;
         while self.now < end {
-            if self.now.as_nanos() % LOOK_EVERY.as_nanos() == 0 {
+            if self.now.as_nanos().is_multiple_of(LOOK_EVERY.as_nanos()) {
                 self.look();
             }
             let more = arrive(self.now);
