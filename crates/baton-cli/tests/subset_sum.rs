@@ -8,6 +8,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use baton::{
+    jobs::subset_sum::{InProcess, Problem, Wish},
+    pool::Program,
+};
 use sandbox::{Sandbox, is_gone, until};
 
 const MODES: [&str; 3] = ["inline", "interleaved", "process"];
@@ -111,4 +115,64 @@ fn the_child_dies_with_a_parent_that_is_killed() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     until("its child is gone", || child.iter().all(|pid| is_gone(*pid)));
+}
+
+#[tokio::test]
+async fn a_child_process_finds_what_trying_all_finds() {
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let program = Program::new(env!("CARGO_BIN_EXE_baton"), ["subset-sum", "--child"]);
+    let mut state = seed;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as i64
+    };
+    for n in 0..=18 {
+        for kind in 0..3 {
+            let number = |drawn: i64| match kind {
+                0 => drawn % 7 - 3,
+                1 => drawn % 2000 - 1000,
+                _ => {
+                    if drawn % 2 == 0 {
+                        i64::MAX - drawn % 3
+                    } else {
+                        i64::MIN + drawn % 3
+                    }
+                }
+            };
+            let data: Vec<i64> = (0..n).map(|_| number(draw())).collect();
+            let sum: i128 = data.iter().step_by(2).map(|it| i128::from(*it)).sum();
+            let subset =
+                |bits: u32| data.iter().enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|it| *it.1);
+            let subsets = (1..1_u32 << n).filter(|bits| subset(*bits).map(i128::from).sum::<i128>() == sum);
+            let mut expected: Vec<Vec<i64>> = subsets.map(|bits| subset(bits).collect()).collect();
+            let mut search = InProcess::start(&program, &Problem::new(data.clone(), sum), &Wish::default()).unwrap();
+            let mut found = Vec::new();
+            while let Some(matches) = search.next().await.unwrap() {
+                found.extend(matches);
+            }
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{data:?}");
+            assert_eq!(search.summary().map(|it| (it.count, it.complete)), Some((found.len() as u64, true)));
+        }
+    }
+}
+
+#[test]
+fn a_node_has_children_find_subsets_and_keeps_them_as_results() {
+    let sandbox = Sandbox::new();
+    let bad =
+        ["{\"data\":[1,2],\"sum\":\"3\"}".to_owned(), format!("{{\"data\":[{}],\"sum\":7}}", ["7"; 65].join(","))];
+    let push =
+        ["push", "--queue", "sums", "{\"data\":[1,2,-4,5,-3],\"sum\":0}", "{\"data\":[1,2],\"sum\":3,\"limit\":5}"];
+    sandbox.run(&[&push[..], &[&bad[0], &bad[1]]].concat()).expect(0);
+    let ran = sandbox.run(&["node", "--handler", "subset-sum", "--queue", "sums", "--until-done"]).expect(3);
+    let mut lines: Vec<_> = ran.out.lines().filter(|line| line.contains("matches")).collect();
+    lines.sort_unstable_by_key(|line| line.len());
+    assert!(lines[0].contains("\"count\":1,\"complete\":true,\"matches\":[[1,2]]"), "{}", ran.out);
+    assert!(lines[1].contains("\"count\":2,\"complete\":true"), "{}", ran.out);
+    assert_eq!((sandbox.count("sums", "done"), sandbox.count("sums", "dead")), (2, 2));
+    let errors = sandbox.run(&["errors"]).expect(0).out;
+    assert!(errors.contains("no task of this handler") && errors.contains("65 integers"), "{errors}");
 }

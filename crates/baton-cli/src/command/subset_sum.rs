@@ -8,7 +8,8 @@ use std::{
 
 use baton::{
     Cancel,
-    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Program, Summary, Wish, serve, solve},
+    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Summary, Telling, Wish, serve, solve},
+    pool::Program,
     settings::quantity,
 };
 use clap::ValueEnum;
@@ -38,10 +39,10 @@ Examples:
 Exit codes: 0 searched, or the limit reached; 1 interrupted, refused as too large, or not integers; 2 usage")]
 pub(crate) struct SubsetSum {
     /// The integers, as a JSON array; - reads it from standard input
-    #[arg(value_name = "INTEGERS", required_unless_present = "child")]
+    #[arg(value_name = "INTEGERS", required_unless_present_any = ["child", "handler_child"])]
     data: Option<String>,
     /// The sum they must have
-    #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present = "child")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present_any = ["child", "handler_child"])]
     sum: Option<i128>,
     /// Where it is computed
     #[arg(long, value_enum, value_name = "MODE", default_value = "process")]
@@ -65,6 +66,9 @@ pub(crate) struct SubsetSum {
     /// Be the process that computes
     #[arg(long, hide = true)]
     child: bool,
+    /// Be the process that computes for a node
+    #[arg(long, hide = true)]
+    handler_child: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,18 +81,23 @@ enum Mode {
     Process,
 }
 
-/// The program that computes: this one.
-pub(crate) fn program() -> Result<Program, Failure> {
+/// The program that computes, this one: as a mode of this command, or as the handler of a node.
+pub(crate) fn program(telling: Telling) -> Result<Program, Failure> {
     let path = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "take --mode inline"))?;
-    Ok(Program { path, arguments: ["subset-sum", "--child"].map(Into::into).into() })
+        .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "run it by its path"))?;
+    let flag = match telling {
+        Telling::AsFound => "--child",
+        Telling::Together => "--handler-child",
+    };
+    Ok(Program::new(path, ["subset-sum", flag]))
 }
 
 impl SubsetSum {
     pub(crate) async fn run(self) -> Result<Exit, Failure> {
-        if self.child {
+        let child = [(self.child, Telling::AsFound), (self.handler_child, Telling::Together)];
+        if let Some((_, telling)) = child.into_iter().find(|(is_child, _)| *is_child) {
             // A parent that is gone wants to hear nothing.
-            serve().ok();
+            serve(telling).ok();
             return Ok(Exit::Ok);
         }
         let problem = Problem::new(self.integers()?, self.sum.unwrap_or_default());
@@ -117,7 +126,7 @@ impl SubsetSum {
             }
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
-                let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
+                let mut search = InProcess::start(&program(Telling::AsFound)?, &problem, &wish).map_err(failed)?;
                 while let Some(next) = heard(&cancel, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {

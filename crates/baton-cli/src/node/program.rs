@@ -64,7 +64,12 @@ impl ProgramTask {
                 "take --exec-once (in a file exec_once), or read the body from the line that comes on standard input",
             ));
         }
-        Ok(Self { program, once, bounds: Bounds::default() })
+        Ok(Self { once, ..Self::of(program) })
+    }
+
+    /// A program that is there, whose children get many messages.
+    pub(super) fn of(program: Program) -> Self {
+        Self { program, once: false, bounds: Bounds::default() }
     }
 
     /// Refuses a program that is not here; `whose` is who names it.

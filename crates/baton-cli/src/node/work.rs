@@ -2,14 +2,18 @@
 
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
-use baton::{DEFAULT_QUEUE, Name, Node, jobs::Demo, settings::quantity};
+use baton::{
+    DEFAULT_QUEUE, Name, Node,
+    jobs::{Demo, subset_sum::Telling},
+    settings::quantity,
+};
 use clap::ValueEnum;
 
 use super::{
     program::ProgramTask,
     queue_work::{QueueWork, Task},
 };
-use crate::exit::Failure;
+use crate::{command::subset_sum, exit::Failure};
 
 /// The queue, its handler, and the lease. What is not said is the queue's own: its default, or what a file says.
 #[derive(Debug, clap::Args)]
@@ -78,13 +82,17 @@ pub(super) enum Built {
     Demo,
     /// Throws messages away: they count as done
     Noop,
+    /// Finds the subsets of integers that have a sum, in children: the body is {"data":[…],"sum":N,"limit":1000,
+    /// "count_only":false}, the result {"count","complete","matches"}
+    SubsetSum,
 }
 
-impl From<Built> for Task {
-    fn from(built: Built) -> Self {
-        match built {
-            Built::Demo => Self::Demo(Demo::default()),
-            Built::Noop => Self::Noop,
+impl Built {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::Noop => "noop",
+            Self::SubsetSum => "subset-sum",
         }
     }
 }
@@ -148,8 +156,11 @@ impl Work {
         if let Some(line) = &self.exec_once {
             work.run_by(ProgramTask::new(line, true, "--exec-once")?);
         }
-        if let Some(built) = self.handler {
-            work.task = Some(built.into());
+        match self.handler {
+            Some(Built::Demo) => work.task = Some(Task::Demo(Demo::default())),
+            Some(Built::Noop) => work.task = Some(Task::Noop),
+            Some(Built::SubsetSum) => work.run_by(ProgramTask::of(subset_sum::program(Telling::Together)?)),
+            None => {}
         }
         if let Some(Task::Demo(demo)) = &mut work.task {
             demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());
@@ -194,10 +205,7 @@ impl Work {
     /// The flags that describe this work to another process.
     pub(super) fn flags(&self) -> Vec<OsString> {
         let time = |time: Duration| format!("{}ms", time.as_secs_f64() * 1000.0);
-        let handler = self.handler.map(|handler| match handler {
-            Built::Demo => "demo".to_owned(),
-            Built::Noop => "noop".to_owned(),
-        });
+        let handler = self.handler.map(|handler| handler.name().to_owned());
         let delay = self.demo_delay.as_ref().map(|it| format!("{}..{}", time(*it.start()), time(*it.end())));
         let flags = [
             ("--handler", handler),

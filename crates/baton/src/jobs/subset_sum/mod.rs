@@ -47,5 +47,5 @@ pub use self::{
     inline::solve,
     interleaved::Interleaved,
     problem::{MOST_NUMBERS, Problem, Refusal, Summary, Wish},
-    process::{Event, InProcess, ProcessError, Program, serve},
+    process::{Event, InProcess, ProcessError, Telling, serve},
 };

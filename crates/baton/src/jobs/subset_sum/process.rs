@@ -6,10 +6,8 @@
 //! gone, however it went: it ends at once, whatever it is doing.
 
 use std::{
-    ffi::OsString,
     io::{self, BufRead as _, BufWriter, Write as _},
     ops::ControlFlow,
-    path::PathBuf,
     process::Stdio,
     sync::mpsc,
     thread,
@@ -18,28 +16,26 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{ChildStdin, ChildStdout, Command},
+    process::{ChildStdin, ChildStdout},
 };
 
 use super::{
     inline::solve,
     problem::{Problem, Summary, Task, Wish},
 };
-use crate::process::{Child, Tail};
+use crate::{
+    pool::Program,
+    process::{Child, Tail},
+};
 
 /// How much lower than its parent's the priority of the child is.
 const POLITENESS: i32 = 10;
 /// Matches taken together at most.
-const TOGETHER: usize = 4096;
-
-/// The program that runs [`serve`] if it is started with these arguments.
-#[derive(Debug, Clone)]
-pub struct Program {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What makes it run [`serve`].
-    pub arguments: Vec<OsString>,
-}
+const BATCH: usize = 4096;
+/// Matches told together where no limit is named.
+const DEFAULT_LIMIT: u64 = 1000;
+/// Bytes of matches told together, as JSON.
+const MOST_TOGETHER: usize = 512 << 10;
 
 /// Why a search in a child process ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +76,28 @@ pub enum Event {
     Error {
         /// Why.
         message: String,
+        /// Whether it would be so again; it would.
+        #[serde(default)]
+        fatal: bool,
     },
+}
+
+/// How a child tells matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// As they are found, each as an event.
+    AsFound,
+    /// Together, in the last event: as many as are asked for, or 1,000, and half a MiB at most. For handlers: that is the
+    /// result of the message.
+    Together,
+}
+
+/// All matches that fit, and how it went.
+#[derive(Debug, Default, Serialize)]
+struct Together {
+    #[serde(flatten)]
+    summary: Summary,
+    matches: Vec<Vec<i64>>,
 }
 
 /// A search in a child process. Dropped, it is over, and the child with it.
@@ -98,7 +115,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Starts the child.
+    /// Starts the child: a program that runs [`serve`], telling matches as found.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -109,8 +126,8 @@ impl InProcess {
         let order = Order { id: 1, body: Task::new(problem, wish) };
         let mut order = serde_json::to_vec(&order).map_err(|error| ProcessError::Lost(error.to_string()))?;
         order.push(b'\n');
-        let mut command = Command::new(&program.path);
-        command.args(&program.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = program.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Child::start(&mut command).map_err(ProcessError::Start)?;
         let (input, output) = (child.input(), child.output().map(|it| BufReader::with_capacity(64 << 10, it)));
         let errors = child.errors().map(|it| Tail::of(it, None));
@@ -139,7 +156,7 @@ impl InProcess {
         let mut matches = Vec::new();
         while self.summary.is_none() {
             let Some(output) = &mut self.output else { return Err(ProcessError::Lost("it has no output".to_owned())) };
-            if matches.len() >= TOGETHER || (!matches.is_empty() && !output.buffer().contains(&b'\n')) {
+            if matches.len() >= BATCH || (!matches.is_empty() && !output.buffer().contains(&b'\n')) {
                 break;
             }
             self.line.clear();
@@ -151,7 +168,7 @@ impl InProcess {
             match serde_json::from_slice(&self.line) {
                 Ok(Event::Match { data }) => matches.push(data),
                 Ok(Event::End { data }) => self.summary = Some(data),
-                Ok(Event::Error { message }) => return Err(ProcessError::Refused(message)),
+                Ok(Event::Error { message, .. }) => return Err(ProcessError::Refused(message)),
                 Err(error) => return Err(ProcessError::Lost(format!("it says what is no event: {error}"))),
             }
         }
@@ -184,7 +201,7 @@ impl InProcess {
 ///
 /// # Errors
 /// If its output cannot be written.
-pub fn serve() -> io::Result<()> {
+pub fn serve(telling: Telling) -> io::Result<()> {
     // Whoever cannot be polite is not.
     rustix::process::nice(POLITENESS).ok();
     let (orders, order) = mpsc::channel();
@@ -199,32 +216,68 @@ pub fn serve() -> io::Result<()> {
     });
     let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     for line in order {
-        answer(&line, &mut output)?;
+        match serde_json::from_str::<Order>(&line) {
+            Ok(Order { body, .. }) => {
+                let (problem, wish) = body.told();
+                match telling {
+                    Telling::AsFound => tell_as_found(&problem, &wish, &mut output)?,
+                    Telling::Together => tell_together(&problem, &wish, &mut output)?,
+                }
+            }
+            Err(error) => refuse(&mut output, &format!("the body is no task of this handler: {error}"))?,
+        }
         output.flush()?;
     }
     Ok(())
 }
 
-/// Solves one task.
-fn answer(line: &str, output: &mut impl io::Write) -> io::Result<()> {
+fn tell_as_found(problem: &Problem, wish: &Wish, output: &mut impl io::Write) -> io::Result<()> {
     let mut written = Ok(());
-    let solved = match serde_json::from_str(line) {
-        Ok(Order { body, .. }) => {
-            let (problem, wish) = body.told();
-            let solved = solve(&problem, &wish, &|| false, |matches| {
-                let said = matches.into_iter().try_for_each(|it| say(output, &Event::Match { data: it }));
-                written = said.and_then(|()| output.flush());
-                if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            solved.map_err(|refusal| refusal.to_string())
-        }
-        Err(error) => Err(format!("this is no task: {error}")),
-    };
+    let solved = solve(problem, wish, &|| false, |matches| {
+        let said = matches.into_iter().try_for_each(|data| say(output, &Event::Match { data }));
+        written = said.and_then(|()| output.flush());
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     written?;
-    say(output, &solved.map_or_else(|message| Event::Error { message }, |data| Event::End { data }))
+    match solved {
+        Ok(data) => say(output, &Event::End { data }),
+        Err(refusal) => refuse(output, &refusal.to_string()),
+    }
 }
 
-fn say(output: &mut impl io::Write, event: &Event) -> io::Result<()> {
+fn tell_together(problem: &Problem, wish: &Wish, output: &mut impl io::Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct End<'a> {
+        event: &'a str,
+        data: &'a Together,
+    }
+    let wish = Wish { limit: wish.limit.or(Some(DEFAULT_LIMIT).filter(|_| !wish.count_only)), ..*wish };
+    let (mut told, mut bytes) = (Together::default(), 0);
+    let solved = solve(problem, &wish, &|| false, |matches| {
+        for numbers in matches {
+            bytes += serde_json::to_string(&numbers).map_or(0, |text| text.len() + 1);
+            if bytes > MOST_TOGETHER {
+                return ControlFlow::Break(());
+            }
+            told.matches.push(numbers);
+        }
+        ControlFlow::Continue(())
+    });
+    match solved {
+        Ok(summary) => {
+            let count = if wish.count_only { summary.count } else { told.matches.len() as u64 };
+            told.summary = Summary { count, ..summary };
+            say(output, &End { event: "end", data: &told })
+        }
+        Err(refusal) => refuse(output, &refusal.to_string()),
+    }
+}
+
+fn refuse(output: &mut impl io::Write, why: &str) -> io::Result<()> {
+    say(output, &Event::Error { message: why.to_owned(), fatal: true })
+}
+
+fn say(output: &mut impl io::Write, event: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *output, event)?;
     output.write_all(b"\n")
 }

@@ -31,6 +31,20 @@ const fn counting() -> Wish {
     Wish { limit: None, count_only: true, max_seconds: 600, max_bytes: 512 << 20 }
 }
 
+/// All matches of mode interleaved, in order.
+fn interleaved(problem: &Problem, wish: &Wish) -> (Vec<Vec<i64>>, Summary) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut search = Interleaved::start(problem.clone(), *wish).await.unwrap();
+        let mut found = Vec::new();
+        while let Some(matches) = search.next().await {
+            found.extend(matches);
+        }
+        found.sort();
+        (found, search.summary())
+    })
+}
+
 /// Numbers of one kind each: few different ones, any, near the limits, near zero, powers.
 fn numbers() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![
@@ -56,6 +70,8 @@ fn agrees(problem: &Problem) -> TestCaseResult {
     let count = expected.len() as u64;
     prop_assert_eq!(found(problem, &counting()), (Vec::new(), Summary { count, complete: true }));
     prop_assert_eq!(found(problem, &Wish::default()), (expected.clone(), Summary { count, complete: true }));
+    prop_assert_eq!(interleaved(problem, &counting()), (Vec::new(), Summary { count, complete: true }));
+    prop_assert_eq!(interleaved(problem, &Wish::default()), (expected.clone(), Summary { count, complete: true }));
     let mut parts = Vec::new();
     for part in problem.split(5).unwrap() {
         let carried: Problem = serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap();
@@ -156,6 +172,8 @@ fn a_limit_and_a_break_end_the_search() {
     assert_eq!((given.len(), summary), (7, Summary { count: 7, complete: false }));
     let (none, summary) = found(&problem, &Wish { limit: Some(0), ..Wish::default() });
     assert_eq!((none.len(), summary), (0, Summary { count: 0, complete: false }));
+    let (given, summary) = interleaved(&problem, &Wish { limit: Some(7), ..Wish::default() });
+    assert_eq!((given.len(), summary), (7, Summary { count: 7, complete: false }));
     let more = found(&problem, &Wish { limit: Some(1 << 40), ..Wish::default() }).1;
     assert_eq!(more, Summary { count: all, complete: true });
     let broken_off = solve(&problem, &Wish::default(), &|| false, |_| ControlFlow::Break(()));
