@@ -26,7 +26,7 @@ def numbers(n, seed):
 
 
 def measured(command):
-    """Runs a command: its output, wall and processor seconds of it and its children, and the most memory one took."""
+    """Runs a command: lines it prints, wall and processor seconds, and the most memory it took (itself: not its children)."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

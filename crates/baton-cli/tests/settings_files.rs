@@ -115,7 +115,7 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
         ("[queues.fetch]\nhandler = \"nop\"\n", "2:11: queue fetch: unknown handler \"nop\"; did you mean noop?"),
         (
             "[queues.fetch]\nhandler = \"fetch\"\n",
-            "2:11: queue fetch: unknown handler \"fetch\"; there are demo, noop, none",
+            "2:11: queue fetch: unknown handler \"fetch\"; there are demo, noop, subset-sum, none",
         ),
         ("[queues.fetch]\nexec = \"\"\n", "2:8: exec of queue fetch: "),
         (

@@ -71,7 +71,7 @@ async fn measure() {
 async fn nodes(fleet: &Fleet) -> Vec<String> {
     let survey = fleet.ask(TakeSurvey).await.expect("a survey");
     let nodes = survey.sessions.iter().filter(|it| it.kind == Kind::Node);
-    nodes.map(|it| it.id.to_string()).collect()
+    nodes.map(|it| it.session.to_string()).collect()
 }
 
 async fn sample(what: &str, fleet: &Fleet) {

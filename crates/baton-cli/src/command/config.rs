@@ -42,9 +42,9 @@ A file that describes a fleet, here with all keys of each kind:
   max_results = \"1GiB\"
 
   [queues.fetch]
-  exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler = \"noop\" or \"demo\" (with
-  concurrency = 8           # demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler = \"none\"
-  retries = 3               # if other programs work for the queue
+  exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler = \"noop\", \"subset-sum\" or
+  concurrency = 8           # \"demo\" (with demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler =
+  retries = 3               # \"none\" if other programs work for the queue
   backoff = \"500ms\"
   deadline = \"30s\"
   max_memory = \"512MiB\"     # of exec and exec_once

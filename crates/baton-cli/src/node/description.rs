@@ -19,7 +19,7 @@ use super::{
     source_feed::{CRON_FORM, Pull, SourceFeed, calendar},
     work::Built,
 };
-use crate::settings::Settings;
+use crate::{exit::Failure, settings::Settings};
 
 /// What to do in place of lines from standard input.
 const STDIN: &str = "name a file, or give the flag --lines - to the command that reads it";
@@ -89,7 +89,9 @@ fn queue(name: &str, section: &mut Section<'_>) -> Option<QueueWork> {
         _ => {}
     }
     let mut work = QueueWork::of(named?);
-    work.task = built;
+    if let Some(built) = built {
+        work.take_up(built);
+    }
     if let Some(program) = program {
         work.run_by(program);
     }
@@ -122,7 +124,8 @@ fn handler(name: &str, section: &mut Section<'_>) -> Option<Task> {
         section.refuse("handler", &format!("queue {name}: unknown handler {told:?}"), &next);
     }
     let (delay, fail) = (section.value("demo_delay", quantity::range), section.value("demo_fail", quantity::share));
-    let mut task = built.map(Task::from);
+    let refuse = |failure: Failure| section.refuse("handler", &format!("queue {name}: {failure}"), "name another");
+    let mut task = built.and_then(|built| built.task().map_err(refuse).ok());
     if let Some(Task::Demo(demo)) = &mut task {
         demo.delay = delay.unwrap_or_else(|| demo.delay.clone());
         demo.fail = fail.unwrap_or(demo.fail);

@@ -35,8 +35,15 @@ impl QueueWork {
 
     /// Has a program run the messages, as many at once as there are cores unless that is said.
     pub(super) fn run_by(&mut self, program: ProgramTask) {
-        self.task = Some(Task::Program(program));
-        self.policy.concurrency = ProgramTask::at_once();
+        self.take_up(Task::Program(program));
+    }
+
+    /// Has this done with the messages; by a program, as many at once as there are cores unless that is said.
+    pub(super) fn take_up(&mut self, task: Task) {
+        if let Task::Program(_) = task {
+            self.policy.concurrency = ProgramTask::at_once();
+        }
+        self.task = Some(task);
     }
 
     /// Gives it to the node; the pool of its children, if they are to be closed behind it.

@@ -95,6 +95,14 @@ impl Built {
             Self::SubsetSum => "subset-sum",
         }
     }
+
+    pub(super) fn task(self) -> Result<Task, Failure> {
+        Ok(match self {
+            Self::Demo => Task::Demo(Demo::default()),
+            Self::Noop => Task::Noop,
+            Self::SubsetSum => Task::Program(ProgramTask::of(subset_sum::program(Telling::Together)?)),
+        })
+    }
 }
 
 impl Work {
@@ -156,11 +164,8 @@ impl Work {
         if let Some(line) = &self.exec_once {
             work.run_by(ProgramTask::new(line, true, "--exec-once")?);
         }
-        match self.handler {
-            Some(Built::Demo) => work.task = Some(Task::Demo(Demo::default())),
-            Some(Built::Noop) => work.task = Some(Task::Noop),
-            Some(Built::SubsetSum) => work.run_by(ProgramTask::of(subset_sum::program(Telling::Together)?)),
-            None => {}
+        if let Some(built) = self.handler {
+            work.take_up(built.task()?);
         }
         if let Some(Task::Demo(demo)) = &mut work.task {
             demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Nanoseconds a pair of either half takes on one core.
-const PAIR_NANOS: f64 = 3.0;
+const PAIR_NANOS: f64 = 8.0;
 /// Nanoseconds a match takes until it is printed.
 const MATCH_NANOS: f64 = 1000.0;
 /// Pairs up to which all matches are counted to know how many there are.
