@@ -77,6 +77,11 @@ impl ProgramTask {
         self.program.check().map_err(|error| Failure::new(format!("{whose}: {error}"), ADVICE))
     }
 
+    /// Whether a child gets one message after the other.
+    pub(super) const fn stays(&self) -> bool {
+        !self.once
+    }
+
     /// How many run at once where nobody says it.
     pub(super) fn at_once() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)

@@ -56,13 +56,13 @@ pub(crate) struct Work {
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     deadline: Option<Duration>,
     /// The longest a child may print nothing while it has a message [default: none]
-    #[arg(long, value_name = "TIME", value_parser = quantity::time, requires = "exec")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     silence: Option<Duration>,
     /// The most memory a child may use, with what it starts [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     max_memory: Option<u64>,
     /// Messages after which a child is replaced [default: never]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "exec")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     recycle: Option<u64>,
     /// Silence after which others take its work
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
@@ -171,13 +171,12 @@ impl Work {
             demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());
             demo.fail = self.demo_fail.unwrap_or(demo.fail);
         }
+        self.check_bounds(work.task.as_ref())?;
         if let Some(Task::Program(program)) = &mut work.task {
             let bounds = &mut program.bounds;
             bounds.memory = self.max_memory.or(bounds.memory);
             bounds.silence = self.silence.or(bounds.silence);
             bounds.recycle = self.recycle.or(bounds.recycle);
-        } else if self.max_memory.is_some() {
-            return Err(Failure::usage("--max-memory is for children, and none is named", "add --exec or --exec-once"));
         }
         let policy = &mut work.policy;
         policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
@@ -185,6 +184,23 @@ impl Work {
         policy.backoff = self.backoff.unwrap_or(policy.backoff);
         policy.deadline = self.deadline.or(policy.deadline);
         Ok(())
+    }
+
+    /// Refuses bounds of children where there are none, or none that stay.
+    fn check_bounds(&self, task: Option<&Task>) -> Result<(), Failure> {
+        let (flag, staying) = match (self.silence, self.recycle, self.max_memory) {
+            (Some(_), ..) => ("--silence", true),
+            (_, Some(_), _) => ("--recycle", true),
+            (.., Some(_)) => ("--max-memory", false),
+            _ => return Ok(()),
+        };
+        match task {
+            Some(Task::Program(program)) if !staying || program.stays() => Ok(()),
+            Some(Task::Program(_)) => {
+                Err(Failure::usage(format!("{flag} is for children that stay"), "take --exec, or leave it out"))
+            }
+            _ => Err(Failure::usage(format!("{flag} is for children, and none is named"), "add --exec or --exec-once")),
+        }
     }
 
     /// Refuses what no store would take.
