@@ -116,13 +116,17 @@ impl SubsetSum {
             }
             Mode::Interleaved => {
                 let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
-                let mut search = Interleaved::start(problem, wish).await.map_err(refused)?;
-                while let Some(matches) = heard(&cancel, search.next()).await.flatten() {
-                    if printer.print(matches).is_break() {
-                        break;
+                match heard(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
+                    Some(mut search) => {
+                        while let Some(matches) = heard(&cancel, search.next()).await.flatten() {
+                            if printer.print(matches).is_break() {
+                                break;
+                            }
+                        }
+                        search.summary()
                     }
+                    None => Summary::default(),
                 }
-                search.summary()
             }
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());

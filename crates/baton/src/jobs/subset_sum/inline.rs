@@ -33,7 +33,7 @@ pub fn solve(
 ) -> Result<Summary, Refusal> {
     let plan = Plan::of(problem)?;
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let pairs = plan.check(wish, cores)?;
+    let pairs = plan.check(wish, cores, cancelled)?;
     let mut summary = Summary::default();
     if wish.limit == Some(0) {
         return Ok(summary);

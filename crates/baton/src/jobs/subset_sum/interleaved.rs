@@ -44,7 +44,7 @@ impl Interleaved {
     pub async fn start(problem: Problem, wish: Wish) -> Result<Self, Refusal> {
         let ready = tokio::task::spawn_blocking(move || {
             let plan = Plan::of(&problem)?;
-            plan.check(&wish, 1)?;
+            plan.check(&wish, 1, &|| false)?;
             let walk = plan.walk(plan.whole(), wish.count_only);
             let (found, summary, over) = (Found::default(), Summary::default(), wish.limit == Some(0));
             Ok(Self { problem, wish, slice: Self::SLICE, plan, walk, found, summary, over })

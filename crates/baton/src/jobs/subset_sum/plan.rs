@@ -88,16 +88,17 @@ impl Plan {
         u64::try_from(subsets - u128::from(empty)).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn estimate(&self, threads: usize) -> Estimate {
+    /// What it costs with so many threads; too little if it is cancelled meanwhile.
+    fn estimate(&self, threads: usize, cancelled: &dyn Fn() -> bool) -> Estimate {
         match self {
-            Self::Narrow(ready) => ready.estimate(threads),
-            Self::Wide(ready) => ready.estimate(threads),
+            Self::Narrow(ready) => ready.estimate(threads, cancelled),
+            Self::Wide(ready) => ready.estimate(threads, cancelled),
         }
     }
 
     /// Refuses what would cost more than is wished with so many threads; else tells the pairs.
-    pub(super) fn check(&self, wish: &Wish, threads: usize) -> Result<u64, Refusal> {
-        let Estimate { pairs, matches, bytes } = self.estimate(threads);
+    pub(super) fn check(&self, wish: &Wish, threads: usize, cancelled: &dyn Fn() -> bool) -> Result<u64, Refusal> {
+        let Estimate { pairs, matches, bytes } = self.estimate(threads, cancelled);
         let given = if wish.count_only { 0 } else { matches.min(wish.limit.map_or(u128::MAX, u128::from)) };
         let nanos = pairs as f64 * PAIR_NANOS / threads as f64 + given as f64 * MATCH_NANOS;
         let seconds = (nanos / 1e9) as u64;
@@ -185,7 +186,7 @@ impl<N: Number> Ready<N> {
         split
     }
 
-    fn estimate(&self, threads: usize) -> Estimate {
+    fn estimate(&self, threads: usize, cancelled: &dyn Fn() -> bool) -> Estimate {
         let Halves { left, right } = &*self.halves;
         let lists = [left, right].map(|half| half.short.bytes() + half.long.bytes());
         let bytes = lists.iter().sum::<usize>() + threads * Walk::bytes(&self.halves);
@@ -193,12 +194,12 @@ impl<N: Number> Ready<N> {
         let (pairs, mut looked_at, mut found) = (last - first, 0, Found::default());
         let mut count = |part| {
             let mut walk = self.walk(part, true);
-            while walk.step(&mut found) {}
+            while walk.step(&mut found) && !cancelled() {}
         };
         if left.pairs() + right.pairs() <= COUNTED {
             count(self.whole());
         } else {
-            for sample in 0..SAMPLES {
+            for sample in (0..SAMPLES).take_while(|_| !cancelled()) {
                 let middle = first + pairs / SAMPLES * sample + pairs / SAMPLES / 2;
                 let from = self.place(self.from, middle, SAMPLE / 8);
                 let to = self.place(from, middle + SAMPLE, SAMPLE / 8);
