@@ -31,15 +31,17 @@ use crate::{
 /// Where a baton.toml describes queues and sources (see `baton config --help`), it runs all of them, or those that --queue
 /// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
 ///
-/// Otherwise, without --queue, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
+/// Otherwise, without --queue, --exec, --exec-once, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton up
+  baton up --lines urls.txt --exec-once 'curl -fsS {}' --retries 3 --until-done > pages
+  find . -name '*.png' | baton up --lines - --exec-once 'optipng {}' --workers 8 --until-done
+  baton up --queue resize --exec 'python3 resize.py' --retries 3
   baton --config etc/baton.toml up --until-done
   baton up --interval 10ms --demo-delay 0..50ms
   baton up --min-workers 2 --max-workers 16 --concurrency 8 --handler noop --queue resize
-  baton up --workers 4 --handler noop --lines urls.txt --queue fetch --until-done
   baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
 pub(crate) struct Up {
     /// How long what runs may take to finish when stopping
