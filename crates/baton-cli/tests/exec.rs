@@ -139,7 +139,7 @@ esac";
         .map(|it| (it["id"].as_u64().unwrap(), it["error"].as_str().unwrap().to_owned()))
         .collect();
     let expected = [
-        (2, "failed with exit code 3: first\nno such host"),
+        (2, "failed with exit code 3: no such host\nfirst\nno such host"),
         (3, "was killed by signal 9"),
         (4, "failed with exit code 75"),
         (6, "failed with exit code 127"),
@@ -288,4 +288,71 @@ fn a_run_that_is_killed_again_and_again_does_every_line() {
         (books["pushed"].as_u64(), books["done"].as_u64(), books["dead"].as_u64()),
         (Some(2_000), Some(2_000), Some(0))
     );
+}
+
+#[test]
+fn a_run_that_is_stopped_is_not_done() {
+    let sandbox = Sandbox::new();
+    sandbox.write("lines", "1\n".repeat(200));
+    let up = ["up", "--lines", "lines", "--exec-once", "sleep 0.05", "--until-done", "-q"];
+    let mut run = start(&sandbox, &up);
+    until("it is at work", || sandbox.count("messages", "done") > 0);
+    run.signal("-INT");
+    assert_eq!(run.wait(), Some(1));
+    assert!(sandbox.log().contains("baton: stopped before all was done: 1"), "{}", sandbox.log());
+    // Nobody reads what it prints.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let up = ["up", "--lines", "lines", "--exec-once", "echo {}", "--until-done", "-q"];
+    let ran = Ran::of(with_path(&mut sandbox.command(&up)).stdout(full).output().unwrap()).expect(1);
+    assert!(
+        ran.err.contains("cannot print the output") && ran.err.contains("stopped before all was done"),
+        "{}",
+        ran.err
+    );
+    run_to_end(&sandbox);
+}
+
+fn run_to_end(sandbox: &Sandbox) {
+    run(sandbox, &["node", "--exec-once", "true", "--until-done", "-q"]).expect(0);
+    let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
+    assert_eq!((books["dead"].as_u64(), &books["done"]), (Some(0), &books["pushed"]));
+}
+
+#[test]
+fn a_program_that_is_about_to_run_the_messages_of_others_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox.write("lines", "1\n2\n");
+    sandbox.run(&["push", "7"]).expect(0);
+    let up = ["up", "--lines", "lines", "--exec-once", "echo {} | wc", "--until-done", "-q"];
+    let ran = run(&sandbox, &up).expect(0);
+    assert_eq!(sorted(&ran.out), ["1 | wc", "2 | wc", "7 | wc"]);
+    assert!(ran.err.contains("queue messages has 1 message of others, which are run too; --queue NAME"), "{}", ran.err);
+    assert!(ran.err.contains("no shell reads the command, so | is a word like any other"), "{}", ran.err);
+    sandbox.run(&["push", "7", "--queue", "q"]).expect(0);
+    let quiet = [
+        "up",
+        "--lines",
+        "lines",
+        "--source",
+        "anew",
+        "--queue",
+        "own",
+        "--exec-once",
+        "echo {}",
+        "--until-done",
+        "-q",
+    ];
+    assert_eq!(run(&sandbox, &quiet).expect(0).err, "");
+}
+
+#[test]
+fn messages_that_fail_for_good_are_in_the_log() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1"]).expect(0);
+    let crash = script(&sandbox, "crash", "echo 'Traceback:' >&2; echo '  deep' >&2; echo 'KeyError: no' >&2; exit 1");
+    let ran = run(&sandbox, &["node", "--exec-once", &crash, "--until-done"]).expect(3);
+    let told = "message 1 of messages failed at attempt 1 for good: failed with exit code 1: KeyError: no fleet=";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    let groups = sandbox.run(&["errors", "--group"]).expect(0).out;
+    assert!(groups.contains("failed with exit code #: KeyError: no"), "{groups}");
 }

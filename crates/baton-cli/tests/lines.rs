@@ -26,7 +26,11 @@ fn a_plain_file_is_read_to_its_end_and_ends_for_good() {
     sandbox.run(&node).expect(0);
     append(&sandbox, "app.log", "\nthree\n");
     let again = sandbox.run(&node).expect(0);
-    assert!(again.one_line().contains("has ended; --rewind starts it again"), "{}", again.err);
+    assert!(
+        again.one_line().contains("has ended, and its file has grown since; --rewind starts it again"),
+        "{}",
+        again.err
+    );
     assert_eq!(sandbox.pushed(), 2);
 }
 

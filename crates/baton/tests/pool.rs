@@ -109,7 +109,7 @@ async fn what_a_child_does_instead_of_answering_is_an_error_for_its_task_alone()
         ("echo '{\"event\":1}'", "which is no event: invalid type"),
         ("printf '{\"event\":'; exit 0", "ended in the middle of a line: \"{\\\"event\\\":\""),
         ("exit 3", "failed with exit code 3 before it answered"),
-        ("echo one >&2; echo two >&2; exit 4", "failed with exit code 4 before it answered: one\ntwo"),
+        ("echo one >&2; echo two >&2; exit 4", "failed with exit code 4 before it answered: two\none\ntwo"),
         ("exit 0", "the child ended before it answered"),
         ("kill -9 $$", "was killed by signal 9 before it answered"),
         ("exec >&-; exec sleep 60", "closed its output before it answered"),

@@ -140,7 +140,7 @@ impl SubsetSum {
                 search.summary().unwrap_or_default()
             }
         };
-        printer.end(summary, &cancel, begun.elapsed())
+        printer.end(summary, wish.count_only, &cancel, begun.elapsed())
     }
 
     fn integers(&self) -> Result<Vec<i64>, Failure> {
@@ -208,7 +208,7 @@ impl Printer {
     }
 
     /// Tells how it went.
-    fn end(mut self, summary: Summary, cancel: &Cancel, took: Duration) -> Result<Exit, Failure> {
+    fn end(mut self, summary: Summary, count_only: bool, cancel: &Cancel, took: Duration) -> Result<Exit, Failure> {
         if let Some(failure) = self.failed {
             return Err(failure);
         }
@@ -221,8 +221,10 @@ impl Printer {
         }
         if self.json {
             self.output.json(&Event::End { data: summary })?;
-            self.output.flush()?;
+        } else if count_only {
+            self.output.line(&summary.count.to_string())?;
         }
+        self.output.flush()?;
         let count = match summary.count {
             1 => "1 match".to_owned(),
             count => format!("{count} matches"),

@@ -10,6 +10,7 @@ mod queue_work;
 mod run;
 mod signals;
 mod source_feed;
+mod trickle;
 mod witness;
 mod work;
 

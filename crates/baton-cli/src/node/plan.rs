@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use baton::{Name, Node, Role, jobs::Exec};
 
 use super::{
-    program::Stage,
+    program::{ProgramTask, Stage},
     queue_work::{QueueWork, Task},
     source_feed::SourceFeed,
     witness::Witness,
@@ -53,9 +53,26 @@ impl Plan {
         }
     }
 
+    /// The queues whose messages a program runs.
+    pub(super) fn run_by_programs(&self) -> Vec<Name> {
+        self.programs().map(|(queue, _)| queue.clone()).collect()
+    }
+
+    /// What their commands say to a shell that is not there.
+    pub(super) fn for_no_shell(&self) -> impl Iterator<Item = String> {
+        self.programs().filter_map(|(_, program)| program.not_for_a_shell())
+    }
+
+    fn programs(&self) -> impl Iterator<Item = (&Name, &ProgramTask)> {
+        self.queues.iter().filter_map(|work| match &work.task {
+            Some(Task::Program(program)) => Some((&work.queue, program)),
+            _ => None,
+        })
+    }
+
     /// Whether a program runs messages.
     pub(crate) fn has_programs(&self) -> bool {
-        self.queues.iter().any(|work| matches!(work.task, Some(Task::Program(_))))
+        self.programs().next().is_some()
     }
 
     /// How many messages of each queue a process works on at once.

@@ -1,10 +1,6 @@
 //! Programs as handlers: how they are started, and where what they print goes.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{io, sync::Arc, time::Duration};
 
 use baton::{
     Cancel, Name, Node, QueuePolicy,
@@ -12,11 +8,8 @@ use baton::{
     pool::{Limits, Program},
 };
 
-use super::Log;
+use super::{Log, trickle::Trickle};
 use crate::exit::Failure;
-
-/// Lines of standard error that are shown of a queue's programs in a second.
-const LINES_A_SECOND: u32 = 50;
 
 /// How a command is written.
 const ADVICE: &str = "name a program and its words, as 'python3 fetch.py'; a shell is one too: sh -c '…'";
@@ -77,6 +70,14 @@ impl ProgramTask {
         self.program.check().map_err(|error| Failure::new(format!("{whose}: {error}"), ADVICE))
     }
 
+    /// That a word of the command would mean something to a shell, if one does.
+    pub(super) fn not_for_a_shell(&self) -> Option<String> {
+        let line = self.program.to_string();
+        let word =
+            line.split(' ').find(|word| ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"].contains(word))?;
+        Some(format!("no shell reads the command, so {word} is a word like any other; sh -c '…' is one that does"))
+    }
+
     /// Whether a child gets one message after the other.
     pub(super) const fn stays(&self) -> bool {
         !self.once
@@ -128,20 +129,6 @@ fn printer(stage: &Stage<'_>) -> impl Fn(&[u8]) -> io::Result<()> + Send + Sync 
 
 /// Shows what programs print on their standard error, but for a flood.
 fn murmur(log: &Arc<Log>, queue: &Name) -> impl Fn(&str) + Send + Sync + 'static {
-    let (log, queue) = (log.clone(), queue.clone());
-    let shown = Mutex::new((Instant::now(), 0_u32));
-    move |line| {
-        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.0.elapsed() >= Duration::from_secs(1) {
-            let left_out = shown.1.saturating_sub(LINES_A_SECOND);
-            if left_out > 0 {
-                log.line(&format!("{queue}: {left_out} more lines on standard error"));
-            }
-            *shown = (Instant::now(), 0);
-        }
-        shown.1 += 1;
-        if shown.1 <= LINES_A_SECOND {
-            log.line(&format!("{queue}: {line}"));
-        }
-    }
+    let (log, queue, trickle) = (log.clone(), queue.to_string(), Trickle::new());
+    move |line| trickle.tell(&log, &queue, &format!("{queue}: {line}"))
 }

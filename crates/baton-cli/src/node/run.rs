@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use baton::{
     Cancel, Event, Name, Node, NodeError,
     operate::{HeldUp, NodeState, Overview},
-    store::{Refusal, StoreError},
+    store::{Kind, Refusal, StoreError, Survey},
 };
 use tokio::sync::watch;
 
@@ -24,7 +24,7 @@ impl NodeArguments {
     pub(crate) async fn run(
         &self, plan: &Plan, connection: &Connection, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Exit, Failure> {
-        let witness = Arc::new(Witness::new(log, self.journal.as_deref())?);
+        let witness = Arc::new(Witness::new(log, self.journal.as_deref(), plan.run_by_programs())?);
         let stage = Stage { log, cancel, prints: self.until_done };
         let (node, children) = plan.node(connection, &self.work, &witness, &stage)?;
         let at_first = self.before(plan, connection, &node).await?;
@@ -36,6 +36,7 @@ impl NodeArguments {
                 log.line(&novelty);
             }
             at_first.ended.iter().for_each(|it| log.say(it));
+            plan.for_no_shell().for_each(|it| log.say(&it));
             at_first.remarks.iter().for_each(|it| log.line(it));
             if !self.until_done {
                 std::future::pending::<()>().await;
@@ -58,6 +59,9 @@ impl NodeArguments {
             () = cancel.at_once() => {}
             () = closed => {}
         }
+        if matches!(ended, Ok(Exit::Failed)) {
+            say_what_is_left(plan, connection, log).await;
+        }
         ended
     }
 
@@ -77,10 +81,12 @@ impl NodeArguments {
         }
         let survey = connection.given(connection.operator.survey().await)?;
         let overview = Overview::of(&survey);
+        at_first.ended.extend(plan.queues.iter().filter_map(|work| others_work(plan, &work.queue, &survey)));
         for source in &plan.sources {
             let name = &source.name;
-            if overview.sources.iter().any(|it| it.name == *name && it.ended) {
-                at_first.ended.push(format!("source {name} has ended; --rewind starts it again"));
+            if let Some(known) = survey.sources.iter().find(|it| it.name == *name && it.ended) {
+                let grown = if source.has_grown_since(&known.cursor) { ", and its file has grown since" } else { "" };
+                at_first.ended.push(format!("source {name} has ended{grown}; --rewind starts it again"));
             }
             at_first.remarks.extend(elsewhere(&overview, name));
         }
@@ -104,6 +110,8 @@ impl NodeArguments {
         loop {
             tokio::select! {
                 ran = &mut running => {
+                    // It was stopped before all was done.
+                    let ended = if waits && self.until_done { Ok(Exit::Failed) } else { ended };
                     return ran.map(|()| ended);
                 }
                 Ok(failure) = failed.wait_for(Option::is_some), if waits && self.until_done => {
@@ -130,9 +138,24 @@ impl NodeArguments {
 /// What there is to say when the node has joined.
 #[derive(Default)]
 struct AtFirst {
-    /// Of sources that had ended before: to be heard also where nobody wants a log.
+    /// Of sources that had ended before, and of queues that others use: to be heard also where nobody wants a log.
     ended: Vec<String>,
     remarks: Vec<String>,
+}
+
+/// Says what waits of what was to be done.
+async fn say_what_is_left(plan: &Plan, connection: &Connection, log: &Log) {
+    // A store that does not tell is not waited for: whoever stops wants to go.
+    let Ok(Ok(survey)) = tokio::time::timeout(LAST_WORDS, connection.operator.survey()).await else { return };
+    let concerned = survey.queues.iter().filter(|it| plan.queues.iter().any(|work| work.queue == it.queue));
+    let left: u64 = concerned.map(|it| it.ready + it.delayed + it.in_flight).sum();
+    let more = if plan.awaited.iter().any(|name| survey.sources.iter().any(|it| it.name == *name && !it.ended)) {
+        ", and its source has not ended"
+    } else {
+        ""
+    };
+    let s = plural(left);
+    log.say(&format!("stopped before all was done: {left} message{s} left{more}; run this again to go on"));
 }
 
 /// Waits until nothing is left to do; how that ended.
@@ -184,6 +207,27 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
         }
         error => return connection.given(Err(error)),
     })
+}
+
+/// That a program is about to run messages which are not of its source, or others those of its source, if that is so.
+fn others_work(plan: &Plan, queue: &Name, survey: &Survey) -> Option<String> {
+    let is_new = |name: &Name| !survey.sources.iter().any(|it| it.name == *name && !it.cursor.is_empty());
+    let mut feeds = plan.sources.iter().filter(|it| it.queue == *queue);
+    if !plan.run_by_programs().contains(queue) || !feeds.any(|it| is_new(&it.name)) {
+        return None;
+    }
+    let own = "--queue NAME gives these lines a queue of their own";
+    let books = survey.queues.iter().find(|it| it.queue == *queue)?;
+    let left = books.ready + books.delayed + books.in_flight;
+    let others = survey.sessions.iter().filter(|it| it.kind == Kind::Node && it.queues.contains(queue)).count();
+    match (left, others) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("queue {queue} has {left} message{} of others, which are run too; {own}", plural(left))),
+        _ => {
+            let s = plural(others as u64);
+            Some(format!("{others} other node{s} run messages of queue {queue}, by what they were told; {own}"))
+        }
+    }
 }
 
 /// That another node runs the source, if one does: it goes by what that one was told, such as its interval.

@@ -80,6 +80,14 @@ impl SourceFeed {
         })
     }
 
+    /// Whether it is a file with more in it than was read up to this cursor.
+    pub(super) fn has_grown_since(&self, cursor: &str) -> bool {
+        let Pull::Lines { path, .. } = &self.pull else { return false };
+        let read = cursor.split(':').nth(1).and_then(|offset| offset.parse::<u64>().ok());
+        let now = std::fs::metadata(path).map(|about| about.len());
+        read.zip(now.ok()).is_some_and(|(read, now)| now > read)
+    }
+
     /// When its calendar, if it has one, is next due from now on.
     pub(super) fn next_due(&self) -> Option<String> {
         let Pull::Cron { expression, catch_up } = &self.pull else { return None };

@@ -6,7 +6,7 @@ use baton::{Event, Name, Observer, operate::Journal, store::message::Range};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::Log;
+use super::{Log, trickle::Trickle};
 use crate::{
     exit::{Exit, Failure},
     output::remark,
@@ -16,14 +16,17 @@ use crate::{
 pub(super) struct Witness {
     log: Arc<Log>,
     journal: Option<Journal>,
+    /// The queues of which it is told that a message has failed for good: those whose messages programs run.
+    told: Vec<Name>,
+    trickle: Trickle,
     /// That a source failed for good, once one has.
     failed: watch::Sender<Option<Event>>,
 }
 
 impl Witness {
-    pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>, told: Vec<Name>) -> Result<Self, Failure> {
         let journal = journal.map(open_journal).transpose()?;
-        Ok(Self { log: log.clone(), journal, failed: watch::Sender::new(None) })
+        Ok(Self { log: log.clone(), journal, told, trickle: Trickle::new(), failed: watch::Sender::new(None) })
     }
 
     /// Hears of a source that has failed for good.
@@ -52,6 +55,13 @@ impl Observer for Witness {
 
     fn told(&self, event: &Event) {
         self.log.told(event);
+        if let Event::MessageFailed { queue, retry_after: None, .. } = event
+            && self.told.contains(queue)
+        {
+            // All that a child complained of is among the errors.
+            let text = event.to_string();
+            self.trickle.tell(&self.log, queue.as_str(), text.lines().next().unwrap_or_default());
+        }
         if let Some(journal) = &self.journal {
             journal.told(event);
         }

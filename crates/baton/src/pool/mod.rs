@@ -17,7 +17,7 @@ mod protocol;
 use std::{
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -39,6 +39,8 @@ use crate::process::{Backoff, Listener};
 
 /// How often it is looked after idle children.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// After so long without an answer a hint is due.
+const LONG: Duration = Duration::from_secs(10);
 /// The pauses between starts of children that end before they have answered once.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -59,6 +61,8 @@ struct Shared {
     starts: Mutex<Starts>,
     /// Hears what children say on their standard error.
     listener: Option<Listener>,
+    /// Whether it was said that a child takes long.
+    is_hinted: AtomicBool,
 }
 
 /// When the next child may be started.
@@ -91,6 +95,7 @@ impl Pool {
             program,
             limits,
             listener,
+            is_hinted: AtomicBool::new(false),
         }))
     }
 
@@ -111,7 +116,7 @@ impl Pool {
         // The child goes before its permit, so that the next one is not started beside it.
         let _permit = self.permit().await?;
         let mut child = self.child().await?;
-        let answer = child.answer(task, &self.0.limits, &mut hear).await;
+        let answer = self.hint_after(task, child.answer(task, &self.0.limits, &mut hear)).await;
         match &answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
                 self.0.starts().backoff.reset();
@@ -126,6 +131,26 @@ impl Pool {
             }
         }
         answer
+    }
+
+    /// Says once, where someone hears, that a child takes long to answer: one that does not flush its output, or ends its
+    /// answers with another event, would wait for ever without a word.
+    async fn hint_after<T>(&self, task: &Task<'_>, answer: impl Future<Output = T>) -> T {
+        let Some(listener) = self.0.listener.as_ref().filter(|_| !self.0.is_hinted.load(Ordering::Relaxed)) else {
+            return answer.await;
+        };
+        tokio::pin!(answer);
+        if let Ok(answer) = tokio::time::timeout(LONG, &mut answer).await {
+            return answer;
+        }
+        if !self.0.is_hinted.swap(true, Ordering::Relaxed) {
+            listener(&format!(
+                "message {} has been with its child for {LONG:?}, which has printed neither `end` nor `error`; if it has, does it \
+                 flush its output?",
+                task.id
+            ));
+        }
+        answer.await
     }
 
     /// Lets what runs finish, takes nothing further, closes the input of the children and waits until they have ended.

@@ -120,7 +120,7 @@ impl Pooled {
         }
         // One that has closed a pipe is about to end, as a rule.
         let status = timeout(LAST_WORDS, self.child.wait()).await;
-        let complaints = self.complaints.text().await;
+        let complaints = self.complaints.told().await;
         match (status, error) {
             (Ok(Ok(status)), _) => PoolError::Ended { status, complaints },
             (_, PoolError::ClosedInput { .. }) => PoolError::ClosedInput { complaints },

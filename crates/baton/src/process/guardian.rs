@@ -45,6 +45,9 @@ pub(super) fn mark(command: &mut tokio::process::Command) {
 fn start(token: &str) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
     let mut guardian = Command::new("sh");
-    guardian.args(["-c", WATCH]).arg(format!("{MARK}={token}")).env_remove(MARK).current_dir("/").process_group(0);
+    // It needs to find its programs, and nothing else of what is in force here.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    guardian.args(["-c", WATCH]).arg(format!("{MARK}={token}")).env_clear().env("PATH", path);
+    guardian.current_dir("/").process_group(0);
     guardian.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }

@@ -60,8 +60,21 @@ impl LastLines {
     }
 
     /// The lines, the last one at the end.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The line that tells most, and below it all of them if there are more. Those that name an error are told before the last
+    /// one, since some programs end with something else.
+    pub(crate) fn told(&self) -> String {
+        let names_one = |line: &&String| {
+            !line.starts_with(char::is_whitespace)
+                && ["rror", "xception", "panicked"].iter().any(|word| line.contains(word))
+        };
+        let Some(cause) = self.lines.iter().rfind(names_one).or_else(|| self.lines.back()) else {
+            return String::new();
+        };
+        if self.lines.len() == 1 { cause.trim().to_owned() } else { format!("{}\n{}", cause.trim(), self.text()) }
     }
 
     fn last(&self) -> String {
@@ -105,13 +118,13 @@ impl Tail {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
     }
 
-    /// The last lines, once the child has ended.
+    /// What it complained of, once the child has ended: see [`LastLines::told`].
     ///
     /// # Cancel safety
     /// It can be asked for again.
-    pub(crate) async fn text(&mut self) -> String {
+    pub(crate) async fn told(&mut self) -> String {
         self.heard_out().await;
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).told()
     }
 
     async fn heard_out(&mut self) {
@@ -148,7 +161,21 @@ mod tests {
         for nth in 0..10_000 {
             lines.add(format!("line {nth}\n").as_bytes(), &|_| {});
         }
-        assert_eq!(lines.last(), "line 9999");
+        assert_eq!((lines.last(), lines.told().lines().next()), ("line 9999".to_owned(), Some("line 9999")));
         assert!(lines.text().len() <= KEPT && lines.text().len() > KEPT - 20);
+    }
+    #[test]
+    fn the_line_that_names_the_error_is_told_first() {
+        let told = |text: &str| {
+            let mut lines = LastLines::default();
+            lines.add(text.as_bytes(), &|_| {});
+            lines.told().lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(told("Traceback (most recent call last):\n  File \"x\"\nKeyError: 'a'\n"), "KeyError: 'a'");
+        let node =
+            "/x/h.js:7\n  throw new Error(\"no\");\n  ^\n\nError: no\n    at x (/x/h.js:7:9)\n\nNode.js v20.1.0\n";
+        assert_eq!(told(node), "Error: no");
+        assert_eq!(told("one\ntwo\n"), "two");
+        assert_eq!(told(""), "");
     }
 }

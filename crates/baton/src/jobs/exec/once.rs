@@ -135,7 +135,7 @@ async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message)
     if status.success() {
         return Ok(printed);
     }
-    let text = match complaints.text() {
+    let text = match complaints.told() {
         said if said.is_empty() => ending(status),
         said => format!("{}: {said}", ending(status)),
     };
