@@ -1,5 +1,5 @@
 //! Programs as handlers, started by the command line: what they get, what becomes of what they print and of how they end.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod sandbox;
 
@@ -216,6 +216,32 @@ fn nothing_outlives_a_node_that_is_killed() {
     let children = below(node.pid());
     node.kill();
     until("none of them runs", || !children.iter().any(|pid| is_alive(*pid)));
+
+    // One that hides its mark is found by its group.
+    let mut node = start(&sandbox, &["node", "--exec-once", "env -i sleep 1000", "--concurrency", "3"]);
+    let sleeping = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sleep");
+    until("they run", || below(node.pid()).iter().filter(|pid| sleeping(pid)).count() == 3);
+    let children = below(node.pid());
+    node.kill();
+    until("none of them runs", || !children.iter().any(|pid| is_alive(*pid)));
+}
+
+#[test]
+fn more_children_than_files_are_made_room_for_or_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.run_with(&["push", "-"], "1\n".repeat(300).as_bytes()).expect(0);
+    let limited = |limit: &str| {
+        let line = format!("{limit}; exec \"$0\" node -q --exec-once true --concurrency 100 --until-done");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &line, env!("CARGO_BIN_EXE_baton")])
+            .env("BATON_STORE", format!("sqlite:{}", sandbox.path().display()));
+        Ran::of(shell.current_dir(sandbox.dir.path()).output().unwrap())
+    };
+    let refused = limited("ulimit -n 300").expect(1);
+    assert!(refused.one_line().contains("100 children at once need 828 open files"), "{}", refused.err);
+    limited("ulimit -Sn 300").expect(0);
+    assert_eq!(sandbox.count("messages", "done"), 300);
 }
 
 #[test]

@@ -114,7 +114,7 @@ async fn what_a_child_does_instead_of_answering_is_an_error_for_its_task_alone()
         ("kill -9 $$", "was killed by signal 9 before it answered"),
         ("exec >&-; exec sleep 60", "closed its output before it answered"),
         ("echo '{\"event\":\"end\",\"id\":8}'", "answered task 8, but was given 1"),
-        ("echo '{\"event\":\"error\",\"message\":\"no such picture\"}'", "no such picture"),
+        ("echo '{\"event\":\"error\",\"message\":\"no such picture\"}'; continue", "no such picture"),
     ] {
         let pool = wrong(what);
         let error = refusal(&pool).await;
@@ -306,4 +306,24 @@ async fn children_are_niced_and_leave_no_pipes_behind() {
         ask(&pool, id).await.unwrap_err();
     }
     assert_eq!(open(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_ends_after_its_answer_costs_nobody_a_task() {
+    let pool = script(&format!("{READ} {ECHO}"), one());
+    for id in 1..=200 {
+        assert_eq!(text(&pool, id).await, id.to_string());
+    }
+    let pool = script(&format!("{READ} exec <&-; {ECHO}; exec sleep 60"), one());
+    for id in 1..=20 {
+        assert_eq!(text(&pool, id).await, id.to_string());
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_child_is_noticed_though_what_it_left_holds_its_output() {
+    let pool = forever(&format!("if [ $id = 1 ]; then setsid sleep 100 & exit 0; fi; {ECHO}"), one());
+    let error = tokio::time::timeout(Duration::from_secs(50), refusal(&pool)).await.unwrap();
+    assert_eq!(error, "the child ended before it answered");
+    assert_eq!(text(&pool, 2).await, "2");
 }

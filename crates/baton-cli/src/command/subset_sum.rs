@@ -50,8 +50,8 @@ pub(crate) struct SubsetSum {
     /// End after so many matches
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Only count them
-    #[arg(long)]
+    /// Only count them: the number is printed
+    #[arg(long, conflicts_with = "limit")]
     count_only: bool,
     /// Refuse what is estimated to take longer, with its unit
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quantity::time)]

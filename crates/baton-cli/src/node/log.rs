@@ -73,7 +73,11 @@ impl Log {
             stdout.write_all(output).and_then(|()| stdout.flush())
         };
         match self.panel.as_ref().filter(|panel| !panel.is_hidden()) {
-            Some(panel) => panel.suspend(print),
+            // The panel's line would be drawn behind one that has no end, and wipe it.
+            Some(panel) => panel.suspend(|| {
+                print()?;
+                if output.last().is_some_and(|byte| *byte != b'\n') { writeln!(io::stdout().lock()) } else { Ok(()) }
+            }),
             None => print(),
         }
     }

@@ -110,6 +110,11 @@ impl Plan {
             node = node.beside_workers(cores);
         }
         let mut children = Vec::new();
+        let programs = self.queues.iter().filter(|work| matches!(work.task, Some(Task::Program(_))));
+        let at_once = programs.map(|work| work.policy.concurrency).sum();
+        if at_once > 0 {
+            ProgramTask::make_room(at_once)?;
+        }
         if self.role != Role::Generator {
             for work in &self.queues {
                 let (given, pool) = work.give(node, stage);

@@ -8,11 +8,18 @@ use baton::{
     pool::{Limits, Program},
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::{Log, trickle::Trickle};
 use crate::exit::Failure;
 
 /// How a command is written.
 const ADVICE: &str = "name a program and its words, as 'python3 fetch.py'; a shell is one too: sh -c '…'";
+
+/// Files that this process has open for a child: three pipes, two handles, and a pipe more while it starts.
+const FILES_A_CHILD: u64 = 7;
+/// And for all else.
+const FILES_BESIDE: u64 = 128;
 
 /// A program that runs messages.
 #[derive(Debug, Clone)]
@@ -76,6 +83,23 @@ impl ProgramTask {
         let word =
             line.split(' ').find(|word| ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"].contains(word))?;
         Some(format!("no shell reads the command, so {word} is a word like any other; sh -c '…' is one that does"))
+    }
+
+    /// Sees to it that so many children at once can have their pipes.
+    pub(super) fn make_room(children: usize) -> Result<(), Failure> {
+        let needed = (children as u64).saturating_mul(FILES_A_CHILD).saturating_add(FILES_BESIDE);
+        let limit = getrlimit(Resource::Nofile);
+        if limit.current.is_none_or(|current| current >= needed) {
+            return Ok(());
+        }
+        let raised = Rlimit { current: limit.maximum.map_or(Some(needed), |most| Some(most.min(needed))), ..limit };
+        if limit.maximum.is_some_and(|most| most < needed) || setrlimit(Resource::Nofile, raised).is_err() {
+            return Err(Failure::new(
+                format!("{children} children at once need {needed} open files, and this process may have fewer"),
+                format!("take a smaller --concurrency, or raise the limit: ulimit -n {needed}"),
+            ));
+        }
+        Ok(())
     }
 
     /// Whether a child gets one message after the other.

@@ -33,6 +33,10 @@ pub enum PoolError {
         /// Whether it would fail again.
         fatal: bool,
     },
+    /// It ended, or closed its input, without having read any of the task, after it had answered others: another child is
+    /// given the task.
+    #[error("the child ended before it was given its task")]
+    Untouched,
     /// It ended without an answer.
     #[error("the child {} before it answered{}", ending(*status), said(complaints))]
     Ended {

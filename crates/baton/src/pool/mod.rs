@@ -10,9 +10,11 @@
 mod error;
 mod limits;
 mod memory;
+mod output;
 mod pooled;
 mod program;
 mod protocol;
+mod talk;
 
 use std::{
     sync::{
@@ -72,6 +74,12 @@ struct Starts {
     is_watched: bool,
 }
 
+impl Starts {
+    fn put_off(&mut self) {
+        self.not_before = Some(Instant::now() + self.backoff.pause());
+    }
+}
+
 impl Pool {
     /// A pool without children; they are started as tasks come.
     #[must_use]
@@ -115,8 +123,15 @@ impl Pool {
     ) -> Result<Option<Box<RawValue>>, PoolError> {
         // The child goes before its permit, so that the next one is not started beside it.
         let _permit = self.permit().await?;
-        let mut child = self.child().await?;
-        let answer = self.hint_after(task, child.answer(task, &self.0.limits, &mut hear)).await;
+        let (child, answer) = loop {
+            let mut child = self.child().await?;
+            let answer = self.hint_after(task, child.answer(task, &self.0.limits, &mut hear)).await;
+            // One that ends after an answer has not failed the task behind that.
+            match answer {
+                Err(PoolError::Untouched) => child.kill().await,
+                answer => break (child, answer),
+            }
+        };
         match &answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
                 self.0.starts().backoff.reset();
@@ -124,8 +139,7 @@ impl Pool {
             }
             Err(error) => {
                 if child.tasks() == 0 {
-                    let mut starts = self.0.starts();
-                    starts.not_before = Some(Instant::now() + starts.backoff.pause());
+                    self.0.starts().put_off();
                 }
                 child.end(error, self.0.limits.grace).await;
             }
@@ -191,7 +205,11 @@ impl Pool {
             tokio::time::sleep_until(pause).await;
         }
         self.watch();
-        Pooled::start(&self.0.program, &self.0.limits, self.0.listener.clone())
+        let started = Pooled::start(&self.0.program, &self.0.limits, self.0.listener.clone());
+        if started.is_err() {
+            self.0.starts().put_off();
+        }
+        started
     }
 
     fn put_back(&self, mut child: Pooled) {

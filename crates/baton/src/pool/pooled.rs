@@ -1,43 +1,27 @@
-//! One child of a pool: it is given a task, and heard until it has answered.
+//! One child of a pool: its process, the talk with it, and what it complained of.
 
 use std::{io, process::Stdio, time::Duration};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::value::RawValue;
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{ChildStdin, ChildStdout},
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 use super::{
     Limits, PoolError, Program, Task,
-    protocol::{self, Said, shown},
+    talk::{Answer, Talk},
 };
 use crate::process::{Child, LAST_WORDS, Listener, Tail};
-
-/// What a pipe takes at once, if its reader has read all that came before.
-const PIPE: usize = 4 << 10;
 
 /// A child, and the pipes to it.
 #[derive(Debug)]
 pub(super) struct Pooled {
     child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    talk: Talk,
     complaints: Tail,
     /// Tasks it has answered.
     tasks: u64,
-    /// Whether it answered before it had read all of a task.
-    is_behind: bool,
     /// Since when it waits for a task.
     since: Instant,
-    /// The memory of lines to it and from it.
-    given: Vec<u8>,
-    said: Vec<u8>,
 }
-
-type Answer = Result<Option<Box<RawValue>>, PoolError>;
 
 impl Pooled {
     /// Starts it.
@@ -50,30 +34,29 @@ impl Pooled {
         let (Some(input), Some(output), Some(errors)) = (child.input(), child.output(), child.errors()) else {
             return Err(failed(io::Error::other("it has no pipes")));
         };
-        Ok(Self {
-            child,
-            input,
-            output: BufReader::new(output),
-            complaints: Tail::of(errors, listener),
-            tasks: 0,
-            is_behind: false,
-            since: Instant::now(),
-            given: Vec::new(),
-            said: Vec::new(),
-        })
+        let (talk, complaints) = (Talk::new(input, output), Tail::of(errors, listener));
+        Ok(Self { child, talk, complaints, tasks: 0, since: Instant::now() })
     }
 
     /// Gives it a task and hears it until it has answered. After an error other than [`PoolError::Failed`] it is of no
-    /// more use.
+    /// more use; [`PoolError::Untouched`] if it had answered others before, and has not even begun to read this one.
     pub(super) async fn answer(
         &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
     ) -> Answer {
-        let pid = self.child.pid();
-        let talk = self.talk(task, limits, hear);
-        let answer = tokio::select! {
-            biased;
-            answer = talk => answer,
-            error = limits.exceeded(pid) => Err(error),
+        let Self { child, talk, .. } = self;
+        let pid = child.pid();
+        let answer = {
+            let talking = talk.have(task, limits, hear);
+            tokio::pin!(talking);
+            tokio::select! {
+                biased;
+                answer = &mut talking => answer,
+                error = limits.exceeded(pid) => Err(error),
+                // What it left behind elsewhere may hold the pipe open.
+                _ = child.wait() => timeout(LAST_WORDS, talking)
+                    .await
+                    .unwrap_or_else(|_| Err(PoolError::ClosedOutput { complaints: String::new() })),
+            }
         };
         match answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
@@ -84,35 +67,6 @@ impl Pooled {
         }
     }
 
-    async fn talk(
-        &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
-    ) -> Answer {
-        let Self { input, output, given, said, .. } = self;
-        given.clear();
-        task.write(given);
-        let is_short = given.len() <= PIPE;
-        let written = async {
-            let closed = |_| PoolError::ClosedInput { complaints: String::new() };
-            input.write_all(given).await.map_err(closed)
-        };
-        let heard = hear_out(output, said, task.id, limits, hear);
-        if is_short {
-            written.await?;
-            return heard.await;
-        }
-        // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
-        tokio::pin!(heard);
-        tokio::select! {
-            biased;
-            answer = &mut heard => {
-                self.is_behind = true;
-                return answer;
-            }
-            written = written => written?,
-        }
-        heard.await
-    }
-
     /// With how it ended and what it complained of, where that explains the error.
     async fn explained(&mut self, error: PoolError) -> PoolError {
         if !matches!(error, PoolError::ClosedInput { .. } | PoolError::ClosedOutput { .. }) {
@@ -120,6 +74,10 @@ impl Pooled {
         }
         // One that has closed a pipe is about to end, as a rule.
         let status = timeout(LAST_WORDS, self.child.wait()).await;
+        let may_be_untouched = status.is_ok() || matches!(error, PoolError::ClosedInput { .. });
+        if self.tasks > 0 && may_be_untouched && self.talk.is_untouched(&error) {
+            return PoolError::Untouched;
+        }
         let complaints = self.complaints.told().await;
         match (status, error) {
             (Ok(Ok(status)), _) => PoolError::Ended { status, complaints },
@@ -130,10 +88,7 @@ impl Pooled {
 
     /// Whether it runs, has read all it was given, and has said nothing that nobody asked for.
     pub(super) fn is_still(&self) -> bool {
-        // The system is asked itself: what came just now is not yet known to the runtime.
-        let mut output = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
-        let is_silent = matches!(poll(&mut output, Some(&Timespec::default())), Ok(0));
-        !self.is_behind && self.output.buffer().is_empty() && is_silent
+        self.talk.is_still()
     }
 
     /// Tasks it has answered.
@@ -165,41 +120,11 @@ impl Pooled {
 
     /// Closes its input, which tells it to end, and kills it if it does not.
     pub(super) async fn retire(self, grace: Duration) {
-        let Self { mut child, input, output, complaints, .. } = self;
-        drop((input, output));
+        let Self { mut child, talk, complaints, .. } = self;
+        drop(talk);
         if timeout(grace, child.wait()).await.is_err() {
             child.stop(grace).await;
         }
         drop(complaints);
-    }
-}
-
-/// Hears a child until it has answered.
-async fn hear_out(
-    output: &mut BufReader<ChildStdout>, said: &mut Vec<u8>, task: u64, limits: &Limits,
-    hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
-) -> Answer {
-    loop {
-        said.clear();
-        // With its end, a line has one byte more.
-        let mut bounded = (&mut *output).take(limits.line as u64 + 1);
-        let reading = bounded.read_until(b'\n', said);
-        let read = match limits.silence {
-            Some(silence) => timeout(silence, reading).await.map_err(|_| PoolError::Silence(silence))?,
-            None => reading.await,
-        };
-        read?;
-        let Some(line) = said.strip_suffix(b"\n") else {
-            return Err(match said.len() {
-                0 => PoolError::ClosedOutput { complaints: String::new() },
-                len if len > limits.line => PoolError::LongLine { limit: limits.line },
-                _ => PoolError::HalfLine { line: shown(said) },
-            });
-        };
-        match protocol::read(line, task)? {
-            Said::Event { name, data } => hear(&name, data),
-            Said::End { data } => return Ok(data.map(RawValue::to_owned)),
-            Said::Error { message, fatal } => return Err(PoolError::Failed { message, fatal }),
-        }
     }
 }

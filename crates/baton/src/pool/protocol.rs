@@ -72,6 +72,9 @@ struct Line<'a> {
 
 /// Reads a line, without its end, of a child that works on task `given`.
 pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return Err(PoolError::NoEvent { line: shown(line), why: "it is no JSON object".to_owned() });
+    }
     let Line { event, id, data, message, fatal } = serde_json::from_slice(line)
         .map_err(|error| PoolError::NoEvent { line: shown(line), why: error.to_string() })?;
     if let Some(id) = id.filter(|id| id.get().trim_matches('"').parse() != Ok(given)) {
@@ -80,6 +83,7 @@ pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     Ok(match &*event {
         "end" => Said::End { data },
         "error" => {
+            let message = message.filter(|message| !message.trim().is_empty());
             let message = message.map_or_else(|| "the child reported an error without a message".to_owned(), Cow::into);
             Said::Error { message, fatal }
         }
@@ -132,6 +136,7 @@ mod tests {
         assert!(matches!(error, Said::Error { message, fatal: true } if message == "no\nway"));
         assert!(refused(r#"{"event":"end","id":8}"#).contains("answered task 8, but was given 7"));
         assert!(refused("hello").contains("printed \"hello\", which is no event"));
+        assert!(refused("[\"end\",7,null]").contains("it is no JSON object"));
         assert!(refused(r#"{"data":1}"#).contains("missing field `event`"));
         assert!(refused(&"x".repeat(1_000)).len() < 500);
     }

@@ -8,7 +8,7 @@ use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
 };
 
-use super::guardian;
+use super::guardian::{self, Watched};
 
 /// A child process with a group of its own, which is killed when this is dropped, and when the child has ended.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Child {
     /// Tells its end while its process id is still its own: the system's handle of it, which can be waited for as a pipe
     /// can, though not read.
     handle: Option<Receiver>,
+    /// Its group is killed also if this process is.
+    watched: Option<Watched>,
 }
 
 impl Child {
@@ -33,7 +35,7 @@ impl Child {
         let pid = child.id().unwrap_or(0);
         let handle = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
         let handle = handle.and_then(|handle| Receiver::from_file_unchecked(handle.into()).ok());
-        Ok(Self { child, pid, handle })
+        Ok(Self { child, pid, handle, watched: None })
     }
 
     /// Starts it; it ends with this process, also if that is killed, and so does what it starts itself.
@@ -45,7 +47,9 @@ impl Child {
     /// Outside of a tokio runtime.
     pub(crate) fn start_guarded(command: &mut Command) -> io::Result<Self> {
         guardian::mark(command);
-        Self::start(command)
+        let mut child = Self::start(command)?;
+        child.watched = Some(guardian::watch(child.pid));
+        Ok(child)
     }
 
     /// Its process id, which may be another's once it has been waited for.
@@ -95,7 +99,10 @@ impl Child {
             handle.readable().await?;
             self.kill_group();
         }
-        self.child.wait().await
+        let ended = self.child.wait().await;
+        // Its number may be another's from now on.
+        self.watched = None;
+        ended
     }
 
     /// How it ended, if it has.
@@ -123,6 +130,7 @@ impl Child {
     /// It is killed all the same.
     pub async fn kill(&mut self) {
         self.kill_group();
+        self.watched = None;
         // One that has ended is no failure.
         self.child.wait().await.ok();
     }

@@ -54,7 +54,9 @@ impl Prefetched {
     pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>, since: Instant) {
         for (piece, parcel) in pieces {
             self.count += piece.range.len as usize;
-            self.pieces.push_back(Share { claim_no, piece, parcel, from: 0, to: piece.range.len, since });
+            let share = Share { claim_no, piece, parcel, from: 0, to: piece.range.len, since };
+            // A suspect that waits here while this process is killed again would be taken for what killed it.
+            if piece.is_suspect() { self.pieces.push_front(share) } else { self.pieces.push_back(share) }
         }
     }
 
@@ -155,6 +157,17 @@ mod tests {
         assert_eq!((prefetched.len(), prefetched.since()), (1, Some(late)));
         assert_eq!(prefetched.drain(None).collect::<Vec<_>>(), [(5, Range { first: 11, len: 1 })]);
         assert!(prefetched.take(1).is_none());
+    }
+
+    #[test]
+    fn a_suspect_goes_before_all_that_waits() {
+        let mut prefetched = Prefetched::default();
+        let one = || Parcel::single(Body::new(b"1").unwrap());
+        let suspect = Piece { losses: 2, ..Piece::fresh(3, 1, 99) };
+        prefetched.add(4, vec![(Piece::fresh(7, 1, 99), one())], Instant::now());
+        prefetched.add(5, vec![(suspect, one()), (Piece::fresh(8, 1, 99), one())], Instant::now());
+        let order: Vec<u64> = std::iter::from_fn(|| prefetched.take(1)).map(|share| share.range().first).collect();
+        assert_eq!(order, [3, 7, 8]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod template;
 
 use std::{fmt, io, sync::Arc};
 
+use rustix::io::Errno;
 use serde_json::value::RawValue;
 
 pub use self::once::ExecOnce;
@@ -100,6 +101,8 @@ impl Handler for Exec {
     fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         let Self { pool, ears } = self.clone();
         async move {
+            // A child that answers at once is no reason to run one message after the other: each slot has its child.
+            tokio::task::yield_now().await;
             let key = message.key();
             let Message { queue, id, attempts, body, .. } = &message;
             let task = Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, body };
@@ -123,8 +126,7 @@ fn failed(error: PoolError) -> Failure {
 /// A program that did not start; where the system has no room for another process, later it may.
 fn not_started(program: &str, error: &io::Error) -> Failure {
     let text = format!("cannot start {program}: {error}");
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Failure::temporary(text),
-        _ => Failure::new(text),
-    }
+    // Too many processes, files or bytes, of this process or in all.
+    let is_full = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(|it| Some(it.raw_os_error()));
+    if is_full.contains(&error.raw_os_error()) { Failure::temporary(text) } else { Failure::new(text) }
 }

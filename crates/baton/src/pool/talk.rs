@@ -1,0 +1,115 @@
+//! What is said between a child and its caller: a task goes in, events come out.
+
+use serde_json::value::RawValue;
+use tokio::{
+    io::AsyncWriteExt as _,
+    process::{ChildStdin, ChildStdout},
+    time::{Instant, timeout},
+};
+
+use super::{
+    Limits, PoolError, Task,
+    output::{AT_ONCE, Output},
+    protocol::{self, Said, shown},
+};
+
+/// What a pipe takes at once, if its reader has read all that came before.
+const PIPE: usize = 4 << 10;
+
+/// The pipes to a child.
+#[derive(Debug)]
+pub(super) struct Talk {
+    input: ChildStdin,
+    output: Output,
+    /// Whether it answered before it had read all of a task.
+    is_behind: bool,
+    /// Whether it answered its last task at once.
+    is_quick: bool,
+    /// The last task, as it was given.
+    given: Vec<u8>,
+}
+
+/// How a task ended.
+pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
+
+impl Talk {
+    pub(super) const fn new(input: ChildStdin, output: ChildStdout) -> Self {
+        Self { input, output: Output::new(output), is_behind: false, is_quick: false, given: Vec::new() }
+    }
+
+    /// Gives it a task and hears it until it has answered.
+    pub(super) async fn have(
+        &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
+    ) -> Answer {
+        let Self { input, output, given, is_quick, is_behind } = self;
+        given.clear();
+        task.write(given);
+        let is_short = given.len() <= PIPE;
+        let written = async {
+            let closed = |_| PoolError::ClosedInput { complaints: String::new() };
+            input.write_all(given).await.map_err(closed)
+        };
+        if is_short {
+            let begun = Instant::now();
+            written.await?;
+            let answer = hear_out(output, *is_quick, task.id, limits, hear).await;
+            *is_quick = begun.elapsed() < AT_ONCE;
+            return answer;
+        }
+        let heard = hear_out(output, false, task.id, limits, hear);
+        // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
+        tokio::pin!(heard);
+        tokio::select! {
+            biased;
+            answer = &mut heard => {
+                *is_behind = true;
+                return answer;
+            }
+            written = written => written?,
+        }
+        heard.await
+    }
+
+    /// Whether it has read all it was given, and has said nothing that nobody asked for.
+    pub(super) fn is_still(&self) -> bool {
+        !self.is_behind && self.output.is_still()
+    }
+
+    /// Whether a child that has ended without an answer had read nothing of its task: all of that is in the pipe, or none
+    /// because the pipe was closed before.
+    pub(super) fn is_untouched(&self, error: &PoolError) -> bool {
+        let unread = rustix::io::ioctl_fionread(&self.input).unwrap_or(0);
+        self.given.len() <= PIPE
+            && match error {
+                PoolError::ClosedInput { .. } => unread == 0,
+                PoolError::ClosedOutput { .. } => unread == self.given.len() as u64,
+                _ => false,
+            }
+    }
+}
+
+/// Hears a child until it has answered.
+async fn hear_out(
+    output: &mut Output, is_quick: bool, task: u64, limits: &Limits,
+    hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
+) -> Answer {
+    loop {
+        let reading = output.line(limits.line, is_quick);
+        let said = match limits.silence {
+            Some(silence) => timeout(silence, reading).await.map_err(|_| PoolError::Silence(silence))?,
+            None => reading.await,
+        }?;
+        let Some(line) = said.strip_suffix(b"\n") else {
+            return Err(match said.len() {
+                0 => PoolError::ClosedOutput { complaints: String::new() },
+                len if len > limits.line => PoolError::LongLine { limit: limits.line },
+                _ => PoolError::HalfLine { line: shown(said) },
+            });
+        };
+        match protocol::read(line, task)? {
+            Said::Event { name, data } => hear(&name, data),
+            Said::End { data } => return Ok(data.map(RawValue::to_owned)),
+            Said::Error { message, fatal } => return Err(PoolError::Failed { message, fatal }),
+        }
+    }
+}
