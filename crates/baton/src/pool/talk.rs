@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{ChildStdin, ChildStdout},
-    time::{Instant, timeout},
+    time::timeout,
 };
 
 use super::{
     Limits, PoolError, Task,
-    output::{AT_ONCE, Output},
+    output::Output,
     protocol::{self, Said, shown},
 };
 
@@ -23,8 +23,6 @@ pub(super) struct Talk {
     output: Output,
     /// Whether it answered before it had read all of a task.
     is_behind: bool,
-    /// Whether it answered its last task at once.
-    is_quick: bool,
     /// The last task, as it was given.
     given: Vec<u8>,
 }
@@ -34,14 +32,14 @@ pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
 
 impl Talk {
     pub(super) const fn new(input: ChildStdin, output: ChildStdout) -> Self {
-        Self { input, output: Output::new(output), is_behind: false, is_quick: false, given: Vec::new() }
+        Self { input, output: Output::new(output), is_behind: false, given: Vec::new() }
     }
 
     /// Gives it a task and hears it until it has answered.
     pub(super) async fn have(
         &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
     ) -> Answer {
-        let Self { input, output, given, is_quick, is_behind } = self;
+        let Self { input, output, given, is_behind } = self;
         given.clear();
         task.write(given);
         let is_short = given.len() <= PIPE;
@@ -50,13 +48,10 @@ impl Talk {
             input.write_all(given).await.map_err(closed)
         };
         if is_short {
-            let begun = Instant::now();
             written.await?;
-            let answer = hear_out(output, *is_quick, task.id, limits, hear).await;
-            *is_quick = begun.elapsed() < AT_ONCE;
-            return answer;
+            return hear_out(output, task.id, limits, hear).await;
         }
-        let heard = hear_out(output, false, task.id, limits, hear);
+        let heard = hear_out(output, task.id, limits, hear);
         // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
         tokio::pin!(heard);
         tokio::select! {
@@ -90,11 +85,10 @@ impl Talk {
 
 /// Hears a child until it has answered.
 async fn hear_out(
-    output: &mut Output, is_quick: bool, task: u64, limits: &Limits,
-    hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
+    output: &mut Output, task: u64, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
 ) -> Answer {
     loop {
-        let reading = output.line(limits.line, is_quick);
+        let reading = output.line(limits.line);
         let said = match limits.silence {
             Some(silence) => timeout(silence, reading).await.map_err(|_| PoolError::Silence(silence))?,
             None => reading.await,

@@ -101,8 +101,6 @@ impl Handler for Exec {
     fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         let Self { pool, ears } = self.clone();
         async move {
-            // A child that answers at once is no reason to run one message after the other: each slot has its child.
-            tokio::task::yield_now().await;
             let key = message.key();
             let Message { queue, id, attempts, body, .. } = &message;
             let task = Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, body };
