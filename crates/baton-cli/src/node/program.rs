@@ -7,7 +7,6 @@ use baton::{
     jobs::{Exec, ExecOnce},
     pool::{Limits, Program},
 };
-
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Log, trickle::Trickle};
@@ -92,8 +91,8 @@ impl ProgramTask {
         if limit.current.is_none_or(|current| current >= needed) {
             return Ok(());
         }
-        let raised = Rlimit { current: limit.maximum.map_or(Some(needed), |most| Some(most.min(needed))), ..limit };
-        if limit.maximum.is_some_and(|most| most < needed) || setrlimit(Resource::Nofile, raised).is_err() {
+        // Over its upper bound the system does not let it be raised.
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit }).is_err() {
             return Err(Failure::new(
                 format!("{children} children at once need {needed} open files, and this process may have fewer"),
                 format!("take a smaller --concurrency, or raise the limit: ulimit -n {needed}"),
