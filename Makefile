@@ -10,6 +10,8 @@
 #               machine (bench/README.md); what is missing is installed with npm, pip and apt-get, or left out by name
 #   make fuzz   the long run: 2,000 random fleets in simulated time, 50 in processes and a million random operations
 #               on each real store, a minute of fuzzing the codecs
+#   make fuzz-http
+#               try to break the gateway: schemathesis by its description (installed with pip), then peers that mean harm
 
 # STORE=redis://127.0.0.1:6379/0 names another store than the default, ARGS="--interval 10ms" adds flags.
 
@@ -30,9 +32,10 @@ FUZZ_SECONDS ?= 60
 # Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
 BENCH_ARGS ?=
 # What the library is built with by `make lint`, a set at a time; the first one is empty.
-FEATURE_SETS := "" sqlite redis redis-tls cron testing sqlite,redis,redis-tls,cron,testing
+FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron operate recall settings testing \
+	sqlite,redis,redis-tls,cron,operate,recall,settings,testing
 
-.PHONY: up build errors performance kill soak test lint bench fuzz tools
+.PHONY: up build errors performance kill soak test lint bench fuzz fuzz-http tools
 
 up: build
 	@exec $(BATON) $(WITH_STORE) up $(ARGS)
@@ -100,6 +103,9 @@ fuzz: tools
 	for target in parcel piece; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target -- -max_total_time=$$(($(FUZZ_SECONDS) / 2)) -max_len=4096 || exit 1; \
 	done
+
+fuzz-http: build
+	python3 fuzz/http/run.py --baton $(BATON) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # The tests start their own servers, and handlers in several languages; this only sees to it that there are some to start.
 tools:

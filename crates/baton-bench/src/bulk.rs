@@ -95,7 +95,7 @@ pub(super) async fn submit(target: &Target, name: &str, parcels: impl Iterator<I
             stored(target, answer)?;
         }
         target.note(name, u64::from(parcel.len()));
-        let (session, lot) = (session.clone(), Lot { queue: to.clone(), parcel, key: None });
+        let (session, lot) = (session.clone(), Lot { queue: to.clone(), parcel, key: None, call: None });
         under_way.spawn(async move { session.submit(vec![lot], None).await });
     }
     while let Some(answer) = under_way.join_next().await {

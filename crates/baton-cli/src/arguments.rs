@@ -2,14 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::{command, exit::Failure, settings::Globals};
 
 const EXAMPLES: &str = "\
 Examples:
   baton up                                  a fleet on this machine, with a demonstration
-  baton up --lines urls.txt --exec-once 'curl -fsS {}' --until-done
+  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
   baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
   baton push --file jobs.ndjson --key june  exactly once, however often it is run
@@ -35,6 +38,7 @@ pub(crate) enum Command {
     Up(command::up::Up),
     Node(command::node::Node),
     Push(command::push::Push),
+    Call(command::call::Call),
     Errors(command::errors::Errors),
     Audit(command::audit::Audit),
     Status(command::status::Status),
@@ -48,6 +52,8 @@ pub(crate) enum Command {
     Restore(command::restore::Restore),
     Migrate(command::migrate::Migrate),
     SubsetSum(command::subset_sum::SubsetSum),
+    Sales(command::sales::Sales),
+    Token(command::token::Token),
     Bench(command::bench::Bench),
     Config(command::config::Config),
 }
@@ -85,12 +91,34 @@ fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
+/// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
+const OTHER_WORDS: [(&[&str], &str); 8] = [
+    (&["stop", "shutdown", "quit", "down"], "kill"),
+    (&["retry", "requeue", "rerun"], "errors --requeue"),
+    (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
+    (&["failed", "failures", "dead"], "errors"),
+    (&["start", "run", "serve"], "up"),
+    (&["work", "worker", "consume"], "node"),
+    (&["enqueue", "add", "submit", "send"], "push"),
+    (&["flush", "clear", "reset", "delete"], "purge"),
+];
+
+/// The word that is no command, and what it means here.
+fn meant(error: &clap::Error) -> Option<(&str, &'static str)> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let (_, command) = OTHER_WORDS.iter().find(|(words, _)| words.contains(&word.as_str()))?;
+    Some((word, command))
+}
+
 /// The cause without the usage text around it, and where to read that.
 fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let text = error.to_string();
     let cause = text.split("\n\nUsage:").next().unwrap_or_default();
     let cause = cause.split("\n\nFor more information").next().unwrap_or_default();
     let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
+    if let Some((word, command)) = meant(error) {
+        return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
+    }
     let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let cause = if none { "no command is given".to_owned() } else { cause };
     let commands = Arguments::command();
@@ -116,6 +144,17 @@ mod tests {
         assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
+    }
+
+    #[test]
+    fn other_words_for_a_command_are_understood_and_named_here() {
+        let said = |word: &str| read(["baton", word].iter().map(OsString::from)).unwrap_err().to_string();
+        assert!(said("stop").contains("there is no command \"stop\"; that is `baton kill`"), "{}", said("stop"));
+        for (words, command) in OTHER_WORDS {
+            let command = command.split(' ').next().unwrap();
+            assert!(Arguments::command().find_subcommand(command).is_some(), "{command}");
+            assert!(words.iter().all(|word| Arguments::command().find_subcommand(word).is_none()), "{words:?}");
+        }
     }
 
     #[test]

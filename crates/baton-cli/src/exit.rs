@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    cause: String,
+    pub(crate) cause: String,
     next: String,
 }
 
@@ -45,6 +45,11 @@ impl Failure {
 
     pub(crate) fn usage(cause: impl Into<String>, next: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, ..Self::new(cause, next) }
+    }
+
+    /// The same failure, with what it is about.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Self { cause: format!("{what}: {}", self.cause), ..self }
     }
 
     /// The same failure with another exit code.

@@ -5,6 +5,7 @@ mod arguments;
 mod command;
 mod connection;
 mod exit;
+mod gateway;
 mod interrupt;
 mod node;
 mod output;
@@ -58,6 +59,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Up(command) => command.run(&settings).await,
             Command::Node(command) => command.run(&settings).await,
             Command::Push(command) => command.run(&settings).await,
+            Command::Call(command) => command.run(&settings).await,
             Command::Errors(command) => command.run(&settings).await,
             Command::Audit(command) => command.run(&settings).await,
             Command::Status(command) => command.run(&settings).await,
@@ -70,7 +72,9 @@ fn run() -> Result<Exit, Failure> {
             Command::Backup(command) => command.run(&settings).await,
             Command::Restore(command) => command.run(&settings).await,
             Command::Migrate(command) => command.run(&settings).await,
-            Command::SubsetSum(command) => command.run().await,
+            Command::SubsetSum(command) => command.run(&settings).await,
+            Command::Sales(command) => command.run(&settings).await,
+            Command::Token(command) => command.run(),
             Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

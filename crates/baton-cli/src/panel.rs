@@ -1,4 +1,5 @@
-//! The figures `up` shows while it runs: one line that changes on a terminal, a log line a second elsewhere.
+//! The figures `up` shows while it runs: one line that changes on a terminal; elsewhere log lines when they have changed,
+//! one a second at first and then one in ten.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -15,6 +16,8 @@ use tokio::sync::watch;
 use crate::{node::Log, output::plural};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// So many lines are logged as they come, of the others one in as many.
+const AT_FIRST: u32 = 10;
 
 /// The line on a terminal, if there is one.
 pub(crate) struct Panel {
@@ -47,6 +50,7 @@ impl Panel {
         &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
     ) {
         let mut watch = operator.watch(queue, EVERY);
+        let (mut seen, mut last) = (0_u32, String::new());
         loop {
             let Ok(glance) = watch.next().await else {
                 tokio::time::sleep(EVERY).await;
@@ -58,7 +62,13 @@ impl Panel {
                     bar.set_message(shown);
                     bar.tick();
                 }
-                None => log.line(&shown),
+                None => {
+                    seen = seen.saturating_add(1);
+                    if shown != last && (seen <= AT_FIRST || seen.is_multiple_of(AT_FIRST)) {
+                        log.line(&shown);
+                        last = shown;
+                    }
+                }
             }
         }
     }

@@ -60,6 +60,25 @@ fn up_runs_all_of_it_and_waits_for_all_of_it() {
 }
 
 #[test]
+fn a_file_of_lines_that_is_not_here_keeps_nothing_else_from_running() {
+    let sandbox = described();
+    sandbox.run(&["node", "--queue", "fetch", "--until-done"]).expect(0);
+    // What was read to its end is not needed any more.
+    std::fs::remove_file(sandbox.path().with_file_name("lines.txt")).unwrap();
+    sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(3);
+    assert_eq!((sandbox.count("fetch", "done"), sandbox.count("doomed", "dead")), (3, 7));
+    // What was not is left to others, unless it is waited for.
+    sandbox.run(&["source", "remove", "lines"]).expect(0);
+    let ran = sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(1);
+    assert!(ran.one_line().contains("source lines: cannot read lines.txt"), "{}", ran.err);
+    let mut node = sandbox.start(&["node", "--queue", "fetch"]);
+    sandbox.run(&["push", "--queue", "fetch", "1"]).expect(0);
+    until("the message is done", || sandbox.count("fetch", "done") == 4);
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0));
+}
+
+#[test]
 fn a_node_takes_the_part_that_is_chosen() {
     let sandbox = described();
     sandbox.run(&["push", "--queue", "quiet", "1"]).expect(0);

@@ -86,7 +86,7 @@ async fn fail(url: &str) {
     for nth in 0..ERRORS {
         builder.add(Body::new(format!("{{\"n\":{nth}}}").as_bytes()).unwrap()).unwrap();
     }
-    let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None };
+    let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None, call: None };
     session.submit(vec![lot], None).await.unwrap();
     while let Some(held) = session.claim(queue.clone(), 500, 1 << 20).await.unwrap().held {
         let (claim_no, queue, pieces) = held.into_parts();

@@ -86,7 +86,7 @@ fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
         builder.add(Body::new(n.to_string().as_bytes()).unwrap()).unwrap();
         digest = digest.then(n.to_string().as_bytes());
     }
-    let lot = Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None };
+    let lot = Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None };
     let mark = MoveBookmark { key: Key::new(key).unwrap(), from: Place::START, to: Place { lines, digest } };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -159,6 +159,7 @@ fn what_cannot_work_is_refused_in_one_line() {
         (2, &["--rewind"]),
         (2, &["--follow"]),
         (2, &["--lines", "x", "--follow", "--until-done"]),
+        (2, &["--interval", "1s", "--until-done"]),
         (1, &["--lines", "missing"]),
         (1, &["--lines", "."]),
         (5, &["--wait", "0", "--rport", "1"]),

@@ -136,7 +136,7 @@ impl Part {
         let mut session = self.session(Kind::Client).await;
         while !self.stopped() {
             let count = 1 + self.random(30);
-            let lot = Lot { queue: submitted(), parcel: parcel(0, count), key: None };
+            let lot = Lot { queue: submitted(), parcel: parcel(0, count), key: None, call: None };
             match session.submit(vec![lot], None).await {
                 Ok(verdicts) => {
                     assert!(matches!(verdicts[..], [LotVerdict::Stored { .. }]), "{verdicts:?}");

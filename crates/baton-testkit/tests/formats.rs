@@ -134,7 +134,8 @@ async fn holds_all(store: &Arc<dyn Store>) {
     ask(&**store, worker).await.unwrap();
     let body = b"{\"keyed\":1}";
     let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body), lives_ms: KEY_TTL_MS };
-    let lots = vec![Lot { queue: name("work"), parcel: Parcel::single(Body::new(body).unwrap()), key: Some(key) }];
+    let lots =
+        vec![Lot { queue: name("work"), parcel: Parcel::single(Body::new(body).unwrap()), key: Some(key), call: None }];
     let submit = Submit { session, submit_no: 1, lots, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
     assert_eq!(ask(&**store, submit).await.unwrap().lots, [LotVerdict::Duplicate { first: 21 }]);
     ask(&**store, Order::Resume(name("import"))).await.unwrap();
@@ -338,6 +339,11 @@ async fn sqlite_format_4_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sqlite_format_5_is_migrated() {
+    is_migrated(Home::sqlite(5), 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn redis_format_1_is_migrated() {
     is_migrated(Home::redis(1), 1).await;
 }
@@ -358,8 +364,13 @@ async fn redis_format_4_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn redis_format_5_is_migrated() {
+    is_migrated(Home::redis(5), 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_earlier_format_is_migrated_in_spite_of_kills() {
-    for format in [1, 2, 3, 4] {
+    for format in [1, 2, 3, 4, 5] {
         goes_on_after_kills(Home::sqlite(format), format).await;
         goes_on_after_kills(Home::redis(format), format).await;
     }
@@ -367,7 +378,7 @@ async fn every_earlier_format_is_migrated_in_spite_of_kills() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_format_is_migrated_while_it_is_used() {
-    for format in [1, 2, 3, 4] {
+    for format in [1, 2, 3, 4, 5] {
         is_refused_while_used(Home::sqlite(format), format).await;
         is_refused_while_used(Home::redis(format), format).await;
     }

@@ -206,8 +206,12 @@ async fn a_report_that_may_have_been_carried_out_holds_up_no_others_on_a_full_st
         let queue = Name::new("q").unwrap();
         let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
         let session = Session::join(store, options).await.unwrap();
-        let lot =
-            |body: &[u8]| Lot { queue: queue.clone(), parcel: Parcel::single(Body::new(body).unwrap()), key: None };
+        let lot = |body: &[u8]| Lot {
+            queue: queue.clone(),
+            parcel: Parcel::single(Body::new(body).unwrap()),
+            key: None,
+            call: None,
+        };
         session.submit(vec![lot(b"1"), lot(b"2")], None).await.unwrap();
         let held = session.claim(queue.clone(), 2, 1 << 20).await.unwrap().held.unwrap();
         let (claim_no, queue, _) = held.into_parts();

@@ -152,7 +152,7 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
     let store = store(&server);
     let options = SessionOptions { kind: Kind::Node, lease: Duration::from_secs(30), ..SessionOptions::client() };
     let session = Session::join(store.clone(), options).await.unwrap().id();
-    let lot = || Lot { queue: load::submitted(), parcel: load::parcel(0, 1_000), key: None };
+    let lot = || Lot { queue: load::submitted(), parcel: load::parcel(0, 1_000), key: None, call: None };
     let submit = |submit_no| Submit {
         session,
         submit_no,

@@ -60,8 +60,12 @@ async fn pushes_from_many_tasks_are_stored_once_each() {
         tokio::spawn(async move {
             for nth in 0..40 {
                 let body = format!("[{task},{nth}]");
-                let lot =
-                    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None };
+                let lot = Lot {
+                    queue: queue(),
+                    parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()),
+                    key: None,
+                    call: None,
+                };
                 match session.submit(vec![lot], None).await.unwrap()[..] {
                     [LotVerdict::Stored { first }] => assert!(ids.lock().unwrap().insert(first), "id {first} twice"),
                     ref other => panic!("{other:?}"),
@@ -83,7 +87,7 @@ async fn claims_and_settles_finish_everything_once() {
     let (store, sound) = faulty();
     let client = joined(sound.clone(), Kind::Client).await;
     for _ in 0..COUNT {
-        let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+        let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
         client.submit(vec![lot], None).await.unwrap();
     }
     let worker = joined(store.clone(), Kind::Node).await;
@@ -133,7 +137,8 @@ async fn claims_and_settles_finish_everything_once() {
 async fn disposals_are_made_once() {
     let (store, sound) = faulty();
     let session = joined(store.clone(), Kind::Node).await;
-    let lot = |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(Body::new(body).unwrap()), key: None };
+    let lot =
+        |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(Body::new(body).unwrap()), key: None, call: None };
     session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
     let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
     let (claim_no, _, pieces) = held.into_parts();
@@ -178,7 +183,7 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
 async fn submits_go_on_only_as_far_as_the_answer_of_a_repeated_one_is_kept() {
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let session = joined(store.clone(), Kind::Client).await;
-    let lot = || Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+    let lot = || Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
     session.submit(vec![lot()], None).await.unwrap();
     store.order(Fault::DropReply);
     let unlucky = tokio::spawn({
@@ -199,7 +204,7 @@ async fn submits_go_on_only_as_far_as_the_answer_of_a_repeated_one_is_kept() {
 async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let session = joined(store.clone(), Kind::Client).await;
-    let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+    let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
     session.submit(vec![lot], None).await.unwrap();
     store.order(Fault::Delay(Duration::from_millis(300)));
     // Its caller goes away; it goes on by itself.

@@ -11,7 +11,7 @@ use baton::{
     Cancel, Fleet,
     jobs::{
         Noop,
-        subset_sum::{InProcess, Interleaved, Problem, Telling, Wish, serve},
+        subset_sum::{InProcess, Interleaved, Problem, Wish, serve},
     },
     pool::Program,
     store::{Kind, TakeSurvey},
@@ -23,7 +23,7 @@ const CHILD: &str = "--child";
 
 fn main() {
     if std::env::args().any(|it| it == CHILD) {
-        serve(Telling::AsFound).ok();
+        serve().ok();
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

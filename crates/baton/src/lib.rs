@@ -42,43 +42,75 @@
 //! | module | what it is |
 //! |---|---|
 //! | `message` | names, ids, parcels, pieces, outcomes: pure values, told at the root and in [`store::message`] |
-//! | `process` | child processes that never outlive their parent; ever longer pauses |
+//! | `backoff` | ever longer pauses |
+//! | `process` | child processes that never outlive their parent |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`pool`] | children that are given tasks, one at a time each |
+//! | [`deferred`] | calls made before what they need has started; stands on its own |
+//! | [`recall`] | equal computations made once, and their values kept: in this process, or for a whole fleet |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
-//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums |
+//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums; total sales |
 //!
 //! # Features
 //!
-//! All are on by default; a store in memory needs none.
+//! All are on by default. What is at the root, and [`store`] without its stores, needs none.
 //!
 //! | feature | what it brings |
 //! |---|---|
-//! | `sqlite` | stores in a file, `sqlite:PATH`; compiles SQLite |
+//! | `memory` | stores in this process, `memory:` |
+//! | `sqlite` | stores in a file, `sqlite:PATH`; compiles SQLite, brings `memory` along |
 //! | `redis` | stores in a Redis server, `redis://` |
 //! | `redis-tls` | the way there by TLS, `rediss://`; brings `redis` along |
-//! | `cron` | the source `jobs::Cron` |
-//! | `testing` | the module [`testing`] |
+//! | `jobs` | the modules [`jobs`] and [`pool`] |
+//! | `cron` | the source `jobs::Cron`; brings `jobs` along |
+//! | `operate` | the module [`operate`] |
+//! | `recall` | the module [`recall`] |
+//! | `settings` | the module [`settings`] |
+//! | `testing` | the module [`testing`]; brings `memory` along |
 
+// What all of them need lies in the middle, so a part of it is idle without some; the full set is asked for all of it.
+#![cfg_attr(
+    not(all(
+        feature = "memory",
+        feature = "sqlite",
+        feature = "redis",
+        feature = "jobs",
+        feature = "operate",
+        feature = "recall",
+        feature = "settings"
+    )),
+    allow(dead_code, unused_imports, reason = "only the full set uses everything")
+)]
+
+mod backoff;
+pub mod deferred;
 mod fleet;
+#[cfg(feature = "jobs")]
 pub mod jobs;
 mod message;
+#[cfg(feature = "operate")]
 pub mod operate;
+#[cfg(feature = "jobs")]
 pub mod pool;
+#[cfg(any(feature = "jobs", feature = "operate"))]
 #[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
+#[cfg(feature = "recall")]
+pub mod recall;
+#[cfg(feature = "settings")]
 pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use fleet::{
-    Batch, BoxFuture, Cancel, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done, Event, Failure, Fleet,
-    FleetOptions, Flow, Handled, Handler, Message, Node, NodeError, Observer, PushAllError, PushError, Queue,
-    QueuePolicy, Report, ResultError, Role, Source, SourceError, Stream,
+    Batch, BoxFuture, CallOptions, CallStatus, Cancel, Chunk, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE,
+    Done, EmitError, Event, Failure, Fleet, FleetOptions, Flow, Follow, FollowError, Followed, Handled, Handler,
+    Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, ResultError, Role, Since,
+    Source, SourceError, Stream,
 };
-pub use message::{InvalidMessage, Key, MessageId, Name, SessionId};
-pub use store::{StoreError, StoreUrl};
+pub use message::{CallEvent, CallId, InvalidMessage, Key, MessageId, Name, SessionId};
+pub use store::{CallState, Cancelling, StoreError, StoreUrl};

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
+    future::ready,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use baton::pool::{Limits, Pool, PoolError, Program, Task};
+use baton::pool::{Event, Limits, Pool, PoolError, Program, Task};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::value::RawValue;
 
@@ -34,8 +35,8 @@ fn one() -> Limits {
 
 /// Has the pool do task `id` with this body.
 async fn ask_with(pool: &Pool, id: u64, body: &str) -> Answer {
-    let task = Task { id, key: "q/1@1", queue: "q", attempt: 1, body: body.as_bytes() };
-    pool.run(&task, |_, _| {}).await
+    let task = Task { id, key: "q/1@1", queue: "q", attempt: 1, call: None, body: body.as_bytes() };
+    pool.run(&task, |_| ready(Ok(()))).await
 }
 
 async fn ask(pool: &Pool, id: u64) -> Answer {
@@ -85,10 +86,32 @@ async fn events_come_in_order_before_the_end() {
         r#"echo '{"event":"match","data":[1]}'; echo "{\"event\":\"progress\",\"id\":$id}"; echo '{"event":"end"}'"#;
     let pool = forever(what, one());
     let mut heard = Vec::new();
-    let task = Task { id: 7, key: "k", queue: "q", attempt: 1, body: b"1" };
-    let answer = pool.run(&task, |name, data| heard.push((name.to_owned(), data.map(|it| it.get().to_owned())))).await;
+    let task = Task { id: 7, key: "k", queue: "q", attempt: 1, call: None, body: b"1" };
+    let hear = |event: Event<'_>| {
+        heard.push((event.name.into_owned(), event.data.map(str::to_owned)));
+        ready(Ok(()))
+    };
+    let answer = pool.run(&task, hear).await;
     assert!(answer.unwrap().is_none());
     assert_eq!(heard, [("match".to_owned(), Some("[1]".to_owned())), ("progress".to_owned(), None)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_may_come_in_parts_and_soon_or_late() {
+    // Every tenth takes longer than anybody waits for it in its thread.
+    let what = r#"printf '{"event":"end",'; case $id in *0) sleep 0.01;; esac; printf '"data":%d}' $id; echo"#;
+    let pool = forever(what, Limits { children: 2, ..Limits::default() });
+    let asked = (0..2u64).map(|nth| {
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            for id in (0..200).map(|turn| 2 * turn + nth) {
+                assert_eq!(text(&pool, id).await, id.to_string());
+            }
+        })
+    });
+    for asked in asked.collect::<Vec<_>>() {
+        asked.await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -184,8 +207,11 @@ async fn after_the_deadline_a_child_is_asked_to_end_and_then_killed_with_all_it_
     let what = r#"trap '' TERM; sleep 60 & echo "{\"event\":\"pid\",\"data\":[$$,$!]}"; while :; do sleep 1; done"#;
     let pool = forever(what, Limits { deadline, grace, ..one() });
     let mut pids: Vec<u32> = Vec::new();
-    let task = Task { id: 1, key: "k", queue: "q", attempt: 1, body: b"1" };
-    let hear = |_: &str, data: Option<&RawValue>| pids = serde_json::from_str(data.unwrap().get()).unwrap();
+    let task = Task { id: 1, key: "k", queue: "q", attempt: 1, call: None, body: b"1" };
+    let hear = |event: Event<'_>| {
+        pids = serde_json::from_str(event.data.unwrap()).unwrap();
+        ready(Ok(()))
+    };
     let error = pool.run(&task, hear).await.unwrap_err().to_string();
     assert_eq!(error, "not finished after 300ms (deadline): killed");
     assert_eq!(pids.len(), 2);

@@ -157,12 +157,19 @@ fn write(output: &mut Output, it: &FailedMessage, json: bool) -> Result<(), Fail
     let tries = format!("{} attempt{}, {} loss{losses}", it.attempts, plural(it.attempts.into()), it.losses);
     let about = format!("{}  {}  {tries}", moment(it.at), tame(&it.node));
     output.line(&format!("{}  {}", output.paint(Ink::Red, &head), output.paint(Ink::Faint, &about)))?;
-    for (number, line) in it.error.lines().enumerate() {
-        output.line(&format!("  {}{}", if number == 0 { "error: " } else { "       " }, tame(line)))?;
-    }
-    if let Some(before) = &it.last_error {
-        output.line(&format!("  before: {}", tame(before)))?;
+    write_text(output, "error:", &it.error)?;
+    if let Some(before) = it.last_error.as_ref().filter(|before| **before != it.error) {
+        write_text(output, "before:", before)?;
     }
     let body = if it.body.is_empty() { "(missing)".into() } else { String::from_utf8_lossy(&it.body) };
     output.line(&format!("  body:  {}", tame(&body)))
+}
+
+/// A text of several lines behind what it is.
+fn write_text(output: &mut Output, what: &str, text: &str) -> Result<(), Failure> {
+    let width = what.len();
+    for (number, line) in text.lines().enumerate() {
+        output.line(&format!("  {:width$} {}", if number == 0 { what } else { "" }, tame(line)))?;
+    }
+    Ok(())
 }

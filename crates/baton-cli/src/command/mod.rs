@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod errors;
 pub(crate) mod kill;
@@ -13,7 +14,9 @@ pub(crate) mod performance;
 pub(crate) mod purge;
 pub(crate) mod push;
 pub(crate) mod restore;
+pub(crate) mod sales;
 pub(crate) mod source;
 pub(crate) mod status;
 pub(crate) mod subset_sum;
+pub(crate) mod token;
 pub(crate) mod up;

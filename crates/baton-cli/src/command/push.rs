@@ -99,7 +99,7 @@ fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inp
         }
         let body = body.into_encoded_bytes();
         if let Err(why) = BadBody::check(body.trim_ascii(), max_body) {
-            return Err(Failure::new(format!("argument {number} {why}{}", flag(&why)), NOTHING));
+            return Err(Failure::new(format!("argument {number} {why}{}", hint(&why)), NOTHING));
         }
         inputs.body(body);
     }
@@ -109,9 +109,13 @@ fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inp
     Ok(inputs)
 }
 
-/// The flag that decides whether such a body is taken.
-const fn flag(why: &BadBody) -> &'static str {
-    if matches!(why, BadBody::TooLarge { .. }) { " (--max-body)" } else { "" }
+/// What decides whether such a body is taken: a flag, or how it is written.
+const fn hint(why: &BadBody) -> &'static str {
+    match why {
+        BadBody::TooLarge { .. } => " (--max-body)",
+        BadBody::NotJson { .. } => r#" (a text stands in quotes: '"hello"')"#,
+        _ => "",
+    }
 }
 
 /// Why a push ended early, what is stored, and how to go on.
@@ -125,7 +129,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
     };
     let failure = match cause {
         ImportCause::Bad { why, .. } => {
-            return Failure::new(format!("{cause}{}; {told}", flag(why)), format!("correct it and {again}"));
+            return Failure::new(format!("{cause}{}; {told}", hint(why)), format!("correct it and {again}"));
         }
         ImportCause::Unreadable { .. } => {
             return Failure::new(format!("{cause}; {told}"), format!("make it readable and {again}"));

@@ -6,17 +6,22 @@ use baton::{
     Cancel, Role,
     operate::{Limits, Spawner, Workforce},
     settings::quantity,
+    store::{StoreError, Survey},
 };
 use tokio::sync::watch;
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
+    gateway::{Answering, GatewayArguments},
     node::{Log, NodeArguments, obey_signals},
     panel::Panel,
     settings::Settings,
     supervisor::{Workers, cores, supervisor},
 };
+
+/// After how long a person who waits for the store wants to know what is there already.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Run a fleet on this machine: a node with the source, and worker processes beside it
 ///
@@ -31,13 +36,16 @@ use crate::{
 /// Where a baton.toml describes queues and sources (see `baton config --help`), it runs all of them, or those that --queue
 /// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
 ///
+/// It answers HTTP at 127.0.0.1:8000, or at the next port that is free: `curl --json 1 localhost:8000/push/QUEUE` pushes a
+/// message, /api/openapi.json describes the rest. --listen names another address, --no-gateway none.
+///
 /// Otherwise, without --queue, --exec, --exec-once, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton up
-  baton up --lines urls.txt --exec-once 'curl -fsS {}' --retries 3 --until-done > pages
-  find . -name '*.png' | baton up --lines - --exec-once 'optipng {}' --workers 8 --until-done
+  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS {}' --retries 3 --until-done > pages
+  find . -name '*.png' | baton up --queue small --lines - --exec-once 'optipng {}' --workers 8 --until-done
   baton up --queue resize --exec 'python3 resize.py' --retries 3
   baton --config etc/baton.toml up --until-done
   baton up --interval 10ms --demo-delay 0..50ms
@@ -50,6 +58,8 @@ pub(crate) struct Up {
     #[command(flatten)]
     workers: Workers,
     #[command(flatten)]
+    gateway: GatewayArguments,
+    #[command(flatten)]
     node: NodeArguments,
     /// Neither log nor figures
     #[arg(short, long)]
@@ -59,6 +69,7 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.demonstrate_if_bare(settings)?;
+        self.node.searches = self.gateway.is_wanted(self.node.until_done);
         let mut plan = self.node.plan(Role::Auto, settings)?;
         let limits = if plan.has_programs() {
             // This node runs them all: another process would only stand between it and them.
@@ -73,11 +84,12 @@ impl Up {
             plan.beside_workers(cores());
         }
         let connection = Connection::open(settings, Missing::Create, None)?;
-        // From here on outages are waited for; a store that was never there is an error.
-        connection.given(connection.operator.survey().await)?;
         let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
+        let gateway = self.gateway.start(&connection, self.node.until_done, &log, &cancel).await?;
+        // From here on outages are waited for; a store that was never there is an error.
+        connection.given(surveyed(&connection, gateway.as_ref(), &log).await)?;
         obey_signals(&cancel, &log, self.node.work.lease)?;
         let workforce = watch::Sender::new(Workforce::default());
         let workers = workforce.subscribe();
@@ -96,6 +108,9 @@ impl Up {
             // However it ended, its workers end with it.
             cancel.drain();
             spawner.await.ok();
+            if let Some(gateway) = gateway {
+                gateway.ended().await;
+            }
             ended
         };
         let ended = tokio::select! {
@@ -109,4 +124,21 @@ impl Up {
         connection.operator.leave().await;
         ended
     }
+}
+
+/// Waits for the store, and says where the gateway is: when the store answers, or once that takes long.
+async fn surveyed(connection: &Connection, gateway: Option<&Answering>, log: &Log) -> Result<Survey, StoreError> {
+    let announce = || gateway.iter().for_each(|gateway| gateway.announce(log));
+    let survey = connection.operator.survey();
+    tokio::pin!(survey);
+    tokio::select! {
+        surveyed = &mut survey => {
+            if surveyed.is_ok() {
+                announce();
+            }
+            return surveyed;
+        }
+        () = tokio::time::sleep(LONG) => announce(),
+    }
+    survey.await
 }

@@ -61,10 +61,12 @@ impl NodeArguments {
                 }
             }
         }
-        let endless = |it: &&SourceFeed| matches!(it.pull, Pull::Lines { follow: true, .. }) && it.count.is_none();
+        let endless = |it: &&SourceFeed| {
+            matches!(it.pull, Pull::Lines { follow: true, .. } | Pull::Ticks(_)) && it.count.is_none()
+        };
         if let Some(source) = sources.iter().find(endless).filter(|_| self.until_done) {
             return Err(Failure::usage(
-                format!("source {} waits for more lines for ever, so --until-done would not come", source.name),
+                format!("source {} never ends, so --until-done would not come", source.name),
                 "choose others with --queue or --source, or give it a count",
             ));
         }
@@ -84,7 +86,8 @@ impl NodeArguments {
                 "choose others with --queue, or describe it there",
             )),
             None => {
-                let plan = Plan { role, queues, sources, awaited, cores: None };
+                let plan =
+                    Plan { role, queues, sources, is_described: true, awaited, cores: None, searches: self.searches };
                 plan.check_programs()?;
                 Ok(plan)
             }

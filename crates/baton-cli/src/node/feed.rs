@@ -13,7 +13,8 @@ use crate::exit::Failure;
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
     /// The source's name; all nodes that offer it must mean the same [default: ticks (demo if
-    /// nothing is named), cron:HASH of the expression, lines, or lines:FILE:HASH of the path]
+    /// nothing is named), cron:HASH of the expression, lines:HASH of the command, lines:FILE:HASH of the path, or
+    /// one of its own for each standard input]
     #[arg(long, value_name = "NAME")]
     pub(super) source: Option<Name>,
     /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]
@@ -110,6 +111,9 @@ impl Feed {
                 "--follow waits for more lines for ever, so --until-done would not come",
                 "leave one of the two out, or add --count",
             ));
+        }
+        if until_done && self.is_named() && !self.is_of_its_own() && self.count.is_none() {
+            return Err(Failure::usage("ticks never end, so --until-done would not come", "add --count"));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Log {
     }
 
     /// An event that is to be heard also where nobody wants a log.
-    pub(super) fn say(&self, event: &str) {
+    pub(crate) fn say(&self, event: &str) {
         if self.quiet { remark(event) } else { self.line(event) }
     }
 

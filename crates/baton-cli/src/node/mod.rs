@@ -21,7 +21,7 @@ use baton::{Name, Role};
 pub(crate) use self::{
     description::Description,
     log::Log,
-    plan::Plan,
+    plan::{Plan, SEARCHES},
     signals::{obey_leash, obey_signals},
 };
 use self::{feed::Feed, work::Work};
@@ -44,6 +44,9 @@ pub(crate) struct NodeArguments {
     /// these have errors, of whichever run; 1 if a source fails for good
     #[arg(long)]
     pub(crate) until_done: bool,
+    /// Work for the queue of the gateway's subset sums too
+    #[arg(long, hide = true)]
+    pub(crate) searches: bool,
     /// Append what was pushed and run to this file
     #[arg(long, value_name = "PATH", hide = true)]
     journal: Option<PathBuf>,
@@ -65,7 +68,8 @@ impl NodeArguments {
     /// The flags that describe its work to another process.
     pub(crate) fn flags(&self) -> Vec<OsString> {
         let journal = self.journal.iter().flat_map(|path| ["--journal".into(), path.into()]);
-        self.work.flags().into_iter().chain(journal).collect()
+        let searches = self.searches.then(|| "--searches".into());
+        self.work.flags().into_iter().chain(journal).chain(searches).collect()
     }
 
     /// What the node is to do in this role; what cannot work is refused before anything is touched.
@@ -84,7 +88,8 @@ impl NodeArguments {
             let awaited = sources.iter().map(|source| source.name.clone()).collect();
             (sources, awaited)
         };
-        let plan = Plan { role, queues: vec![work], sources, awaited, cores: None };
+        let (queues, searches) = (vec![work], self.searches);
+        let plan = Plan { role, queues, sources, is_described: false, awaited, cores: None, searches };
         plan.check()?;
         Ok(plan)
     }

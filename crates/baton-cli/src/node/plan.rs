@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use baton::{Name, Node, Role, jobs::Exec};
+use baton::{Name, Node, QueuePolicy, Role, jobs::Exec, store::Survey};
 
 use super::{
     program::{ProgramTask, Stage},
@@ -11,7 +11,7 @@ use super::{
     witness::Witness,
     work::Work,
 };
-use crate::{connection::Connection, exit::Failure};
+use crate::{command::subset_sum, connection::Connection, exit::Failure};
 
 /// The plan of a node.
 #[derive(Debug)]
@@ -20,11 +20,28 @@ pub(crate) struct Plan {
     pub(super) queues: Vec<QueueWork>,
     /// Those it offers; none if it only works.
     pub(super) sources: Vec<SourceFeed>,
+    /// Whether a file describes them.
+    pub(super) is_described: bool,
     /// The sources whose end it waits for where it ends when all is done.
     pub(super) awaited: Vec<Name>,
     /// The machine's cores, if worker processes are started on it beside the node.
     pub(super) cores: Option<u32>,
+    /// Whether it works for [`SEARCHES`] beside its own queues.
+    pub(super) searches: bool,
 }
+
+/// A source that the node does not offer, and why.
+pub(super) struct LeftOut {
+    pub(super) source: Name,
+    pub(super) why: Failure,
+}
+
+/// The queue of the gateway's subset sums.
+pub(crate) const SEARCHES: &str = "subset-sum";
+/// Searches at once in one process; each takes all cores.
+const SEARCHES_AT_ONCE: usize = 2;
+/// Attempts of a search whose child was lost, after the first; one that is refused is not tried again.
+const SEARCH_RETRIES: u32 = 2;
 
 impl Plan {
     /// The queue, if it is about one alone.
@@ -58,6 +75,13 @@ impl Plan {
         self.programs().map(|(queue, _)| queue.clone()).collect()
     }
 
+    /// Whether a program runs the messages of this queue, and a source begins to feed it that nobody has run before.
+    pub(super) fn newly_feeds_a_program(&self, queue: &Name, survey: &Survey) -> bool {
+        let is_new = |name: &Name| !survey.sources.iter().any(|it| it.name == *name && !it.cursor.is_empty());
+        let mut feeds = self.sources.iter().filter(|it| it.queue == *queue);
+        self.programs().any(|(run, _)| run == queue) && feeds.any(|it| is_new(&it.name))
+    }
+
     /// What their commands say to a shell that is not there.
     pub(super) fn for_no_shell(&self) -> impl Iterator<Item = String> {
         self.programs().filter_map(|(_, program)| program.not_for_a_shell())
@@ -77,7 +101,14 @@ impl Plan {
 
     /// How many messages of each queue a process works on at once.
     pub(crate) fn slots(&self) -> BTreeMap<Name, usize> {
-        self.queues.iter().map(|work| (work.queue.clone(), work.policy.concurrency)).collect()
+        let own = self.queues.iter().map(|work| (work.queue.clone(), work.policy.concurrency));
+        let searches = Name::new(SEARCHES).ok().filter(|_| self.searches_too()).map(|queue| (queue, SEARCHES_AT_ONCE));
+        own.chain(searches).collect()
+    }
+
+    /// Whether subset sums are searched here; not where its own queues have that name.
+    fn searches_too(&self) -> bool {
+        self.searches && !self.queues.iter().any(|work| work.queue.as_str() == SEARCHES)
     }
 
     /// The node tells the fleet that worker processes are started beside it, on so many cores.
@@ -101,9 +132,17 @@ impl Plan {
         Ok(())
     }
 
+    /// The sources of the file that cannot be read on this machine: they are left to others, or have ended long ago, and
+    /// keep nothing else from running. What a flag names must be there.
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let described = self.sources.iter().filter(|_| self.is_described);
+        let out = described.filter_map(|it| Some(LeftOut { source: it.name.clone(), why: it.unreadable()? }));
+        out.collect()
+    }
+
     /// The node, and the children to be closed behind it.
     pub(super) fn node(
-        &self, connection: &Connection, work: &Work, witness: &Arc<Witness>, stage: &Stage<'_>,
+        &self, connection: &Connection, work: &Work, witness: &Arc<Witness>, stage: &Stage<'_>, left_out: &[LeftOut],
     ) -> Result<(Node, Vec<Exec>), Failure> {
         let mut node = work.place(connection.operator.fleet().node().role(self.role).observed_by(witness.clone()));
         if let Some(cores) = self.cores {
@@ -122,7 +161,20 @@ impl Plan {
                 children.extend(pool);
             }
         }
-        let node = self.sources.iter().try_fold(node, |node, source| source.offer(node))?;
+        if self.searches_too() && self.role != Role::Generator {
+            let (given, pool) = searches()?.give(node, &Stage { prints: false, ..*stage });
+            node = given;
+            children.extend(pool);
+        }
+        let mut offered = self.sources.iter().filter(|it| !left_out.iter().any(|out| out.source == it.name));
+        let node = offered.try_fold(node, |node, source| source.offer(node))?;
         Ok((node, children))
     }
+}
+
+/// The work for subset sums.
+fn searches() -> Result<QueueWork, Failure> {
+    let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
+    let policy = QueuePolicy { concurrency: SEARCHES_AT_ONCE, retries: SEARCH_RETRIES, ..QueuePolicy::default() };
+    Ok(QueueWork { task: Some(Task::Program(ProgramTask::searching(subset_sum::program()?))), policy, queue })
 }

@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use baton::{
     Cancel, Name, Node, QueuePolicy,
-    jobs::{Exec, ExecOnce},
+    jobs::{Exec, ExecOnce, subset_sum::InFleet},
     pool::{Limits, Program},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -26,6 +26,8 @@ pub(super) struct ProgramTask {
     program: Program,
     /// Whether each message has a process of its own.
     once: bool,
+    /// Whether it searches for subset sums, and its messages may be split into parts.
+    searches: bool,
     pub(super) bounds: Bounds,
 }
 
@@ -68,7 +70,12 @@ impl ProgramTask {
 
     /// A program that is there, whose children get many messages.
     pub(super) fn of(program: Program) -> Self {
-        Self { program, once: false, bounds: Bounds::default() }
+        Self { program, once: false, searches: false, bounds: Bounds::default() }
+    }
+
+    /// One that searches for subset sums.
+    pub(super) fn searching(program: Program) -> Self {
+        Self { searches: true, ..Self::of(program) }
     }
 
     /// Refuses a program that is not here; `whose` is who names it.
@@ -135,7 +142,12 @@ impl ProgramTask {
             Some(print) => exec.on_output(print),
             None => exec,
         };
-        (node.handle_with(queue.as_str(), exec.clone()), Some(exec))
+        let node = if self.searches {
+            node.handle_with(queue.as_str(), InFleet::new(exec.clone()))
+        } else {
+            node.handle_with(queue.as_str(), exec.clone())
+        };
+        (node, Some(exec))
     }
 }
 
@@ -143,7 +155,8 @@ impl ProgramTask {
 fn printer(stage: &Stage<'_>) -> impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static {
     let (log, cancel) = (stage.log.clone(), stage.cancel.clone());
     move |output| {
-        log.print(output).inspect_err(|error| {
+        // A reader that stands still holds up this message, and nothing else of the process.
+        tokio::task::block_in_place(|| log.print(output)).inspect_err(|error| {
             log.say(&format!("cannot print the output: {error}; stopping, and what is not done waits in its queue"));
             cancel.now();
         })

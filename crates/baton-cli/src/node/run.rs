@@ -9,7 +9,13 @@ use baton::{
 };
 use tokio::sync::watch;
 
-use super::{Log, NodeArguments, Plan, program::Stage, witness::Witness};
+use super::{
+    Log, NodeArguments, Plan,
+    plan::LeftOut,
+    program::Stage,
+    source_feed::{Pull, SourceFeed},
+    witness::Witness,
+};
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
@@ -26,8 +32,10 @@ impl NodeArguments {
     ) -> Result<Exit, Failure> {
         let witness = Arc::new(Witness::new(log, self.journal.as_deref(), plan.run_by_programs())?);
         let stage = Stage { log, cancel, prints: self.until_done };
-        let (node, children) = plan.node(connection, &self.work, &witness, &stage)?;
-        let at_first = self.before(plan, connection, &node).await?;
+        let left_out = plan.left_out();
+        let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;
+        let mut at_first = self.before(plan, connection, &node).await?;
+        at_first.ended.extend(self.told_of(left_out, connection).await?);
         let failed = witness.failed();
         let done = async {
             // Until it has joined, the store may still refuse it.
@@ -59,8 +67,12 @@ impl NodeArguments {
             () = cancel.at_once() => {}
             () = closed => {}
         }
+        for source in plan.sources.iter().filter(|it| matches!(it.pull, Pull::Stdin { .. })) {
+            // What it read is nowhere else, so nobody can go on with it; where it stays known it does no harm.
+            tokio::time::timeout(LAST_WORDS, connection.operator.remove_source(&source.name)).await.ok();
+        }
         if matches!(ended, Ok(Exit::Failed)) {
-            say_what_is_left(plan, connection, log).await;
+            say_what_is_left(plan, self.feed.reads_stdin(), connection, log).await;
         }
         ended
     }
@@ -81,7 +93,19 @@ impl NodeArguments {
         }
         let survey = connection.given(connection.operator.survey().await)?;
         let overview = Overview::of(&survey);
-        at_first.ended.extend(plan.queues.iter().filter_map(|work| others_work(plan, &work.queue, &survey)));
+        for queue in
+            plan.queues.iter().map(|work| &work.queue).filter(|queue| plan.newly_feeds_a_program(queue, &survey))
+        {
+            if let Some(waiting) = waiting_of_others(queue, &survey) {
+                // A program that somebody meant for these lines alone may do harm to others.
+                if self.work.leaves_the_queue_open() {
+                    let next = "--queue NAME gives these lines a queue of their own; with that queue's name it goes on";
+                    return Err(Failure::new(waiting, next));
+                }
+                at_first.ended.push(waiting);
+            }
+            at_first.ended.extend(others_at_work(queue, &survey));
+        }
         for source in &plan.sources {
             let name = &source.name;
             if let Some(known) = survey.sources.iter().find(|it| it.name == *name && it.ended) {
@@ -90,8 +114,30 @@ impl NodeArguments {
             }
             at_first.remarks.extend(elsewhere(&overview, name));
         }
-        at_first.remarks.extend(plan.sources.iter().filter_map(super::source_feed::SourceFeed::next_due));
+        at_first.remarks.extend(plan.sources.iter().filter_map(SourceFeed::next_due));
+        if self.until_done {
+            let endless = plan.sources.iter().filter(|it| matches!(it.pull, Pull::Cron { .. }) && it.count.is_none());
+            let said = |it: &SourceFeed| format!("source {} goes by a calendar, whose end is waited for too", it.name);
+            at_first.remarks.extend(endless.map(said));
+        }
         Ok(at_first)
+    }
+
+    /// What is said of sources that cannot be read here. One that is waited for must be, unless it has ended.
+    async fn told_of(&self, left_out: Vec<LeftOut>, connection: &Connection) -> Result<Vec<String>, Failure> {
+        if left_out.is_empty() {
+            return Ok(Vec::new());
+        }
+        let survey = connection.given(connection.operator.survey().await)?;
+        let has_ended = |name: &Name| survey.sources.iter().any(|it| it.name == *name && it.ended);
+        let mut told = Vec::new();
+        for LeftOut { source, why } in left_out.into_iter().filter(|it| !has_ended(&it.source)) {
+            if self.until_done {
+                return Err(why.of(&format!("source {source}")));
+            }
+            told.push(format!("source {source} is left to other nodes: {}", why.cause));
+        }
+        Ok(told)
     }
 
     /// Sees the node to its end, and says how that was.
@@ -144,7 +190,7 @@ struct AtFirst {
 }
 
 /// Says what waits of what was to be done.
-async fn say_what_is_left(plan: &Plan, connection: &Connection, log: &Log) {
+async fn say_what_is_left(plan: &Plan, read_stdin: bool, connection: &Connection, log: &Log) {
     // A store that does not tell is not waited for: whoever stops wants to go.
     let Ok(Ok(survey)) = tokio::time::timeout(LAST_WORDS, connection.operator.survey()).await else { return };
     let concerned = survey.queues.iter().filter(|it| plan.queues.iter().any(|work| work.queue == it.queue));
@@ -155,7 +201,9 @@ async fn say_what_is_left(plan: &Plan, connection: &Connection, log: &Log) {
         ""
     };
     let s = plural(left);
-    log.say(&format!("stopped before all was done: {left} message{s} left{more}; run this again to go on"));
+    // Its lines would be pushed once more.
+    let next = if read_stdin { "run this without --lines to go on with those" } else { "run this again to go on" };
+    log.say(&format!("stopped before all was done: {left} message{s} left{more}; {next}"));
 }
 
 /// Waits until nothing is left to do; how that ended.
@@ -209,24 +257,19 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
     })
 }
 
-/// That a program is about to run messages which are not of its source, or others those of its source, if that is so.
-fn others_work(plan: &Plan, queue: &Name, survey: &Survey) -> Option<String> {
-    let is_new = |name: &Name| !survey.sources.iter().any(|it| it.name == *name && !it.cursor.is_empty());
-    let mut feeds = plan.sources.iter().filter(|it| it.queue == *queue);
-    if !plan.run_by_programs().contains(queue) || !feeds.any(|it| is_new(&it.name)) {
-        return None;
-    }
-    let own = "--queue NAME gives these lines a queue of their own";
+/// That messages wait which are not of a source that begins now, if that is so.
+fn waiting_of_others(queue: &Name, survey: &Survey) -> Option<String> {
     let books = survey.queues.iter().find(|it| it.queue == *queue)?;
     let left = books.ready + books.delayed + books.in_flight;
-    let others = survey.sessions.iter().filter(|it| it.kind == Kind::Node && it.queues.contains(queue)).count();
-    match (left, others) {
-        (0, 0) => None,
-        (_, 0) => Some(format!("queue {queue} has {left} message{} of others, which are run too; {own}", plural(left))),
-        _ => {
-            let s = plural(others as u64);
-            Some(format!("{others} other node{s} run messages of queue {queue}, by what they were told; {own}"))
-        }
+    (left > 0).then(|| format!("queue {queue} has {left} message{} of others, which are run too", plural(left)))
+}
+
+/// That others run messages of the queue, if they do; it may be by another program.
+fn others_at_work(queue: &Name, survey: &Survey) -> Option<String> {
+    match survey.sessions.iter().filter(|it| it.kind == Kind::Node && it.queues.contains(queue)).count() {
+        0 => None,
+        1 => Some(format!("another node runs messages of queue {queue} too, by what it was told")),
+        others => Some(format!("{others} other nodes run messages of queue {queue} too, by what they were told")),
     }
 }
 

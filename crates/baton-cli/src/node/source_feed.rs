@@ -45,9 +45,12 @@ impl Pull {
         let derived = match self {
             Self::Ticks(_) => "ticks".to_owned(),
             Self::Lines { path, .. } => Lines::name_for(&canonical(path)?),
-            Self::Stdin { .. } => "stdin".to_owned(),
-            Self::LinesFrom { .. } => "lines".to_owned(),
-            Self::Cron { expression, .. } => cron_name(expression),
+            // Nobody else has these lines: two runs at once are two sources.
+            Self::Stdin { .. } => format!("stdin:{:08x}", fastrand::u32(..)),
+            Self::LinesFrom { command, .. } => named_by("lines", command),
+            Self::Cron { expression, .. } => {
+                named_by("cron", &expression.split_whitespace().collect::<Vec<_>>().join(" "))
+            }
         };
         Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))
     }
@@ -78,6 +81,14 @@ impl SourceFeed {
                 node.source_into(queue, name, counted(cron, count, Cron::count))
             }
         })
+    }
+
+    /// Why it cannot be read here, if that is so.
+    pub(super) fn unreadable(&self) -> Option<Failure> {
+        match &self.pull {
+            Pull::Lines { path, follow, .. } => readable(path, *follow).err(),
+            _ => None,
+        }
     }
 
     /// Whether it is a file with more in it than was read up to this cursor.
@@ -117,11 +128,10 @@ fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
     }
 }
 
-/// The name of a calendar that was given none: two expressions are two sources.
-fn cron_name(expression: &str) -> String {
-    let words: Vec<&str> = expression.split_whitespace().collect();
-    let digest = Digest::of(words.join(" ").as_bytes()).to_string();
-    format!("cron:{}", digest.get(..8).unwrap_or_default())
+/// The name of a source that was given none, by what it is: two expressions, or commands, are two sources.
+fn named_by(kind: &str, what: &str) -> String {
+    let digest = Digest::of(what.as_bytes()).to_string();
+    format!("{kind}:{}", digest.get(..8).unwrap_or_default())
 }
 
 /// The whole path. A source that cannot be read must not be offered: its node would take the baton for nothing.

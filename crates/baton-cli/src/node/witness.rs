@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Witness {
     log: Arc<Log>,
     journal: Option<Journal>,
-    /// The queues of which it is told that a message has failed for good: those whose messages programs run.
+    /// The queues of which it is told that a message has failed: those whose messages programs run.
     told: Vec<Name>,
     trickle: Trickle,
     /// That a source failed for good, once one has.
@@ -55,7 +55,7 @@ impl Observer for Witness {
 
     fn told(&self, event: &Event) {
         self.log.told(event);
-        if let Event::MessageFailed { queue, retry_after: None, .. } = event
+        if let Event::MessageFailed { queue, .. } = event
             && self.told.contains(queue)
         {
             // All that a child complained of is among the errors.

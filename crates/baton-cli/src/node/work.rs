@@ -2,11 +2,7 @@
 
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
-use baton::{
-    DEFAULT_QUEUE, Name, Node,
-    jobs::{Demo, subset_sum::Telling},
-    settings::quantity,
-};
+use baton::{DEFAULT_QUEUE, Name, Node, jobs::Demo, settings::quantity};
 use clap::ValueEnum;
 
 use super::{
@@ -24,7 +20,8 @@ pub(crate) struct Work {
     #[arg(long = "queue", value_name = "NAME")]
     queues: Vec<Name>,
     /// Run messages by this command: children that stay, one for each message at work. A child gets a message as a line
-    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"body":…}, and answers with the line
+    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"body":…}, with "call" where somebody may
+    /// follow the events it tells, and answers with the line
     /// {"id":7,"event":"end","data":…} or {"id":7,"event":"error","message":…}
     #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
     exec: Option<String>,
@@ -83,7 +80,8 @@ pub(super) enum Built {
     /// Throws messages away: they count as done
     Noop,
     /// Finds the subsets of integers that have a sum, in children: the body is {"data":[…],"sum":N,"limit":1000,
-    /// "count_only":false}, the result {"count","complete","matches"}
+    /// "count_only":false}, the result {"count","complete","matches"}; of a call each match is an event, and with
+    /// "parts":64 the call is split into so many messages
     SubsetSum,
 }
 
@@ -100,7 +98,7 @@ impl Built {
         Ok(match self {
             Self::Demo => Task::Demo(Demo::default()),
             Self::Noop => Task::Noop,
-            Self::SubsetSum => Task::Program(ProgramTask::of(subset_sum::program(Telling::Together)?)),
+            Self::SubsetSum => Task::Program(ProgramTask::searching(subset_sum::program()?)),
         })
     }
 }
@@ -109,6 +107,11 @@ impl Work {
     /// Whether neither the queue nor what to do is named.
     pub(super) const fn is_bare(&self) -> bool {
         self.queues.is_empty() && self.handler.is_none() && self.exec.is_none() && self.exec_once.is_none()
+    }
+
+    /// Whether it says what to do, and leaves it to the default with whose messages.
+    pub(super) fn leaves_the_queue_open(&self) -> bool {
+        self.queues.is_empty() && self.about_a_queue().is_some()
     }
 
     /// The demonstration, on a queue that is nobody's.

@@ -5,13 +5,17 @@
 
 mod baton_cases;
 mod body_cases;
+mod call_cases;
+mod call_scene;
 mod claim_cases;
 mod clock_cases;
 mod error_cases;
+mod event_cases;
 mod header_cases;
 mod partly_cases;
 mod push_cases;
 mod reap_cases;
+mod recall_cases;
 mod scene;
 mod session_cases;
 mod settle_cases;
@@ -20,9 +24,9 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, claim_cases::*, clock_cases::*, error_cases::*, header_cases::*, partly_cases::*,
-    push_cases::*, reap_cases::*, scene::Scene, session_cases::*, settle_cases::*, submit_cases::*, survey_cases::*,
-    wait_cases::*,
+    baton_cases::*, body_cases::*, call_cases::*, claim_cases::*, clock_cases::*, error_cases::*, event_cases::*,
+    header_cases::*, partly_cases::*, push_cases::*, reap_cases::*, recall_cases::*, scene::Scene, session_cases::*,
+    settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.
@@ -122,6 +126,31 @@ macro_rules! for_each_case {
             wake_ups_are_passed_on
             a_look_tells_what_is_worth_a_claim
             a_beat_tells_whether_others_without_a_baton_work_a_queue
+            a_call_ends_with_its_last_message
+            a_plain_message_is_no_call
+            an_emit_is_kept_once_and_only_for_the_holder
+            a_new_attempt_voids_what_has_no_key
+            follow_ups_join_a_call
+            a_claim_withholds_what_was_cancelled
+            done_and_dead_win_over_a_cancel
+            a_log_is_bounded_and_waits_for_the_fastest_follower
+            the_keys_of_a_call_are_bounded
+            a_follower_is_woken_when_there_is_more
+            a_forsaken_call_is_cancelled
+            a_call_is_kept_for_an_hour
+            a_key_is_one_call
+            one_session_computes_and_the_others_wait
+            only_the_one_with_the_right_hands_in
+            what_was_computed_before_it_was_forgotten_is_not_kept
+            prefixes_cover_what_is_below_them_and_nothing_else
+            a_session_that_goes_frees_its_flights_and_wakes_those_who_wait
+            values_end_on_the_fleet_clock
+            what_may_not_be_kept_is_computed_by_all_at_once
+            an_error_is_told_until_it_ends
+            values_take_so_much_room_and_the_oldest_go
+            a_flight_that_lasts_too_long_is_taken_over
+            a_session_has_so_many_flights
+            what_was_forgotten_folds_into_a_floor
         }
     };
 }

@@ -243,12 +243,12 @@ pub(super) const fn range(first: u64, len: u32) -> Range {
 }
 
 pub(super) fn lot(parcel: Parcel) -> Lot {
-    Lot { queue: queue(), parcel, key: None }
+    Lot { queue: queue(), parcel, key: None, call: None }
 }
 
 pub(super) fn keyed(key: &str, body: &str) -> Lot {
     let key = Some(LotKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()), lives_ms: KEY_TTL_MS });
-    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
+    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call: None }
 }
 
 pub(super) fn run(claim_no: u64, range: Range, outcome: Outcome) -> Run {

@@ -67,7 +67,7 @@ pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
     let submit = scene.a_submit(node, vec![lot(parcel(1))]);
     scene.ask(submit).await.unwrap();
     let used = Claim { claim_no: 3, ..scene.a_claim(node, 9) };
-    assert_eq!(scene.wait(node, vec![used]).await, Woken { queues: vec![queue()], claimed: Vec::new() });
+    assert_eq!(scene.wait(node, vec![used]).await, Woken { queues: vec![queue()], ..Woken::default() });
 }
 
 /// A claim waits on with later reads until it is carried out; one of another queue does not hold it up.

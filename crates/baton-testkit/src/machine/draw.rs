@@ -9,7 +9,7 @@ use baton::{
 };
 use bytes::Bytes;
 
-use super::known_session::KnownSession;
+use super::{calls::joining, known_session::KnownSession};
 
 pub(super) fn claim(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
     let queue = queue(a ^ b);
@@ -67,12 +67,21 @@ fn outcome(seed: u16, len: u32) -> Outcome {
         2 | 3 => Outcome::Back,
         4 => Outcome::Done {
             result: (len == 1).then(|| Bytes::from(format!("{{\"r\":{seed}}}"))),
-            follow_ups: vec![Lot { queue: queue(seed), parcel: parcel(seed), key: None }],
+            follow_ups: vec![Lot { queue: queue(seed), parcel: parcel(seed), key: None, call: None }],
+        },
+        6 if len == 1 => Outcome::Done {
+            result: seed.is_multiple_of(2).then(|| Bytes::from(format!("[{seed}]"))),
+            follow_ups: (0..1 + seed % 2).map(|nth| joining(seed + nth)).collect(),
         },
         5 => {
             let (key, lives_ms) = (Key::new("follow").unwrap(), if seed.is_multiple_of(2) { 300 } else { KEY_TTL_MS });
             let key = LotKey { key, digest: Digest::of(b"1"), lives_ms };
-            let lot = Lot { queue: queue(seed), parcel: Parcel::single(Body::new(b"1").unwrap()), key: Some(key) };
+            let lot = Lot {
+                queue: queue(seed),
+                parcel: Parcel::single(Body::new(b"1").unwrap()),
+                key: Some(key),
+                call: None,
+            };
             Outcome::Done { result: None, follow_ups: vec![lot] }
         }
         _ => Outcome::DONE,

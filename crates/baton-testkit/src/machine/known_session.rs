@@ -17,6 +17,8 @@ pub(super) struct KnownSession {
     pub(super) claim_nos: BTreeMap<Name, u64>,
     pub(super) claims: BTreeMap<(Name, u64), Vec<Piece>>,
     pub(super) batons: BTreeMap<Name, Baton>,
+    /// How many events messages have told, by queue, id and claim.
+    pub(super) told: BTreeMap<(Name, u64, u64), u64>,
 }
 
 /// A baton as its holder knows it.
@@ -38,6 +40,7 @@ impl KnownSession {
             claim_nos: BTreeMap::new(),
             claims: BTreeMap::new(),
             batons: BTreeMap::new(),
+            told: BTreeMap::new(),
         }
     }
 }

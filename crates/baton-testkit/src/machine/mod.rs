@@ -4,13 +4,18 @@
 //! A step is six small numbers; what they mean depends on what has happened so far (see [`script`]), so that most
 //! requests make sense and some do not. Old requests come back from the past, as copies that a network held up.
 
+mod calls;
 mod draw;
 mod known_session;
+mod recalls;
 mod script;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};
 
-use baton::store::{Answer, Recount, Request, Store, StoreError, TakeSurvey, ask};
+use baton::{
+    CallId,
+    store::{Answer, CallView, EventPage, ReadCall, ReadEvents, Recount, Request, Store, StoreError, TakeSurvey, ask},
+};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -111,6 +116,12 @@ pub async fn compare(
             // As a caller does: the same again until there is an answer.
             faulty.iter().for_each(|store| store.order(Fault::None));
         }
+        if let Some(call) = script.call(step) {
+            let [want, got] = [told(&*model.store, &call).await, told(&*real.store, &call).await];
+            if want != got {
+                return Err(difference(&script, &request, &want, &got));
+            }
+        }
         let [want, got] = [books(&*model.store).await, books(&*real.store).await];
         if want != got {
             return Err(difference(&script, &request, &want, &got));
@@ -145,6 +156,13 @@ fn label(answer: &Result<Answer, StoreError>) -> String {
         Err(error) => format!("{error:?}"),
     };
     text.split([' ', '{', ')']).next().unwrap_or_default().to_owned()
+}
+
+/// How a call stands, and what it has told.
+async fn told(store: &dyn Store, call: &CallId) -> (Option<CallView>, Result<EventPage, StoreError>) {
+    let view = ask(store, ReadCall { call: call.clone() }).await.unwrap_or_default();
+    let from = view.as_ref().map_or(1, |view| view.first);
+    (view, ask(store, ReadEvents { call: call.clone(), from, max_bytes: 1 << 30 }).await)
 }
 
 async fn books(store: &dyn Store) -> Result<(baton::store::Survey, baton::store::Recounted), StoreError> {

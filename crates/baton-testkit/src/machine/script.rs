@@ -1,11 +1,11 @@
 //! Giving steps a meaning: from small numbers and what is known so far to requests.
 
 use baton::{
-    Key, MessageId, Name, SessionId,
+    CallId, Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claimed, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave, Look, MoveBookmark, Offer,
-        Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove, Request, Resign,
-        Rewind, StoreError, Submit, Take,
+        Answer, Beat, Claimed, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look, LotVerdict,
+        MoveBookmark, Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal,
+        Remove, Request, Resign, Rewind, StoreError, Submit, Take,
         message::{Body, Digest, Lot, LotKey, Outcome, Parcel},
     },
 };
@@ -13,8 +13,10 @@ use bytes::Bytes;
 
 use super::{
     Step,
+    calls::{about, beginning, emit, recent},
     draw::{asks, claim, order, parcel, queue, settle, source},
     known_session::{Baton, KnownSession},
+    recalls::recall,
 };
 
 const SESSIONS: usize = 5;
@@ -40,6 +42,7 @@ pub(super) struct Script {
     history: Vec<Request>,
     places: [Place; 2],
     dead: Vec<(Name, MessageId)>,
+    calls: Vec<CallId>,
 }
 
 impl Script {
@@ -54,11 +57,17 @@ impl Script {
             history: Vec::new(),
             places: [Place::START; 2],
             dead: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
     pub(super) fn history(&self) -> &[Request] {
         &self.history
+    }
+
+    /// A call to look at after a step.
+    pub(super) fn call(&self, step: &Step) -> Option<CallId> {
+        (!self.calls.is_empty()).then(|| recent(&self.calls, step[1]))
     }
 
     /// The request a step stands for.
@@ -67,7 +76,7 @@ impl Script {
         let slot = who as usize % SESSIONS;
         let known = self.sessions[slot].clone();
         let session = known.id;
-        let kind = if known.over && !b.is_multiple_of(5) { JOIN } else { kind % 100 };
+        let kind = if known.over && !b.is_multiple_of(5) { JOIN } else { kind % 134 };
         let request = match kind {
             0..6 => {
                 let ahead = [1, 40, 150, 260, 600, 5_000, 30_000, 200][a as usize % 8];
@@ -99,6 +108,15 @@ impl Script {
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
             97 if b.is_multiple_of(4) => Purge.request(),
+            100 if b.is_multiple_of(3) => return Move::Time(now + 3_600_000),
+            100..108 => {
+                // Mostly one that holds a message of a call.
+                let holds = |known: &&KnownSession| known.claims.values().flatten().any(|piece| piece.part.is_some());
+                let holder = self.sessions.iter().find(holds).filter(|_| !b.is_multiple_of(8));
+                emit(holder.unwrap_or(&known), a, b, c)
+            }
+            108..118 => about(recent(&self.calls, a), session, kind - 108, b, c),
+            118..134 => recall(session, kind - 118, a, b, c),
             _ => {
                 self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new(), asks: Vec::new() }.request())
             }
@@ -131,7 +149,16 @@ impl Script {
                     baton.cursor.clone_from(&it.to);
                 }
             }
-            (Request::Submit(it), Answer::Submit(_), known) => {
+            (Request::Emit(it), Answer::Emit(Emitted::Kept), Some(known)) => {
+                let told = known.told.entry((it.queue.clone(), it.id.0, it.claim_no)).or_default();
+                *told = (it.number + it.events.len() as u64 - 1).max(*told);
+            }
+            (Request::Submit(it), Answer::Submit(submitted), known) => {
+                for (lot, verdict) in it.lots.iter().zip(&submitted.lots).filter(|(lot, _)| lot.call.is_some()) {
+                    if let LotVerdict::Stored { first } = verdict {
+                        self.calls.push(CallId { queue: lot.queue.clone(), id: MessageId(*first) });
+                    }
+                }
                 if let Some(known) = known {
                     known.submit_no = known.submit_no.max(it.submit_no);
                 }
@@ -241,14 +268,18 @@ impl Script {
         let known = &self.sessions[slot];
         let lots = (0..1 + a % 4).map(|nth| {
             let seed = b.wrapping_mul(17).wrapping_add(nth);
+            if c.wrapping_add(nth) % 4 == 1 {
+                return beginning(seed);
+            }
             if c.wrapping_add(nth) % 5 != 0 {
-                return Lot { queue: queue(seed), parcel: parcel(seed), key: None };
+                return Lot { queue: queue(seed), parcel: parcel(seed), key: None, call: None };
             }
             let body = format!("{{\"keyed\":{}}}", seed % 3);
             let key = Key::new(&format!("key{}", seed / 7 % 4)).unwrap();
             let lives_ms = [KEY_TTL_MS, 300, 1][usize::from(c / 5 % 3)];
             let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()), lives_ms });
-            Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key }
+            let call = beginning(seed).call.filter(|_| seed.is_multiple_of(2));
+            Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call }
         });
         let mark = usize::from(b % 2);
         let bookmark = (c % 7 == 1).then(|| MoveBookmark {

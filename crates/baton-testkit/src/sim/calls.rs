@@ -2,7 +2,9 @@
 
 use baton::{
     SessionId,
-    store::{Answer, Claimed, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError, message::Outcome},
+    store::{
+        Answer, Cancelling, Claimed, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError, message::Outcome,
+    },
 };
 
 use super::{
@@ -176,6 +178,11 @@ impl Scene {
                     known.holder = None;
                     self.note(by, "gives back the baton of", resign.source.to_string());
                 }
+            }
+            (Request::Cancel(cancel), Answer::Cancel(Cancelling::Marked)) => {
+                let Some(queue_no) = number(cancel.call.queue.as_str()) else { return };
+                self.note(by, "cancels", cancel.call.to_string());
+                self.ledgers[queue_no].marked(cancel.call.id.0);
             }
             (Request::Order(Order::Pause(queue) | Order::Resume(queue)), _) => {
                 let Some(queue_no) = number(queue.as_str()) else { return };

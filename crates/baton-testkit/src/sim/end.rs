@@ -100,6 +100,7 @@ async fn books(world: &World) {
             scene.ledgers[queue_no].count(State::Done),
             scene.ledgers[queue_no].count(State::Dead),
         );
+        let cancelled = scene.ledgers[queue_no].cancelled();
         if !queue.balance() {
             wrong = Some((format!("the deep audit balances: {queue:?}"), None));
         } else if seen != (books.pushed, books.done, books.dead) {
@@ -107,6 +108,8 @@ async fn books(world: &World) {
                 format!("nothing is lost or done twice: {seen:?} pushed, done and dead were seen, {books:?}"),
                 None,
             ));
+        } else if cancelled != books.cancelled + books.ready + books.delayed {
+            wrong = Some((format!("what was cancelled ends so: {cancelled} were seen, {books:?}"), None));
         }
     }
     for (queue, plan) in world.topology.queues.iter().enumerate() {

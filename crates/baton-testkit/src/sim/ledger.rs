@@ -16,6 +16,7 @@ pub(super) enum State {
     Held { session: SessionId, claim_no: u64, begun: bool },
     Done,
     Dead,
+    Cancelled,
 }
 
 /// What is known of a message.
@@ -27,16 +28,19 @@ pub(super) struct Entry {
     pub(super) losses: u32,
     /// Stands for its body.
     pub(super) digest: u64,
+    /// Whether its call was cancelled.
+    pub(super) is_marked: bool,
 }
 
 impl Entry {
     /// Whether it is due and nobody works on it.
     pub(super) const fn waits(&self, now: u64) -> bool {
         match self.state {
+            _ if self.is_marked => false,
             State::Waiting => true,
             State::Delayed { due } => due <= now,
             State::Held { begun, .. } => !begun,
-            State::Done | State::Dead => false,
+            State::Done | State::Dead | State::Cancelled => false,
         }
     }
 
@@ -52,7 +56,7 @@ impl Entry {
 pub(super) struct QueueLedger {
     /// By id, from 1 on.
     entries: Vec<Entry>,
-    /// Those neither done nor dead.
+    /// Those neither done nor dead nor cancelled, nor waiting to be that.
     pub(super) open: BTreeSet<u64>,
     pub(super) paused: bool,
 }
@@ -91,7 +95,13 @@ impl QueueLedger {
             return Err((format!("ids are consecutive: {first} was allotted after {count}"), first));
         }
         for (id, digest) in (first..).zip(digests) {
-            self.entries.push(Entry { state: State::Waiting, since: now, losses: 0, digest: *digest });
+            self.entries.push(Entry {
+                state: State::Waiting,
+                since: now,
+                losses: 0,
+                digest: *digest,
+                is_marked: false,
+            });
             self.open.insert(id);
         }
         Ok(true)
@@ -104,6 +114,9 @@ impl QueueLedger {
                 return Err(("only messages that were pushed are claimed".to_owned(), id));
             };
             match entry.state {
+                State::Waiting | State::Delayed { .. } if entry.is_marked => {
+                    return Err(("a message whose call was cancelled is not given to anybody".to_owned(), id));
+                }
                 State::Waiting => {}
                 State::Delayed { due } if due <= now => {}
                 State::Held { session: holder, claim_no: held_under, .. }
@@ -135,13 +148,14 @@ impl QueueLedger {
             match &run.outcome {
                 Outcome::Done { .. } => entry.state = State::Done,
                 Outcome::Dead { .. } => entry.state = State::Dead,
+                Outcome::Retry { .. } | Outcome::Back if entry.is_marked => entry.state = State::Cancelled,
                 Outcome::Retry { after_ms, .. } => {
                     let due = now + after_ms;
                     *entry = Entry { state: State::Delayed { due }, since: due, losses: 0, ..*entry };
                 }
                 Outcome::Back => entry.back(if entry.waits(now) { 0 } else { now }),
             }
-            if matches!(entry.state, State::Done | State::Dead) {
+            if matches!(entry.state, State::Done | State::Dead | State::Cancelled) {
                 self.open.remove(&id);
             }
         }
@@ -158,10 +172,27 @@ impl QueueLedger {
                 entry.back(if lost || entry.waits(now) { floor } else { now });
                 if entry.losses > MAX_LOSSES {
                     entry.state = State::Dead;
+                } else if entry.is_marked {
+                    entry.state = State::Cancelled;
                 }
             }
-            entry.state != State::Dead
+            !matches!(entry.state, State::Dead | State::Cancelled)
         });
+    }
+
+    /// The call of a message was cancelled: whatever comes next ends it, unless it is done or dead by then.
+    pub(super) fn marked(&mut self, id: u64) {
+        let Some(entry) = self.entry_mut(id) else { return };
+        entry.is_marked = true;
+        if matches!(entry.state, State::Waiting | State::Delayed { .. }) {
+            self.open.remove(&id);
+        }
+    }
+
+    /// How many were cancelled, or will be when somebody comes to them.
+    pub(super) fn cancelled(&self) -> u64 {
+        let is = |entry: &&Entry| entry.is_marked && !matches!(entry.state, State::Done | State::Dead);
+        self.entries.iter().filter(is).count() as u64
     }
 
     /// What waits has waited since now at the earliest.

@@ -12,6 +12,7 @@
 
 pub(crate) mod assembly;
 pub(crate) mod body;
+mod busy;
 mod calls;
 mod chance;
 mod drawn_source;

@@ -174,7 +174,11 @@ impl Topology {
         if seed % 8 == 6 {
             keep_busy(&mut sources, &mut Random::part(seed, 4));
         }
-        Self { seed, length_ms, nodes, queues, sources, pushes, faults }
+        let mut fleet = Self { seed, length_ms, nodes, queues, sources, pushes, faults };
+        if seed % 8 == 6 {
+            fleet.add_busy_nodes(&mut Random::part(seed, 6));
+        }
+        fleet
     }
 }
 

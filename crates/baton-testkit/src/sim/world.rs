@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Event, Fleet, FleetOptions, Name, NodeError, Observer, Role,
+    CallOptions, Cancel, Event, Fleet, FleetOptions, Name, NodeError, Observer, Role,
     store::{
         Clock, MemoryStore, Order,
         session::{Environment, SessionOptions},
@@ -224,15 +224,32 @@ impl World {
         for (nth, push) in self.topology.pushes.iter().enumerate() {
             self.until(push.at_ms).await;
             let (fleet, bodies) = (fleet.clone(), Body::pushed_at(&self.topology, nth));
-            let queue = push.queue;
+            let (queue, cancel_after) = (push.queue, self.call_at(nth));
             tokio::spawn(async move {
                 let queue = fleet.queue::<Body>(&format!("q{queue}"));
                 match &*bodies {
+                    [one] if cancel_after.is_some() => {
+                        let call = queue.call(one, &CallOptions::default()).await.unwrap();
+                        if let Some(Some(pause)) = cancel_after {
+                            tokio::time::sleep(pause).await;
+                            // One whose link is cut for good cancels nothing.
+                            fleet.cancel_call(&call).await.ok();
+                        }
+                    }
                     [one] => queue.push(one).await.map(|_| ()).unwrap(),
                     many => queue.push_all(many).await.map(|_| ()).unwrap(),
                 }
             });
         }
+    }
+
+    /// Whether the `nth` push is a call, if it is of one message, and after how long it is cancelled: in a sixth of the
+    /// fleets every second one is, and most of these are cancelled.
+    fn call_at(&self, nth: usize) -> Option<Option<Duration>> {
+        let seed = self.topology.seed;
+        let drawn = drawn(seed, &[77, nth as u64], 0);
+        let is_call = seed.is_multiple_of(6) && drawn.is_multiple_of(2);
+        is_call.then(|| (!(drawn / 2).is_multiple_of(4)).then(|| Duration::from_millis(drawn / 8 % 1_500)))
     }
 
     /// Throws the faults.

@@ -48,7 +48,9 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     let left = books.ready + books.delayed + books.in_flight;
     findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
     mixed_lanes(store, findings).await;
-    findings.demand(books.done + books.dead + books.drained == books.pushed, || format!("messages lost: {books:?}"));
+    findings.demand(books.done + books.dead + books.drained + books.cancelled == books.pushed, || {
+        format!("messages lost: {books:?}")
+    });
     let dead = error_ids(store, &mut sum, findings).await;
     findings.demand(dead.len() as u64 == books.dead, || format!("{} errors, {} dead", dead.len(), books.dead));
     let mut account = match read(folder) {

@@ -19,8 +19,8 @@ use super::{
     traces,
 };
 use crate::{
+    backoff::Backoff,
     message::{Name, Parcel},
-    process::Backoff,
     store::{
         Clock, Push, Pushed, Refusal, StoreError, Taken,
         session::{Fate, Session},

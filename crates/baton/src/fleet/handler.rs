@@ -6,7 +6,10 @@ use std::{
     future::ready,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,8 +19,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
-use super::permits::Permit;
-use crate::message::{Body, Lot, MessageId, Name, Parcel};
+use super::{
+    emitting::{CallScope, EmitError},
+    permits::Permit,
+};
+use crate::message::{Body, CallId, Calling, Key, Lot, MessageId, Name, Parcel};
 
 /// A message as its handler gets it.
 #[derive(Debug, Clone)]
@@ -56,7 +62,15 @@ pub struct Context {
     id: MessageId,
     born: u64,
     attempt: u32,
-    last_error: Option<Arc<str>>,
+    /// What few messages have.
+    rare: Option<Arc<Rare>>,
+}
+
+/// What only messages have that were tried before, or are of a call: one field, so that all others pay for one.
+#[derive(Debug)]
+struct Rare {
+    last_error: Option<String>,
+    call: Option<Arc<CallScope>>,
 }
 
 /// What all messages of one worker have in common.
@@ -65,13 +79,27 @@ pub(super) struct Scope {
     pub(super) queue: Name,
     /// Whether their work is of no more use.
     pub(super) over: watch::Sender<bool>,
+    /// Whether their handler waits in its thread: it may be ready at once, and must not be run inline for that.
+    waits: AtomicBool,
+}
+
+impl Scope {
+    pub(super) fn new(queue: Name) -> Self {
+        Self { queue, over: watch::Sender::new(false), waits: AtomicBool::new(false) }
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
 }
 
 impl Context {
-    pub(super) fn new(scope: &Arc<Scope>, message: &Message, last_error: Option<String>) -> Self {
+    pub(super) fn new(
+        scope: &Arc<Scope>, message: &Message, last_error: Option<String>, call: Option<Arc<CallScope>>,
+    ) -> Self {
         let attempt = message.attempts + 1;
-        let last_error = last_error.map(Arc::from);
-        Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, last_error }
+        let rare = (last_error.is_some() || call.is_some()).then(|| Arc::new(Rare { last_error, call }));
+        Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, rare }
     }
 
     /// See [`Message::key`].
@@ -90,20 +118,78 @@ impl Context {
     /// after a requeue is too.
     #[must_use]
     pub fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
+        self.rare.as_deref()?.last_error.as_deref()
     }
 
-    /// Returns when the work is of no more use: the node stops at once, or its session is over and others have the
-    /// message. The handler's future is dropped then too; this is for work it has handed elsewhere.
+    /// The call that this message is of, if it was pushed as one ([`Queue::call`](super::Queue::call)) or has joined one.
+    #[must_use]
+    pub fn call(&self) -> Option<&CallId> {
+        self.call_scope().map(|call| &call.call)
+    }
+
+    /// Tells an event to those who follow the call that this message is of; without one it tells nobody, and is well. It
+    /// returns once the event is stored: within the log of the call, it waits for the fastest follower, for 30 s at most, before
+    /// what nobody has read goes. If the message is run again, those who follow are told `restart`, and that
+    /// what it told before is void.
+    ///
+    /// # Errors
+    /// [`EmitError`]. A failed emit is no reason to go on: the next one fails too.
+    ///
+    /// # Cancel safety
+    /// An event that was begun may be told, and goes before later ones if it is.
+    pub async fn emit<D: Serialize + ?Sized>(&self, event: &str, data: &D) -> Result<(), EmitError> {
+        self.tell(None, event, data).await
+    }
+
+    /// As [`Context::emit`], once for the whole call: an event of this key that any attempt, or any other message of the
+    /// call, has told is not told again, and no `restart` makes it void.
+    ///
+    /// # Errors
+    /// As [`Context::emit`]; [`EmitError::KeysFull`] once the keys of the call have 16 MiB.
+    ///
+    /// # Cancel safety
+    /// As [`Context::emit`].
+    pub async fn emit_keyed<D: Serialize + ?Sized>(&self, key: &str, event: &str, data: &D) -> Result<(), EmitError> {
+        self.tell(Some(Key::new(key)?), event, data).await
+    }
+
+    fn call_scope(&self) -> Option<&CallScope> {
+        self.rare.as_deref()?.call.as_deref()
+    }
+
+    async fn tell<D: Serialize + ?Sized>(&self, key: Option<Key>, event: &str, data: &D) -> Result<(), EmitError> {
+        let Some(call) = self.call_scope() else { return Ok(()) };
+        let data = serde_json::to_vec(data).map_err(|error| EmitError::Json(error.to_string()))?;
+        call.emit(key, event, &data).await
+    }
+
+    /// Returns when the work is of no more use: its call was cancelled, the node stops at once, or its session is over and
+    /// others have the message. The handler's future is dropped then too; this is for work it has handed elsewhere.
     pub async fn cancelled(&self) {
+        let mut over = self.scope.over.subscribe();
         // The channel lives as long as this.
-        self.scope.over.subscribe().wait_for(|over| *over).await.ok();
+        let over = over.wait_for(|over| *over);
+        match self.call_scope() {
+            None => drop(over.await),
+            Some(call) => {
+                tokio::select! {
+                    biased;
+                    _ = over => {}
+                    () = call.cancelled() => {}
+                }
+            }
+        }
+    }
+
+    /// Says that the handler may wait in the thread that polls it: others go on meanwhile.
+    pub(crate) fn waits_in_thread(&self) {
+        self.scope.waits.store(true, Ordering::Relaxed);
     }
 
     /// Whether [`Context::cancelled`] would return at once: for functions that block, which nobody can break off.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        *self.scope.over.borrow()
+        *self.scope.over.borrow() || self.call_scope().is_some_and(CallScope::is_cancelled)
     }
 }
 
@@ -130,8 +216,21 @@ impl Done {
     /// If the name is not usable or the body is too large or cannot be written as JSON.
     pub fn then<B: Serialize + ?Sized>(mut self, queue: &str, body: &B) -> Result<Self, Failure> {
         let parcel = Parcel::single(Body::new(&serde_json::to_vec(body)?)?);
-        self.follow_ups.push(Lot { queue: Name::new(queue)?, parcel, key: None });
+        self.follow_ups.push(Lot { queue: Name::new(queue)?, parcel, key: None, call: None });
         Ok(self)
+    }
+
+    /// As [`Done::then`], and the further message joins the call that this one is of: the call ends with the last of its
+    /// messages, and what that tells are events of the call. Without a call it is a message like any other.
+    ///
+    /// # Errors
+    /// As [`Done::then`].
+    pub fn then_in_call<B: Serialize + ?Sized>(self, queue: &str, body: &B) -> Result<Self, Failure> {
+        let mut done = self.then(queue, body)?;
+        if let Some(last) = done.follow_ups.last_mut() {
+            last.call = Some(Calling::Joins);
+        }
+        Ok(done)
     }
 }
 

@@ -6,8 +6,8 @@ use tokio::{runtime::Handle, time::Instant};
 
 use super::{Role, cancel::Cancel, node::Node, node_error::NodeError, outage::Outage};
 use crate::{
+    backoff::Backoff,
     message::{Digest, SessionId},
-    process::Backoff,
     store::{
         Kind, Offer, Refusal, StoreError, TakeSurvey,
         session::{Session, SessionOptions},

@@ -5,9 +5,13 @@
 //! call joins anew.
 
 mod activity;
+mod bell;
 mod blocking;
+mod call;
 mod cancel;
+mod emitting;
 mod event;
+mod follow;
 mod generator;
 mod handler;
 mod io_thread;
@@ -31,8 +35,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
+pub(crate) use bell::Bell;
+pub use call::{CallOptions, CallStatus};
 pub use cancel::Cancel;
+pub use emitting::EmitError;
 pub use event::Event;
+pub use follow::{Chunk, Follow, FollowError, Followed, Since};
 pub use handler::{Context, Done, Failure, Handler, Message};
 pub use metrics::{Handled, Report};
 pub use node::{DEFAULT_QUEUE, Node, Role};
@@ -49,8 +57,8 @@ pub use worker::trial;
 pub use crate::store::BoxFuture;
 
 use crate::{
+    backoff::Backoff,
     message::Name,
-    process::Backoff,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
         session::{Environment, Session, SessionOptions},
@@ -105,6 +113,8 @@ pub struct Fleet {
     store: Arc<dyn Store>,
     options: Arc<FleetOptions>,
     session: Arc<Mutex<Option<Session>>>,
+    /// What is followed by its visitor.
+    follows: Arc<follow::Follows>,
 }
 
 impl Fleet {
@@ -129,7 +139,7 @@ impl Fleet {
     /// The fleet in a store that is open already.
     #[must_use]
     pub fn over(store: Arc<dyn Store>, options: FleetOptions) -> Self {
-        Self { store, options: Arc::new(options), session: Arc::default() }
+        Self { store, options: Arc::new(options), session: Arc::default(), follows: Arc::default() }
     }
 
     /// The store itself.
@@ -140,7 +150,8 @@ impl Fleet {
 
     /// The same fleet, for calls from another runtime.
     fn apart(&self) -> Self {
-        Self { store: self.store.apart(), options: Arc::clone(&self.options), session: Arc::default() }
+        let (session, follows) = (Arc::default(), Arc::default());
+        Self { store: self.store.apart(), options: Arc::clone(&self.options), session, follows }
     }
 
     /// The same fleet for a visitor of its own, whose calls are tried once and do not wait; and how long they would have.
@@ -153,6 +164,11 @@ impl Fleet {
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.options.fleet
+    }
+
+    /// The lease of its visitor's session.
+    pub(crate) fn lease(&self) -> Duration {
+        self.options.session.lease
     }
 
     /// The environment of its sessions.
@@ -183,6 +199,11 @@ impl Fleet {
         }
         let joined = self.when_up(|| Session::join(self.store.clone(), self.options.session.clone())).await?;
         Ok(session.insert(joined).clone())
+    }
+
+    /// The visitor's session, if it has joined and that is not over.
+    async fn joined(&self) -> Option<Session> {
+        self.session.lock().await.clone().filter(|session| !session.is_over())
     }
 
     /// Carries out an operation that needs no session, waiting for a store that is not up yet.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::handler::{Failure, Retry};
 use crate::{
+    backoff::Backoff,
     message::{MAX_LAST_ERROR_BYTES, Outcome},
-    process::Backoff,
     store::MAX_RETRY_MS,
 };
 

@@ -6,9 +6,9 @@ use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
 use serde::de::DeserializeOwned;
 
-use super::Fleet;
+use super::{CallOptions, Fleet};
 use crate::{
-    message::{Body, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
+    message::{Body, CallId, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
     store::{LotVerdict, ReadResult, Refusal, StoreError, session::SubmitError},
 };
 
@@ -99,6 +99,43 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         self.push_lot(body, Some(key)).await
     }
 
+    /// Pushes one message as a call: its events can be followed ([`Fleet::follow`]), and it can be cancelled
+    /// ([`Fleet::cancel_call`]). It costs the store a few commands more than a plain message, and is kept for an hour after
+    /// it has ended.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use baton::{CallOptions, Context, Done, Followed, Since, testing::TestFleet};
+    ///
+    /// let fleet = TestFleet::new();
+    /// let call = fleet.queue::<u64>("count").call(&3, &CallOptions::default()).await?;
+    /// let node = fleet.node().handler("count", async |upto: u64, context: Context| {
+    ///     for n in 1..=upto {
+    ///         context.emit("counted", &n).await?;
+    ///     }
+    ///     Ok(Done::with("ready")?)
+    /// });
+    /// fleet.settle(node).await?;
+    /// let (mut follow, mut told) = (fleet.follow(&call, Since::Start), Vec::new());
+    /// while let Followed::Events(chunk) = follow.next().await? {
+    ///     told.extend(chunk.events().iter().map(|it| format!("{} {}", it.event, String::from_utf8_lossy(&it.data))));
+    /// }
+    /// assert_eq!(told, ["counted 1", "counted 2", "counted 3", "end \"ready\""]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Queue::push_once`].
+    ///
+    /// # Cancel safety
+    /// As [`Queue::push`].
+    pub async fn call(&self, body: &T, options: &CallOptions) -> Result<CallId, PushError> {
+        let queue = self.name.clone()?;
+        let lot = self.fleet.call_lot(&queue, &serde_json::to_vec(body)?, options)?;
+        let id = MessageId(self.hand_in(lot).await?);
+        Ok(CallId { queue, id })
+    }
+
     /// Pushes many messages in parcels, several on their way at once: the fast way for more than a few. Gives ranges of
     /// ids, in the order of the bodies; `ranges.iter().flat_map(|range| range.ids())` lists each. Waits while the queue is full; what was refused meanwhile goes in later than what
     /// was not.
@@ -170,7 +207,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
             let Some(body) = bodies.next() else { break };
             builder.add(Body::new(&serde_json::to_vec(body.borrow())?)?)?;
         }
-        Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None }))
+        Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None, call: None }))
     }
 
     async fn push_lot(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
@@ -179,7 +216,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         let parcel = Parcel::single(Body::new(&body)?);
         let lives_ms = u64::try_from(self.fleet.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
         let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
-        self.hand_in(Lot { queue, parcel, key }).await.map(MessageId)
+        self.hand_in(Lot { queue, parcel, key, call: None }).await.map(MessageId)
     }
 
     /// Hands a lot in until it is stored; its first id.

@@ -29,7 +29,7 @@ use super::{
     worker::{Dispatcher, Executor},
 };
 use crate::{
-    message::Name,
+    message::{CallId, Name},
     store::{Beaten, Refusal, Stop, StoreError, notice::Notice, session::Session},
 };
 
@@ -49,6 +49,7 @@ pub(super) struct Service<'a> {
     /// The queues that its workers leave to others.
     closed: Arc<Notice<BTreeSet<Name>>>,
     workers: JoinSet<Result<(), StoreError>>,
+    executors: Vec<Arc<Executor>>,
     generators: JoinSet<Ended>,
     running: BTreeMap<Name, Baton>,
     /// Sources that failed, and when they may be tried again; never if they failed for good.
@@ -74,6 +75,7 @@ impl<'a> Service<'a> {
             home,
             closed: Arc::default(),
             workers: JoinSet::new(),
+            executors: Vec::new(),
             generators: JoinSet::new(),
             running: BTreeMap::new(),
             resting: BTreeMap::new(),
@@ -123,7 +125,15 @@ impl<'a> Service<'a> {
         for worked in &self.node.worked {
             let environment = self.node.fleet.environment().clone();
             let (metrics, observer) = (self.metrics.clone(), self.node.observer.clone());
-            let executor = Executor::new(worked.clone(), environment, metrics, observer, self.home.clone());
+            let executor = Executor::new(
+                worked.clone(),
+                environment,
+                metrics,
+                observer,
+                self.home.clone(),
+                Some(self.session.clone()),
+            );
+            self.executors.push(Arc::clone(&executor));
             let dispatcher = Dispatcher::new(self.session.clone(), executor);
             self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
         }
@@ -133,6 +143,7 @@ impl<'a> Service<'a> {
         if let Some(stop) = beaten.stop {
             self.ordered(stop);
         }
+        self.cancel(&beaten.cancelled);
         for name in &beaten.due {
             self.take(name).await?;
         }
@@ -149,6 +160,14 @@ impl<'a> Service<'a> {
         self.session.look_after_strays(beaten.claims.clone());
         self.set_gates(&beaten.helped);
         Ok(())
+    }
+
+    /// Ends the work on messages of calls that were cancelled.
+    fn cancel(&self, calls: &[CallId]) {
+        if !calls.is_empty() {
+            let calls = calls.iter().cloned().collect();
+            self.executors.iter().for_each(|executor| executor.cancel(&calls));
+        }
     }
 
     /// Follows an order to stop, which every beat from then on repeats; it is told once.
@@ -275,6 +294,7 @@ impl<'a> Service<'a> {
                     } else if beaten.as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now)) {
                         self.ordered(Stop::Now);
                     }
+                    beaten.iter().for_each(|beaten| self.cancel(&beaten.cancelled));
                     let held = beaten.iter().flat_map(|beaten| &beaten.held);
                     resigning.extend(held.map(|(name, epoch)| resign((name, *epoch))));
                 }

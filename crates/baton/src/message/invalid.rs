@@ -10,6 +10,14 @@ pub enum InvalidMessage {
     /// An idempotency or bookmark key that is empty, too long or has control characters.
     #[error("the key {0:?} is not usable: take 1 to 200 bytes without control characters")]
     Key(String),
+    /// A key of something recalled that is too long, or a prefix of such keys.
+    #[error("a key of {parts} parts and {bytes} bytes is over the limit of 16 parts and 1,024 bytes")]
+    CacheKey {
+        /// Its bytes as text.
+        bytes: usize,
+        /// Its parts.
+        parts: usize,
+    },
     /// A session id that is not 32 hexadecimal digits.
     #[error("{0:?} is not a session id (32 hexadecimal digits)")]
     SessionId(String),
@@ -29,6 +37,12 @@ pub enum InvalidMessage {
     /// Parcel bytes that do not follow the format.
     #[error("damaged parcel: {0}")]
     Parcel(&'static str),
+    /// A call that is not named by a queue and an id.
+    #[error("{0:?} is not a call (queue/id)")]
+    Call(String),
+    /// Bytes of an event that do not follow the format.
+    #[error("damaged event")]
+    Event,
     /// A piece record that does not follow the format.
     #[error("damaged piece record {0:?}")]
     Piece(String),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Digest, Key, Name, Parcel, Range};
+use super::{Calling, Digest, Key, Name, Parcel, Range};
 
 /// How messages of a claim ended; a type, never a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Lot {
     pub parcel: Parcel,
     /// Set for a message that must exist once however often it is handed in; the parcel then holds one message.
     pub key: Option<LotKey>,
+    /// Set for a message that begins or joins a call; the parcel then holds one message.
+    pub call: Option<Calling>,
 }
 
 /// A caller's promise that two messages are the same.

@@ -4,7 +4,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{InvalidMessage, Range};
+use super::{InvalidMessage, Part, Range};
 
 /// Losses after which a message is dead: its fourth lost session ends it.
 pub const MAX_LOSSES: u32 = 3;
@@ -40,6 +40,8 @@ pub struct Piece {
     pub losses: u32,
     /// Store time of the push in milliseconds: tells apart two messages that got the same id around a rollback.
     pub born: u64,
+    /// What its message is to a call; a piece of a call is one message.
+    pub part: Option<Part>,
 }
 
 impl Piece {
@@ -47,7 +49,7 @@ impl Piece {
     #[must_use]
     pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
         let range = Range { first, len: size };
-        Self { home: Home::Parcel { first, size }, range, attempts: 0, losses: 0, born }
+        Self { home: Home::Parcel { first, size }, range, attempts: 0, losses: 0, born, part: None }
     }
 
     /// The same history over fewer messages.
@@ -89,18 +91,24 @@ impl Piece {
 }
 
 /// `first,size,born` for a fresh parcel, otherwise
-/// `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own.
+/// `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own. Behind that of a call a `c`, behind that
+/// of a message that has joined one a `j`.
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { home, range: Range { first, len }, attempts, losses, born } = *self;
+        let Self { home, range: Range { first, len }, attempts, losses, born, part } = *self;
         match home {
             Home::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
-                write!(f, "{first},{size},{born}")
+                write!(f, "{first},{size},{born}")?;
             }
             Home::Parcel { first: parcel, size } => {
-                write!(f, "{parcel},{size},{first},{len},{attempts},{losses},{born}")
+                write!(f, "{parcel},{size},{first},{len},{attempts},{losses},{born}")?;
             }
-            Home::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}"),
+            Home::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}")?,
+        }
+        match part {
+            None => Ok(()),
+            Some(Part::First) => f.write_str("c"),
+            Some(Part::Joined) => f.write_str("j"),
         }
     }
 }
@@ -113,6 +121,11 @@ impl FromStr for Piece {
 }
 
 fn parse(text: &str) -> Option<Piece> {
+    let (text, part) = match text.as_bytes().last()? {
+        b'c' => (text.strip_suffix('c')?, Some(Part::First)),
+        b'j' => (text.strip_suffix('j')?, Some(Part::Joined)),
+        _ => (text, None),
+    };
     let mut fields = [0_u64; 7];
     let mut count = 0;
     for (slot, field) in (0..).zip(text.split(',')) {
@@ -121,13 +134,14 @@ fn parse(text: &str) -> Option<Piece> {
     }
     let small = |value: u64| u32::try_from(value).ok();
     let piece = match (count, fields) {
-        (3, [first, size, born, ..]) => Piece::fresh(first, small(size)?, born),
+        (3, [first, size, born, ..]) => Piece { part, ..Piece::fresh(first, small(size)?, born) },
         (7, [parcel, size, first, len, attempts, losses, born]) => Piece {
             home: if size == 0 { Home::Own } else { Home::Parcel { first: parcel, size: small(size)? } },
             range: Range { first, len: small(len)? },
             attempts: small(attempts)?,
             losses: small(losses)?,
             born,
+            part,
         },
         _ => return None,
     };
@@ -137,7 +151,7 @@ fn parse(text: &str) -> Option<Piece> {
         }
         Home::Own => piece.range.len == 1,
     };
-    (inside && piece.range.len > 0).then_some(piece)
+    (inside && piece.range.len > 0 && (part.is_none() || piece.range.len == 1)).then_some(piece)
 }
 
 #[cfg(test)]
@@ -155,15 +169,16 @@ mod tests {
             let start = start % size;
             let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
             let piece = if own {
-                Piece { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born }
+                let part = [None, Some(Part::First), Some(Part::Joined)][size as usize % 3];
+                Piece { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
             } else {
-                Piece { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born }
+                Piece { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
             };
             prop_assert_eq!(piece.to_string().parse::<Piece>().unwrap(), piece);
         }
 
         #[test]
-        fn no_text_panics(text in "[0-9,;-]{0,60}") {
+        fn no_text_panics(text in "[0-9,;cj-]{0,60}") {
             let parsed = text.parse::<Piece>();
             if let Ok(piece) = parsed { prop_assert!(piece.range.len > 0); }
         }

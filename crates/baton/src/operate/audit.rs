@@ -27,6 +27,8 @@ pub struct Audit {
     pub dead: u64,
     /// Drained from the errors.
     pub drained: u64,
+    /// Ended because their calls were cancelled.
+    pub cancelled: u64,
     /// Requeued from the errors, ever.
     pub requeued: u64,
     /// Whether nothing is wrong.
@@ -115,6 +117,7 @@ impl Audit {
             done: sum(|it| it.done),
             dead: sum(|it| it.dead),
             drained: sum(|it| it.drained),
+            cancelled: sum(|it| it.cancelled),
             requeued: sum(|it| it.requeued),
             stale_pushes: sum(|it| it.stale_pushes),
             stale_settles: sum(|it| it.stale_settles),
@@ -133,7 +136,7 @@ fn recount_faults(queues: &[QueueRecount]) -> Vec<Fault> {
 }
 
 fn books_fault(it: &Books) -> Option<Fault> {
-    let states = [it.ready, it.delayed, it.in_flight, it.done, it.dead, it.drained];
+    let states = [it.ready, it.delayed, it.in_flight, it.done, it.dead, it.drained, it.cancelled];
     let off = states.into_iter().map(i128::from).sum::<i128>() - i128::from(it.pushed);
     (off != 0).then(|| Fault::Books { queue: it.queue.clone(), pushed: it.pushed, off })
 }

@@ -1,4 +1,4 @@
-//! Errors counted by cause: the first line of their text with its numbers folded.
+//! Errors counted by cause: the first line of their text with its numbers folded, but for how programs ended.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -24,7 +24,7 @@ pub struct Causes {
 /// Errors of one queue with one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// The first line of the error with every run of digits as one `#`.
+    /// The first line of the error with every run of digits as one `#`, but for exit codes and signals.
     pub cause: String,
     /// How many.
     pub count: u64,
@@ -67,11 +67,19 @@ impl Operator {
     }
 }
 
-/// The first line of an error with every run of digits as one `#`.
+/// What a number behind it says of the cause: how a program ended.
+const TELLING: [&str; 2] = ["exit code ", "signal "];
+
+/// The first line of an error with every run of digits as one `#`, but for those that say how a program ended.
 fn cause(error: &str) -> String {
-    let mut folded = String::new();
-    for c in error.lines().next().unwrap_or_default().chars().take(LONGEST_CAUSE) {
+    let (mut folded, mut tells) = (String::new(), false);
+    for c in error.lines().next().unwrap_or_default().chars() {
+        if folded.chars().count() >= LONGEST_CAUSE {
+            break;
+        }
+        tells = c.is_ascii_digit() && (tells || TELLING.iter().any(|words| folded.ends_with(words)));
         match c.is_ascii_digit() {
+            true if tells => folded.push(c),
             true if folded.ends_with('#') => {}
             true => folded.push('#'),
             false => folded.push(c),
@@ -113,6 +121,8 @@ mod tests {
     fn numbers_in_a_cause_become_one_sign() {
         assert_eq!(cause("timed out after 1500 ms at 10.0.0.7\nmore"), "timed out after # ms at #.#.#.#");
         assert_eq!(cause(""), "");
+        assert_eq!(cause("failed with exit code 31 after 20 s"), "failed with exit code 31 after # s");
+        assert_eq!(cause("was killed by signal 9"), "was killed by signal 9");
     }
 
     #[test]

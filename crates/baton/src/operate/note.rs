@@ -16,7 +16,10 @@ pub enum Note {
         why: String,
     },
     /// The store neither answers nor fails; it is waited for.
-    Silent,
+    Silent {
+        /// What keeps it from it, if it knows that.
+        why: Option<String>,
+    },
     /// The queue that was named is none of the fleet's. The operation goes on: what it finds there is nothing.
     Unknown(Unknown),
 }
@@ -28,7 +31,10 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting { limit, why } => write!(f, "waiting up to {}: {why}", span(*limit)),
-            Self::Silent => f.write_str("the store has not answered yet; still waiting"),
+            Self::Silent { why } => {
+                f.write_str("the store has not answered yet; still ")?;
+                f.write_str(why.as_deref().unwrap_or("waiting"))
+            }
             Self::Unknown(unknown) => unknown.fmt(f),
         }
     }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::{Note, NoteEar, Operator, Whereabouts, wording::span};
 use crate::{
+    backoff::Backoff,
     message::SessionId,
-    process::Backoff,
     store::{Operation, StoreError, session::Session},
 };
 
@@ -113,12 +113,17 @@ impl Operator {
     /// Tells, once, that the store neither answers nor fails: it may be busy, or held by a process that stands still.
     pub(super) fn say_silent(&self) {
         if !self.voice.silence_was_said.swap(true, Ordering::Relaxed) {
-            self.voice.tell(&Note::Silent);
+            self.voice.tell(&Note::Silent { why: self.fleet.store().in_the_way() });
         }
     }
 
     pub(super) fn answer_limit(&self) -> Duration {
         self.wait.max(SHORTEST_ANSWER)
+    }
+
+    fn no_answer(&self, limit: Duration) -> StoreError {
+        let why = self.fleet.store().in_the_way().map(|why| format!(": {why}")).unwrap_or_default();
+        StoreError::Unreachable(format!("no answer within {}{why}", span(limit)))
     }
 
     /// Repeats `attempt` while the store is not up and time is left.
@@ -129,9 +134,9 @@ impl Operator {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let result = match answer_limit {
-                Some(limit) => tokio::time::timeout(limit, attempt())
-                    .await
-                    .unwrap_or_else(|_| Err(StoreError::Unreachable(format!("no answer within {}", span(limit))))),
+                Some(limit) => {
+                    tokio::time::timeout(limit, attempt()).await.unwrap_or_else(|_| Err(self.no_answer(limit)))
+                }
                 None => attempt().await,
             };
             match result {

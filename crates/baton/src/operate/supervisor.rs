@@ -28,7 +28,8 @@ use tokio::{
 use super::wording::{plural, span, tame};
 use crate::{
     Cancel,
-    process::{Backoff, Child, Leash, Word, words},
+    backoff::Backoff,
+    process::{Child, Leash, Word, words},
 };
 
 /// The pause before a crashed worker is replaced, at first and at most.

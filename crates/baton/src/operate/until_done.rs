@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{Operator, Overview, QueueState};
 use crate::{
+    backoff::Backoff,
     message::Name,
-    process::Backoff,
     store::{Progress, ReadProgress, StoreError, TakeSurvey},
 };
 

@@ -37,6 +37,14 @@ pub enum PoolError {
     /// given the task.
     #[error("the child ended before it was given its task")]
     Untouched,
+    /// Something that it told was not taken.
+    #[error("its event {event:?} cannot be told: {why}")]
+    Untold {
+        /// The event's name.
+        event: String,
+        /// Why.
+        why: String,
+    },
     /// It ended without an answer.
     #[error("the child {} before it answered{}", ending(*status), said(complaints))]
     Ended {

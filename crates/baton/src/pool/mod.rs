@@ -11,6 +11,7 @@ mod error;
 mod limits;
 mod memory;
 mod output;
+mod patience;
 mod pooled;
 mod program;
 mod protocol;
@@ -21,6 +22,7 @@ use std::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -35,9 +37,9 @@ pub use self::{
     error::PoolError,
     limits::Limits,
     program::{InvalidProgram, Program},
-    protocol::Task,
+    protocol::{Event, Task},
 };
-use crate::process::{Backoff, Listener};
+use crate::{backoff::Backoff, process::Listener};
 
 /// How often it is looked after idle children.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -45,7 +47,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(10);
 /// The pauses between starts of children that end before they have answered once.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A pool of children that run one program. Clones are the same pool.
 #[derive(Debug, Clone)]
@@ -107,7 +109,8 @@ impl Pool {
         }))
     }
 
-    /// Has a child do a task. `hear` gets the events before the last one, in their order: name and data.
+    /// Has a child do a task. `hear` gets the events before the last one, in their order; while it waits nothing further is
+    /// read of the child, and its error is the task's.
     ///
     /// # Errors
     /// [`PoolError`]; the task was begun unless that is [`PoolError::Busy`], [`PoolError::Closed`] or
@@ -118,9 +121,11 @@ impl Pool {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn run(
-        &self, task: &Task<'_>, mut hear: impl FnMut(&str, Option<&RawValue>) + Send,
-    ) -> Result<Option<Box<RawValue>>, PoolError> {
+    pub async fn run<F, H>(&self, task: &Task<'_>, mut hear: F) -> Result<Option<Box<RawValue>>, PoolError>
+    where
+        F: FnMut(Event<'_>) -> H + Send,
+        H: Future<Output = Result<(), PoolError>> + Send,
+    {
         // The child goes before its permit, so that the next one is not started beside it.
         let _permit = self.permit().await?;
         let (child, answer) = loop {
@@ -193,7 +198,7 @@ impl Pool {
     /// One that waits for a task, or a new one.
     async fn child(&self) -> Result<Pooled, PoolError> {
         loop {
-            let Some(child) = self.0.idle().pop() else { break };
+            let Some(child) = self.0.take_idle() else { break };
             if child.is_still() {
                 return Ok(child);
             }
@@ -248,6 +253,16 @@ async fn look_after(pool: Weak<Shared>) {
 impl Shared {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Pooled>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one that this thread talked to last: both are at home on one core then, and neither has to wake another. Else the
+    /// one that was busy last.
+    fn take_idle(&self) -> Option<Pooled> {
+        let (mut idle, here) = (self.idle(), thread::current().id());
+        match idle.iter().rposition(|child| child.talked_in() == Some(here)) {
+            Some(at) => Some(idle.remove(at)),
+            None => idle.pop(),
+        }
     }
 
     fn starts(&self) -> std::sync::MutexGuard<'_, Starts> {

@@ -1,25 +1,28 @@
 //! Lines that a child prints.
 
-use std::io;
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::{io::AsyncReadExt as _, process::ChildStdout};
+use tokio::process::ChildStdout;
 
-/// Bytes read at least at a time.
-const READ: usize = 4 << 10;
+use crate::process::Pipe;
 
 /// What a child prints.
 #[derive(Debug)]
 pub(super) struct Output {
-    pipe: ChildStdout,
+    pipe: Pipe,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were given as lines.
     given: usize,
+    /// Until when what comes next is waited for in the thread. A line may come in parts: some programs write its end by itself.
+    in_thread: Option<Instant>,
 }
 
 impl Output {
-    pub(super) const fn new(pipe: ChildStdout) -> Self {
-        Self { pipe, buffer: Vec::new(), given: 0 }
+    pub(super) fn new(pipe: ChildStdout) -> io::Result<Self> {
+        Ok(Self { pipe: Pipe::of(pipe.into_owned_fd()?)?, buffer: Vec::new(), given: 0, in_thread: None })
     }
 
     /// The next line with its end, of at most `limit` bytes without that; at the end of all what is left, without an end.
@@ -39,8 +42,7 @@ impl Output {
                 break;
             }
             searched = self.buffer.len();
-            self.buffer.reserve(READ);
-            if searched > limit || self.pipe.read_buf(&mut self.buffer).await? == 0 {
+            if searched > limit || self.pipe.read(&mut self.buffer, &mut self.in_thread).await? == 0 {
                 self.given = searched;
                 break;
             }
@@ -48,11 +50,14 @@ impl Output {
         Ok(self.buffer.get(..self.given).unwrap_or_default())
     }
 
+    /// Has lines waited for in the thread until then, and by the runtime afterwards.
+    pub(super) const fn wait_in_thread(&mut self, until: Option<Instant>) {
+        self.in_thread = until;
+    }
+
     /// Whether nothing came that was not given. The system is asked itself: what came just now is not yet known to the
     /// runtime.
     pub(super) fn is_still(&self) -> bool {
-        let mut pipe = [PollFd::new(&self.pipe, PollFlags::IN)];
-        let is_silent = matches!(poll(&mut pipe, Some(&Timespec::default())), Ok(0));
-        self.buffer.len() == self.given && is_silent
+        self.buffer.len() == self.given && !self.pipe.has_more(Duration::ZERO)
     }
 }

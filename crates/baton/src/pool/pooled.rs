@@ -1,13 +1,17 @@
 //! One child of a pool: its process, the talk with it, and what it complained of.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{
+    io,
+    process::Stdio,
+    thread::{self, ThreadId},
+    time::Duration,
+};
 
-use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
 use super::{
     Limits, PoolError, Program, Task,
-    talk::{Answer, Talk},
+    talk::{Answer, Hear, Talk},
 };
 use crate::process::{Child, LAST_WORDS, Listener, Tail};
 
@@ -21,6 +25,8 @@ pub(super) struct Pooled {
     tasks: u64,
     /// Since when it waits for a task.
     since: Instant,
+    /// The thread that heard its last answer.
+    talked_in: Option<ThreadId>,
 }
 
 impl Pooled {
@@ -34,15 +40,13 @@ impl Pooled {
         let (Some(input), Some(output), Some(errors)) = (child.input(), child.output(), child.errors()) else {
             return Err(failed(io::Error::other("it has no pipes")));
         };
-        let (talk, complaints) = (Talk::new(input, output), Tail::of(errors, listener));
-        Ok(Self { child, talk, complaints, tasks: 0, since: Instant::now() })
+        let (talk, complaints) = (Talk::new(input, output).map_err(failed)?, Tail::of(errors, listener));
+        Ok(Self { child, talk, complaints, tasks: 0, since: Instant::now(), talked_in: None })
     }
 
     /// Gives it a task and hears it until it has answered. After an error other than [`PoolError::Failed`] it is of no
     /// more use; [`PoolError::Untouched`] if it had answered others before, and has not even begun to read this one.
-    pub(super) async fn answer(
-        &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
-    ) -> Answer {
+    pub(super) async fn answer(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
         let Self { child, talk, .. } = self;
         let pid = child.pid();
         let answer = {
@@ -99,6 +103,12 @@ impl Pooled {
     /// It waits for a task from now on.
     pub(super) fn rests(&mut self) {
         self.since = Instant::now();
+        self.talked_in = Some(thread::current().id());
+    }
+
+    /// The thread that heard its last answer.
+    pub(super) const fn talked_in(&self) -> Option<ThreadId> {
+        self.talked_in
     }
 
     /// How long it has waited for a task.

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
@@ -14,6 +15,8 @@ use tokio::process::Command;
 pub struct Program {
     program: OsString,
     pub(crate) arguments: Vec<OsString>,
+    /// Where it was found, if it was looked for.
+    place: Option<PathBuf>,
 }
 
 /// Why a command line names no program that could be run.
@@ -42,7 +45,18 @@ pub enum InvalidProgram {
 impl Program {
     /// A program and its arguments.
     pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item: Into<OsString>>) -> Self {
-        Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+        Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect(), place: None }
+    }
+
+    /// The same, looked for in the folders of `PATH` now, so that not every start has to. If it is in none of them, or no
+    /// longer there, the next start looks.
+    pub(crate) fn located(mut self) -> Self {
+        if !self.program.as_encoded_bytes().contains(&b'/') {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            let places = std::env::split_paths(&folders).map(|folder| folder.join(&self.program));
+            self.place = places.filter(|place| place.is_absolute()).find(|place| matches!(fit(place), Some(Ok(()))));
+        }
+        self
     }
 
     /// A line that is split into words as a shell would: at blanks, but for quotes and backslashes. Nothing else has a
@@ -74,8 +88,11 @@ impl Program {
 
     /// What starts it.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
+        let mut command = match self.place.as_ref().filter(|place| place.exists()) {
+            Some(place) => Command::new(place),
+            None => Command::new(&self.program),
+        };
+        command.arg0(&self.program).args(&self.arguments);
         command
     }
 }
@@ -91,6 +108,9 @@ impl fmt::Display for Program {
 fn fit(path: &Path) -> Option<Result<(), InvalidProgram>> {
     let unfit = |error| Some(Err(InvalidProgram::Unfit { path: path.to_owned(), error }));
     match fs::metadata(path) {
+        Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 && is_plain_text(path) => {
+            unfit(io::Error::new(io::ErrorKind::InvalidInput, "it is a text without a first line that begins with #!"))
+        }
         Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => Some(Ok(())),
         Ok(found) if found.is_file() => {
             unfit(io::Error::new(io::ErrorKind::PermissionDenied, "it may not be executed"))
@@ -99,6 +119,15 @@ fn fit(path: &Path) -> Option<Result<(), InvalidProgram>> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
         Err(error) => unfit(error),
     }
+}
+
+/// Whether it is a text that does not say what is to read it. What cannot be read may still be run.
+fn is_plain_text(path: &Path) -> bool {
+    let mut begins = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut begins));
+    read.is_ok()
+        && !begins.starts_with(b"#!")
+        && begins.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
 #[cfg(test)]
@@ -120,5 +149,12 @@ mod tests {
         assert!(matches!(Program::parse("no-such-program x").unwrap().check(), Err(InvalidProgram::Missing(_))));
         assert!(matches!(Program::parse("/dev/null").unwrap().check(), Err(InvalidProgram::Unfit { .. })));
         assert!(matches!(Program::parse("./no/such").unwrap().check(), Err(InvalidProgram::Missing(_))));
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("report.sh");
+        for (text, is_fit) in [("echo 1\n", false), ("#!/bin/sh\necho 1\n", true)] {
+            fs::write(&script, text).unwrap();
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(Program::new(&script, [""; 0]).check().is_ok(), is_fit, "{text}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"body":…}`. From it, any number of
 //! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
-//! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. A line may repeat the `id`, which
-//! must then be that of the task.
+//! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
+//! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task.
 
 use std::borrow::Cow;
 
@@ -26,6 +26,8 @@ pub struct Task<'a> {
     pub queue: &'a str,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// The call that it is of, if somebody may follow what its child tells.
+    pub call: Option<&'a str>,
     /// JSON.
     pub body: &'a [u8],
 }
@@ -33,11 +35,12 @@ pub struct Task<'a> {
 impl Task<'_> {
     /// Appends it as a line.
     pub(super) fn write(&self, line: &mut Vec<u8>) {
-        let Self { id, key, queue, attempt, body } = self;
+        let Self { id, key, queue, attempt, call, body } = self;
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let (key, queue) = (text(key), text(queue));
+        let call = call.map(|call| format!(r#""call":{},"#, text(call))).unwrap_or_default();
         line.extend_from_slice(
-            format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},"body":"#).as_bytes(),
+            format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},{call}"body":"#).as_bytes(),
         );
         // Between the tokens of a JSON text, and only there, may be ends of lines.
         line.extend(body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
@@ -45,11 +48,22 @@ impl Task<'_> {
     }
 }
 
+/// What a child tells before it has finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// What kind of event it is.
+    pub name: Cow<'a, str>,
+    /// By what it is the same in every attempt, if the child says so.
+    pub key: Option<Cow<'a, str>>,
+    /// JSON, if it has any.
+    pub data: Option<&'a str>,
+}
+
 /// What a child says.
 #[derive(Debug)]
 pub(super) enum Said<'a> {
     /// Something on the way.
-    Event { name: Cow<'a, str>, data: Option<&'a RawValue> },
+    Event(Event<'a>),
     /// It is finished.
     End { data: Option<&'a RawValue> },
     /// It failed.
@@ -65,6 +79,8 @@ struct Line<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(borrow)]
+    key: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     message: Option<Cow<'a, str>>,
     #[serde(default)]
     fatal: bool,
@@ -75,7 +91,7 @@ pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err(PoolError::NoEvent { line: shown(line), why: "it is no JSON object".to_owned() });
     }
-    let Line { event, id, data, message, fatal } = serde_json::from_slice(line)
+    let Line { event, id, data, key, message, fatal } = serde_json::from_slice(line)
         .map_err(|error| PoolError::NoEvent { line: shown(line), why: error.to_string() })?;
     if let Some(id) = id.filter(|id| id.get().trim_matches('"').parse() != Ok(given)) {
         return Err(PoolError::OtherTask { answered: shown(id.get().as_bytes()), given });
@@ -87,7 +103,7 @@ pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
             let message = message.map_or_else(|| "the child reported an error without a message".to_owned(), Cow::into);
             Said::Error { message, fatal }
         }
-        _ => Said::Event { name: event, data },
+        _ => Said::Event(Event { name: event, key, data: data.map(RawValue::get) }),
     })
 }
 
@@ -112,13 +128,17 @@ mod tests {
     #[test]
     fn a_task_is_one_line_whatever_its_body() {
         let mut line = Vec::new();
-        let task = Task { id: 7, key: "q/7@1", queue: "q", attempt: 2, body: b"{\n\"a\": \"x\\ny\"\r\n}" };
+        let body = b"{\n\"a\": \"x\\ny\"\r\n}";
+        let task = Task { id: 7, key: "q/7@1", queue: "q", attempt: 2, call: None, body };
         task.write(&mut line);
         let text = std::str::from_utf8(&line).unwrap();
         assert_eq!(text.lines().count(), 1);
         let read: serde_json::Value = serde_json::from_str(text).unwrap();
         let whole = serde_json::json!({"id": 7, "key": "q/7@1", "queue": "q", "attempt": 2, "body": {"a": "x\ny"}});
         assert_eq!(read, whole);
+        line.clear();
+        Task { call: Some("q/7"), ..task }.write(&mut line);
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&line).unwrap()["call"], "q/7");
     }
 
     #[test]
@@ -128,10 +148,10 @@ mod tests {
             panic!("no end")
         };
         assert_eq!(data.get(), r#"{"a":[1]}"#);
-        let Ok(Said::Event { name, data: Some(data) }) = read(br#"{"event":"m\u0061tch","data":3,"id":7}"#, 7) else {
+        let Ok(Said::Event(event)) = read(br#"{"event":"m\u0061tch","data":3,"id":7,"key":"a"}"#, 7) else {
             panic!("no event")
         };
-        assert_eq!((&*name, data.get()), ("match", "3"));
+        assert_eq!(event, Event { name: "match".into(), key: Some("a".into()), data: Some("3") });
         let error = read(br#"{"event":"error","message":"no\nway","fatal":true}"#, 7).unwrap();
         assert!(matches!(error, Said::Error { message, fatal: true } if message == "no\nway"));
         assert!(refused(r#"{"event":"end","id":8}"#).contains("answered task 8, but was given 7"));

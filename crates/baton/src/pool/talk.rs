@@ -1,5 +1,7 @@
 //! What is said between a child and its caller: a task goes in, events come out.
 
+use std::io;
+
 use serde_json::value::RawValue;
 use tokio::{
     io::AsyncWriteExt as _,
@@ -8,8 +10,9 @@ use tokio::{
 };
 
 use super::{
-    Limits, PoolError, Task,
+    Event, Limits, PoolError, Task,
     output::Output,
+    patience::Patience,
     protocol::{self, Said, shown},
 };
 
@@ -25,21 +28,36 @@ pub(super) struct Talk {
     is_behind: bool,
     /// The last task, as it was given.
     given: Vec<u8>,
+    patience: Patience,
+}
+
+/// Who hears what a child tells before it has finished.
+pub(super) trait Hear: Send {
+    fn hear(&mut self, event: Event<'_>) -> impl Future<Output = Result<(), PoolError>> + Send;
+}
+
+impl<F, H> Hear for F
+where
+    F: FnMut(Event<'_>) -> H + Send,
+    H: Future<Output = Result<(), PoolError>> + Send,
+{
+    fn hear(&mut self, event: Event<'_>) -> impl Future<Output = Result<(), PoolError>> + Send {
+        self(event)
+    }
 }
 
 /// How a task ended.
 pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
 
 impl Talk {
-    pub(super) const fn new(input: ChildStdin, output: ChildStdout) -> Self {
-        Self { input, output: Output::new(output), is_behind: false, given: Vec::new() }
+    pub(super) fn new(input: ChildStdin, output: ChildStdout) -> io::Result<Self> {
+        let output = Output::new(output)?;
+        Ok(Self { input, output, is_behind: false, given: Vec::new(), patience: Patience::default() })
     }
 
     /// Gives it a task and hears it until it has answered.
-    pub(super) async fn have(
-        &mut self, task: &Task<'_>, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
-    ) -> Answer {
-        let Self { input, output, given, is_behind } = self;
+    pub(super) async fn have(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
+        let Self { input, output, given, is_behind, patience } = self;
         given.clear();
         task.write(given);
         let is_short = given.len() <= PIPE;
@@ -48,8 +66,12 @@ impl Talk {
             input.write_all(given).await.map_err(closed)
         };
         if is_short {
+            let wait = patience.begin();
             written.await?;
-            return hear_out(output, task.id, limits, hear).await;
+            output.wait_in_thread(wait.in_thread());
+            let answer = hear_out(output, task.id, limits, hear).await;
+            wait.ended();
+            return answer;
         }
         let heard = hear_out(output, task.id, limits, hear);
         // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
@@ -84,9 +106,7 @@ impl Talk {
 }
 
 /// Hears a child until it has answered.
-async fn hear_out(
-    output: &mut Output, task: u64, limits: &Limits, hear: &mut (impl FnMut(&str, Option<&RawValue>) + Send),
-) -> Answer {
+async fn hear_out(output: &mut Output, task: u64, limits: &Limits, hear: &mut impl Hear) -> Answer {
     loop {
         let reading = output.line(limits.line);
         let said = match limits.silence {
@@ -101,7 +121,7 @@ async fn hear_out(
             });
         };
         match protocol::read(line, task)? {
-            Said::Event { name, data } => hear(&name, data),
+            Said::Event(event) => hear.hear(event).await?,
             Said::End { data } => return Ok(data.map(RawValue::to_owned)),
             Said::Error { message, fatal } => return Err(PoolError::Failed { message, fatal }),
         }

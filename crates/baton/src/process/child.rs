@@ -99,7 +99,11 @@ impl Child {
             handle.readable().await?;
             self.kill_group();
         }
-        let ended = self.child.wait().await;
+        // Where the handle tells its end, it need not be waited for.
+        let ended = match self.child.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            _ => self.child.wait().await,
+        };
         // Its number may be another's from now on.
         self.watched = None;
         ended

@@ -1,23 +1,24 @@
-//! Child processes, and the pauses before something is tried again.
+//! Child processes.
 //!
 //! A [`Child`] leads a process group of its own, so that Ctrl-C at the terminal reaches only its parent, and never
 //! outlives whoever holds it: dropped, the whole group is killed, and so is what is left of it when the child ends. A
 //! guarded one does not even outlive this process when that is killed. A [`Leash`] tells it to end, and that its parent is
-//! gone, however it went. A `Tail` keeps what it complained of last. `Backoff` spaces out what is tried again.
+//! gone, however it went. A `Pipe` is its output, which the runtime hears
+//! of only if it is waited for. A `Tail` keeps what it complained of last.
 
-mod backoff;
 mod child;
 mod guardian;
 mod leash;
+mod pipe;
 mod tail;
 
-pub(crate) use self::{
-    backoff::Backoff,
-    child::ending,
-    leash::words,
-    tail::{LAST_WORDS, LastLines, Listener, Tail, read_all},
-};
 pub use self::{
     child::Child,
     leash::{Leash, Word},
+};
+pub(crate) use self::{
+    child::ending,
+    leash::words,
+    pipe::Pipe,
+    tail::{LAST_WORDS, LastLines, Listener, Tail},
 };

@@ -134,7 +134,7 @@ impl Tail {
 }
 
 /// Hands over what is read, and nothing at the end.
-pub(crate) async fn read_all(mut from: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
+async fn read_all(mut from: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
     let mut read = Vec::with_capacity(4 << 10);
     while let Ok(1..) = from.read_buf(&mut read).await {
         take(&read);

@@ -305,7 +305,7 @@ fn folder(variable: &str, at_home: &str) -> Option<PathBuf> {
 }
 
 /// Bodies are their owner's: a folder made for them is nobody else's.
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -313,7 +313,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+/// Where what belongs to this machine's user is kept, the default store among it; nothing without a home. It may not be
+/// there yet.
+#[must_use]
+pub fn state_folder() -> Option<PathBuf> {
+    folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("baton"))
+}
+
 fn default_store() -> Result<StoreUrl, SettingsError> {
-    let folder = folder("XDG_STATE_HOME", ".local/state").ok_or(SettingsError::NoHome)?;
-    Ok(StoreUrl::Sqlite(folder.join("baton/baton.db")))
+    let folder = state_folder().ok_or(SettingsError::NoHome)?;
+    Ok(StoreUrl::Sqlite(folder.join("baton.db")))
 }

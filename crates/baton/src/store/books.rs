@@ -23,12 +23,16 @@ pub struct Books {
     pub dead: u64,
     /// Drained from the errors.
     pub drained: u64,
+    /// Ended because their calls were cancelled.
+    pub cancelled: u64,
     /// Requeued from the errors, ever.
     pub requeued: u64,
     /// (Σ id) of those finished.
     pub done_sum: IdSum,
     /// (Σ id) of those drained.
     pub drained_sum: IdSum,
+    /// (Σ id) of those cancelled.
+    pub cancelled_sum: IdSum,
     /// Bytes that the messages ready, delayed and in flight count for: their bodies and headers as they are stored.
     pub bytes: u64,
     /// Pushes refused for an old baton or session.
@@ -68,9 +72,11 @@ impl Books {
         done: number, number;
         dead: number, number;
         drained: number, number;
+        cancelled: number, number;
         requeued: number, number;
         done_sum: IdSum::value, IdSum::from_u64;
         drained_sum: IdSum::value, IdSum::from_u64;
+        cancelled_sum: IdSum::value, IdSum::from_u64;
         bytes: number, number;
         stale_pushes: number, number;
         stale_settles: number, number;
@@ -91,9 +97,11 @@ impl Books {
             done: 0,
             dead: 0,
             drained: 0,
+            cancelled: 0,
             requeued: 0,
             done_sum: IdSum::from_u64(0),
             drained_sum: IdSum::from_u64(0),
+            cancelled_sum: IdSum::from_u64(0),
             bytes: 0,
             stale_pushes: 0,
             stale_settles: 0,
@@ -105,7 +113,7 @@ impl Books {
     #[must_use]
     pub fn balance(&self) -> bool {
         // Wide enough for counters that were damaged.
-        let states = [self.ready, self.delayed, self.in_flight, self.done, self.dead, self.drained];
+        let states = [self.ready, self.delayed, self.in_flight, self.done, self.dead, self.drained, self.cancelled];
         u128::from(self.pushed) == states.into_iter().map(u128::from).sum()
     }
 }
@@ -192,7 +200,7 @@ impl QueueRecount {
     pub fn balance(&self) -> bool {
         let Self { books, ready, delayed, in_flight, dead, lacking } = self;
         let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(dead.sum);
-        let sum = sum.plus(books.done_sum).plus(books.drained_sum);
+        let sum = sum.plus(books.done_sum).plus(books.drained_sum).plus(books.cancelled_sum);
         lacking.count == 0
             && self.bytes() <= books.bytes
             && books.balance()

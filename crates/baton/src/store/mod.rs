@@ -13,6 +13,7 @@
 //!                 ▲  back, reap     │ │  retry
 //!                 └─────────────────┘ └──► DELAYED ──due──► READY
 //!      attempts or losses used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
+//!      a claim, a retry, a hand-back or a loss of a message whose call was cancelled ──► CANCELLED
 //! ```
 //!
 //! * **Sessions** ([`Join`], [`Beat`], [`Leave`], [`Reap`]). Every caller that changes something has one. Its lease
@@ -41,6 +42,17 @@
 //! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
 //!   most 16 after the first, singly and one to a session after the second, to the errors after the fourth.
 //!   An attempt that ended, whatever its outcome, forgives earlier losses.
+//! * **Calls** ([`Emit`], [`FollowCall`], [`UnfollowCall`], [`ReadEvents`], [`ReadCall`], [`CancelCall`]). A message that was
+//!   submitted as a call has a record: its open messages (itself, and follow-ups that joined with the settle that brought
+//!   them), who holds them, what they told, who follows. Events have consecutive numbers from 1 on; only the holder of a
+//!   message adds some, each number once, each key once in a call. The step that ends the last open message, or buries one,
+//!   writes the last event. A cancel marks the record, and the next step of each message ends it as cancelled; done and dead
+//!   win. Followers are bound to their session. All of it is kept for an hour after the last message has ended.
+//! * **What is recalled** ([`Recollect`], [`Remember`], [`Release`], [`Forget`], [`ReadForgotten`]). Values by key, each until it ends on
+//!   the fleet clock, all within a bound of bytes. Where there is none the first that asks may compute it, and the others wait
+//!   and are woken; that right lasts as long as its session, and ends by itself. What is forgotten, by key or prefix, raises
+//!   the one generation: a value whose computation began before is neither kept nor given after it, and nobody waits for it.
+//!   Beats tell the generation. What was forgotten long ago folds into a floor, and what is from before the floor counts as forgotten.
 //! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
 //!   drainer at a time; the next one takes over when its session is gone. A message whose body is missing becomes an
 //!   error when it is claimed, and is never requeued.
@@ -64,13 +76,16 @@
 //! and [`SqliteStore`] are two homes, and the same in Lua for [`RedisStore`]. `engine` and `redis` hold what several of
 //! them need. [`session`] owns the numbers.
 
+mod agreed;
+#[cfg(feature = "memory")]
 mod bells;
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "a part is for SQLite only"))]
 mod books;
 mod clock;
+#[cfg(feature = "memory")]
 mod engine;
 mod event;
 mod location;
+#[cfg(feature = "memory")]
 mod memory;
 mod migration;
 pub(crate) mod notice;
@@ -79,28 +94,32 @@ mod operation;
 #[cfg(feature = "redis")]
 mod redis;
 mod refusal;
+mod ring;
 pub mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg_attr(not(all(feature = "sqlite", feature = "redis")), expect(dead_code, reason = "parts are for one store only"))]
 mod wire;
 
 /// The values that travel: parcels of messages, what is left of them, what became of them.
 pub mod message {
     pub use crate::message::{
-        Body, Digest, Fields, Headers, Home, IdSum, LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_LAST_ERROR_BYTES,
-        MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Piece, Range, Run,
+        Body, CALL, CANCELLED, CacheKey, CallEvent, CallId, Calling, Digest, END, ERROR, Fields, Headers, Home, IdSum,
+        LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
+        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Piece, Prefix, RESTART,
+        Range, Run, Scope,
     };
 }
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use self::ring::Ring;
 use crate::message::{Name, SessionId};
 
 pub use books::{Books, Found, Lacking, QueueRecount, Recounted};
 pub use clock::Clock;
 pub use event::{Ear, StoreEvent};
 pub use location::{InvalidUrl, StoreUrl};
+#[cfg(feature = "memory")]
 pub use memory::MemoryStore;
 pub use migration::{Conversion, Converted, FORMAT, SeenSession, Standing};
 pub use open::open;
@@ -124,6 +143,8 @@ pub struct Woken {
     pub queues: Vec<Name>,
     /// The claims that waited for the other queues, by number, with what each brought.
     pub claimed: Vec<(u64, Claimed)>,
+    /// The numbers of follows with something to read ([`FollowCall`]).
+    pub follows: Vec<u64>,
 }
 
 /// The claims of a session that wait for messages, one a queue at most, as [`Store::wait`] finds them.
@@ -146,7 +167,10 @@ impl Waiting for Vec<Claim> {
 }
 
 /// Carries out the claims that wait for these queues, each as a call of its own.
-async fn serve(store: &dyn Store, queues: Vec<Name>, waiting: &dyn Waiting) -> Result<Woken, StoreError> {
+async fn serve(
+    store: &dyn Store, rings: impl IntoIterator<Item = Ring>, waiting: &dyn Waiting,
+) -> Result<Woken, StoreError> {
+    let (queues, follows) = ring::sorted(rings);
     let served = queues.iter().map(|queue| {
         let claim = waiting.claim(queue);
         async move {
@@ -157,7 +181,7 @@ async fn serve(store: &dyn Store, queues: Vec<Name>, waiting: &dyn Waiting) -> R
         }
     });
     let served = futures_util::future::join_all(served).await;
-    let mut woken = Woken::default();
+    let mut woken = Woken { follows, ..Woken::default() };
     for (queue, served) in queues.into_iter().zip(served) {
         match served {
             Some((claim_no, Ok(claimed))) => woken.claimed.push((claim_no, claimed)),
@@ -188,6 +212,11 @@ pub trait Store: Send + Sync {
     /// done about a file. Nothing is told of calls: their errors say that.
     fn hear(&self, ear: Ear) {
         drop(ear);
+    }
+
+    /// What keeps calls from being answered at this moment, as far as the store knows; one line for a person.
+    fn in_the_way(&self) -> Option<String> {
+        None
     }
 
     /// Closes what is open, in order: what was handed in before is carried out first. Other calls may follow.

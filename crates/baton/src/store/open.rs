@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Clock, MemoryStore, Store, StoreError, StoreUrl};
+use super::{Store, StoreError, StoreUrl};
 use crate::message::Name;
 
 /// The store at `url` for one fleet; nothing is sent yet. With `create` a missing file is made at the first write.
@@ -11,10 +11,21 @@ use crate::message::Name;
 /// [`StoreError::Unfit`] if what is there can never be used, or stores of its kind were left out of this build.
 pub fn open(url: &StoreUrl, fleet: Name, create: bool) -> Result<Arc<dyn Store>, StoreError> {
     match url {
-        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new(Clock::system()))),
+        StoreUrl::Memory => memory(),
         StoreUrl::Sqlite(path) => sqlite(path, fleet, create),
         StoreUrl::Redis(url) => redis(url, fleet),
     }
+}
+
+#[cfg(feature = "memory")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature it fails")]
+fn memory() -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(super::MemoryStore::new(super::Clock::system())))
+}
+
+#[cfg(not(feature = "memory"))]
+fn memory() -> Result<Arc<dyn Store>, StoreError> {
+    Err(left_out("memory:", "memory"))
 }
 
 #[cfg(feature = "sqlite")]
@@ -52,6 +63,7 @@ mod tests {
     #[test]
     fn a_store_that_is_left_out_is_refused_by_the_name_of_its_feature() {
         for (url, feature, is_in) in [
+            ("memory:", "memory", cfg!(feature = "memory")),
             ("sqlite:here.db", "sqlite", cfg!(feature = "sqlite")),
             ("redis://127.0.0.1/", "redis", cfg!(feature = "redis")),
             ("rediss://127.0.0.1/", "redis-tls", cfg!(feature = "redis-tls")),

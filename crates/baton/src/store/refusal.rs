@@ -146,6 +146,21 @@ pub enum Refusal {
         /// Milliseconds the hold has left.
         ms: u64,
     },
+    /// There is no such call, or it is forgotten.
+    #[error("there is no such call: it never was, or it ended over an hour ago")]
+    NoCall,
+    /// The message is not held under this claim, or is of no call, or its call has ended: it tells nothing more.
+    #[error("this message is held by another session by now, is no call, or its call has ended")]
+    NotHeld,
+    /// The keys of a call's events have as many bytes as they may.
+    #[error("the keys of this call's events have 16 MiB: no further event with a key is taken")]
+    EmitKeysFull,
+    /// Events before this one are not kept any more.
+    #[error("events before number {first} are not kept any more")]
+    EventsGone {
+        /// The first one kept.
+        first: u64,
+    },
     /// The queue has no id left below 2⁵³.
     #[error("queue {queue} has used up its ids")]
     IdsUsedUp {

@@ -97,6 +97,7 @@ async fn short_messages_that_fail_together_cost_a_few_commands() {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
+        call: None,
     };
     ask(&store, Submit { lots: (1..=500).map(one).collect(), ..submit(session, 1, &[b"0"]) }).await.unwrap();
     let claimed = ask(&store, claim(session, 1, 500)).await.unwrap();

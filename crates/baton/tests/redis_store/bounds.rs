@@ -24,18 +24,19 @@ const MANY: u64 = 50_000;
 const COMMANDS: usize = 4_100;
 const WORDS: usize = 13_000;
 
-async fn session(store: &Arc<RedisStore>, lease: Duration) -> Session {
+pub(crate) async fn session(store: &Arc<RedisStore>, lease: Duration) -> Session {
     let options = SessionOptions { kind: Kind::Node, queues: vec![name("q")], lease, ..SessionOptions::client() };
     Session::join(store.clone(), options).await.unwrap()
 }
 
 /// Messages that are pushed one by one; who pushed them.
-async fn push(store: &RedisStore, count: u64) -> SessionId {
+pub(crate) async fn push(store: &RedisStore, count: u64) -> SessionId {
     let client = join(store, Kind::Client).await;
     let one = |n: u64| Lot {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
+        call: None,
     };
     for (submit_no, first) in (1..).zip((1..=count).step_by(1_000)) {
         let lots = (first..first + 1_000).map(one).collect();
@@ -45,7 +46,7 @@ async fn push(store: &RedisStore, count: u64) -> SessionId {
 }
 
 /// Claims all there is; the claims with what they hold.
-async fn claim_all(session: &Session) -> Vec<(u64, Vec<Range>)> {
+pub(crate) async fn claim_all(session: &Session) -> Vec<(u64, Vec<Range>)> {
     let mut claims = Vec::new();
     while let Some(held) = session.claim(name("q"), 1_000, 1 << 24).await.unwrap().held {
         let (claim_no, _, pieces) = held.into_parts();
@@ -55,7 +56,7 @@ async fn claim_all(session: &Session) -> Vec<(u64, Vec<Range>)> {
 }
 
 /// Reports each message by itself, all of them with one outcome.
-async fn settle_all(session: &Session, claims: &[(u64, Vec<Range>)], outcome: &Outcome) {
+pub(crate) async fn settle_all(session: &Session, claims: &[(u64, Vec<Range>)], outcome: &Outcome) {
     for (claim_no, ranges) in claims {
         let of = |id| Run { claim_no: *claim_no, queue: name("q"), range: Range::one(id), outcome: outcome.clone() };
         let reported = session.settle(ranges.iter().flat_map(|range| range.ids()).map(of).collect()).await.unwrap();
@@ -63,7 +64,7 @@ async fn settle_all(session: &Session, claims: &[(u64, Vec<Range>)], outcome: &O
     }
 }
 
-async fn balanced(store: &Arc<RedisStore>) -> Books {
+pub(crate) async fn balanced(store: &Arc<RedisStore>) -> Books {
     let recounted = ask(&**store, Recount { max_hold_ms: 60_000 }).await.unwrap();
     assert!(recounted.queues.iter().all(QueueRecount::balance), "{recounted:?}");
     recounted.queues[0].books.clone()

@@ -20,6 +20,7 @@ async fn holding(store: &RedisStore, count: u64) -> (SessionId, SessionId) {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
+        call: None,
     };
     for (submit_no, first) in (1..).zip((1..=count).step_by(1_000)) {
         let lots = (first..=count.min(first + 999)).map(one).collect();

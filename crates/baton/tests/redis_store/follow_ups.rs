@@ -17,7 +17,7 @@ fn count_of(server: &RedisServer, command: &str) -> u64 {
 
 fn lot(bytes: usize) -> Lot {
     let body = format!("\"{}\"", "x".repeat(bytes));
-    Lot { queue: name("next"), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None }
+    Lot { queue: name("next"), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None, call: None }
 }
 
 async fn is_balanced(store: &RedisStore) -> bool {

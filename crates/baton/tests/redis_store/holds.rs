@@ -80,7 +80,12 @@ async fn many_queues_and_claims_are_recounted_in_pages() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
-    let one = |queue: &str| Lot { queue: name(queue), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None };
+    let one = |queue: &str| Lot {
+        queue: name(queue),
+        parcel: Parcel::single(Body::new(b"1").unwrap()),
+        key: None,
+        call: None,
+    };
     // Queues of one message, and one session that holds many, one by one and together.
     for submit_no in 1..=3 {
         let lots = (0..1_000).map(|nth| one(&format!("q{}", submit_no * 1_000 + nth))).collect();

@@ -13,6 +13,8 @@ mod partly;
 mod redis_server;
 mod rights;
 mod short;
+mod storms;
+mod submits;
 mod waits;
 
 use std::io::{Read, Write};
@@ -60,7 +62,7 @@ pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
 pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
     let mut builder = ParcelBuilder::default();
     bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
-    let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None }];
+    let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None, call: None }];
     Submit { session, submit_no, lots, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
 }
 

@@ -96,7 +96,7 @@ async fn a_claim_that_waits_is_served_by_the_short_way() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         push(&store, session, submit_no..=submit_no).await;
-        let Woken { queues, claimed } = waiting.await.unwrap().unwrap();
+        let Woken { queues, claimed, .. } = waiting.await.unwrap().unwrap();
         assert_eq!((queues, claimed.len()), (vec![], 1));
         assert_eq!((claimed[0].0, ids(&claimed[0].1)), (claim_no, vec![submit_no]));
     }

@@ -78,9 +78,9 @@ impl Generator {
             let key = Key::new(["k", "l", "m", "n", "o", "p"][self.below(6) as usize]).unwrap();
             let lives_ms = if self.one_in(2) { KEY_TTL_MS } else { 1 + self.below(500) };
             let key = Some(LotKey { key, digest: Digest::of(&body), lives_ms });
-            return Lot { queue, parcel: crate::parcel(&[&body]), key };
+            return Lot { queue, parcel: crate::parcel(&[&body]), key, call: None };
         }
-        Lot { queue, parcel: self.parcel(), key: None }
+        Lot { queue, parcel: self.parcel(), key: None, call: None }
     }
 
     fn join(&mut self) -> Request {

@@ -59,7 +59,7 @@ impl Reader {
 
 async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let body = format!("\"{}\"", "x".repeat(500_000));
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[body.as_bytes(); 8]), key: None }];
+    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[body.as_bytes(); 8]), key: None, call: None }];
     ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 40, max_keys: 100 }).await
 }
 

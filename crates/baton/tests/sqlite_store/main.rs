@@ -4,6 +4,7 @@
 
 mod agreement;
 mod backups;
+mod estates;
 mod files;
 mod held_log;
 mod logs;
@@ -51,6 +52,6 @@ pub(crate) fn parcel(bodies: &[&[u8]]) -> Parcel {
 }
 
 pub(crate) fn submit(session: SessionId, submit_no: u64, queue: &str) -> Submit {
-    let lots = vec![Lot { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None }];
+    let lots = vec![Lot { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None, call: None }];
     Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }
 }

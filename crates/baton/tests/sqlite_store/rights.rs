@@ -53,6 +53,7 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
         let named = format!("waiting for process {} (", std::process::id());
         assert!(matches!(event, StoreEvent::Stalled { holder: Some(_), .. }), "{event:?}");
         assert!(event.to_string().starts_with(&named), "{event}");
+        assert!(store.in_the_way().unwrap().starts_with(&named), "{:?}", store.in_the_way());
         assert!(!waiting.is_finished());
         // Reading needs no turn.
         ask(&store, TakeSurvey).await.unwrap();
@@ -65,5 +66,25 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
         assert!(matches!(event, StoreEvent::Unstalled { after, .. } if after.as_secs() >= 1), "{event:?}");
         assert!(event.to_string().contains("free again after"), "{event}");
+        assert_eq!(store.in_the_way(), None);
     }
+}
+
+/// A command that gives up says who is in its way, and does not wait for the end of that.
+#[tokio::test]
+async fn an_operator_gives_up_and_names_who_holds_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let url = format!("sqlite:{}", path.display());
+    let fleet = baton::Fleet::connect(&url).unwrap();
+    fleet.session().await.unwrap();
+    let turn = fs::OpenOptions::new().write(true).open(format!("{}-lock", path.display())).unwrap();
+    turn.lock().unwrap();
+    let operator = baton::operate::Operator::new(&fleet).wait(Duration::ZERO);
+    let error = operator.session().await.unwrap_err().to_string();
+    let named = format!("no answer within 2 s: waiting for process {} (", std::process::id());
+    assert!(error.contains(&named), "{error}");
+    let begun = std::time::Instant::now();
+    drop((operator, fleet));
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }

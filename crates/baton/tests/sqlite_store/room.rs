@@ -49,7 +49,7 @@ impl Drop for Disk {
 async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let body = format!("\"{}\"", "x".repeat(50_000));
     let bodies = [body.as_bytes(); 8];
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&bodies), key: None }];
+    let lots = vec![Lot { queue: name("a"), parcel: parcel(&bodies), key: None, call: None }];
     ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
 }
 
@@ -174,6 +174,6 @@ async fn a_long_log_does_not_make_a_small_disk_full() {
 }
 
 async fn small_push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[b"1"]), key: None }];
+    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[b"1"]), key: None, call: None }];
     ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
 }

@@ -42,7 +42,7 @@ fn body(submit_no: u64) -> String {
 async fn fill(store: &SqliteStore, session: SessionId, queues: &[&str], parcels: u64) {
     for (submit_no, queue) in (1..=parcels).zip(queues.iter().cycle()) {
         let body = body(submit_no);
-        let lots = vec![Lot { queue: name(queue), parcel: parcel(&[body.as_bytes(); 10]), key: None }];
+        let lots = vec![Lot { queue: name(queue), parcel: parcel(&[body.as_bytes(); 10]), key: None, call: None }];
         let submit = Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
         ask(store, submit).await.unwrap();
     }
@@ -88,7 +88,7 @@ async fn when_all_messages_are_done_the_file_is_small_again() {
 
 /// The file can be used as before.
 async fn fill_again(store: &SqliteStore, path: &Path, session: SessionId) {
-    let lots = vec![Lot { queue: name("b"), parcel: parcel(&[b"1"]), key: None }];
+    let lots = vec![Lot { queue: name("b"), parcel: parcel(&[b"1"]), key: None, call: None }];
     let submit = Submit { session, submit_no: 401, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
     ask(store, submit).await.unwrap();
     let recounted = ask(store, Recount { max_hold_ms: 0 }).await.unwrap();

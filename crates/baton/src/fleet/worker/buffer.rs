@@ -15,8 +15,9 @@ use super::{
     outbox,
     pace::Pace,
     prefetched::{Position, Prefetched, Share},
+    quarantine::Quarantine,
 };
-use crate::message::{MessageId, Name, Outcome, Range, Run};
+use crate::message::{MessageId, Name, Outcome, Parcel, Piece, Range, Run};
 
 /// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
@@ -34,6 +35,7 @@ pub(super) struct Buffer {
     /// Whether messages that are to be run in order are on their way back.
     is_returning: bool,
     prefetched: Prefetched,
+    quarantine: Quarantine,
     outbox: Vec<Run>,
     mode: Mode,
     pub(super) pace: Pace,
@@ -56,6 +58,9 @@ pub(super) struct Buffer {
     reporting: bool,
     /// Until when outcomes gather. The dispatcher looks then by itself.
     gathering: Option<Instant>,
+    /// Whether the outcome of a suspect is in the outbox. It does not gather: were this process killed meanwhile, the
+    /// message would be taken for what killed it.
+    urgent: bool,
     stopped: bool,
     closed: bool,
 }
@@ -67,6 +72,7 @@ impl Buffer {
             in_order,
             is_returning: false,
             prefetched: Prefetched::default(),
+            quarantine: Quarantine::default(),
             outbox: Vec::new(),
             mode: Mode::default(),
             pace: Pace::default(),
@@ -80,14 +86,22 @@ impl Buffer {
             claim_at: None,
             reporting: false,
             gathering: None,
+            urgent: false,
             stopped: false,
             closed: false,
         }
     }
 
-    /// For the dispatcher.
-    pub(super) const fn prefetched(&mut self) -> &mut Prefetched {
-        &mut self.prefetched
+    /// Messages were claimed.
+    pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>, now: Instant) {
+        self.pace.works(now);
+        self.quarantine.came(&pieces, now);
+        self.prefetched.add(claim_no, pieces, now);
+    }
+
+    /// Whether nothing is to be begun now but a suspect, if it is not yet.
+    pub(super) const fn is_quarantined(&self) -> bool {
+        self.quarantine.is_on()
     }
 
     /// Messages prefetched or held by slots.
@@ -111,6 +125,9 @@ impl Buffer {
     pub(super) fn slots_due(&self) -> usize {
         if self.stopped || self.closed || self.prefetched.len() == 0 {
             return 0;
+        }
+        if self.is_quarantined() {
+            return usize::from(self.prefetched.begins_with_suspect() && self.coming == 0);
         }
         match self.mode.handful() {
             Some(_) => usize::from(self.runner.is_none() && self.coming == 0),
@@ -164,6 +181,7 @@ impl Buffer {
 
     fn note(&mut self, completed: &mut Completed) -> bool {
         self.pace.ended(std::mem::take(&mut completed.ended));
+        self.urgent |= std::mem::take(&mut completed.suspect);
         if let Some((at_once, took)) = completed.in_a_task.take() {
             self.mode.ran_in_a_task(at_once, took);
         }
@@ -179,7 +197,7 @@ impl Buffer {
     /// What the slot is to do next.
     pub(super) fn assign(&mut self, at: usize, position: &Arc<Position>) -> Assignment {
         let mine = self.runner.take_if(|runner| *runner == at).is_some();
-        if self.stopped || self.closed {
+        if self.stopped || self.closed || (self.is_quarantined() && !self.prefetched.begins_with_suspect()) {
             return Assignment::Nothing;
         }
         let Some(handful) = self.mode.handful() else {
@@ -207,7 +225,8 @@ impl Buffer {
         if idle {
             self.pace.rests(now());
         }
-        let report = !self.outbox.is_empty() && (idle || (!self.reporting && self.gathering.is_none()));
+        let gathers = self.gathering.is_some() && !self.urgent;
+        let report = !self.outbox.is_empty() && (idle || (!self.reporting && !gathers));
         wants_more || report
     }
 
@@ -238,6 +257,7 @@ impl Buffer {
         }
         self.pace.measure(now, permits);
         self.gathering.take_if(|until| *until <= now);
+        let alone = self.quarantine.look(now);
         let held_up = self.held_up(now);
         if let Some(since) = self.prefetched.since()
             && since + OVERSTAY <= now
@@ -251,7 +271,7 @@ impl Buffer {
         }
         // A claim under way is soon answered, or given up.
         let overstay = self.prefetched.since().map(|since| (since + OVERSTAY).max(now + GATHERING));
-        [held_up, overstay, self.gathering].into_iter().flatten().min()
+        [alone, held_up, overstay, self.gathering].into_iter().flatten().min()
     }
 
     /// Takes from the runner what it has not begun if it stands still; when to look again.
@@ -303,6 +323,15 @@ impl Buffer {
         self.is_returning |= self.in_order && self.outbox.len() > before;
     }
 
+    /// Hands back those of calls of which this is true; whether there were some.
+    pub(super) fn hand_back_those(&mut self, is_wanted: impl Fn(&Share) -> bool) -> bool {
+        let back = self.prefetched.take_out(is_wanted);
+        for (claim_no, range) in &back {
+            self.back(*claim_no, *range);
+        }
+        !back.is_empty()
+    }
+
     fn back(&mut self, claim_no: u64, range: Range) {
         if !self.closed && range.len > 0 {
             self.outbox.push(Run { claim_no, queue: self.queue.clone(), range, outcome: Outcome::Back });
@@ -331,6 +360,7 @@ impl Buffer {
     /// Ends everything: nothing is reported any more.
     pub(super) fn close(&mut self) -> Vec<AbortHandle> {
         self.closed = true;
+        self.quarantine = Quarantine::default();
         self.prefetched = Prefetched::default();
         self.outbox = Vec::new();
         self.entries.iter().flatten().map(|entry| entry.abort.clone()).collect()
@@ -338,12 +368,13 @@ impl Buffer {
 
     /// The outcomes to report now. While there is more to do they gather a little, unless `all` are wanted.
     pub(super) fn report(&mut self, now: Instant, all: bool) -> Vec<Run> {
-        let gathers = self.gathering.is_some() && self.prefetched.len() > 0 && !all;
+        let gathers = self.gathering.is_some() && self.prefetched.len() > 0 && !all && !self.urgent;
         if gathers || self.reporting || self.outbox.is_empty() {
             return Vec::new();
         }
-        self.reporting = true;
+        (self.reporting, self.urgent) = (true, false);
         self.gathering = (self.prefetched.len() > 0).then(|| now + GATHERING);
+        self.quarantine.reports(&self.outbox);
         std::mem::take(&mut self.outbox)
     }
 
@@ -355,6 +386,7 @@ impl Buffer {
     /// The report was answered.
     pub(super) fn reported(&mut self) {
         self.reporting = false;
+        self.quarantine.reported();
         self.is_returning &= self.outbox.iter().any(|run| run.outcome == Outcome::Back);
     }
 
@@ -372,6 +404,12 @@ impl Buffer {
     /// What is in the outbox.
     pub(super) fn take_outbox(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.outbox)
+    }
+
+    /// Whether messages are run inline.
+    #[cfg(test)]
+    pub(super) const fn is_inline(&self) -> bool {
+        self.mode.handful().is_some()
     }
 
     fn swap(&mut self, at: usize, holds: Holds) -> Holds {

@@ -223,9 +223,7 @@ impl Dispatcher {
         buffer.pace.answered(n);
         if let Some(held) = catch.held {
             let (claim_no, _, pieces) = held.into_parts();
-            let now = Instant::now();
-            buffer.pace.works(now);
-            buffer.prefetched().add(claim_no, pieces, now);
+            buffer.add(claim_no, pieces, Instant::now());
         }
         drop(buffer);
         if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {

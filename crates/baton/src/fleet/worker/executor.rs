@@ -1,23 +1,27 @@
 //! The executor of a queue, between the dispatcher, which brings messages, and the slots that run them. It
 //! knows no store.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures_util::future::{AbortHandle, Abortable};
-use tokio::{runtime::Handle, sync::watch, time::Instant};
+use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
 use tracing::{Instrument as _, Span};
 
 use super::{
     buffer::Buffer,
     held::{Assignment, Completed},
-    prefetched::Position,
+    prefetched::{Position, Share},
     slot::Slot,
 };
 use crate::{
     fleet::{
+        emitting::CallScope,
         handler::{self, AnyHandler},
         metrics::{Metrics, Tally},
         node::Worked,
@@ -26,8 +30,8 @@ use crate::{
         policy::QueuePolicy,
         traces,
     },
-    message::{MessageId, Name},
-    store::session::Environment,
+    message::{CallId, MessageId, Name},
+    store::session::{Environment, Session},
 };
 
 /// Where the messages of one queue are worked on during one session.
@@ -47,18 +51,38 @@ pub(in crate::fleet) struct Executor {
     /// What their traces are under.
     span: Span,
     buffer: Mutex<Buffer>,
+    /// Where events of calls go; nothing where there is no store.
+    session: Option<Session>,
+    /// Messages of calls that are being run, and others that were.
+    calls: Mutex<Vec<Weak<CallScope>>>,
 }
 
 impl Executor {
     /// An executor whose handlers run in this runtime.
     pub(in crate::fleet) fn new(
         worked: Worked, environment: Environment, metrics: Arc<Metrics>, observer: Arc<dyn Observer>, runtime: Handle,
+        session: Option<Session>,
     ) -> Arc<Self> {
         let Worked { queue, handler, policy, permits } = worked;
         let (buffer, span) = (Mutex::new(Buffer::new(queue.clone(), policy.concurrency == 1)), traces::work(&queue));
         let tally = metrics.of(&queue);
-        let scope = Arc::new(handler::Scope { queue, over: watch::Sender::new(false) });
-        Arc::new(Self { scope, handler, policy, environment, metrics, tally, observer, permits, runtime, span, buffer })
+        let scope = Arc::new(handler::Scope::new(queue));
+        let calls = Mutex::default();
+        Arc::new(Self {
+            scope,
+            handler,
+            policy,
+            environment,
+            metrics,
+            tally,
+            observer,
+            permits,
+            runtime,
+            span,
+            buffer,
+            session,
+            calls,
+        })
     }
 
     pub(super) fn queue(&self) -> &Name {
@@ -67,6 +91,35 @@ impl Executor {
 
     pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a message of a call is given to speak with it; nothing if it is of none.
+    pub(super) fn call_scope(&self, share: &Share) -> Option<Arc<CallScope>> {
+        let call = share.call(self.queue())?;
+        let scope = CallScope::new(call, self.queue().clone(), share.id(), share.claim_no, self.session.clone());
+        let scope = Arc::new(scope);
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.len() == calls.capacity() {
+            calls.retain(|call| call.strong_count() > 0);
+        }
+        calls.push(Arc::downgrade(&scope));
+        Some(scope)
+    }
+
+    /// Ends the work on messages of these calls, which were cancelled: they go back, and the store ends them.
+    pub(in crate::fleet) fn cancel(&self, calls: &BTreeSet<CallId>) {
+        let running: Vec<_> = {
+            let running = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            running.iter().filter_map(Weak::upgrade).collect()
+        };
+        let queue = self.queue();
+        let is_cancelled = |share: &Share| share.call(queue).is_some_and(|call| calls.contains(&call));
+        // First what is not begun: who is broken off would take it.
+        let handed_back = self.buffer().hand_back_those(is_cancelled);
+        running.iter().filter(|scope| calls.contains(&scope.call)).for_each(|scope| scope.cancel());
+        if handed_back {
+            self.permits.ring();
+        }
     }
 
     /// Permits that are not held by what earlier sessions left behind.
@@ -134,11 +187,13 @@ impl Executor {
         if !self.environment.has_threads() {
             return false;
         }
-        let ran = Arc::new(AtomicBool::new(false));
-        let alive = Arc::clone(&ran);
-        let probe = self.runtime.spawn_blocking(move || alive.store(true, Ordering::SeqCst));
-        // A runtime that goes breaks it off at once.
-        probe.is_finished() && !ran.load(Ordering::SeqCst)
+        let (ran, ran_blocking) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (alive, alive_blocking) = (Arc::clone(&ran), Arc::clone(&ran_blocking));
+        // A runtime that goes breaks them off at once: tasks first, and then what may block.
+        let task = self.runtime.spawn(async move { alive.store(true, Ordering::SeqCst) });
+        let blocking = self.runtime.spawn_blocking(move || alive_blocking.store(true, Ordering::SeqCst));
+        let broken_off = |probe: &JoinHandle<()>, ran: &AtomicBool| probe.is_finished() && !ran.load(Ordering::SeqCst);
+        broken_off(&task, &ran) || broken_off(&blocking, &ran_blocking)
     }
 
     /// Breaks off what runs and hands all messages back.

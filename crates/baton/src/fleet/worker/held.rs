@@ -38,6 +38,8 @@ pub(super) struct Completed {
     pub(super) runs: Vec<Run>,
     /// Messages that ended.
     pub(super) ended: usize,
+    /// Whether one of them was a suspect.
+    pub(super) suspect: bool,
     /// Those that were run inline, once they were timed.
     pub(super) inline: Option<Stretch>,
     /// One that was run in a task: whether it was ready at once, and the time it took.

@@ -25,6 +25,7 @@ mod mode;
 mod outbox;
 mod pace;
 mod prefetched;
+mod quarantine;
 mod running;
 mod slot;
 #[cfg(feature = "testing")]

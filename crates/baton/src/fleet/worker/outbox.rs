@@ -52,8 +52,14 @@ fn is_plain(outcome: &Outcome) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::message::{Name, Range};
+    use futures_util::future::AbortHandle;
+    use tokio::time::Instant;
+
+    use super::{
+        super::{buffer::Buffer, held::Completed},
+        *,
+    };
+    use crate::message::{Body, Name, Parcel, Piece, Range};
 
     #[test]
     fn neighbours_that_are_done_become_one_run_whatever_order_they_ended_in() {
@@ -68,5 +74,29 @@ mod tests {
         let told: Vec<_> =
             in_order(runs).into_iter().map(|run| (run.claim_no, run.range.first, run.range.len)).collect();
         assert_eq!(told, [(1, 4, 3), (1, 7, 1), (2, 8, 2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outcomes_gather_but_for_that_of_a_suspect() {
+        let (queue, now) = (Name::new("q").unwrap(), Instant::now());
+        let mut buffer = Buffer::new(queue.clone(), false);
+        let parcel = Parcel::single(Body::new(b"1").unwrap());
+        buffer.add(1, vec![(Piece::fresh(1, 1, 0), parcel)], now);
+        let mut reported = |first, suspect| {
+            let run = Run { claim_no: 1, queue: queue.clone(), range: Range { first, len: 1 }, outcome: Outcome::DONE };
+            let mut completed = Completed { runs: vec![run], suspect, ..Completed::default() };
+            let slot = buffer.expect(AbortHandle::new_pair().0);
+            buffer.came(slot, &mut completed);
+            let calls = buffer.calls(|| now);
+            let runs = buffer.report(now, false);
+            if !runs.is_empty() {
+                buffer.reported();
+            }
+            (calls, runs.iter().map(|run| run.range.len).sum::<u32>())
+        };
+        assert_eq!(reported(11, false), (true, 1), "nothing was reported before");
+        assert_eq!(reported(12, false), (false, 0));
+        assert_eq!(reported(13, true), (true, 2));
+        assert_eq!(reported(14, false), (false, 0));
     }
 }

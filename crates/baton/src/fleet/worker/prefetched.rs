@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::message::{MessageId, Parcel, Piece, Range};
+use crate::message::{CALL, CallId, MessageId, Name, Parcel, Part, Piece, Range};
 
 /// What a worker has prefetched.
 #[derive(Default)]
@@ -37,6 +37,17 @@ impl Share {
     /// Its first message.
     pub(super) const fn id(&self) -> MessageId {
         MessageId(self.range().first)
+    }
+
+    /// The call that its message is of, if it is.
+    pub(super) fn call(&self, queue: &Name) -> Option<CallId> {
+        match self.piece.part? {
+            Part::First => Some(CallId { queue: queue.clone(), id: self.id() }),
+            Part::Joined => {
+                let header = self.parcel.headers(self.from).get(CALL)?;
+                std::str::from_utf8(&header).ok()?.parse().ok()
+            }
+        }
     }
 
     /// Its messages.
@@ -74,17 +85,37 @@ impl Prefetched {
         Some(share)
     }
 
-    /// Takes messages back that were not begun after all: they are the next.
+    /// Takes messages back that were not begun after all: they are the next, but for a suspect.
     pub(super) fn put_back(&mut self, share: Share) {
         if share.len() > 0 {
             self.count += share.len();
-            self.pieces.push_front(share);
+            let at = usize::from(self.begins_with_suspect());
+            self.pieces.insert(at, share);
         }
+    }
+
+    /// Whether the next message is a suspect.
+    pub(super) fn begins_with_suspect(&self) -> bool {
+        self.pieces.front().is_some_and(|front| front.piece.is_suspect())
     }
 
     /// When the next message was claimed.
     pub(super) fn since(&self) -> Option<Instant> {
         self.pieces.front().map(|front| front.since)
+    }
+
+    /// Takes out those of calls of which this is true.
+    pub(super) fn take_out(&mut self, is_wanted: impl Fn(&Share) -> bool) -> Vec<(u64, Range)> {
+        let mut taken = Vec::new();
+        self.pieces.retain(|share| {
+            let stays = share.piece.part.is_none() || !is_wanted(share);
+            if !stays {
+                taken.push((share.claim_no, share.range()));
+            }
+            stays
+        });
+        self.count -= taken.iter().map(|(_, range)| range.len as usize).sum::<usize>();
+        taken
     }
 
     /// Takes out what was claimed at this time or before; all without a time.

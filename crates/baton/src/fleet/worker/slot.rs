@@ -15,18 +15,24 @@ use super::{
 };
 use crate::{
     fleet::{
+        emitting::CallScope,
         event::Event,
         handler::{Context, Done, Failure, Message, Work},
         observer::tell,
         permits::Permit,
     },
-    message::{MessageId, Outcome, Range, Run},
+    message::{CALL, CallId, Headers, InvalidMessage, MessageId, Outcome, Parcel, Range, Run},
     store::{MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, MAX_RESULT_BYTES, bytes_of, session::packed},
 };
 
 /// Messages, or time, after which it lets others of its runtime have a turn.
 const AT_A_STRETCH: u32 = 512;
 const TURN: Duration = Duration::from_micros(200);
+/// The same for handlers that wait in their thread: they take little of that time of the processor.
+const WAITING_TURN: Duration = Duration::from_millis(1);
+
+/// A message whose handler waits, with its work and its call.
+type Waits = (Share, Work, Option<Arc<CallScope>>);
 
 /// See the module.
 pub(super) struct Slot {
@@ -54,7 +60,8 @@ impl Slot {
     /// Runs messages until there are no more for it.
     pub(super) async fn work(mut self) {
         loop {
-            let rest = self.run >= AT_A_STRETCH || self.spent >= TURN || !self.starter.has_its_permit();
+            let turn = if self.executor.scope.waits() { WAITING_TURN } else { TURN };
+            let rest = self.run >= AT_A_STRETCH || self.spent >= turn || !self.starter.has_its_permit();
             match self.executor.next(self.entry, &mut self.completed, &self.position, rest) {
                 Assignment::Nothing => return,
                 // A thread that it gave up holds its permit: that is now the thread's.
@@ -66,11 +73,11 @@ impl Slot {
                 Assignment::One(share) => self.run_one(&share).await,
                 Assignment::Handful { share, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
-                    let Some((one, work)) = self.run_handful(&share, since, on_trial) else { continue };
+                    let Some((one, work, call)) = self.run_handful(&share, since, on_trial) else { continue };
                     if self.executor.waits(self.entry, one.id(), &mut self.completed) {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
-                        self.attend(&one, since, work).await;
+                        self.attend(&one, since, work, call).await;
                     } else {
                         // Its message is no longer this slot's, whatever the handler makes of that.
                         discard(work).ok();
@@ -81,9 +88,11 @@ impl Slot {
     }
 
     /// Runs messages inline, up to the first that waits.
-    fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<(Share, Work)> {
+    fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<Waits> {
         let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
         self.starts(share);
+        // A message of a call is a piece of its own.
+        let call = self.executor.call_scope(share);
         let (mut failed, mut waits) = (0, None);
         let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
         loop {
@@ -92,17 +101,17 @@ impl Slot {
                 break;
             }
             let id = MessageId(piece.range.first + u64::from(index));
-            let (message, context) = self.message(share, index);
+            let (message, context) = self.message(share, index, call.as_ref());
             match self.starter.try_inline(message, context) {
                 Begun::Ran(Ok(Done { result: None, follow_ups })) if follow_ups.is_empty() => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
                     self.record_done(claim_no, plain);
                     plain = Range { first: id.0 + 1, len: 0 };
-                    self.record(claim_no, id, piece.attempts, result);
+                    self.record(claim_no, id, piece.attempts, call.as_ref().map(|call| &call.call), result);
                 }
                 Begun::Works(work) => {
-                    waits = Some((Share { from: index, to: index + 1, ..share.clone() }, work));
+                    waits = Some((Share { from: index, to: index + 1, ..share.clone() }, work, call.clone()));
                     break;
                 }
             }
@@ -115,6 +124,7 @@ impl Slot {
             self.tell(range, failed, &parcel.body(from).unwrap_or_default());
         }
         self.completed.ended += ran as usize;
+        self.completed.suspect |= ran > 0 && piece.is_suspect();
         self.untimed += ran;
         self.run += ran;
         if on_trial || waits.is_some() || self.untimed >= STRETCH {
@@ -127,8 +137,9 @@ impl Slot {
     fn read_clock(&mut self, since: Instant, waits: bool) {
         let now = Instant::now();
         let took = now.saturating_duration_since(since);
-        let pending = u32::from(waits);
-        self.completed.inline = Some(Stretch { count: self.untimed + pending, pending, took });
+        let count = self.untimed + u32::from(waits);
+        let pending = if self.executor.scope.waits() { count } else { u32::from(waits) };
+        self.completed.inline = Some(Stretch { count, pending, took });
         self.completed.now = Some(now);
         self.spent += took;
         if !waits {
@@ -141,28 +152,50 @@ impl Slot {
     /// Runs the one message of a share to its end.
     async fn run_one(&mut self, one: &Share) {
         self.starts(one);
-        let (message, context) = self.message(one, one.from);
+        let call = self.executor.call_scope(one);
+        let (message, context) = self.message(one, one.from, call.as_ref());
         let begun = Instant::now();
         match self.starter.begin(message, context) {
-            Ok(work) => self.attend(one, begun, work).await,
+            Ok(work) => self.attend(one, begun, work, call).await,
             Err(failure) => self.ended(one, begun, true, Err(failure)),
         }
     }
 
     /// Stays with a message until its handler has ended.
-    async fn attend(&mut self, one: &Share, begun: Instant, work: Work) {
+    async fn attend(&mut self, one: &Share, begun: Instant, work: Work, call: Option<Arc<CallScope>>) {
         let mut at_once = true;
         let ran = {
             let mut running = pin!(self.starter.running(work));
-            std::future::poll_fn(|context| {
+            let ran = std::future::poll_fn(|context| {
                 let polled = running.as_mut().poll(context);
                 at_once &= polled.is_ready();
                 polled
-            })
-            .await
+            });
+            match &call {
+                None => Some(ran.await),
+                Some(call) => tokio::select! {
+                    biased;
+                    ran = ran => Some(ran),
+                    () = call.cancelled() => None,
+                },
+            }
         };
-        let result = self.starter.reuse(ran);
-        self.ended(one, begun, at_once, result);
+        match ran {
+            Some(ran) => {
+                let result = self.starter.reuse(ran);
+                self.ended(one, begun, at_once, result);
+            }
+            None => self.broken_off(one),
+        }
+    }
+
+    /// The call of a message was cancelled while its handler worked: it goes back, and the store ends it.
+    fn broken_off(&mut self, one: &Share) {
+        let (claim_no, queue) = (one.claim_no, self.executor.queue().clone());
+        self.completed.runs.push(Run { claim_no, queue, range: one.range(), outcome: Outcome::Back });
+        self.completed.ended += 1;
+        self.completed.now = Some(Instant::now());
+        (self.run, self.spent, self.since) = (0, Duration::ZERO, None);
     }
 
     fn ended(&mut self, one: &Share, begun: Instant, at_once: bool, result: Result<Done, Failure>) {
@@ -170,15 +203,17 @@ impl Slot {
         let took = now.saturating_duration_since(begun);
         self.executor.tally.took(took);
         self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
-        self.record(one.claim_no, one.id(), one.piece.attempts, result);
+        let call = one.call(self.executor.queue());
+        self.record(one.claim_no, one.id(), one.piece.attempts, call.as_ref(), result);
         self.completed.ended += 1;
-        self.completed.in_a_task = Some((at_once, took));
+        self.completed.suspect |= one.piece.is_suspect();
+        self.completed.in_a_task = Some((at_once && !self.executor.scope.waits(), took));
         self.completed.now = Some(now);
         (self.run, self.spent) = if at_once { (self.run + 1, self.spent + took) } else { (0, Duration::ZERO) };
         self.since = None;
     }
 
-    fn message(&self, share: &Share, index: u32) -> (Message, Context) {
+    fn message(&self, share: &Share, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
         let scope = &self.executor.scope;
         let piece = &share.piece;
         let message = Message {
@@ -191,7 +226,7 @@ impl Slot {
         };
         // Only what was retried has something to tell.
         let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
-        let context = Context::new(scope, &message, last_error);
+        let context = Context::new(scope, &message, last_error, call.cloned());
         (message, context)
     }
 
@@ -219,10 +254,12 @@ impl Slot {
     }
 
     /// Notes an outcome for the next report.
-    fn record(&mut self, claim_no: u64, id: MessageId, attempts: u32, result: Result<Done, Failure>) {
+    fn record(
+        &mut self, claim_no: u64, id: MessageId, attempts: u32, call: Option<&CallId>, result: Result<Done, Failure>,
+    ) {
         let executor = &self.executor;
         let outcome = match result {
-            Ok(done) => match self.within_bounds(id, done) {
+            Ok(done) => match self.within_bounds(id, done, call) {
                 Ok(Done { result, follow_ups }) => Outcome::Done { result, follow_ups },
                 Err(failure) => self.failed(id, attempts, failure),
             },
@@ -236,8 +273,14 @@ impl Slot {
 impl Slot {
     /// What a message leaves behind, as it is stored: follow-ups in as few parcels as hold them, too many of which are its
     /// failure; a result that is too long is left out, which is told.
-    fn within_bounds(&self, id: MessageId, done: Done) -> Result<Done, Failure> {
+    fn within_bounds(&self, id: MessageId, done: Done, call: Option<&CallId>) -> Result<Done, Failure> {
         let Done { mut result, mut follow_ups } = done;
+        for lot in follow_ups.iter_mut().filter(|lot| lot.call.is_some()) {
+            match call {
+                Some(call) => lot.parcel = joining(&lot.parcel, call).map_err(Failure::fatal)?,
+                None => lot.call = None,
+            }
+        }
         if follow_ups.len() > 1 {
             follow_ups = packed(follow_ups).map_err(Failure::fatal)?;
         }
@@ -267,6 +310,13 @@ impl Slot {
         tell(&*executor.observer, &Event::MessageFailed { queue, id, attempt, error, retry_after });
         outcome
     }
+}
+
+/// The parcel of a message that joins a call, which it names.
+fn joining(parcel: &Parcel, call: &CallId) -> Result<Parcel, InvalidMessage> {
+    let headers = parcel.headers(0);
+    let own = headers.own.with(CALL, Some(call.to_string().as_bytes()))?;
+    Parcel::of_stored(&Headers { shared: headers.shared, own }, &parcel.body(0).unwrap_or_default())
 }
 
 impl Drop for Slot {

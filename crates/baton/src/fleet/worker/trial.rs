@@ -46,19 +46,25 @@ use crate::{
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn trial(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Vec<Run> {
+    worked_off(queue, policy, handler, parcels).await.buffer().take_outbox()
+}
+
+/// An executor that has run them all.
+async fn worked_off(queue: Name, policy: QueuePolicy, handler: impl Handler, parcels: Vec<Parcel>) -> Arc<Executor> {
     let worked = Worked::new(queue, Arc::new(handler), policy);
-    let executor = Executor::new(worked, Environment::system(), Arc::default(), Arc::new(Nobody), Handle::current());
+    let executor =
+        Executor::new(worked, Environment::system(), Arc::default(), Arc::new(Nobody), Handle::current(), None);
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
         let piece = Piece::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        executor.buffer().prefetched().add(claim_no, vec![(piece, parcel)], Instant::now());
+        executor.buffer().add(claim_no, vec![(piece, parcel)], Instant::now());
     }
     while executor.buffer().have() > 0 {
         executor.start_slots();
         executor.permits.called().await;
     }
-    executor.buffer().take_outbox()
+    executor
 }
 
 #[cfg(test)]
@@ -101,6 +107,25 @@ mod tests {
         let told: Vec<_> = runs.iter().map(|run| (run.claim_no, run.range, &run.outcome)).collect();
         let (first, second) = (Range { first: 1, len: 1_000 }, Range { first: 1_001, len: 3 });
         assert_eq!(told, [(1, first, &Outcome::DONE), (2, second, &Outcome::DONE)]);
+    }
+
+    /// Ready at once, after a wait in its thread.
+    struct Waiting;
+
+    impl Handler for Waiting {
+        fn handle(&self, _: Message, context: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+            context.waits_in_thread();
+            async { Ok(Done::default()) }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handlers_that_wait_in_their_thread_are_not_run_inline() {
+        let (queue, policy) = (Name::new("q").unwrap(), QueuePolicy { concurrency: 2, ..QueuePolicy::default() });
+        let quick = worked_off(queue.clone(), policy.clone(), Noop, vec![parcel(3_000)]).await;
+        assert!(quick.buffer().is_inline());
+        let waiting = worked_off(queue, policy, Waiting, vec![parcel(3_000)]).await;
+        assert!(!waiting.buffer().is_inline(), "one would wait at a time");
     }
 
     #[tokio::test(start_paused = true)]

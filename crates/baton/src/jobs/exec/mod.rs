@@ -19,9 +19,10 @@
 //! ```
 
 mod once;
+mod telling;
 mod template;
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, future, io, sync::Arc};
 
 use rustix::io::Errno;
 use serde_json::value::RawValue;
@@ -98,13 +99,27 @@ impl Exec {
 }
 
 impl Handler for Exec {
-    fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+    fn handle(
+        &self, message: Message, context: Context,
+    ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
         let Self { pool, ears } = self.clone();
+        context.waits_in_thread();
         async move {
             let key = message.key();
             let Message { queue, id, attempts, body, .. } = &message;
-            let task = Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, body };
-            let result = pool.run(&task, |_, _| {}).await.map_err(failed)?;
+            let call = context.call().map(ToString::to_string);
+            let task =
+                Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, call: call.as_deref(), body };
+            let result = match &call {
+                // Nobody follows it.
+                None => pool.run(&task, |_| future::ready(Ok(()))).await,
+                Some(_) => {
+                    let (ear, mouth) = telling::way(&context);
+                    let run = async move { Ok(pool.run(&task, move |event| ear.hear(&event)).await) };
+                    tokio::try_join!(run, mouth.tell()).and_then(|(result, ())| result)
+                }
+            };
+            let result = result.map_err(failed)?;
             let Some(result) = result.filter(|result| result.get() != "null") else { return Ok(Done::default()) };
             ears.print(format!("{}\n", result.get()).as_bytes())?;
             Ok(Done::with::<RawValue>(&result)?)

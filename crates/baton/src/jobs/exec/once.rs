@@ -1,21 +1,27 @@
 //! A process for each message.
 
-use std::{io, process::Stdio, sync::Arc};
-
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    time::timeout,
+use std::{
+    io::{self, Write as _},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
 };
+
+use tokio::{io::AsyncWriteExt as _, process::Command, sync::Notify, time::timeout};
 
 use super::{Ears, not_started, template};
 use crate::{
     Context, Done, Failure, Handler, Message,
     pool::{Limits, PoolError, Program},
-    process::{Child, LAST_WORDS, LastLines, ending, read_all},
+    process::{Child, LAST_WORDS, LastLines, Pipe, ending},
 };
 
 /// The most that a process may print.
 const MAX_OUTPUT: usize = 16 << 20;
+/// What every pipe takes at once.
+const PIPE: usize = 4 << 10;
+/// How long what a process prints is left in its pipes: then it is read as it comes.
+const UNREAD: Duration = Duration::from_millis(5);
 /// The exit code that asks for another attempt later: `EX_TEMPFAIL`.
 const TRY_AGAIN: i32 = 75;
 
@@ -38,7 +44,7 @@ impl ExecOnce {
     /// once is the concurrency of the queue.
     #[must_use]
     pub fn new(program: Program, limits: Limits) -> Self {
-        Self { program: Arc::new(program), limits: Arc::new(limits), ears: Ears::default() }
+        Self { program: Arc::new(program.located()), limits: Arc::new(limits), ears: Ears::default() }
     }
 
     /// With someone who hears each line that a process prints on its standard error, at most 400 bytes of it.
@@ -75,36 +81,32 @@ async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message)
     let mut command = program.command();
     command.env("BATON_KEY", message.key()).env("BATON_QUEUE", message.queue.as_str());
     command.env("BATON_ID", message.id.to_string()).env("BATON_ATTEMPT", (message.attempts + 1).to_string());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Child::start_guarded(&mut command).map_err(failed)?;
-    child.step_back(limits.nice);
-    let (Some(mut input), Some(output), Some(errors)) = (child.input(), child.output(), child.errors()) else {
-        return Err(failed(io::Error::other("it has no pipes")));
-    };
     let text = if message.body.trim_ascii().starts_with(b"\"") { template::text(&message.body) } else { None };
     let body = text.as_ref().map_or(&*message.body, String::as_bytes);
+    let (mut output, mut errors) = attach(&mut command, body).map_err(failed)?;
+    let mut child = Child::start_guarded(&mut command).map_err(failed)?;
+    // With it go this process's own ends of the pipes.
+    drop(command);
+    child.step_back(limits.nice);
+    let input = child.input();
     let (mut printed, mut complaints) = (Vec::new(), LastLines::default());
     let hear = |line: &str| ears.errors.iter().for_each(|hear| hear(line));
+    let ended = Notify::new();
     let status = {
         let pipes = async {
             let given = async {
-                // A program that does not care for its input may end, or close it, before it has read that.
-                input.write_all(body).await.ok();
-                drop(input);
+                if let Some(mut input) = input {
+                    // A program that does not care for its input may end, or close it, before it has read that.
+                    input.write_all(body).await.ok();
+                }
                 Ok(())
             };
-            let printed = async {
-                let read = output.take(MAX_OUTPUT as u64 + 1).read_to_end(&mut printed).await;
-                if read.is_ok_and(|read| read > MAX_OUTPUT) { Err(()) } else { Ok(()) }
+            let read = async {
+                // Most processes have ended by then, and all they have printed is read at once.
+                timeout(UNREAD, ended.notified()).await.ok();
+                tokio::try_join!(all_of(&mut output, &mut printed), lines_of(&mut errors, &mut complaints, &hear))
             };
-            let complained = async {
-                let add = |read: &[u8]| {
-                    if read.is_empty() { complaints.end_line(&hear) } else { complaints.add(read, &hear) }
-                };
-                read_all(errors, add).await;
-                Ok(())
-            };
-            tokio::try_join!(given, printed, complained).map(drop)
+            tokio::try_join!(given, read).map(drop)
         };
         let exceeded = limits.exceeded(child.pid());
         tokio::pin!(pipes, exceeded);
@@ -116,7 +118,7 @@ async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message)
                     are_open = false;
                     if heard.is_err() {
                         child.kill().await;
-                        return Err(Failure::new(format_args!("the process printed over {MAX_OUTPUT} bytes: killed")));
+                        return Err(too_much());
                     }
                 }
                 status = child.wait() => break status?,
@@ -126,9 +128,13 @@ async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message)
                 }
             }
         };
+        ended.notify_one();
         if are_open {
             // A process that has left the group may hold a pipe open.
-            timeout(LAST_WORDS, &mut pipes).await.ok();
+            let heard = timeout(LAST_WORDS, &mut pipes).await;
+            if matches!(heard, Ok(Err(()))) {
+                return Err(too_much());
+            }
         }
         status
     };
@@ -140,6 +146,46 @@ async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message)
         said => format!("{}: {said}", ending(status)),
     };
     Err(if status.code() == Some(TRY_AGAIN) { Failure::temporary(text) } else { Failure::new(text) })
+}
+
+/// Gives the process its pipes: those that it prints to, and one with its body in it, or to write that to.
+fn attach(command: &mut Command, body: &[u8]) -> io::Result<(Pipe, Pipe)> {
+    let ((output, prints), (errors, complains)) = (io::pipe()?, io::pipe()?);
+    command.stdout(prints).stderr(complains);
+    if body.len() > PIPE {
+        command.stdin(Stdio::piped());
+    } else {
+        let (reads, mut input) = io::pipe()?;
+        input.write_all(body)?;
+        command.stdin(reads);
+    }
+    Ok((Pipe::of(output)?, Pipe::of(errors)?))
+}
+
+/// Reads to the end, unless that is too much.
+async fn all_of(pipe: &mut Pipe, printed: &mut Vec<u8>) -> Result<(), ()> {
+    // One that cannot be read has come to its end too.
+    while let Ok(1..) = pipe.read(printed, &mut None).await {
+        if printed.len() > MAX_OUTPUT {
+            return Err(());
+        }
+    }
+    Ok(())
+}
+
+/// Reads to the end, and keeps the last lines.
+async fn lines_of(pipe: &mut Pipe, lines: &mut LastLines, hear: &(dyn Fn(&str) + Sync)) -> Result<(), ()> {
+    let mut read = Vec::new();
+    while let Ok(1..) = pipe.read(&mut read, &mut None).await {
+        lines.add(&read, &hear);
+        read.clear();
+    }
+    lines.end_line(&hear);
+    Ok(())
+}
+
+fn too_much() -> Failure {
+    Failure::new(format_args!("the process printed over {MAX_OUTPUT} bytes: killed"))
 }
 
 /// What a process printed, without the last end of line: JSON if it is, else text; nothing if it is empty.

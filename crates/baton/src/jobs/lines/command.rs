@@ -1,8 +1,9 @@
 //! A shell command whose output is read; it never outlives its stream.
 
-use std::process::Stdio;
+use std::{io, process::Stdio};
 
-use tokio::process::ChildStdout;
+use futures_util::FutureExt as _;
+use tokio::{io::AsyncReadExt as _, process::ChildStdout};
 
 use crate::{
     SourceError,
@@ -12,9 +13,10 @@ use crate::{
 /// A running command.
 #[derive(Debug)]
 pub(super) struct Command {
-    pub(super) output: ChildStdout,
+    output: ChildStdout,
     child: Child,
     complaints: Tail,
+    has_ended: bool,
 }
 
 impl Command {
@@ -27,7 +29,23 @@ impl Command {
         let (Some(output), Some(errors)) = (child.output(), child.errors()) else {
             return Err(failed(&"it has no output"));
         };
-        Ok(Self { output, child, complaints: Tail::of(errors, None) })
+        Ok(Self { output, child, complaints: Tail::of(errors, None), has_ended: false })
+    }
+
+    /// Reads more of its output; 0 is its end. That has come when the command has ended and what it printed was read,
+    /// whoever holds the output still: what it left behind may do so for ever.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        if !self.has_ended {
+            tokio::select! {
+                biased;
+                read = self.output.read_buf(into) => return read,
+                ended = self.child.wait() => self.has_ended = ended.is_ok(),
+            }
+        }
+        self.output.read_buf(into).now_or_never().unwrap_or(Ok(0))
     }
 
     /// Waits for its end, which is a failure unless its exit code is 0.

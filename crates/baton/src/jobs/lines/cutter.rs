@@ -4,7 +4,6 @@ use std::fmt;
 
 use memchr::memchr;
 use serde::de::IgnoredAny;
-use tokio::io::AsyncReadExt as _;
 
 use super::{
     command::Command,
@@ -61,7 +60,7 @@ impl Input {
                 Growth::Replaced => return Ok(Found::Seam),
             },
             Self::Command(command) => {
-                let read = command.output.read_buf(into).await?;
+                let read = command.read(into).await?;
                 if read == 0 {
                     command.finish().await?;
                 }

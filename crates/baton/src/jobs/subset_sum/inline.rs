@@ -31,6 +31,15 @@ pub fn solve(
     problem: &Problem, wish: &Wish, cancelled: &(dyn Fn() -> bool + Sync),
     mut each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
 ) -> Result<Summary, Refusal> {
+    let chosen = |subsets: Vec<u64>| subsets.into_iter().map(|subset| problem.chosen(subset)).collect();
+    search(problem, wish, cancelled, |subsets| each(chosen(subsets)))
+}
+
+/// As [`solve`], with subsets as bits: a number's is that of its place.
+pub(super) fn search(
+    problem: &Problem, wish: &Wish, cancelled: &(dyn Fn() -> bool + Sync),
+    mut each: impl FnMut(Vec<u64>) -> ControlFlow<()>,
+) -> Result<Summary, Refusal> {
     let plan = Plan::of(problem)?;
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let pairs = plan.check(wish, cores, cancelled)?;
@@ -53,9 +62,9 @@ pub fn solve(
         drop(matches);
         let workers = workers.into_iter().map(|matches| scope.spawn(|| search.run(matches))).collect::<Vec<_>>();
         let given = batches.iter().try_for_each(|subsets| {
-            let matches = summary.take(problem, wish, subsets);
-            if !matches.is_empty() {
-                each(matches)?;
+            let subsets = summary.wanted(wish, subsets);
+            if !subsets.is_empty() {
+                each(subsets)?;
             }
             if summary.is_enough(wish) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

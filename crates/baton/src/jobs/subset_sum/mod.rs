@@ -25,10 +25,12 @@
 //! | inline: [`solve`] | on all cores of this process | the thread that asks |
 //! | interleaved: [`Interleaved`] | in the task that asks, in slices of time | nobody for longer than a slice |
 //! | process: [`InProcess`] | on all cores, in a child process of lower priority that runs [`serve`] | nobody |
+//! | fleet: [`InFleet`] | in such children of all nodes that work for its queue, in parts that join one call | whoever follows the call |
 //!
 //! Each gives matches as they are found and no faster than they are taken. [`Problem::split`] makes parts that are solved by
 //! themselves, here or elsewhere.
 
+mod fleet;
 mod half;
 mod inline;
 mod interleaved;
@@ -44,8 +46,9 @@ mod tests;
 mod walk;
 
 pub use self::{
+    fleet::{InFleet, Order},
     inline::solve,
     interleaved::Interleaved,
     problem::{MOST_NUMBERS, Problem, Refusal, Summary, Wish},
-    process::{Event, InProcess, ProcessError, Telling, serve},
+    process::{Event, InProcess, ProcessError, serve},
 };

@@ -135,12 +135,16 @@ pub struct Summary {
 impl Summary {
     /// Matches of subsets that were found, as far as they are wanted; they are counted as given.
     pub(super) fn take(&mut self, problem: &Problem, wish: &Wish, subsets: Vec<u64>) -> Vec<Vec<i64>> {
+        self.wanted(wish, subsets).into_iter().map(|subset| problem.chosen(subset)).collect()
+    }
+
+    /// The same as subsets.
+    pub(super) fn wanted(&mut self, wish: &Wish, subsets: Vec<u64>) -> Vec<u64> {
         let wanted = wish.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.count));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let subsets = subsets.into_iter().filter(|subset| *subset != 0).take(wanted);
-        let matches: Vec<_> = subsets.map(|subset| problem.chosen(subset)).collect();
-        self.count += matches.len() as u64;
-        matches
+        let subsets: Vec<u64> = subsets.into_iter().filter(|subset| *subset != 0).take(wanted).collect();
+        self.count += subsets.len() as u64;
+        subsets
     }
 
     /// Whether no more are wanted.
@@ -165,17 +169,25 @@ pub(super) struct Task {
     max_seconds: u64,
     #[serde(default = "Wish::default_bytes")]
     max_bytes: u64,
+    /// Into how many messages it is split; nothing for one that is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parts: Option<u32>,
 }
 
 impl Task {
     pub(super) fn new(problem: &Problem, wish: &Wish) -> Self {
         let Problem { data, sum, part } = problem.clone();
         let Wish { limit, count_only, max_seconds, max_bytes } = *wish;
-        Self { data, sum, part, limit, count_only, max_seconds, max_bytes }
+        Self { data, sum, part, limit, count_only, max_seconds, max_bytes, parts: None }
+    }
+
+    /// The same, to be split.
+    pub(super) fn split_into(self, parts: u32) -> Self {
+        Self { parts: Some(parts), ..self }
     }
 
     pub(super) fn told(self) -> (Problem, Wish) {
-        let Self { data, sum, part, limit, count_only, max_seconds, max_bytes } = self;
+        let Self { data, sum, part, limit, count_only, max_seconds, max_bytes, parts: _ } = self;
         (Problem { data, sum, part }, Wish { limit, count_only, max_seconds, max_bytes })
     }
 }

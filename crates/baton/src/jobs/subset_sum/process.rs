@@ -1,9 +1,13 @@
 //! Mode `process`: in a child process, which has all cores but is polite, and dies with its parent.
 //!
-//! Both ends are here. They speak the line protocol of child processes: one JSON object a line, in `{"id","body"}`, out
-//! `{"event":"match","data":[…]}` as found, then `{"event":"end","data":{"count","complete"}}` or
-//! `{"event":"error","message"}`. A full pipe holds the search up. The end of its input tells the child that its parent is
-//! gone, however it went: it ends at once, whatever it is doing.
+//! Both ends are here. They speak the line protocol of child processes: one JSON object a line, in `{"id","call","body"}`, out
+//! `{"event":"match","key":"1f","data":[…]}` as found, where the key has a bit for each integer, then
+//! `{"event":"end","data":{"count","complete"}}` or `{"event":"error","message"}`. A task without a call is followed by nobody:
+//! its matches come together, in the end, as many as are asked for, or 1,000, and half a MiB at most. A part of a problem also
+//! tells `{"event":"part","key","data":{"count","complete"}}`.
+//!
+//! A full pipe holds the search up. The end of its input tells the child that its parent is gone, however it went: it ends at
+//! once, whatever it is doing.
 
 use std::{
     io::{self, BufRead as _, BufWriter, Write as _},
@@ -20,8 +24,8 @@ use tokio::{
 };
 
 use super::{
-    inline::solve,
-    problem::{Problem, Summary, Task, Wish},
+    inline::search,
+    problem::{Part, Problem, Summary, Task, Wish},
 };
 use crate::{
     pool::Program,
@@ -30,6 +34,8 @@ use crate::{
 
 /// How much lower than its parent's the priority of the child is.
 const POLITENESS: i32 = 10;
+/// The call of a search that is followed here, and not through a fleet.
+const FOLLOWED: &str = "subset-sum/1";
 /// Matches taken together at most.
 const BATCH: usize = 4096;
 /// Matches told together where no limit is named.
@@ -55,6 +61,8 @@ pub enum ProcessError {
 #[derive(Serialize, Deserialize)]
 struct Order {
     id: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
     body: Task,
 }
 
@@ -64,8 +72,18 @@ struct Order {
 pub enum Event {
     /// A match.
     Match {
+        /// By what it is the same in every attempt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
         /// The integers, in their order.
         data: Vec<i64>,
+    },
+    /// A part of a search is at its end.
+    Part {
+        /// By what it is the same in every attempt.
+        key: String,
+        /// How it went.
+        data: Summary,
     },
     /// It is at its end.
     End {
@@ -80,16 +98,6 @@ pub enum Event {
         #[serde(default)]
         fatal: bool,
     },
-}
-
-/// How a child tells matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Telling {
-    /// As they are found, each as an event.
-    AsFound,
-    /// Together, in the last event: as many as are asked for, or 1,000, and half a MiB at most. For handlers: that is the
-    /// result of the message.
-    Together,
 }
 
 /// All matches that fit, and how it went.
@@ -115,7 +123,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Starts the child: a program that runs [`serve`], telling matches as found.
+    /// Starts the child: a program that runs [`serve`].
     ///
     /// # Errors
     /// If it cannot be started.
@@ -123,7 +131,7 @@ impl InProcess {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(program: &Program, problem: &Problem, wish: &Wish) -> Result<Self, ProcessError> {
-        let order = Order { id: 1, body: Task::new(problem, wish) };
+        let order = Order { id: 1, call: Some(FOLLOWED.to_owned()), body: Task::new(problem, wish) };
         let mut order = serde_json::to_vec(&order).map_err(|error| ProcessError::Lost(error.to_string()))?;
         order.push(b'\n');
         let mut command = program.command();
@@ -166,7 +174,8 @@ impl InProcess {
                 Err(error) => return Err(ProcessError::Lost(error.to_string())),
             }
             match serde_json::from_slice(&self.line) {
-                Ok(Event::Match { data }) => matches.push(data),
+                Ok(Event::Match { data, .. }) => matches.push(data),
+                Ok(Event::Part { .. }) => {}
                 Ok(Event::End { data }) => self.summary = Some(data),
                 Ok(Event::Error { message, .. }) => return Err(ProcessError::Refused(message)),
                 Err(error) => return Err(ProcessError::Lost(format!("it says what is no event: {error}"))),
@@ -201,7 +210,7 @@ impl InProcess {
 ///
 /// # Errors
 /// If its output cannot be written.
-pub fn serve(telling: Telling) -> io::Result<()> {
+pub fn serve() -> io::Result<()> {
     // Whoever cannot be polite is not.
     rustix::process::nice(POLITENESS).ok();
     let (orders, order) = mpsc::channel();
@@ -217,11 +226,11 @@ pub fn serve(telling: Telling) -> io::Result<()> {
     let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     for line in order {
         match serde_json::from_str::<Order>(&line) {
-            Ok(Order { body, .. }) => {
+            Ok(Order { call, body, .. }) => {
                 let (problem, wish) = body.told();
-                match telling {
-                    Telling::AsFound => tell_as_found(&problem, &wish, &mut output)?,
-                    Telling::Together => tell_together(&problem, &wish, &mut output)?,
+                match call {
+                    Some(_) => tell_as_found(&problem, &wish, &mut output)?,
+                    None => tell_together(&problem, &wish, &mut output)?,
                 }
             }
             Err(error) => refuse(&mut output, &format!("the body is no task of this handler: {error}"))?,
@@ -233,14 +242,21 @@ pub fn serve(telling: Telling) -> io::Result<()> {
 
 fn tell_as_found(problem: &Problem, wish: &Wish, output: &mut impl io::Write) -> io::Result<()> {
     let mut written = Ok(());
-    let solved = solve(problem, wish, &|| false, |matches| {
-        let said = matches.into_iter().try_for_each(|data| say(output, &Event::Match { data }));
+    let solved = search(problem, wish, &|| false, |subsets| {
+        let said = subsets.into_iter().try_for_each(|subset| {
+            say(output, &Event::Match { key: Some(format!("{subset:x}")), data: problem.chosen(subset) })
+        });
         written = said.and_then(|()| output.flush());
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     written?;
     match solved {
-        Ok(data) => say(output, &Event::End { data }),
+        Ok(data) => {
+            if let Some(Part(from, to)) = problem.part() {
+                say(output, &Event::Part { key: format!("part:{from}:{to}"), data })?;
+            }
+            say(output, &Event::End { data })
+        }
         Err(refusal) => refuse(output, &refusal.to_string()),
     }
 }
@@ -253,8 +269,8 @@ fn tell_together(problem: &Problem, wish: &Wish, output: &mut impl io::Write) ->
     }
     let wish = Wish { limit: wish.limit.or(Some(DEFAULT_LIMIT).filter(|_| !wish.count_only)), ..*wish };
     let (mut told, mut bytes) = (Together::default(), 0);
-    let solved = solve(problem, &wish, &|| false, |matches| {
-        for numbers in matches {
+    let solved = search(problem, &wish, &|| false, |subsets| {
+        for numbers in subsets.into_iter().map(|subset| problem.chosen(subset)) {
             bytes += serde_json::to_string(&numbers).map_or(0, |text| text.len() + 1);
             if bytes > MOST_TOGETHER {
                 return ControlFlow::Break(());

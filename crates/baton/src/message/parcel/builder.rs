@@ -79,7 +79,7 @@ impl ParcelBuilder {
 
     /// Bytes of the bodies added.
     #[must_use]
-    pub(crate) const fn body_bytes(&self) -> usize {
+    pub const fn body_bytes(&self) -> usize {
         self.data.len()
     }
 

@@ -140,7 +140,7 @@ impl Importer {
 }
 
 fn lot(queue: &Name, chunk: &Chunk) -> Lot {
-    Lot { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None }
+    Lot { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None, call: None }
 }
 
 /// Measures how long nothing could be stored.

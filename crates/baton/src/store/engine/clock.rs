@@ -12,6 +12,16 @@ pub(in crate::store) fn visit<T: Tables>(tables: &mut T, id: SessionId) -> Moved
     tables.session(id)?.ok_or_else(|| Refusal::Stale.into())
 }
 
+/// What the clock would show if it were advanced now: for calls that only read it.
+pub(in crate::store) fn reading<T: Tables>(tables: &mut T, now: u64) -> Moved<u64> {
+    let meta = tables.meta()?;
+    if now <= meta.last {
+        return Ok(meta.clock);
+    }
+    let cap = tables.smallest_lease()?.unwrap_or(0) / 2;
+    Ok(meta.clock + (now - meta.last).min(cap))
+}
+
 /// Advances the clock.
 pub(in crate::store) fn advance<T: Tables>(tables: &mut T, now: u64) -> Moved<Meta> {
     let mut meta = tables.meta()?;

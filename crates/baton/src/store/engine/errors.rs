@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::{
     Cut, Moved, QueueRecord, SessionRecord, Tables,
     bodies::{cut, release},
+    calls::{self, Fate},
 };
 use crate::{
     message::{Headers, Piece, Range},
@@ -18,9 +19,6 @@ use crate::{
 pub(in crate::store) fn node_name(session: &SessionRecord) -> String {
     format!("{}/{}", session.host, session.pid)
 }
-
-/// Why a message that cannot be run any more is an error.
-pub(in crate::store) const MISSING_BODY: &str = "its body is missing from the store";
 
 /// Moves the messages of a piece from in flight to the errors; one whose body is missing has an empty one there.
 pub(in crate::store) fn bury<T: Tables>(
@@ -51,5 +49,6 @@ pub(in crate::store) fn bury<T: Tables>(
     let count = u64::from(piece.range.len);
     queue.books.in_flight -= count;
     queue.books.dead += count;
-    release(tables, queue, piece)
+    release(tables, queue, piece)?;
+    calls::ended(tables, now, &name, piece, Fate::Dead(error))
 }

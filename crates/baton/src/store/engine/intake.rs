@@ -2,13 +2,13 @@
 
 use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Tables};
 use crate::{
-    message::{Key, Lot, LotKey, MessageId, Name, Parcel, Piece},
+    message::{CallId, Calling, Key, Lot, LotKey, MessageId, Name, Parcel, Part, Piece},
     store::LotVerdict,
 };
 
 /// Stores a parcel at the end of its queue; its first id.
 pub(in crate::store) fn deposit<T: Tables>(
-    tables: &mut T, now: u64, queue: &mut QueueRecord, parcel: &Parcel,
+    tables: &mut T, now: u64, queue: &mut QueueRecord, parcel: &Parcel, part: Option<Part>,
 ) -> Moved<u64> {
     let books = &mut queue.books;
     let first = books.pushed + 1;
@@ -18,14 +18,19 @@ pub(in crate::store) fn deposit<T: Tables>(
     queue.wakes = 1;
     let books = &queue.books;
     tables.put_bodies(&books.queue, BodyKey::Parcel(first), parcel)?;
-    tables.push_back(&books.queue, Line::Ready, &Piece::fresh(first, parcel.len(), now))?;
+    tables.push_back(&books.queue, Line::Ready, &Piece { part, ..Piece::fresh(first, parcel.len(), now) })?;
     Ok(first)
 }
 
 /// What a lot's key already stands for, if it was seen: one body in one queue.
 pub(in crate::store) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &Lot) -> Moved<Option<LotVerdict>> {
     let Some(LotKey { key, digest, .. }) = &lot.key else { return Ok(None) };
-    let known = live_key(tables, now, key)?;
+    let mut known = live_key(tables, now, key)?;
+    if let (Some(record), Some(Calling::Begins { share: true, .. })) = (&known, lot.call) {
+        // Such a key stands for a call only while that has not ended.
+        let call = CallId { queue: record.queue.clone(), id: record.id };
+        known = if tables.call(&call)?.is_some_and(|call| call.end.is_none()) { known } else { None };
+    }
     Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
         true => LotVerdict::Duplicate { first: known.id.0 },
         false => LotVerdict::Conflict,

@@ -6,28 +6,28 @@
 //! machine in the test kit holds the two against each other.
 
 pub(super) mod bodies;
+pub(super) mod calls;
 pub(super) mod clock;
 pub(super) mod errors;
 pub(super) mod intake;
 pub(super) mod offers;
 pub(super) mod queues;
+pub(super) mod recalls;
 pub(super) mod results;
 pub(super) mod returns;
 mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    Bodies, BodyKey, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Fleet, KeyRecord, Keys, Line, Lines, Meta, Moved,
-    QueueRecord, Queues, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
+    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Estate, Fleet, Flight,
+    Follower, Hold, KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled,
+    Recalls, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
 };
 
 use super::{
     Answer, Request,
     operation::{Operation, operations},
 };
-
-/// How many entries that expired (keys, results) a call that adds one forgets.
-pub(super) const EXPIRED_AT_ONCE: u32 = 16;
 
 /// What an operation does to the tables.
 pub(super) trait Effect: Operation {
@@ -45,3 +45,14 @@ macro_rules! effects {
     };
 }
 operations!(effects);
+
+/// Whether a request that was just carried out has done part of its work: the same again does more of it.
+#[cfg(feature = "sqlite")]
+pub(crate) fn goes_on<T: Tables>(tables: &mut T, request: &Request) -> Moved<bool> {
+    let over = match request {
+        Request::Reap(it) => it.target,
+        Request::Leave(it) => it.session,
+        _ => return Ok(false),
+    };
+    Ok(tables.estate(over)?.is_some())
+}

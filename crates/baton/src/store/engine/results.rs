@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{EXPIRED_AT_ONCE, Moved, Tables};
+use super::{Moved, Tables};
 use crate::{
     message::{MessageId, Name},
-    store::operation::A_RESULT,
+    store::{agreed::EXPIRED_AT_ONCE, operation::A_RESULT},
 };
 
 /// What a result counts for.

@@ -3,23 +3,19 @@
 //! Whatever goes back goes to the front of its line, in the order of ids. A loss splits: pieces of at most 16 after
 //! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
 //! touches it ends as one error, and its neighbours go on.
+//!
+//! A session that holds much gives it back in several calls, each of them as much as its home says: the first one ends the
+//! session, and what is left is its estate, of which beats tell as of a session past its lease.
 
 use std::collections::BTreeMap;
 
-use super::{Line, Moved, QueueRecord, SessionRecord, Tables, errors, queues::OpenQueues, waits};
-use crate::message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId};
-
-/// Why a message that was lost too often is an error, after how often it was.
-pub(in crate::store) const LOST: &str = "times: each node that ran it died or fell silent";
-
-/// Why a session gives everything back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Why {
-    /// It left in good order: no loss is counted.
-    Left,
-    /// Its lease ran out.
-    Lost,
-}
+use super::{
+    Estate, Line, Moved, QueueRecord, SessionRecord, Tables, calls, errors, queues::OpenQueues, recalls, waits,
+};
+use crate::{
+    message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId},
+    store::agreed::{A_CLAIM, LOST},
+};
 
 /// What a session gave back.
 #[derive(Default)]
@@ -30,56 +26,91 @@ pub(in crate::store) struct Returned {
     pub(in crate::store) dead: u64,
 }
 
-/// Gives back all claims of a session.
-pub(in crate::store) fn all<T: Tables>(
-    tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, session: &SessionRecord, why: Why,
-) -> Moved<Returned> {
-    let mut by_queue: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
-    for (claim_no, claim) in tables.claims(id)? {
-        tables.drop_claim(id, &claim.queue, claim_no)?;
-        by_queue.entry(claim.queue).or_default().extend(claim.pieces);
-    }
-    let Returned { mut back, mut dead } = Returned::default();
-    for (name, pieces) in by_queue {
-        let queue = queues.claimed_from(tables, &name)?;
-        let mut returning = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            let losses = piece.losses + u32::from(why == Why::Lost);
-            let piece = Piece { losses, ..piece };
+/// Gives back what a session holds, the last claims first, until `most` entries are made; whether something is left.
+fn some<T: Tables>(
+    tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, estate: &Estate, most: u64,
+) -> Moved<(Returned, bool)> {
+    let (mut returned, mut made) = (Returned::default(), 0);
+    let mut returning: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
+    while made < most {
+        let Some((claim_no, mut claim)) = tables.last_claim(id)? else { break };
+        let queue = queues.claimed_from(tables, &claim.queue)?;
+        let back = returning.entry(claim.queue.clone()).or_default();
+        while let Some(piece) = claim.pieces.pop_if(|_| made < most) {
+            let losses = piece.losses + u32::from(estate.lost);
+            // Messages to an entry.
+            let size = match losses {
+                _ if losses > MAX_LOSSES => 1,
+                _ if !estate.lost => piece.range.len,
+                1 => SPLIT_AFTER_LOSS,
+                _ => 1,
+            };
+            let Range { first, len } = piece.range;
+            let taken = u32::try_from((most - made).saturating_mul(u64::from(size))).unwrap_or(len).min(len);
+            let left = len - taken;
+            if left > 0 {
+                claim.pieces.push(piece.over(Range { first, len: left }));
+            }
+            let piece = Piece { losses, ..piece.over(Range { first: first + u64::from(left), len: taken }) };
+            made += u64::from(taken.div_ceil(size.max(1)));
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
-                let node = errors::node_name(session);
-                errors::bury(tables, now, queue, &piece, &node, &error)?;
-                dead += u64::from(piece.range.len);
+                errors::bury(tables, now, queue, &piece, &estate.node, &error)?;
+                returned.dead += u64::from(taken);
+            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, false)? {
+                queue.books.in_flight -= 1;
+                calls::cancel_message(tables, now, queue, &piece)?;
             } else {
-                back += u64::from(piece.range.len);
-                split(piece, why, &mut returning);
+                returned.back += u64::from(taken);
+                split(piece, size, back);
             }
         }
-        to_front(tables, queue, returning)?;
+        if claim.pieces.is_empty() {
+            tables.drop_claim(id, &claim.queue, claim_no)?;
+        } else {
+            tables.put_claim(id, claim_no, &claim)?;
+        }
+        made = made.saturating_add(A_CLAIM);
     }
-    Ok(Returned { back, dead })
+    for (name, pieces) in returning {
+        let queue = queues.claimed_from(tables, &name)?;
+        to_front(tables, queue, pieces)?;
+    }
+    let more = made >= most && tables.last_claim(id)?.is_some();
+    Ok((returned, more))
 }
 
-/// Takes out a session that is lost, whatever its lease: what it held goes back, and others are woken for it.
-pub(in crate::store) fn lose<T: Tables>(
-    tables: &mut T, now: u64, id: SessionId, session: &SessionRecord,
+/// Ends a session, lost or not: others are woken for it, and at most so many entries of what it held go back. What is
+/// left is its estate.
+pub(in crate::store) fn end<T: Tables>(
+    tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, lost: bool, most: u64,
 ) -> Moved<Returned> {
     let mut queues = OpenQueues::default();
-    let returned = all(tables, &mut queues, now, id, session, Why::Lost)?;
+    let estate = Estate { node: errors::node_name(session), lost };
+    let (returned, more) = some(tables, &mut queues, now, id, &estate, most)?;
     waits::gone(tables, &mut queues, id, session)?;
+    recalls::gone(tables, id)?;
     queues.close(tables)?;
     tables.drop_session(id)?;
+    if more {
+        tables.put_estate(id, Some(&estate))?;
+    }
     Ok(returned)
 }
 
-/// Cuts a lost piece to the size its losses allow.
-fn split(piece: Piece, why: Why, into: &mut Vec<Piece>) {
-    let size = match (why, piece.losses) {
-        (Why::Left, _) => piece.range.len,
-        (Why::Lost, 1) => SPLIT_AFTER_LOSS,
-        (Why::Lost, _) => 1,
-    };
+/// Gives back more of an estate.
+pub(in crate::store) fn go_on<T: Tables>(tables: &mut T, now: u64, id: SessionId, estate: &Estate) -> Moved<Returned> {
+    let (mut queues, most) = (OpenQueues::default(), tables.returned_at_once());
+    let (returned, more) = some(tables, &mut queues, now, id, estate, most)?;
+    queues.close(tables)?;
+    if !more {
+        tables.put_estate(id, None)?;
+    }
+    Ok(returned)
+}
+
+/// Cuts a piece into entries of at most so many messages.
+fn split(piece: Piece, size: u32, into: &mut Vec<Piece>) {
     let mut first = piece.range.first;
     while first < piece.range.end() {
         let len = u32::try_from(piece.range.end() - first).unwrap_or(size).min(size);

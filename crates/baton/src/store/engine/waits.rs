@@ -9,20 +9,17 @@ use std::collections::BTreeSet;
 use super::{Line, Moved, QueueRecord, SessionRecord, Tables, queues::OpenQueues};
 use crate::{
     message::{Name, SessionId},
-    store::Kind,
+    store::{
+        Kind,
+        agreed::{IN_ITS_STEAD, SOON_MS},
+        ring::Ring,
+    },
 };
-
-/// Within this time somebody looks at a queue in any case.
-pub(in crate::store) const SOON_MS: u64 = 1_000;
 
 /// Enters a session among those who wait for a queue; one that is there keeps its place.
 pub(in crate::store) fn enter<T: Tables>(tables: &mut T, now: u64, session: SessionId, queue: &Name) -> Moved<()> {
     tables.add_waiter(queue, session, now)
 }
-
-/// How many are woken in the stead of a session that is gone: nodes of one machine die together, and a wake-up may go to
-/// the next of them.
-pub(in crate::store) const IN_ITS_STEAD: usize = 16;
 
 /// Wakes some of those who wait for a queue, if it has something: those that have waited longest, and of several that
 /// with the smallest id first.
@@ -40,7 +37,7 @@ pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord, cou
     })?;
     for (_, id) in longest {
         tables.drop_waiter(name, id)?;
-        tables.ring(id, name)?;
+        tables.ring(id, &Ring::Queue(name.clone()))?;
     }
     Ok(())
 }

@@ -34,6 +34,11 @@ impl Claims for MemoryTables {
         Ok(self.held_by(id).map(|((_, claim_no), record)| (*claim_no, record.clone())).collect())
     }
 
+    fn last_claim(&mut self, id: SessionId) -> Moved<Option<(u64, ClaimRecord)>> {
+        let last = self.claims.get(&id).and_then(|claims| claims.last_key_value());
+        Ok(last.map(|((_, claim_no), record)| (*claim_no, record.clone())))
+    }
+
     fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>> {
         Ok(self.held_by(id).take(limit).map(|(held, _)| held.clone()).collect())
     }

@@ -3,12 +3,14 @@
 //! Shared by every clone within the process and gone with it. A call runs under one lock, so it is atomic.
 
 mod bodies;
+mod calls;
 mod claims;
 mod errors;
 mod fleet;
 mod keys;
 mod lines;
 mod queues;
+mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -25,12 +27,13 @@ use super::{
     Answer, BoxFuture, Clock, ErrorRecord, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
     bells::Bells,
     engine::{
-        self, BodyKey, ClaimNumbers, ClaimRecord, KeyRecord, Line, Meta, QueueRecord, Series, SessionRecord,
-        SourceRecord,
+        self, BodyKey, CallRecord, ClaimNumbers, ClaimRecord, Hold, KeyRecord, Line, Meta, QueueRecord, Series,
+        SessionRecord, SourceRecord,
     },
+    ring::Ring,
     serve,
 };
-use crate::message::{Gone, Key, MessageId, Name, Parcel, Piece, SessionId};
+use crate::message::{CallId, Gone, Key, MessageId, Name, Parcel, Piece, SessionId};
 
 /// A store in memory.
 #[derive(Debug, Clone, Default)]
@@ -107,14 +110,14 @@ impl Store for MemoryStore {
                     let next = bell.sound.notified();
                     tokio::pin!(next);
                     next.as_mut().enable();
-                    if let Some(queues) = self.shared.tables().wakes.remove(&session) {
-                        return queues;
+                    if let Some(rings) = self.shared.tables().wakes.remove(&session) {
+                        return rings;
                     }
                     next.await;
                 }
             };
-            let queues = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default();
-            serve(self, queues.into_iter().collect(), &*waiting).await
+            let rings = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default();
+            serve(self, rings, &*waiting).await
         })
     }
 }
@@ -133,7 +136,7 @@ struct MemoryTables {
     /// Since when each session waits for a queue.
     waiters: BTreeMap<Name, BTreeMap<SessionId, u64>>,
     /// Wake-up lists.
-    wakes: BTreeMap<SessionId, BTreeSet<Name>>,
+    wakes: BTreeMap<SessionId, BTreeSet<Ring>>,
     /// Whose lists something was put on during a call.
     rung: Vec<SessionId>,
     batons: BTreeMap<SessionId, u64>,
@@ -153,4 +156,15 @@ struct MemoryTables {
     result_ends: BTreeSet<(u64, Name, MessageId)>,
     /// What they count for.
     result_bytes: u64,
+    calls: BTreeMap<CallId, CallRecord>,
+    call_ends: BTreeSet<(u64, CallId)>,
+    joined: BTreeMap<(Name, MessageId), CallId>,
+    holds: BTreeMap<CallId, BTreeMap<(Name, MessageId), Hold>>,
+    events: BTreeMap<CallId, BTreeMap<u64, Bytes>>,
+    emit_keys: BTreeMap<CallId, BTreeSet<Key>>,
+    looks: BTreeMap<CallId, u64>,
+    look_order: BTreeSet<(u64, CallId)>,
+    /// Calls that sessions are told of as cancelled.
+    told: BTreeMap<SessionId, BTreeSet<CallId>>,
+    recall: recalls::RecallTables,
 }

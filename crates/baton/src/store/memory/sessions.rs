@@ -3,7 +3,7 @@
 use super::MemoryTables;
 use crate::{
     message::SessionId,
-    store::engine::{Moved, Series, SessionRecord, Sessions},
+    store::engine::{Estate, Moved, Series, SessionRecord, Sessions},
 };
 
 impl MemoryTables {
@@ -38,6 +38,7 @@ impl Sessions for MemoryTables {
         self.sessions.remove(&id);
         self.wakes.remove(&id);
         self.batons.remove(&id);
+        self.told.remove(&id);
         self.answers.retain(|(owner, ..), _| *owner != id);
         self.claims.remove(&id);
         self.numbers.remove(&id);
@@ -46,6 +47,23 @@ impl Sessions for MemoryTables {
 
     fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>> {
         Ok(self.sessions.iter().map(|(id, record)| (*id, record.clone())).collect())
+    }
+
+    /// All of them: a call is one step here anyway, so there are no estates.
+    fn returned_at_once(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn estate(&mut self, _: SessionId) -> Moved<Option<Estate>> {
+        Ok(None)
+    }
+
+    fn put_estate(&mut self, _: SessionId, _: Option<&Estate>) -> Moved<()> {
+        Ok(())
+    }
+
+    fn estates(&mut self) -> Moved<Vec<SessionId>> {
+        Ok(Vec::new())
     }
 
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {

@@ -3,7 +3,10 @@
 use super::MemoryTables;
 use crate::{
     message::{Name, SessionId},
-    store::engine::{Moved, Waiters},
+    store::{
+        engine::{Moved, Waiters},
+        ring::Ring,
+    },
 };
 
 impl Waiters for MemoryTables {
@@ -37,8 +40,8 @@ impl Waiters for MemoryTables {
         Ok(())
     }
 
-    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
-        self.wakes.entry(id).or_default().insert(queue.clone());
+    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()> {
+        self.wakes.entry(id).or_default().insert(ring.clone());
         self.rung.push(id);
         Ok(())
     }

@@ -10,9 +10,16 @@
 
 mod beat;
 mod bookmark;
+mod call;
+mod cancel;
 mod claim;
 mod dispose;
 mod drain_begin;
+mod emit;
+mod events;
+mod follow;
+mod forget;
+mod forgotten;
 mod join;
 mod leave;
 mod look;
@@ -23,7 +30,10 @@ mod progress;
 mod purge;
 mod push;
 mod reap;
+mod recollect;
 mod recount;
+mod release;
+mod remember;
 mod remove;
 mod resign;
 mod result;
@@ -32,6 +42,7 @@ mod settle;
 mod submit;
 mod survey;
 mod take;
+mod unfollow;
 
 use super::{Refusal, StoreError};
 use crate::message::SessionId;
@@ -62,6 +73,17 @@ macro_rules! operations {
             progress: Progress(ReadProgress) -> Progress;
             result: Result(ReadResult) -> Option<bytes::Bytes>;
             bookmark: Bookmark(ReadBookmark) -> Place;
+            emit: Emit(Emit) -> Emitted;
+            follow: Follow(FollowCall) -> EventPage;
+            unfollow: Unfollow(UnfollowCall) -> ();
+            events: Events(ReadEvents) -> EventPage;
+            call: Call(ReadCall) -> Option<CallView>;
+            cancel: Cancel(CancelCall) -> Cancelling;
+            recollect: Recollect(Recollect) -> Recollected;
+            remember: Remember(Remember) -> Remembered;
+            release: Release(Release) -> ();
+            forget: Forget(Forget) -> u64;
+            forgotten: Forgotten(ReadForgotten) -> Forgotten;
             recount: Recount(Recount) -> super::Recounted;
             purge: Purge(Purge) -> Option<Removed>;
         }

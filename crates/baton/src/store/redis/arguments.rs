@@ -1,11 +1,11 @@
 //! The arguments of a script while they are gathered.
 
-use std::{fmt::Display, io::Write as _};
+use std::{fmt::Display, io::Write};
 
 use redis::{Cmd, RedisWrite as _};
 
 use super::keys::Root;
-use crate::message::{Lot, Parcel, SessionId};
+use crate::message::{Calling, Lot, Name, Parcel, SessionId};
 
 /// Longer parcels are staged in plain commands, and pointed to when they are claimed: what a script gets is copied and hashed byte by byte.
 pub(super) const INLINE: usize = 4096;
@@ -15,6 +15,24 @@ const INLINE_TOGETHER: usize = 64 << 10;
 pub(in crate::store) const CARRIED: usize = 512;
 /// How long what is staged and not taken away lasts.
 const STAGED_MS: u64 = 10_000;
+
+/// The digits of the time that a message in an inbox begins with.
+const BORN_DIGITS: usize = 13;
+
+/// Writes a number in decimal digits, zeros before it up to `least`. Every push writes some: a fifth of what formatting
+/// takes.
+fn write_number(to: &mut impl Write, number: u64, least: usize) {
+    let (mut text, mut rest, mut written) = ([b'0'; 20], number, 0);
+    for digit in text.iter_mut().rev() {
+        if rest == 0 && written >= least {
+            break;
+        }
+        *digit += (rest % 10) as u8;
+        (rest, written) = (rest / 10, written + 1);
+    }
+    // Writing to memory does not fail.
+    to.write_all(text.get(text.len() - written..).unwrap_or_default()).ok();
+}
 
 /// A call that is being filled.
 pub(in crate::store) struct Arguments<'r> {
@@ -33,9 +51,38 @@ impl<'r> Arguments<'r> {
         Self { root, now, command, staged: Vec::new(), inline: 0 }
     }
 
+    /// The root of the fleet.
+    pub(in crate::store) fn root(mut self) -> Self {
+        self.command.arg(self.root.as_str());
+        self
+    }
+
+    /// What is the same for most that a session pushes singly to a queue, as `ways.lua` reads it.
+    pub(in crate::store) fn way(mut self, session: SessionId, page: u64, queue: &Name, max_backlog: u64) -> Self {
+        let mut key = self.command.writer_for_next_arg();
+        // Writing to memory does not fail.
+        key.write_all(self.root.as_str().as_bytes()).ok();
+        key.write_all(b":n:").ok();
+        key.write_all(&session.digits()).ok();
+        key.write_all(b":").ok();
+        write_number(&mut key, page, 1);
+        key.write_all(b" ").ok();
+        key.write_all(queue.as_str().as_bytes()).ok();
+        key.write_all(b" ").ok();
+        write_number(&mut key, max_backlog, 1);
+        drop(key);
+        self
+    }
+
     pub(in crate::store) fn text(mut self, value: impl Display) -> Self {
         // Writing to memory does not fail.
         write!(self.command.writer_for_next_arg(), "{value}").ok();
+        self
+    }
+
+    /// A number, as every push has one.
+    pub(in crate::store) fn number(mut self, number: u64) -> Self {
+        self.command.arg(number);
         self
     }
 
@@ -54,17 +101,17 @@ impl<'r> Arguments<'r> {
         self
     }
 
-    /// The parcel of one message as it lies in an inbox, with the time if that is known.
+    /// The parcel of one message as it lies in an inbox, with the time; one argument more if that is not known.
     pub(in crate::store) fn single(mut self, parcel: &Parcel) -> Self {
         let mut entry = self.command.writer_for_next_arg();
         // Writing to memory does not fail.
         if let Some(now) = self.now {
-            write!(entry, "{now:013}").ok();
+            write_number(&mut entry, now, BORN_DIGITS);
         }
         entry.write_all(b"|").ok();
         entry.write_all(parcel.bytes()).ok();
         drop(entry);
-        self
+        if self.now.is_none() { self.text("") } else { self }
     }
 
     /// A parcel: its bytes, or the place where they are staged.
@@ -81,9 +128,17 @@ impl<'r> Arguments<'r> {
         self.text(place)
     }
 
-    /// The head of a lot takes four: queue, messages, key, `digest,milliseconds it lives`. Its parcel is the fifth.
+    /// The head of a lot takes four: queue, messages (and what they are to a call), key, `digest,milliseconds it lives`. Its parcel is the fifth.
     pub(in crate::store) fn lot(self, lot: &Lot) -> Self {
-        let to = self.text(&lot.queue).text(lot.parcel.len());
+        let to = self.text(&lot.queue);
+        let to = match lot.call {
+            None => to.text(lot.parcel.len()),
+            Some(Calling::Joins) => to.text("1j"),
+            Some(Calling::Begins { linger_ms, share }) => {
+                let linger = linger_ms.map(|ms| ms.to_string()).unwrap_or_default();
+                to.text(format_args!("1c{linger}{}", if share { ",1" } else { "" }))
+            }
+        };
         match &lot.key {
             Some(key) => to.text(key.key.as_str()).text(format_args!("{},{}", key.digest, key.lives_ms)),
             None => to.text("").text(""),

@@ -31,9 +31,9 @@ pub(in crate::store) trait Coded: Operation {
         None
     }
 
-    /// The keys of its script.
-    fn keys(&self, root: &Root) -> Vec<String> {
-        vec![root.as_str().to_owned()]
+    /// Adds the key of its script: the root, unless the script's head tells otherwise.
+    fn key<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        to.root()
     }
 
     /// Adds the arguments of its script, in the order the script's head tells.
@@ -61,7 +61,7 @@ macro_rules! codings {
             match request {
                 $(Request::$name(it) => {
                     let script = it.other_way(scripts).unwrap_or(&scripts.$module);
-                    (script, it.fill(Arguments::new(root, now, script.command(&it.keys(root)))))
+                    (script, it.fill(it.key(Arguments::new(root, now, script.command()))))
                 })*
             }
         }

@@ -1,7 +1,7 @@
 //! What the scripts know from Rust, written before them: no number, limit, text or list of the store is told in both
 //! languages.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock};
 
 use super::{
     arguments::{CARRIED, INLINE},
@@ -9,17 +9,12 @@ use super::{
 };
 use crate::{
     message::{
-        HEADED, IdSum, LAST_ERROR, MAX_LOSSES, MessageId, PARCEL_TABLE, PLAIN, SPLIT_AFTER_LOSS, SUSPECT_LOSSES,
-        THINNED_AT,
+        CANCELLED, END, ERROR, HEADED, IdSum, LAST_ERROR, MAX_LOSSES, MessageId, PARCEL_TABLE, PLAIN, RESTART,
+        SPLIT_AFTER_LOSS, SUSPECT_LOSSES, THINNED_AT,
     },
     store::{
         Books, FORMAT, Place,
-        engine::{
-            EXPIRED_AT_ONCE,
-            errors::MISSING_BODY,
-            returns::LOST,
-            waits::{IN_ITS_STEAD, SOON_MS},
-        },
+        agreed::{EXPIRED_AT_ONCE, IN_ITS_STEAD, LOST, MISSING_BODY, SOON_MS},
         operation::{self, operations},
         wire,
     },
@@ -67,14 +62,17 @@ operations!(own);
 
 /// A script with numbers in the place of their names: Lua bounds how many locals there may be.
 pub(super) fn with_numbers(lua: &str) -> String {
-    let numbers: BTreeMap<&str, u64> = SHARED.iter().chain(OWN.iter().copied().flatten()).copied().collect();
+    static NUMBERS: LazyLock<BTreeMap<&str, u64>> =
+        LazyLock::new(|| SHARED.iter().chain(OWN.iter().copied().flatten()).copied().collect());
     let (mut written, mut rest) = (String::with_capacity(lua.len()), lua);
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     while let Some(at) = rest.find(is_of_name) {
         let (before, from) = rest.split_at(at);
         let (word, behind) = from.split_at(from.find(|c| !is_of_name(c)).unwrap_or(from.len()));
         written += before;
-        match numbers.get(word) {
+        // Most words are none, which their first letter tells.
+        let is_number = word.starts_with(|c: char| c.is_ascii_uppercase());
+        match is_number.then(|| NUMBERS.get(word)).flatten() {
             Some(number) => written += &number.to_string(),
             None => written += word,
         }
@@ -87,7 +85,15 @@ pub(super) fn with_numbers(lua: &str) -> String {
 pub(super) fn lua() -> String {
     let mut lua = String::new();
     let start = wire::place(&Place::START);
-    for (name, text) in [("MISSING_BODY", MISSING_BODY), ("LOST", LOST), ("START", &start)] {
+    for (name, text) in [
+        ("MISSING_BODY", MISSING_BODY),
+        ("LOST", LOST),
+        ("START", &start),
+        ("RESTART", RESTART),
+        ("END", END),
+        ("ERROR", ERROR),
+        ("CANCELLED", CANCELLED),
+    ] {
         line(&mut lua, name, format_args!("\'{text}\'"));
     }
     let counters: Vec<String> = Books::COUNTERS.iter().map(|counter| format!("\'{}\'", counter.name)).collect();

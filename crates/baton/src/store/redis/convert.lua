@@ -87,8 +87,10 @@ end
 
 if call('HSETNX', key.meta, 'migrating', format) == 1 then
   call('HSET', key.meta, 'format', text(FORMAT))
-  pack_counters()
-  for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_looking(name) end
+  if tonumber(format) < 5 then
+    pack_counters()
+    for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_looking(name) end
+  end
 end
 local most = LOOKED_AT
 for _, name in ipairs(call('SMEMBERS', key.queues)) do
@@ -97,7 +99,7 @@ end
 close_queues()
 -- What results count for was not kept up to format 4; `weighed` tells how many were looked at.
 local weighed = tonumber(call('HGET', key.meta, 'weighed') or 0)
-local results = most > 0 and call('ZRANGE', key.result_ends, weighed, weighed + most - 1, 'WITHSCORES') or {}
+local results = most > 0 and tonumber(format) < 5 and call('ZRANGE', key.result_ends, weighed, weighed + most - 1, 'WITHSCORES') or {}
 local weight = 0
 for at = 1, #results, 2 do weight = weight + result_weight(results[at], text(tonumber(results[at + 1]))) end
 call('HINCRBY', key.meta, 'results', weight)
@@ -112,6 +114,8 @@ if id then
     local record = call('HMGET', key.session(id), 'host', 'pid')
     node = (record[1] or '') .. '/' .. (record[2] or '')
     end_session(id)
+    -- Up to format 5 a session had one hash of its submits.
+    call('UNLINK', root .. ':n:' .. id)
   end
   back, dead, more = return_claims(id, node, true)
   close_queues()

@@ -25,11 +25,6 @@ impl Root {
         format!("{}:w:{session}", self.0)
     }
 
-    /// The submits of a session.
-    pub(in crate::store) fn submits(&self, session: SessionId) -> String {
-        format!("{}:n:{session}", self.0)
-    }
-
     /// Where a session stages the bytes of a parcel for the script that follows in the same transaction. What no script
     /// takes away expires by itself.
     pub(in crate::store) fn staged(&self, session: SessionId, place: usize) -> String {

@@ -21,11 +21,11 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for) |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), forgotten (the generation of what is recalled), floor, recalled (what its values count for) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
-//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
-//! | `R:n:<session>` | hash | the last submit number and the answers kept, by number mod 16 |
+//! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), the page of its submits, and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
+//! | `R:n:<session>:<page>` | list | the answers to submits by number, behind an empty one; 64 to a page, the last two pages |
 //! | `R:h:<session>` | hash | claim, as `number queue` → `queue\|piece;piece…`, runs of singles among them |
 //! | `R:g:<session>` | hash | what these carry: claim → that of its pieces, `id claim` → a single as it lay in its line, `# claim` → singles left |
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
@@ -42,8 +42,18 @@
 //! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
 //! | `R:marks` | hash | bookmark → `lines,digest` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
+//! | `R:a:<call>` | hash | a call, named `queue/id`: messages open, running, delayed, cancelled; marked, how it ended, numbers of its next and first event, bytes of events and keys, linger, when it was followed, outcome |
+//! | `R:A:<call>`, `R:H:<call>`, `R:F:<call>` | hashes | its messages as `queue id` → `session,claim,told,delayed`; session → messages it holds; follower → `position,number,waits` |
+//! | `R:y:<call>`, `R:j:<call>` | list, set | its events, their keys |
+//! | `R:recalled`, `R:recalledheads`, `R:recalledends` | hashes, sorted set | key → value; key → `kind,generation,made,expires,session,number`; expiry → key |
+//! | `R:forgotten`, `R:forgottenat` | sorted set, hash | generation → scope that was forgotten in it; scope → fleet clock |
+//! | `R:flights`, `R:B:<session>`, `R:W:<key>` | hash, sets, hashes | key → `session,number,generation,ends` of who computes it; keys of a session; who waits → number |
+//! | `R:recallers` | set | sessions that recall |
+//! | `R:joined` | hash | message that joined as `queue id` → call |
+//! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, when it is forgotten |
+//! | `R:f:<session>` | set | cancelled calls that it holds messages of |
 //! | `R:v:<queue>` | sorted set | sessions that wait for the queue, by since when |
-//! | `R:w:<session>` | list | its wake-up list: queues to look into |
+//! | `R:w:<session>` | list | its wake-up list: queues to look into, `!` and the number of a follow or a bell, `!0` for all bells |
 //! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them, follow-ups too |
 
 mod arguments;
@@ -86,7 +96,8 @@ use self::{
     waiting::Waiters,
 };
 use super::{
-    Answer, BoxFuture, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, operation::Given,
+    Answer, BoxFuture, Conversion, Ear, Kind, Leave, LotVerdict, Request, Standing, Store, StoreError, Submitted,
+    Waiting, Woken, operation::Given,
 };
 use crate::message::{Name, SessionId};
 
@@ -207,16 +218,28 @@ fn goes_on(reply: &Value) -> bool {
 impl Shared {
     /// Carries out a request of one script.
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
-        let mut link = self.link().await?;
-        self.leave_former_run(&mut link, request).await?;
+        // What few calls go through is kept apart from them: the room of a call is copied and freed with each.
+        let mut link = match self.linked() {
+            Some(link) => link,
+            None => Box::pin(self.link()).await?,
+        };
+        if let Some(leave) = self.runs.former(request, &self.current_run(&link)) {
+            return Box::pin(self.leave_former_run(&mut link, leave)).await;
+        }
         let answer = self.answer(&mut link, request).await;
         if let (Request::Join(join), Ok(_)) = (request, &answer) {
-            log::mend(self).await?;
-            if join.kind == Kind::Node {
-                keeping::warn(self).await;
-            }
+            Box::pin(self.has_joined(join.kind)).await?;
         }
         answer
+    }
+
+    /// Looks after the server for a session that has joined.
+    async fn has_joined(&self, kind: Kind) -> Result<(), StoreError> {
+        log::mend(self).await?;
+        if kind == Kind::Node {
+            keeping::warn(self).await;
+        }
+        Ok(())
     }
 
     /// Runs the script of a request and gives its answer.
@@ -232,6 +255,11 @@ impl Shared {
 
     /// The answer that a script's reply stands for.
     async fn answered(&self, link: &mut Link, request: &Request, value: Value) -> Result<Answer, StoreError> {
+        // The id of one message that was stored by the short way.
+        if let (Request::Submit(_), Value::Int(first)) = (request, &value) {
+            let lots = vec![LotVerdict::Stored { first: first.cast_unsigned() }];
+            return Ok(Answer::Submit(Submitted { lots }));
+        }
         let mut reply = Reply::new(value)?;
         let code = reply.text()?;
         let (code, time) = code.split_once('@').unwrap_or((&code, ""));
@@ -244,7 +272,7 @@ impl Shared {
                     "OK" => Given::read(&mut reply)?,
                     code => Given::read_short(code, reply)?.1,
                 };
-                let claimed = given.complete(&mut link.connection).await;
+                let claimed = Box::pin(given.complete(&mut link.connection)).await;
                 claimed.map_err(|error| self.failed(link, &error))?.map(Answer::Claim)
             }
             (_, code) => coding::answer(request, code, reply),
@@ -260,8 +288,7 @@ impl Shared {
 
     /// A session that joined an earlier run of the server is over: what the server lost in between is not known.
     /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
-    async fn leave_former_run(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
-        let Some(leave) = self.runs.former(request, &self.current_run(link)) else { return Ok(()) };
+    async fn leave_former_run(&self, link: &mut Link, leave: Leave) -> Result<Answer, StoreError> {
         self.answer(link, &Request::Leave(leave)).await?;
         Err(super::Refusal::Stale.into())
     }
@@ -276,8 +303,8 @@ impl Shared {
         &self, script: &Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd,
     ) -> Result<Reply, StoreError> {
         let mut link = self.link().await?;
-        let mut command = script.command(&[self.root.as_str()]);
-        fill(&mut command);
+        let mut command = script.command();
+        fill(command.arg(self.root.as_str()));
         let value = script.call(command).run(&mut link.connection).await;
         Reply::new(value.map_err(|error| self.failed(&link, &error))?)
     }

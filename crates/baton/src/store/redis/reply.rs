@@ -94,6 +94,10 @@ impl Reply {
             "NOTDRAINER" => Refusal::NotDrainer,
             "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },
             "PURGING" => Refusal::Purging,
+            "NOCALL" => Refusal::NoCall,
+            "NOTHELD" => Refusal::NotHeld,
+            "KEYSFULL" => Refusal::EmitKeysFull,
+            "GONE" => Refusal::EventsGone { first: self.parsed()? },
             "HELD" => Refusal::Held { ms: self.parsed()? },
             _ => return Err(StoreError::Damaged(format!("a script answered {code:?}"))),
         })

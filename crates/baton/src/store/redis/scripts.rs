@@ -31,6 +31,9 @@ const BEGIN_READING: &str = "begin(KEYS[1], true)\n";
 /// How one begins that has a shorter way, where it does not take that.
 const BEGINS_ITSELF: &str = "\nbegin(";
 
+/// The keys of a script.
+const KEYS: &str = "1";
+
 /// What most calls have room in.
 const FEW_ARGUMENTS: usize = 12;
 const FEW_BYTES: usize = 384;
@@ -46,6 +49,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/offers.lua"),
     include_str!("lua/counts.lua"),
     include_str!("lua/inbox.lua"),
+    include_str!("lua/submits.lua"),
     include_str!("lua/ways.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/piece.lua"),
@@ -55,6 +59,8 @@ const PARTS: &[&str] = &[
     include_str!("lua/partly.lua"),
     include_str!("lua/intake.lua"),
     include_str!("lua/results.lua"),
+    include_str!("lua/calls.lua"),
+    include_str!("lua/recalls.lua"),
     include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/short.lua"),
@@ -94,15 +100,15 @@ pub(in crate::store) struct Script {
 }
 
 impl Script {
-    /// A call of this script on these keys, for most the root of a fleet, its arguments still to come.
-    pub(in crate::store) fn command(&self, keys: &[impl redis::ToRedisArgs]) -> Cmd {
+    /// A call of this script: its key, for most the root of a fleet, and its arguments are still to come.
+    pub(in crate::store) fn command(&self) -> Cmd {
         let mut command = Cmd::with_capacity(FEW_ARGUMENTS, FEW_BYTES);
         if self.library.refused.load(Ordering::Relaxed) {
             command.arg("EVALSHA").arg(&self.script().hash);
         } else {
             command.arg("FCALL").arg(&self.function);
         }
-        command.arg(keys.len()).arg(keys);
+        command.arg(KEYS);
         command
     }
 
@@ -175,7 +181,7 @@ impl Call<'_> {
     /// Runs the script; its reply.
     pub(super) async fn run(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
         match self.attempt(connection).await {
-            Err(error) if was_not_run(&error) => self.run_unknown(connection).await,
+            Err(error) if was_not_run(&error) => Box::pin(self.run_unknown(connection)).await,
             answer => answer,
         }
     }
@@ -217,21 +223,28 @@ impl Call<'_> {
     }
 
     async fn attempt(&self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
-        let (commands, count) = match &self.commands {
-            Commands::One(command) => return connection.send_packed_command(command).await?.extract_error(),
-            Commands::Transaction(commands, count) => (commands, *count),
-        };
-        let mut replies = connection.req_packed_commands(commands, 0, count).await?.into_iter();
-        let mut last = replies.next_back().unwrap_or(Value::Nil);
-        // An error of what went before says more than that the transaction was not carried out for it.
-        for reply in replies {
-            reply.extract_error()?;
+        match &self.commands {
+            Commands::One(command) => connection.send_packed_command(command).await?.extract_error(),
+            // Few are, and they take more room.
+            Commands::Transaction(commands, count) => Box::pin(carry_out(commands, *count, connection)).await,
         }
-        if let Value::Array(executed) = &mut last {
-            last = executed.pop().unwrap_or(Value::Nil);
-        }
-        last.extract_error()
     }
+}
+
+/// Carries out a transaction; the reply of the script, its last command.
+async fn carry_out(
+    commands: &Pipeline, count: usize, connection: &mut MultiplexedConnection,
+) -> Result<Value, RedisError> {
+    let mut replies = connection.req_packed_commands(commands, 0, count).await?.into_iter();
+    let mut last = replies.next_back().unwrap_or(Value::Nil);
+    // An error of what went before says more than that the transaction was not carried out for it.
+    for reply in replies {
+        reply.extract_error()?;
+    }
+    if let Value::Array(executed) = &mut last {
+        last = executed.pop().unwrap_or(Value::Nil);
+    }
+    last.extract_error()
 }
 
 impl Library {

@@ -17,10 +17,11 @@ use super::{
     scripts::was_not_run,
 };
 use crate::{
-    message::{Name, SessionId},
+    message::SessionId,
     store::{
         Claim, Look, Refusal, StoreError, Waiting, Woken,
         operation::{Given, Operation as _},
+        ring::{self, Ring},
     },
 };
 
@@ -51,7 +52,9 @@ impl Shared {
     pub(super) async fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Result<Woken, StoreError> {
         let mut link = self.waiters.take(&self.connector).await?;
         // It stands for what is asked here: a session of an earlier run of the server is over.
-        self.leave_former_run(&mut link, &Look { session }.request()).await?;
+        if let Some(leave) = self.runs.former(&Look { session }.request(), &self.current_run(&link)) {
+            self.leave_former_run(&mut link, leave).await?;
+        }
         let newcomers = waiting.newcomers();
         for claim in &newcomers {
             claim.clone().request().check()?;
@@ -67,8 +70,8 @@ impl Shared {
         let list = self.root.wakes(session);
         let mut commands = Pipeline::with_capacity(2);
         commands.cmd("BLPOP").arg(&list).arg(READ_SECONDS);
-        let mut serve = self.scripts.serve.command(&[self.root.as_str()]);
-        serve.arg(session.to_string());
+        let mut serve = self.scripts.serve.command();
+        serve.arg(self.root.as_str()).arg(session.to_string());
         for Claim { queue, claim_no, n, max_bytes, .. } in newcomers {
             serve.arg(queue.as_str()).arg(claim_no).arg(n).arg(max_bytes);
         }
@@ -85,15 +88,19 @@ impl Shared {
         };
         let mut woken = self.woken(link, Reply::new(served.map_err(|error| self.failed(link, &error))?)?).await?;
         // One that lost its empty one to a read before, whose script left it on the list.
-        woken.queues.extend(popped(read));
+        match popped(read) {
+            Some(Ring::Queue(queue)) => woken.queues.push(queue),
+            Some(Ring::Follow(number)) => woken.follows.push(number),
+            None => {}
+        }
         Ok(woken)
     }
 
     async fn woken(&self, link: &mut Link, mut reply: Reply) -> Result<Woken, StoreError> {
-        let (queues, served) = match reply.text()?.as_str() {
+        let (rings, served) = match reply.text()?.as_str() {
             "OK" => {
-                let queues = reply.list()?.rest(Reply::parsed)?;
-                (queues, reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))?)
+                let rings: Vec<Ring> = reply.list()?.rest(Reply::parsed)?;
+                (rings, reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))?)
             }
             short if short.starts_with('+') => (Vec::new(), vec![Given::read_short(short, reply)?]),
             "STALE" => return Err(Refusal::Stale.into()),
@@ -104,12 +111,13 @@ impl Shared {
             let given = given.complete(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
             claimed.push((claim_no, given?));
         }
-        Ok(Woken { queues, claimed })
+        let (queues, follows) = ring::sorted(rings);
+        Ok(Woken { queues, claimed, follows })
     }
 }
 
 /// The name that a blocking read took, if it was one.
-fn popped(reply: Value) -> Option<Name> {
+fn popped(reply: Value) -> Option<Ring> {
     let Value::Array(list_and_name) = reply else { return None };
     match list_and_name.into_iter().nth(1)? {
         Value::BulkString(name) => String::from_utf8(name).ok()?.parse().ok(),

@@ -22,7 +22,7 @@ use tokio::{
 use super::caller::Caller;
 use crate::{
     message::Name,
-    store::{Beat, Beaten, Reap, Refusal, StoreError, ask},
+    store::{Beat, Beaten, CancelCall, Reap, Refusal, StoreError, ask},
 };
 
 /// How long the runtime may do nothing before its node stops beating.
@@ -40,6 +40,8 @@ pub(crate) struct Heart {
     still: AtomicBool,
     /// Whether the runtime has shown no sign of life for too long.
     asleep: AtomicBool,
+    /// When the last beat that was answered was sent, and the generation it was told.
+    confirmed: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Heart {
@@ -62,6 +64,11 @@ impl Heart {
     #[must_use]
     pub(crate) fn shows_life(&self) -> bool {
         !self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// When the last beat that was answered was sent, and the generation of what was forgotten that it was told.
+    pub(crate) fn confirmed(&self) -> Option<(Instant, u64)> {
+        *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last_report(&self) -> Bytes {
@@ -124,6 +131,7 @@ async fn run(
             continue;
         }
         let beat = Beat { session: caller.id(), report: heart.last_report(), asks: heart.asks() };
+        let sent = Instant::now();
         let answer = ask(caller.store(), beat);
         tokio::pin!(answer);
         let answer = tokio::select! {
@@ -145,7 +153,12 @@ async fn run(
                     // A baton that this has freed is due now, not at the next beat.
                     timer.reset_immediately();
                 }
+                for call in &answer.forsaken {
+                    // The store looks again; one that is away is asked at the next beat.
+                    ask(caller.store(), CancelCall { call: call.clone(), if_forsaken: true }).await.ok();
+                }
                 caller.reached(None);
+                *heart.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = Some((sent, answer.generation));
                 beaten.send_replace(Some(answer));
             }
             Err(error @ StoreError::Refused(Refusal::Stale)) => caller.end(error),

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 use crate::{
+    backoff::Backoff,
     message::SessionId,
-    process::Backoff,
     store::{Operation, Refusal, Request, Store, StoreError, notice::Notice},
 };
 
@@ -91,20 +91,20 @@ impl Caller {
 
     /// The answer to an operation, however often it takes.
     pub(super) async fn repeat<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
-        self.repeat_from::<O>(operation.request()).await.result
+        self.repeat_from::<O>(&operation.request()).await.result
     }
 
     /// As [`Caller::repeat_from`], until the store says that it has no room.
     pub(super) async fn repeat_if_room<O: Operation>(&self, operation: O) -> Answered<O::Answer> {
-        self.attempts::<O>(operation.request(), true).await
+        self.attempts::<O>(&operation.request(), true).await
     }
 
     /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
-    pub(super) async fn repeat_from<O: Operation>(&self, request: Request) -> Answered<O::Answer> {
+    pub(super) async fn repeat_from<O: Operation>(&self, request: &Request) -> Answered<O::Answer> {
         self.attempts::<O>(request, false).await
     }
 
-    async fn attempts<O: Operation>(&self, request: Request, if_room: bool) -> Answered<O::Answer> {
+    async fn attempts<O: Operation>(&self, request: &Request, if_room: bool) -> Answered<O::Answer> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut ambiguous = false;
         loop {
@@ -132,11 +132,17 @@ impl Caller {
             }
             ambiguous |= matches!(error, StoreError::Unreachable(_));
             self.trouble.send_replace(Some(error));
-            tokio::select! {
-                biased;
-                _ = self.ended() => {}
-                () = tokio::time::sleep(backoff.pause()) => {}
-            }
+            // Seldom, and of more room than all the rest, which every call has to be given.
+            Box::pin(self.rest(backoff.pause())).await;
+        }
+    }
+
+    /// Lets some time pass, unless the session is over.
+    async fn rest(&self, pause: Duration) {
+        tokio::select! {
+            biased;
+            _ = self.ended() => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -265,7 +265,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
                 looked = Instant::now();
                 look(claimer, lines).await;
             }
-            Ok(Woken { queues, claimed }) => {
+            Ok(Woken { queues, claimed, .. }) => {
                 for queue in queues {
                     if !lines.ring(&queue) {
                         lines.state().rung.insert(queue.clone());

@@ -22,6 +22,7 @@ mod submits;
 mod weights;
 
 use std::{
+    fmt,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -50,7 +51,7 @@ pub use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MAX_RESULTS, MoveBookmark, Offer, Refusal, Resign, Store, StoreError, Take, Taken, ask,
+    MAX_RESULTS, MoveBookmark, Offer, Operation, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
 use crate::message::{Lot, MessageId, Name, Run, SessionId};
 
@@ -114,6 +115,14 @@ pub struct Session {
     disposals: Arc<Disposals>,
     submits: mpsc::Sender<submits::Item>,
     beats: watch::Receiver<Option<Beaten>>,
+    /// The runtime that its calls are made in.
+    home: Handle,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Session").field(&self.id()).finish()
+    }
 }
 
 impl Session {
@@ -170,7 +179,8 @@ impl Session {
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (lookout, disposals) = (Arc::default(), Arc::default());
         let incarnation = incarnation.into();
-        Ok(Self { join_no, incarnation, heart, caller, claimer, lookout, disposals, submits, beats })
+        let home = Handle::current();
+        Ok(Self { join_no, incarnation, heart, caller, claimer, lookout, disposals, submits, beats, home })
     }
 
     /// Its id.
@@ -205,7 +215,7 @@ impl Session {
 
     /// The same as it changes; the beats, which are not repeated, speak here too.
     #[must_use]
-    pub(crate) fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
+    pub fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
         self.caller.troubles()
     }
 
@@ -290,6 +300,28 @@ impl Session {
     /// The report is made whether or not the future is kept.
     pub async fn settle(&self, runs: Vec<Run>) -> Result<Reported, StoreError> {
         settles::report(&self.claimer.settles, runs).await
+    }
+
+    /// The answer to an operation, however often it takes.
+    ///
+    /// # Errors
+    /// The store's refusal, or its failure if repeating cannot help.
+    pub(crate) async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        self.caller.repeat(operation).await
+    }
+
+    /// The same from any runtime: the call is made in that of the session, whether or not the future is kept.
+    ///
+    /// # Errors
+    /// As [`Session::ask`].
+    pub(crate) async fn ask_apart<O>(&self, operation: O) -> Result<O::Answer, StoreError>
+    where
+        O: Operation + Send + 'static,
+        O::Answer: Send + 'static,
+    {
+        let caller = self.caller.clone();
+        let asking = self.home.spawn(async move { caller.repeat(operation).await });
+        asking.await.unwrap_or_else(|_| Err(Refusal::Stale.into()))
     }
 
     /// Takes the baton of an offered source.

@@ -42,7 +42,8 @@ impl Packing {
     pub(super) fn add(&mut self, lot: Lot) -> Result<(), InvalidMessage> {
         let member = self.places.len();
         self.places.push((0, 0));
-        let single = (lot.parcel.len() == 1 && lot.key.is_none()).then(|| lot.parcel.body(0)).flatten();
+        let single =
+            (lot.parcel.len() == 1 && lot.key.is_none() && lot.call.is_none()).then(|| lot.parcel.body(0)).flatten();
         // One for which a larger limit was set travels alone.
         if let Some(body) = single.filter(|body| body.len() <= MAX_BODY_BYTES) {
             let fits = self.open.get(&lot.queue).is_none_or(|open| open.builder.has_room(body.len()));
@@ -61,8 +62,8 @@ impl Packing {
     }
 
     /// A lot that goes by itself goes as it is.
-    pub(super) fn one(lot: Lot) -> (Vec<Lot>, Packed) {
-        (vec![lot], Packed { places: vec![(0, 0)] })
+    pub(super) const fn one(lot: Vec<Lot>) -> (Vec<Lot>, Packed) {
+        (lot, Packed { places: None })
     }
 
     /// The lots to send; `verdicts` are then read back with [`Packed::verdict`].
@@ -70,7 +71,7 @@ impl Packing {
         for queue in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&queue);
         }
-        (self.lots, Packed { places: self.places })
+        (self.lots, Packed { places: Some(self.places) })
     }
 
     fn close(&mut self, queue: &Name) {
@@ -79,7 +80,7 @@ impl Packing {
         for (offset, member) in (0..).zip(open.members) {
             self.place(member, offset);
         }
-        self.lots.push(Lot { queue: queue.clone(), parcel, key: None });
+        self.lots.push(Lot { queue: queue.clone(), parcel, key: None, call: None });
     }
 
     fn place(&mut self, member: usize, offset: u32) {
@@ -91,15 +92,19 @@ impl Packing {
 
 /// Where the lots handed in went.
 pub(super) struct Packed {
-    places: Vec<(usize, u32)>,
+    /// Nothing if each went as it was.
+    places: Option<Vec<(usize, u32)>>,
 }
 
 impl Packed {
     /// The verdict on the lot that was added as number `member`.
     pub(super) fn verdict(&self, member: usize, verdicts: &[LotVerdict]) -> Option<LotVerdict> {
-        let (lot, offset) = self.places.get(member)?;
-        Some(match verdicts.get(*lot)? {
-            LotVerdict::Stored { first } => LotVerdict::Stored { first: first + u64::from(*offset) },
+        let (lot, offset) = match &self.places {
+            Some(places) => *places.get(member)?,
+            None => (member, 0),
+        };
+        Some(match verdicts.get(lot)? {
+            LotVerdict::Stored { first } => LotVerdict::Stored { first: first + u64::from(offset) },
             verdict => *verdict,
         })
     }
@@ -114,7 +119,7 @@ mod tests {
         for body in bodies {
             builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
         }
-        Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None }
+        Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None }
     }
 
     #[test]

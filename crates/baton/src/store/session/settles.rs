@@ -94,7 +94,7 @@ async fn settle(
             let Answered { result, ambiguous } = if settle.runs.iter().any(brings) {
                 caller.repeat_if_room(settle.clone()).await
             } else {
-                caller.repeat_from::<Settle>(settle.clone().request()).await
+                caller.repeat_from::<Settle>(&settle.clone().request()).await
             };
             let result = match result {
                 // An attempt may have been carried out, or yet be, so its number is not free, and others must not wait for
@@ -229,6 +229,7 @@ mod tests {
             queue: Name::new("q").unwrap(),
             parcel: crate::message::Parcel::single(crate::message::Body::new(b"1").unwrap()),
             key: None,
+            call: None,
         };
         let follow_ups = (0..2 * MOST_WEIGHT).map(|_| lot()).collect();
         let runs = vec![run("q", 1, 1, 2, Outcome::Done { result: None, follow_ups })];

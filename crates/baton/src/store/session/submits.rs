@@ -1,8 +1,12 @@
 //! Handing messages in: what waits while calls are under way goes together.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -12,7 +16,8 @@ use super::{
 use crate::{
     message::{Lot, SessionId},
     store::{
-        LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, SUBMIT_WINDOW, StoreError, Submit, Submitted,
+        LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, Request, SUBMIT_WINDOW, StoreError, Submit,
+        Submitted,
     },
 };
 
@@ -44,7 +49,8 @@ fn why(error: &StoreError) -> String {
 /// Lots on their way, and who waits for the verdicts.
 pub(super) struct Item {
     lots: Vec<Lot>,
-    bookmark: Option<MoveBookmark>,
+    /// Few have one, and all are moved from hand to hand.
+    bookmark: Option<Box<MoveBookmark>>,
     reply: Verdicts,
 }
 
@@ -68,22 +74,22 @@ pub(super) async fn hand_in(
         return Err(SubmitError { error, maybe_stored: false });
     }
     let (reply, answer) = oneshot::channel();
-    items.send(Item { lots, bookmark, reply }).await.map_err(|_| over())?;
+    items.send(Item { lots, bookmark: bookmark.map(Box::new), reply }).await.map_err(|_| over())?;
     answer.await.unwrap_or_else(|_| Err(SubmitError { maybe_stored: true, ..over() }))
 }
 
 /// Sends groups in the order of their numbers until the session is over.
 pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds: Bounds) {
-    let mut under_way = FuturesUnordered::new();
-    // Those of their numbers, and the last one given.
-    let (mut open, mut submit_no) = (BTreeSet::new(), 0);
+    let (mut under_way, mut ended) = (UnderWay(Vec::new()), pin!(caller.ended()));
+    // The last number given.
+    let mut submit_no = 0;
     let mut waiting: Option<Item> = None;
     loop {
         // A refused bookmark leaves its number unused, so it goes alone: nothing follows before it is answered.
         let alone = waiting.as_ref().is_some_and(|item| item.bookmark.is_some());
         // The answer of one that is being repeated must still be kept then.
-        let is_kept = open.first().is_none_or(|oldest| submit_no + 1 < oldest + SUBMIT_WINDOW);
-        let room = if alone { under_way.is_empty() } else { under_way.len() < UNDER_WAY && is_kept };
+        let is_kept = under_way.oldest().is_none_or(|oldest| submit_no + 1 < oldest + SUBMIT_WINDOW);
+        let room = if alone { under_way.0.is_empty() } else { under_way.0.len() < UNDER_WAY && is_kept };
         if let Some(first) = waiting.take_if(|_| room) {
             let mut group = vec![first];
             if !alone {
@@ -100,20 +106,17 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
                 submit_no += u64::from(send(&caller, group).await);
             } else {
                 submit_no += 1;
-                open.insert(submit_no);
-                under_way.push(async { (group.submit.submit_no, send(&caller, group).await) });
+                under_way.0.push((submit_no, Box::pin(send(&caller, group))));
             }
             continue;
         }
         tokio::select! {
             biased;
-            _ = caller.ended(), if under_way.is_empty() => break,
-            Some((answered, _)) = under_way.next() => {
-                open.remove(&answered);
-            }
+            _ = &mut ended, if under_way.0.is_empty() => break,
+            Some(_) = under_way.next() => {}
             item = items.recv(), if waiting.is_none() => match item {
                 Some(item) => waiting = Some(item),
-                None if under_way.is_empty() => return,
+                None if under_way.0.is_empty() => return,
                 None => while under_way.next().await.is_some() {},
             },
         }
@@ -127,66 +130,104 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
     }
 }
 
+/// Calls under way, by their numbers. They are few, so each is looked at whenever one of them may have been answered.
+struct UnderWay<F>(Vec<(u64, Pin<Box<F>>)>);
+
+impl<F: Future> UnderWay<F> {
+    /// The least number: they are given in turn.
+    fn oldest(&self) -> Option<u64> {
+        self.0.first().map(|(number, _)| *number)
+    }
+
+    /// The next answer; nothing if no call is under way.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    async fn next(&mut self) -> Option<F::Output> {
+        poll_fn(|context| {
+            let answered =
+                self.0.iter_mut().enumerate().find_map(|(at, (_, call))| match call.as_mut().poll(context) {
+                    Poll::Ready(answer) => Some((at, answer)),
+                    Poll::Pending => None,
+                });
+            match answered {
+                Some((at, answer)) => {
+                    drop(self.0.remove(at));
+                    Poll::Ready(Some(answer))
+                }
+                None if self.0.is_empty() => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
 /// Items that travel under one number.
 struct Group {
-    submit: Submit,
+    submit_no: u64,
+    with_bookmark: bool,
+    request: Request,
     packed: Packed,
     /// How many of the lots handed in belong to whom.
     replies: Vec<(usize, Verdicts)>,
 }
 
 impl Group {
-    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Result<Self, StoreError> {
+    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Result<Box<Self>, StoreError> {
         let (mut bookmark, mut replies) = (None, Vec::with_capacity(items.len()));
-        let (mut lots, mut packing) = (Vec::new(), Packing::default());
+        let mut lots = Vec::new();
         for mut item in items {
             replies.push((item.lots.len(), item.reply));
-            lots.append(&mut item.lots);
+            if lots.is_empty() {
+                lots = item.lots;
+            } else {
+                lots.append(&mut item.lots);
+            }
             bookmark = bookmark.or(item.bookmark);
         }
-        let (lots, packed) = match (lots.pop(), lots.is_empty()) {
-            (Some(lot), true) => Packing::one(lot),
-            (last, _) => {
-                for lot in lots.into_iter().chain(last) {
-                    packing.add(lot)?;
-                }
-                packing.finish()
+        let (lots, packed) = if lots.len() == 1 {
+            Packing::one(lots)
+        } else {
+            let mut packing = Packing::default();
+            for lot in lots {
+                packing.add(lot)?;
             }
+            packing.finish()
         };
+        let (with_bookmark, bookmark) = (bookmark.is_some(), bookmark.map(|bookmark| *bookmark));
         let Bounds { max_backlog, max_keys } = bounds;
-        let submit = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys };
-        Ok(Self { submit, packed, replies })
+        let request = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys }.request();
+        Ok(Box::new(Self { submit_no, with_bookmark, request, packed, replies }))
     }
 }
 
 /// Sends a group until it is answered and passes the verdicts on; whether its number was used.
-async fn send(caller: &Caller, group: Group) -> bool {
-    let submit_no = group.submit.submit_no;
-    let bookmark = group.submit.bookmark.clone();
-    let request = group.submit.request();
+async fn send(caller: &Caller, group: Box<Group>) -> bool {
     let mut ambiguous = false;
     let result = loop {
-        let answered = caller.repeat_from::<Submit>(request.clone()).await;
+        let answered = caller.repeat_from::<Submit>(&group.request).await;
         ambiguous |= answered.ambiguous;
         match answered.result {
             // It overtook the one before it: that one is on its way, or being repeated.
-            Err(StoreError::Refused(Refusal::OutOfTurn { last })) if last + 1 < submit_no => {
-                tokio::time::sleep(OVERTAKEN_PAUSE).await;
+            Err(StoreError::Refused(Refusal::OutOfTurn { last })) if last + 1 < group.submit_no => {
+                Box::pin(tokio::time::sleep(OVERTAKEN_PAUSE)).await;
             }
             result => break result,
         }
     };
     let refused = result.is_err();
-    if refused && (ambiguous || bookmark.is_none()) {
+    if refused && (ambiguous || !group.with_bookmark) {
         // Later numbers wait for this one, or an unanswered attempt may still execute under it: either way the
         // number can stand for nothing else.
         caller.end(Refusal::Stale.into());
     }
     let mut member = 0;
-    for (count, reply) in group.replies {
+    let Group { packed, replies, .. } = *group;
+    for (count, reply) in replies {
         let share = match &result {
             Ok(Submitted { lots }) => {
-                Ok((member..member + count).filter_map(|member| group.packed.verdict(member, lots)).collect())
+                Ok((member..member + count).filter_map(|member| packed.verdict(member, lots)).collect())
             }
             Err(error) => Err(SubmitError { error: error.clone(), maybe_stored: ambiguous }),
         };

@@ -12,9 +12,6 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How long a store that goes away waits for each of its threads to close its connection.
-const LAST_CLOSING: Duration = Duration::from_secs(2);
-
 type Work<J> = Arc<dyn Fn(&mut Inbox<J>) + Send + Sync>;
 
 /// The way to a thread that works off jobs in order.
@@ -89,18 +86,13 @@ impl<J: Send + 'static> ConnectionThread<J> {
 }
 
 impl<J> ConnectionThread<J> {
+    /// Has the thread end after all jobs handed in before; what is returned is cut off when it has.
+    pub(super) fn end(&self) -> Option<mpsc::Receiver<()>> {
+        self.running().take().map(|running| running.ended)
+    }
+
     fn running(&self) -> MutexGuard<'_, Option<Running<J>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<J> Drop for ConnectionThread<J> {
-    fn drop(&mut self) {
-        if let Some(Running { orders, ended }) = self.running().take() {
-            drop(orders);
-            // Returns as soon as the thread has ended; one that waits for another process is not waited for.
-            ended.recv_timeout(LAST_CLOSING).ok();
-        }
     }
 }
 

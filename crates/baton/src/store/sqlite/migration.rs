@@ -24,14 +24,14 @@ use crate::{
         Conversion, Converted, FORMAT, Kind, SeenSession, Standing, StoreError,
         engine::{
             Sessions as _,
-            returns::{Returned, lose},
+            returns::{Returned, end},
         },
         operation::A_RESULT,
     },
 };
 
 /// The tables that belong to sessions, and what is taken over of them: those of each format have at least this.
-const OF_SESSIONS: [(&str, &str); 8] = [
+const OF_SESSIONS: [(&str, &str); 9] = [
     ("sessions", "fleet, session, lease_ms, expires, suspects, settle_no, submit_no, dispose_no"),
     ("members", "fleet, session, node, host, pid, queues, offers, join_no, joined_ms, beat_ms, report"),
     ("claims", "fleet, session, queue, claim_no, pieces"),
@@ -40,7 +40,14 @@ const OF_SESSIONS: [(&str, &str); 8] = [
     ("waiters", ""),
     ("batons", ""),
     ("workers", ""),
+    ("estates", ""),
 ];
+
+/// The tables of calls, which formats before 6 had not.
+const OF_CALLS: [&str; 6] = ["calls", "call_events", "call_keys", "call_holds", "joined", "told"];
+
+/// The tables of what is recalled, which formats before 6 had not either.
+const OF_RECALLS: [&str; 6] = ["recall_books", "recalled", "forgotten", "flights", "awaiting", "recallers"];
 
 /// What is in the file, and who was seen last, in any of its fleets.
 pub(super) fn standing(site: &Site) -> Result<Standing, StoreError> {
@@ -105,21 +112,32 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     for (table, columns) in OF_SESSIONS {
         renew_table(db, &model, table, columns)?;
     }
-    let partly = partly_gone::find(db)?;
-    renew_table(db, &model, "remainders", "")?;
-    partly_gone::keep(db, &partly)?;
+    if standing.format.is_some_and(|format| format < 5) {
+        let partly = partly_gone::find(db)?;
+        renew_table(db, &model, "remainders", "")?;
+        partly_gone::keep(db, &partly)?;
+        db.execute_batch("ALTER TABLE fleets ADD COLUMN results INTEGER NOT NULL DEFAULT 0")?;
+        let sql = "UPDATE fleets SET results = \
+                   (SELECT coalesce(sum(length(result) + ?1), 0) FROM results WHERE results.fleet = fleets.fleet)";
+        db.execute(sql, [A_RESULT.cast_signed()])?;
+    }
     if standing.format.is_some_and(|format| format < 3) {
         db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
     }
-    db.execute_batch("ALTER TABLE fleets ADD COLUMN results INTEGER NOT NULL DEFAULT 0")?;
-    let sql = "UPDATE fleets SET results = \
-               (SELECT coalesce(sum(length(result) + ?1), 0) FROM results WHERE results.fleet = fleets.fleet)";
-    db.execute(sql, [A_RESULT.cast_signed()])?;
+    for counter in ["cancelled", "cancelled_sum"] {
+        db.execute_batch(&format!("ALTER TABLE queues ADD COLUMN {counter} INTEGER NOT NULL DEFAULT 0"))?;
+    }
+    for table in OF_CALLS.into_iter().chain(OF_RECALLS) {
+        renew_table(db, &model, table, "")?;
+    }
+    for index in ["call_looks", "call_ends", "recalled_ends", "forgotten_order", "flights_of"] {
+        db.execute_batch(&made(&model, index)?)?;
+    }
     let mut done = Converted::default();
     for fleet in fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);
         for (id, session) in tables.sessions()? {
-            let Returned { back, dead } = lose(&mut tables, now, id, &session)?;
+            let Returned { back, dead } = end(&mut tables, now, id, &session, true, u64::MAX)?;
             done = Converted { sessions: done.sessions + 1, back: done.back + back, dead: done.dead + dead };
         }
         tables.flush()?;
@@ -133,16 +151,20 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
 
 /// Makes a table anew, as the schema has it, with what is taken over.
 fn renew_table(db: &Connection, model: &Connection, table: &str, columns: &str) -> Result<(), StoreError> {
-    let made: String = model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
     let known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?.exists([table])?;
     if known {
         db.execute_batch(&format!("ALTER TABLE {table} RENAME TO former_{table}"))?;
     }
-    db.execute_batch(&made)?;
+    db.execute_batch(&made(model, table)?)?;
     if known && !columns.is_empty() {
         db.execute(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM former_{table}"), [])?;
     }
     Ok(db.execute_batch(&format!("DROP TABLE IF EXISTS former_{table}"))?)
+}
+
+/// How the schema makes this.
+fn made(model: &Connection, name: &str) -> rusqlite::Result<String> {
+    model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
 }
 
 fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {

@@ -154,8 +154,8 @@ impl Shared {
         match request {
             Request::Look(_) => self.looks.send(Question { request, answer: caller })?,
             request if request.reads() => self.reads.send(Question { request, answer: caller })?,
-            Request::Beat(_) => self.beats.send(Job { request, answer: caller })?,
-            request => self.messages.send(Job { request, answer: caller })?,
+            Request::Beat(_) => self.beats.send(Job { request, answer: caller, so_far: None })?,
+            request => self.messages.send(Job { request, answer: caller, so_far: None })?,
         }
         Ok(answer)
     }
@@ -174,6 +174,17 @@ impl Shared {
     fn close(&self) {
         let closing = vec![self.looks.close(), self.reads.close(), self.beats.close(), self.messages.close()];
         connection_thread::await_all(closing, CLOSING);
+    }
+}
+
+impl Drop for Shared {
+    /// Waits until the store is let go of, with all that shows others that it is there; not for threads that wait for
+    /// another process.
+    fn drop(&mut self) {
+        let ending = [self.looks.end(), self.reads.end(), self.beats.end(), self.messages.end()];
+        if self.site.stalled().is_none() {
+            connection_thread::await_all(ending.into_iter().flatten().collect(), CLOSING);
+        }
     }
 }
 
@@ -202,6 +213,10 @@ impl Store for SqliteStore {
 
     fn hear(&self, ear: Ear) {
         self.shared.site.hear(ear);
+    }
+
+    fn in_the_way(&self) -> Option<String> {
+        self.shared.site.stalled().map(|stalled| stalled.to_string())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -23,8 +23,20 @@ const OF_QUEUES: [(&str, &str); 5] = [
 ];
 
 /// The tables with rows of fleets.
-const OF_FLEETS: [(&str, &str); 12] = [
+const OF_FLEETS: [(&str, &str); 25] = [
     ("results", "entry"),
+    ("calls", "call"),
+    ("call_events", "fleet, call, number"),
+    ("call_keys", "fleet, call, key"),
+    ("call_holds", "fleet, call, of, id"),
+    ("joined", "fleet, queue, id"),
+    ("told", "fleet, session, queue, id"),
+    ("recall_books", "fleet"),
+    ("recalled", "entry"),
+    ("forgotten", "fleet, scope"),
+    ("flights", "fleet, key"),
+    ("awaiting", "fleet, key, session"),
+    ("recallers", "fleet, session"),
     ("keys", "fleet, key"),
     ("answers", "fleet, session, series, slot"),
     ("claims", "fleet, session, queue, claim_no"),
@@ -36,6 +48,7 @@ const OF_FLEETS: [(&str, &str); 12] = [
     ("bookmarks", "fleet, key"),
     ("members", "fleet, session"),
     ("sessions", "fleet, session"),
+    ("estates", "fleet, session"),
 ];
 
 /// The most rows that go with one statement, and how long one should take: rows may be long.

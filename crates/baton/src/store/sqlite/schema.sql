@@ -1,4 +1,4 @@
--- The tables of a store file, format 5. Several fleets share one file; a queue's number is unique in the file.
+-- The tables of a store file, format 6. Several fleets share one file; a queue's number is unique in the file.
 -- Ids, times and counters are 64-bit integers. Pieces are kept in their text form.
 
 CREATE TABLE fleets (
@@ -43,6 +43,15 @@ CREATE TABLE members (
     joined_ms INTEGER NOT NULL,
     beat_ms INTEGER NOT NULL,
     report BLOB NOT NULL,
+    PRIMARY KEY (fleet, session)
+) STRICT, WITHOUT ROWID;
+
+-- Sessions that are over while their claims are not all back: whose they were, whether a loss counts.
+CREATE TABLE estates (
+    fleet INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    node TEXT NOT NULL,
+    lost INTEGER NOT NULL,
     PRIMARY KEY (fleet, session)
 ) STRICT, WITHOUT ROWID;
 
@@ -129,6 +138,8 @@ CREATE TABLE queues (
     requeued INTEGER NOT NULL DEFAULT 0,
     done_sum INTEGER NOT NULL DEFAULT 0,
     drained_sum INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    cancelled_sum INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL DEFAULT 0,
     stale_pushes INTEGER NOT NULL DEFAULT 0,
     stale_settles INTEGER NOT NULL DEFAULT 0,
@@ -220,3 +231,129 @@ CREATE TABLE results (
     UNIQUE (queue, id)
 ) STRICT;
 CREATE INDEX result_ends ON results (fleet, expires_ms);
+
+-- Calls, by their first messages. The record is one text, see `tables/calls.rs`. `look_ms` is when it is looked whether it
+-- is forsaken, `expires_ms` when it is forgotten.
+CREATE TABLE calls (
+    call INTEGER PRIMARY KEY,
+    fleet INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    outcome BLOB,
+    look_ms INTEGER,
+    expires_ms INTEGER,
+    UNIQUE (fleet, queue, id)
+) STRICT;
+CREATE INDEX call_looks ON calls (fleet, look_ms) WHERE look_ms IS NOT NULL;
+CREATE INDEX call_ends ON calls (fleet, expires_ms) WHERE expires_ms IS NOT NULL;
+
+-- What each has told.
+CREATE TABLE call_events (
+    fleet INTEGER NOT NULL,
+    call INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    event BLOB NOT NULL,
+    PRIMARY KEY (fleet, call, number)
+) STRICT, WITHOUT ROWID;
+
+-- The keys of these events.
+CREATE TABLE call_keys (
+    fleet INTEGER NOT NULL,
+    call INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (fleet, call, key)
+) STRICT, WITHOUT ROWID;
+
+-- Messages of a call that are held, are delayed, or have told something.
+CREATE TABLE call_holds (
+    fleet INTEGER NOT NULL,
+    call INTEGER NOT NULL,
+    of TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    session BLOB,
+    claim_no INTEGER NOT NULL,
+    emitted INTEGER NOT NULL,
+    is_delayed INTEGER NOT NULL,
+    PRIMARY KEY (fleet, call, of, id)
+) STRICT, WITHOUT ROWID;
+
+-- Which call a message has joined.
+CREATE TABLE joined (
+    fleet INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    call_queue TEXT NOT NULL,
+    call_id INTEGER NOT NULL,
+    PRIMARY KEY (fleet, queue, id)
+) STRICT, WITHOUT ROWID;
+
+-- The counters of what is recalled.
+CREATE TABLE recall_books (
+    fleet INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    floor INTEGER NOT NULL,
+    scopes INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+) STRICT;
+
+-- Values that are recalled: kind 0 is a value, 1 an error, 2 that none may be kept. Times are of the fleet clock.
+CREATE TABLE recalled (
+    entry INTEGER PRIMARY KEY,
+    fleet INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    number INTEGER NOT NULL,
+    made INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    UNIQUE (fleet, key)
+) STRICT;
+CREATE INDEX recalled_ends ON recalled (fleet, expires, key);
+
+-- What was forgotten: `k` and a key, or `p` and a prefix.
+CREATE TABLE forgotten (
+    fleet INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    clock INTEGER NOT NULL,
+    PRIMARY KEY (fleet, scope)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX forgotten_order ON forgotten (fleet, generation);
+
+-- Who computes the value of a key, who waits for it, and who recalls at all.
+CREATE TABLE flights (
+    fleet INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    session BLOB NOT NULL,
+    number INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    ends INTEGER NOT NULL,
+    PRIMARY KEY (fleet, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX flights_of ON flights (fleet, session);
+
+CREATE TABLE awaiting (
+    fleet INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    session BLOB NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (fleet, key, session)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE recallers (
+    fleet INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    PRIMARY KEY (fleet, session)
+) STRICT, WITHOUT ROWID;
+
+-- Cancelled calls that a session holds messages of.
+CREATE TABLE told (
+    fleet INTEGER NOT NULL,
+    session BLOB NOT NULL,
+    queue TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (fleet, session, queue, id)
+) STRICT, WITHOUT ROWID;

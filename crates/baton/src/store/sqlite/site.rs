@@ -51,8 +51,10 @@ impl Site {
     /// Notes which file was opened, and tells if it is another than before.
     pub(super) fn opened(&self, path: &Path, file: Option<FileId>) {
         self.was_open.store(true, Ordering::Relaxed);
-        let former = std::mem::replace(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner), file);
-        if former.is_some() && former != file {
+        // One that was moved away since is no other: whoever looks next finds it gone.
+        let Some(file) = file else { return };
+        let former = self.known.lock().unwrap_or_else(PoisonError::into_inner).replace(file);
+        if former.is_some_and(|former| former != file) {
             self.tell(&StoreEvent::Replaced { path: path.to_owned() });
         }
     }
@@ -80,5 +82,32 @@ impl Site {
     /// Sets who listens from now on.
     pub(super) fn hear(&self, ear: Ear) {
         *self.ear.lock().unwrap_or_else(PoisonError::into_inner) = Some(ear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_moved_away_while_it_is_opened_is_not_taken_for_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        std::fs::write(&path, "1").unwrap();
+        let site = Site::new(path.clone(), Name::new("baton").unwrap(), Clock::system(), false);
+        let told = Arc::new(AtomicBool::new(false));
+        let hears = Arc::clone(&told);
+        site.hear(Arc::new(move |_: &StoreEvent| hears.store(true, Ordering::Relaxed)));
+        let is = FileId::of(&path);
+        assert!(is.is_some());
+        site.opened(&path, is);
+        site.opened(&path, None);
+        site.opened(&path, is);
+        assert!(!told.load(Ordering::Relaxed));
+        std::fs::write(folder.path().join("y.db"), "1").unwrap();
+        site.opened(&path, FileId::of(&folder.path().join("y.db")));
+        assert!(told.load(Ordering::Relaxed));
     }
 }

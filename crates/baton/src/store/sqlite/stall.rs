@@ -33,6 +33,12 @@ pub(super) struct Wait<'a> {
     no: u64,
 }
 
+impl State {
+    fn long_wait(&self) -> Option<(u64, Instant)> {
+        self.waits.iter().find(|(_, since)| since.elapsed() >= ORDINARY).copied()
+    }
+}
+
 impl Stall {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,11 +58,19 @@ impl Site {
     /// Tells of a wait that has become long, unless that was done.
     pub(super) fn look_for_stall(&self) {
         let mut state = self.stall.state();
-        let long = state.waits.iter().find(|(_, since)| since.elapsed() >= ORDINARY).copied();
-        let Some(wait) = long.filter(|_| state.told.is_none()) else { return };
+        let Some(wait) = state.long_wait().filter(|_| state.told.is_none()) else { return };
         state.told = Some(wait);
         drop(state);
-        self.tell(&StoreEvent::Stalled { path: self.path.clone(), holder: holder::of(&self.path) });
+        self.tell(&self.stall_event());
+    }
+
+    /// The wait that has become long, if there is one.
+    pub(super) fn stalled(&self) -> Option<StoreEvent> {
+        self.stall.state().long_wait().map(|_| self.stall_event())
+    }
+
+    fn stall_event(&self) -> StoreEvent {
+        StoreEvent::Stalled { path: self.path.clone(), holder: holder::of(&self.path) }
     }
 }
 

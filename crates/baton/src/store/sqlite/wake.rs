@@ -16,15 +16,15 @@ use tokio::sync::Notify;
 
 use super::{Site, location};
 use crate::{
-    message::{Name, SessionId},
-    store::MAX_WAIT,
+    message::SessionId,
+    store::{MAX_WAIT, ring::Ring},
 };
 
 /// How long one waits who cannot be woken.
 const DEAF_WAIT: Duration = Duration::from_millis(5);
 
-/// Whom to wake, and for which queue.
-pub(super) type Rings = BTreeSet<(SessionId, Name)>;
+/// Whom to wake, and for what.
+pub(super) type Rings = BTreeSet<(SessionId, Ring)>;
 
 /// Rings and hears, for one store of this process.
 pub(super) struct Bell {
@@ -49,7 +49,7 @@ struct Heard {
     waiting: usize,
     over: bool,
     /// The wake-up lists of the sessions that joined through this store.
-    lists: BTreeMap<SessionId, BTreeSet<Name>>,
+    lists: BTreeMap<SessionId, BTreeSet<Ring>>,
 }
 
 impl Ear {
@@ -58,7 +58,7 @@ impl Ear {
     }
 
     /// Puts queues on the lists of those of these sessions that are of this store.
-    fn ring<'a>(&self, rings: impl IntoIterator<Item = (SessionId, &'a Name)>) {
+    fn ring<'a>(&self, rings: impl IntoIterator<Item = (SessionId, &'a Ring)>) {
         let mut heard = self.heard();
         let mut rung = false;
         for (session, queue) in rings {
@@ -73,7 +73,7 @@ impl Ear {
     }
 
     /// What is on a list, if anything has happened to it.
-    fn take(&self, session: SessionId) -> Option<BTreeSet<Name>> {
+    fn take(&self, session: SessionId) -> Option<BTreeSet<Ring>> {
         let mut heard = self.heard();
         let list = heard.lists.entry(session).or_default();
         (!list.is_empty()).then(|| std::mem::take(list))
@@ -124,7 +124,7 @@ impl Bell {
     }
 
     /// Waits until there is something on the session's list, at most for a second; takes what is on it.
-    pub(super) async fn wait(&self, session: SessionId) -> Vec<Name> {
+    pub(super) async fn wait(&self, session: SessionId) -> BTreeSet<Ring> {
         let _waiting = Waiting::begin(&self.ear);
         let limit = if self.listen() { MAX_WAIT } else { DEAF_WAIT };
         let rung = async {
@@ -138,7 +138,7 @@ impl Bell {
                 next.await;
             }
         };
-        tokio::time::timeout(limit, rung).await.unwrap_or_default().into_iter().collect()
+        tokio::time::timeout(limit, rung).await.unwrap_or_default()
     }
 
     /// Where the sockets of this store are: beside the file, or in the folder for temporary files if their paths

@@ -21,7 +21,7 @@ use super::{
     tables::SqliteTables,
     wake::{Bell, Rings},
 };
-use crate::store::{Answer, Request, StoreError, StoreEvent, engine};
+use crate::store::{Answer, Reaped, Request, StoreError, StoreEvent, engine};
 
 /// The most requests in one transaction.
 const MAX_GROUP: usize = 256;
@@ -32,6 +32,8 @@ const MAX_GROUP_BYTES: usize = 32 << 20;
 pub(super) struct Job {
     pub(super) request: Request,
     pub(super) answer: oneshot::Sender<Result<Answer, StoreError>>,
+    /// What was answered to the part of it that was done in transactions before.
+    pub(super) so_far: Option<Answer>,
 }
 
 /// Why a group was not carried out.
@@ -44,18 +46,23 @@ enum Failure {
 
 /// Writes until all senders are gone; meanwhile the sweeper, if there is one, makes its steps.
 pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<Job>) {
+    // Those that are not done by one transaction: the next one goes on with them, beside what has come meanwhile.
+    let mut going_on = Vec::new();
     loop {
-        let first = match inbox.next(sweeper.as_ref().map(Sweeper::due)) {
-            Next::Job(job) => job,
-            Next::Due => {
-                if let Some(sweeper) = &mut sweeper {
-                    sweeper.step(&mut inbox.current);
+        let mut jobs = std::mem::take(&mut going_on);
+        if jobs.is_empty() {
+            match inbox.next(sweeper.as_ref().map(Sweeper::due)) {
+                Next::Job(job) => jobs.push(job),
+                Next::Due => {
+                    if let Some(sweeper) = &mut sweeper {
+                        sweeper.step(&mut inbox.current);
+                    }
+                    continue;
                 }
-                continue;
+                Next::Over => return,
             }
-            Next::Over => return,
-        };
-        let (requests, callers) = gather(first, inbox);
+        }
+        let (requests, callers) = gather(jobs, inbox);
         let current = &mut inbox.current;
         let mut woken = Rings::new();
         let answers = match carry_out(current, &requests) {
@@ -69,15 +76,17 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
                         woken.extend(rings);
                         answers.into_iter().next()
                     }
-                    Err(error) => Some(Err(error)),
+                    Err(error) => Some(Done::ended(Err(error))),
                 };
                 requests.iter().filter_map(&mut alone).collect()
             }
-            Err(Failure::All(error)) => vec![Err(error); requests.len()],
+            Err(Failure::All(error)) => requests.iter().map(|_| Done::ended(Err(error.clone()))).collect(),
         };
         bell.ring_here(&woken);
-        for (caller, answer) in callers.into_iter().zip(answers) {
+        for ((request, (caller, so_far)), Done { answer, goes_on }) in requests.into_iter().zip(callers).zip(answers) {
+            let answer = answer.map(|answer| together(so_far, answer));
             match (&mut sweeper, answer) {
+                (_, Ok(answer)) if goes_on => going_on.push(Job { request, answer: caller, so_far: Some(answer) }),
                 // What a purge has freed is given back before it is answered; other calls do not wait for that.
                 (Some(sweeper), Ok(Answer::Purge(removed))) => sweeper.answer_when_swept(caller, removed),
                 // A caller that has gone away will repeat its call if it cares.
@@ -94,15 +103,43 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
 /// Who waits for an answer.
 pub(super) type Caller = oneshot::Sender<Result<Answer, StoreError>>;
 
-/// All that waits now, within the bounds of a group.
-fn gather(first: Job, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<Caller>) {
-    let mut bytes = first.request.new_bodies().unwrap_or(0);
-    let (mut requests, mut callers) = (vec![first.request], vec![first.answer]);
+/// What a transaction did for a request.
+struct Done {
+    answer: Result<Answer, StoreError>,
+    /// Whether the same request has more to do.
+    goes_on: bool,
+}
+
+impl Done {
+    const fn ended(answer: Result<Answer, StoreError>) -> Self {
+        Self { answer, goes_on: false }
+    }
+}
+
+/// The answer to all of a request, from those to its parts.
+fn together(so_far: Option<Answer>, answer: Answer) -> Answer {
+    match (so_far, answer) {
+        (Some(Answer::Reap(Reaped::Taken { back, dead })), Answer::Reap(last)) => {
+            let (more, more_dead) = match last {
+                Reaped::Taken { back, dead } => (back, dead),
+                // Another process came to the end.
+                Reaped::Alive | Reaped::Gone => (0, 0),
+            };
+            Answer::Reap(Reaped::Taken { back: back + more, dead: dead + more_dead })
+        }
+        (_, answer) => answer,
+    }
+}
+
+/// These and all that waits now, within the bounds of a group.
+fn gather(jobs: Vec<Job>, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<(Caller, Option<Answer>)>) {
+    let (mut bytes, mut requests, mut callers) = (0, Vec::new(), Vec::new());
+    let mut jobs = jobs.into_iter();
     while requests.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES {
-        let Some(job) = inbox.more() else { break };
+        let Some(job) = jobs.next().or_else(|| inbox.more()) else { break };
         bytes += job.request.new_bodies().unwrap_or(0);
         requests.push(job.request);
-        callers.push(job.answer);
+        callers.push((job.answer, job.so_far));
     }
     (requests, callers)
 }
@@ -135,7 +172,7 @@ fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreE
     carry_out(current, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
 }
 
-type Answers = (Vec<Result<Answer, StoreError>>, Rings);
+type Answers = (Vec<Done>, Rings);
 
 /// Carries out requests in one transaction: their answers, and whom to wake.
 fn carry_out(current: &mut CurrentFile, requests: &[Request]) -> Result<Answers, Failure> {
@@ -194,7 +231,11 @@ fn apply(file: &OpenFile, site: &Site, requests: &[Request]) -> Result<Answers, 
         let checked =
             if matches!(request, Request::Join(_)) || request.session().is_none() { check_format(db) } else { Ok(()) };
         match checked.and_then(|()| engine::apply(&mut tables, now, request)) {
-            answer @ (Ok(_) | Err(StoreError::Refused(_))) => answers.push(answer),
+            Ok(answer) => {
+                let goes_on = engine::goes_on(&mut tables, request)?;
+                answers.push(Done { answer: Ok(answer), goes_on });
+            }
+            refused @ Err(StoreError::Refused(_)) => answers.push(Done::ended(refused)),
             Err(error) => return Err(error),
         }
     }

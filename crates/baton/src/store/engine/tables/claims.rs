@@ -24,6 +24,8 @@ pub(crate) trait Claims {
     fn drop_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()>;
     /// All claims of a session by queue and number.
     fn claims(&mut self, id: SessionId) -> Moved<Vec<(u64, ClaimRecord)>>;
+    /// The last of them.
+    fn last_claim(&mut self, id: SessionId) -> Moved<Option<(u64, ClaimRecord)>>;
     /// The first `limit` of them without what they hold.
     fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>>;
     fn numbers(&mut self, id: SessionId, queue: &Name) -> Moved<ClaimNumbers>;

@@ -3,12 +3,14 @@
 //! A home makes one engine call atomic: either all moves of a call are kept, or (on an error) none.
 
 mod bodies;
+mod calls;
 mod claims;
 mod errors;
 mod fleet;
 mod keys;
 mod lines;
 mod queues;
+mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -16,14 +18,16 @@ mod waiters;
 
 pub(crate) use self::{
     bodies::{Bodies, BodyKey, Cut},
+    calls::{CallRecord, Calls, Follower, Hold},
     claims::{ClaimNumbers, ClaimRecord, Claims},
     errors::Errors,
     fleet::{Fleet, Meta},
     keys::{KeyRecord, Keys},
     lines::{Line, Lines},
     queues::{QueueRecord, Queues},
+    recalls::{Flight, RecallBooks, RecallKind, Recalled, Recalls},
     results::Results,
-    sessions::{Series, SessionRecord, Sessions},
+    sessions::{Estate, Series, SessionRecord, Sessions},
     sources::{SourceRecord, Sources},
     waiters::Waiters,
 };
@@ -34,11 +38,23 @@ pub(crate) type Moved<T> = Result<T, StoreError>;
 
 /// A home for the engine's records: whatever is a home for every subject.
 pub(crate) trait Tables:
-    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results
+    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results + Calls + Recalls
 {
 }
 
 impl<T> Tables for T where
-    T: Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results
+    T: Fleet
+        + Sessions
+        + Claims
+        + Waiters
+        + Sources
+        + Queues
+        + Lines
+        + Bodies
+        + Errors
+        + Keys
+        + Results
+        + Calls
+        + Recalls
 {
 }

@@ -31,6 +31,15 @@ pub(crate) struct SessionRecord {
     pub(crate) dispose_no: u64,
 }
 
+/// What is to be known of a session that is over while its claims are not all back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Estate {
+    /// Whose they were, for people.
+    pub(crate) node: String,
+    /// Whether a loss counts for each message.
+    pub(crate) lost: bool,
+}
+
 /// Numbered calls whose answers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Series {
@@ -43,12 +52,19 @@ pub(crate) enum Series {
 pub(crate) trait Sessions {
     fn session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>>;
     fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()>;
-    /// Removes the session with its answers and claim numbers; its claims must be gone, and its places among those who
-    /// wait.
+    /// Removes the session with its answers and claim numbers; its places among those who wait must be gone, and its
+    /// claims unless they are an estate.
     fn drop_session(&mut self, id: SessionId) -> Moved<()>;
     /// All sessions by id.
     fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>>;
-    /// Sessions whose lease is over at `clock`, by (expiry, id).
+    /// The most entries of lines that one call makes of what a session held.
+    fn returned_at_once(&self) -> u64;
+    fn estate(&mut self, id: SessionId) -> Moved<Option<Estate>>;
+    /// Notes an estate, or that nothing is left of it.
+    fn put_estate(&mut self, id: SessionId, estate: Option<&Estate>) -> Moved<()>;
+    /// Whose estates there are, by id.
+    fn estates(&mut self) -> Moved<Vec<SessionId>>;
+    /// Estates by id, then sessions whose lease is over at `clock`, by (expiry, id).
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>>;
     fn smallest_lease(&mut self) -> Moved<Option<u64>>;
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>>;

@@ -1,7 +1,10 @@
 //! Which queues sessions wait for and work for.
 
 use super::Moved;
-use crate::message::{Name, SessionId};
+use crate::{
+    message::{Name, SessionId},
+    store::ring::Ring,
+};
 
 /// Those who wait, those who are woken, and those who work.
 pub(crate) trait Waiters {
@@ -15,8 +18,8 @@ pub(crate) trait Waiters {
     fn waits_of(&mut self, id: SessionId) -> Moved<Vec<Name>>;
     /// Shows each session that waits for a queue, and since when.
     fn each_waiter(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()>;
-    /// Puts the queue on the session's wake-up list, once this call is kept.
-    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()>;
+    /// Puts this on the session's wake-up list, once this call is kept.
+    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()>;
     /// How many batons a session holds: while it has one, it does not count among those that work for its queues.
     fn batons(&mut self, id: SessionId) -> Moved<u64>;
     fn put_batons(&mut self, id: SessionId, count: u64) -> Moved<()>;

@@ -3,7 +3,8 @@
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 report, then queues it asks about
 -- Returns: OK now stop(''|drain|now) {claims as `number queue`} {expired sessions} {due sources}
---          {held source, epoch, …} {those of the queues that others see to} | STALE
+--          {held source, epoch, …} {those of the queues that others see to}
+--          {cancelled calls it holds messages of} {calls that may be forsaken} generation | STALE
 -- Idempotency: a repeat is another beat.
 local id = ARGV[1]
 local session = visit(id, 'kind', 'offers', 'join_no')
@@ -40,7 +41,7 @@ for _, offer in ipairs(session[2] == 'n' and read_offers(session[3]) or {}) do
     due[#due + 1] = offer.source
   end
 end
-local order = call('HMGET', key.meta, 'stop_upto', 'stop_how')
+local order = call('HMGET', key.meta, 'stop_upto', 'stop_how', 'forgotten')
 local stop = order[1] and tonumber(session[4]) <= tonumber(order[1]) and order[2] or ''
 local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(clock), 'LIMIT', 0, MAX_TOLD_EXPIRED)
 local claims
@@ -53,4 +54,7 @@ local helped = {}
 for i = 3, #ARGV do
   if is_helped(ARGV[i]) then helped[#helped + 1] = ARGV[i] end
 end
-return { 'OK', text(now), stop, claims, expired, due, holds, helped }
+local cancelled = call('SRANDMEMBER', key.told(id), MAX_TOLD_CANCELLED)
+local forsaken = call('ZRANGEBYSCORE', key.looks, '-inf', text(now), 'LIMIT', 0, MAX_TOLD_EXPIRED)
+return { 'OK', text(now), stop, claims, expired, due, holds, helped, cancelled, forsaken,
+  order[3] or '0' }

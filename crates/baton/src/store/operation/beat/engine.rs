@@ -3,7 +3,7 @@
 use crate::{
     message::Name,
     store::{
-        Beat, Beaten, Kind, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS,
+        Beat, Beaten, Kind, MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS,
         engine::{
             Effect, Line, Moved, Tables,
             clock::{advance, alive, visit},
@@ -40,7 +40,12 @@ impl Effect for Beat {
                 helped.push(name.clone());
             }
         }
-        Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop })
+        let mut cancelled = tables.told_cancelled(self.session, MAX_TOLD_CANCELLED)?;
+        cancelled.sort_unstable();
+        let mut forsaken = tables.looks(now, MAX_TOLD_EXPIRED)?;
+        forsaken.sort_unstable();
+        let generation = tables.recall_books()?.generation;
+        Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop, cancelled, forsaken, generation })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Beating: a session shows that it lives and hears what the fleet wants of it.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;
@@ -8,7 +9,7 @@ use bytes::Bytes;
 
 use super::malformed;
 use crate::{
-    message::{Name, SessionId},
+    message::{CallId, Name, SessionId},
     store::{Facts, MAX_LOTS, Stop, StoreError},
 };
 
@@ -42,10 +43,20 @@ pub struct Beaten {
     pub helped: Vec<Name>,
     /// Whether it is asked to stop.
     pub stop: Option<Stop>,
+    /// Calls that were cancelled, of which it holds messages: it ends its work on them and hands them back. At most
+    /// [`MAX_TOLD_CANCELLED`].
+    pub cancelled: Vec<CallId>,
+    /// Calls that may have been without a follower for as long as they said, at most [`MAX_TOLD_EXPIRED`]: cancel those
+    /// that have ([`CancelCall`](super::CancelCall)).
+    pub forsaken: Vec<CallId>,
+    /// How often something was forgotten ([`Forget`](super::Forget)).
+    pub generation: u64,
 }
 
 /// The most claims told in one [`Beaten`].
 pub const MAX_TOLD_CLAIMS: usize = 1_000;
+/// The most cancelled calls told in one [`Beaten`].
+pub const MAX_TOLD_CANCELLED: usize = 1_000;
 /// The most sessions past their lease told in one [`Beaten`].
 pub const MAX_TOLD_EXPIRED: usize = 16;
 /// How long the front of a queue may wait before a busy holder of a baton works too.

@@ -1,15 +1,15 @@
 //! The arguments and the answer of `beat.lua`.
 
 use crate::{
-    message::Name,
+    message::{CallId, Name},
     store::{
-        Beat, Beaten, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS, Stop, StoreError,
+        Beat, Beaten, MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS, Stop, StoreError,
         redis::{Arguments, Coded, Number, Reply, numbers, parsed},
     },
 };
 
 impl Coded for Beat {
-    const NUMBERS: &'static [Number] = numbers![MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS];
+    const NUMBERS: &'static [Number] = numbers![MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         self.asks.iter().fold(to.text(self.session).bytes(&self.report), Arguments::text)
@@ -38,7 +38,12 @@ fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
     let mut held: Vec<(Name, u64)> = it.list()?.rest(|it| Ok((it.parsed()?, it.parsed()?)))?;
     held.sort_unstable();
     let helped = it.list()?.rest(Reply::parsed)?;
-    Ok(Beaten { now_ms, due, held, expired, claims, helped, stop })
+    let mut cancelled: Vec<CallId> = it.list()?.rest(Reply::parsed)?;
+    cancelled.sort_unstable();
+    let mut forsaken: Vec<CallId> = it.list()?.rest(Reply::parsed)?;
+    forsaken.sort_unstable();
+    let generation = it.parsed()?;
+    Ok(Beaten { now_ms, due, held, expired, claims, helped, stop, cancelled, forsaken, generation })
 }
 
 /// A claim as `number queue`.

@@ -1,5 +1,6 @@
 //! Reading a bookmark: where a long input stands.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

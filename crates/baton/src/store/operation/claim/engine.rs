@@ -3,17 +3,19 @@
 //! A claim that could have taken more enters its session among those that wait for the queue; one that leaves something
 //! behind wakes another of them. So whoever has a free slot has either a claim under way or a place among those who wait.
 //!
-//! A message whose body is not there cannot be run: it is buried with that reason, and the claim goes on with the next.
+//! A message whose call was cancelled is not given: it ends as cancelled. A message whose body is not there cannot be run: it is buried with that reason, and the claim goes on with the next.
 
 use crate::{
     message::{MessageId, Name, Parcel, Piece, Range},
     store::{
         CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Refusal, Rest,
+        agreed::MISSING_BODY,
         engine::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
             bodies::cut,
+            calls,
             clock::visit,
-            errors::{MISSING_BODY, bury, node_name},
+            errors::{bury, node_name},
             queues::known_queue,
             returns::suspects,
             waits,
@@ -48,6 +50,9 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     if !gathered.pieces.is_empty() {
         let pieces = gathered.pieces.iter().map(|(piece, _)| *piece).collect();
         tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), pieces })?;
+        for (piece, _) in gathered.pieces.iter().filter(|(piece, _)| piece.part.is_some()) {
+            calls::claimed(tables, &it.queue, piece, it.session, it.claim_no)?;
+        }
         use_number(&mut numbers, it.claim_no);
         tables.put_numbers(it.session, &it.queue, &numbers)?;
         session.suspects += suspects(gathered.pieces.iter().map(|(piece, _)| piece));
@@ -122,7 +127,7 @@ struct Gathered {
     pieces: Vec<(Piece, Parcel)>,
     /// Whether the bound of bytes kept it from taking more.
     stopped: bool,
-    /// Messages it found without a body.
+    /// Messages it found without a body, or of calls that were cancelled.
     buried: u32,
 }
 
@@ -136,6 +141,12 @@ impl Gathered {
             && self.has_room()
             && let Some(piece) = tables.front(&name, Line::Suspects)?
         {
+            if calls::is_withheld(tables, &name, &piece)? {
+                tables.advance(&name, Line::Suspects, None)?;
+                queue.books.ready -= 1;
+                self.withhold(tables, now, queue, &piece)?;
+                continue;
+            }
             let taken = self.take(tables, &name, &piece)?;
             tables.advance(&name, Line::Suspects, None)?;
             queue.books.ready -= u64::from(piece.range.len);
@@ -147,6 +158,12 @@ impl Gathered {
         }
         while queue.books.delayed > 0 && self.has_room() {
             let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
+            if calls::is_withheld(tables, &name, &piece)? {
+                tables.drop_delayed(&name, due, MessageId(piece.range.first))?;
+                queue.books.delayed -= 1;
+                self.withhold(tables, now, queue, &piece)?;
+                continue;
+            }
             let taken = self.take(tables, &name, &piece)?;
             if taken == Some(0) {
                 self.stopped = true;
@@ -161,6 +178,12 @@ impl Gathered {
         }
         while queue.books.ready > 0 && self.has_room() {
             let Some(piece) = tables.front(&name, Line::Ready)? else { break };
+            if calls::is_withheld(tables, &name, &piece)? {
+                tables.advance(&name, Line::Ready, None)?;
+                queue.books.ready -= 1;
+                self.withhold(tables, now, queue, &piece)?;
+                continue;
+            }
             let len = piece.range.len.min(self.n);
             let wanted = piece.over(Range { len, ..piece.range });
             let taken = self.take(tables, &name, &wanted)?;
@@ -185,6 +208,12 @@ impl Gathered {
 
     const fn has_room(&self) -> bool {
         self.n > 0 && self.pieces.len() < MAX_PIECES && self.buried < MOST_BURIED
+    }
+
+    /// Ends a message whose call was cancelled.
+    fn withhold<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece) -> Moved<()> {
+        self.buried += 1;
+        calls::cancel_message(tables, now, queue, piece)
     }
 
     /// Moves messages without a body, counted as in flight, to the errors.

@@ -1,5 +1,6 @@
 //! Claiming: messages of a queue are handed to a session.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

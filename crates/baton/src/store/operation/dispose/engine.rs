@@ -41,7 +41,8 @@ impl Effect for Dispose {
                     books.ready += 1;
                     books.bytes += parcel.bytes().len() as u64;
                     tables.put_bodies(&self.queue, BodyKey::Own(*id), &parcel)?;
-                    let piece = Piece { home: Home::Own, range, attempts: 0, losses: 0, born: message.born };
+                    let piece =
+                        Piece { home: Home::Own, range, attempts: 0, losses: 0, born: message.born, part: None };
                     tables.push_back(&self.queue, Line::Ready, &piece)?;
                 }
             }

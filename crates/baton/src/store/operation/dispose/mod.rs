@@ -1,5 +1,6 @@
 //! Disposing of errors that were dealt with.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

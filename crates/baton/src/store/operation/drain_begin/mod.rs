@@ -1,5 +1,6 @@
 //! Beginning to drain the errors of a queue.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

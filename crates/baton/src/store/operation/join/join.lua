@@ -27,8 +27,9 @@ if call('EXISTS', key.session(id)) == 0 then
   local joins = text(call('HINCRBY', key.meta, 'joins', 1))
   local join_no = ARGV[9] ~= '' and ARGV[9] or joins
   call('HSET', key.session(id), 'kind', ARGV[2], 'host', ARGV[3], 'pid', ARGV[4], 'queues', ARGV[5], 'lease', ARGV[6],
-    'offers', ARGV[7], 'join_no', join_no, 'joined', text(now), 'beat', text(now), 'report', '', 'settle_no', '0')
-  call('HSET', key.submits(id), 'no', '0')
+    'offers', ARGV[7], 'join_no', join_no, 'joined', text(now), 'beat', text(now), 'report', '', 'settle_no', '0',
+    'page', '0')
+  open_submits(id)
   call('ZADD', key.sessions, text(clock + tonumber(ARGV[6])), id)
   call('ZADD', key.leases, ARGV[6], id)
   keep_least()

@@ -1,5 +1,6 @@
 //! Joining: a session comes, with the sources it offers and the queues it works for.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -5,21 +5,19 @@ use crate::store::{
     engine::{
         Effect, Moved, Tables,
         clock::visit,
-        queues::OpenQueues,
-        returns::{self, Why},
-        waits,
+        returns::{end, go_on},
     },
 };
 
 impl Effect for Leave {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
+        if let Some(estate) = tables.estate(self.session)? {
+            return go_on(tables, now, self.session, &estate).map(drop);
+        }
         match visit(tables, self.session) {
             Ok(session) => {
-                let mut queues = OpenQueues::default();
-                returns::all(tables, &mut queues, now, self.session, &session, Why::Left)?;
-                waits::gone(tables, &mut queues, self.session, &session)?;
-                queues.close(tables)?;
-                tables.drop_session(self.session)
+                let most = tables.returned_at_once();
+                end(tables, now, self.session, &session, false, most).map(drop)
             }
             Err(StoreError::Refused(Refusal::Stale)) => Ok(()),
             Err(error) => Err(error),

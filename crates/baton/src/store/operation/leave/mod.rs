@@ -1,5 +1,6 @@
 //! Leaving: a session ends in good order.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

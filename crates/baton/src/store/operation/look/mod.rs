@@ -1,5 +1,6 @@
 //! Looking: which queues are worth a claim.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

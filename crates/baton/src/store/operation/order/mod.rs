@@ -1,5 +1,6 @@
 //! Orders of an operator: to pause or resume a queue, and to stop.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

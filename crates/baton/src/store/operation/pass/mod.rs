@@ -1,5 +1,6 @@
 //! Passing a wake-up on.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

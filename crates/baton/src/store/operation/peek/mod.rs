@@ -1,5 +1,6 @@
 //! Peeking: errors are read in the order they came.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

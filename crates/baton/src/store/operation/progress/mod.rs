@@ -1,5 +1,6 @@
 //! Progress: how far the work of a queue is.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -1,5 +1,6 @@
 //! Purging: a fleet is removed.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

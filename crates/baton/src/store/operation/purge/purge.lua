@@ -13,7 +13,11 @@ if ARGV[1] == 'begin' then
   if nodes > 0 then return { 'NODES', text(nodes) } end
   -- Who finds the mark may have seen only what was left: the first one's word stands.
   call('HSETNX', key.meta, 'purging', table.concat(ARGV, ',', 2))
-  for _, id in ipairs(members) do call('UNLINK', key.session(id), key.submits(id), key.claims(id)) end
+  for _, id in ipairs(members) do
+    local page = call('HGET', key.session(id), 'page')
+    if page then remove_submits(id, page) end
+    call('UNLINK', key.session(id), key.claims(id))
+  end
   call('UNLINK', key.sessions, key.leases)
   return { 'OK' }
 end

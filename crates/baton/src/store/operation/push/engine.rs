@@ -50,7 +50,7 @@ impl Effect for Push {
         }
         let mut firsts = Vec::with_capacity(self.parcels.len());
         for parcel in &self.parcels {
-            firsts.push(deposit(tables, now, &mut queue, parcel)?);
+            firsts.push(deposit(tables, now, &mut queue, parcel, None)?);
         }
         queues::close(tables, &mut queue)?;
         source.cursor.clone_from(&self.to);

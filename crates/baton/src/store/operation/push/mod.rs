@@ -1,5 +1,6 @@
 //! Pushing: a batch of a source under its baton.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

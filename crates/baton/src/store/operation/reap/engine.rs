@@ -5,7 +5,7 @@ use crate::store::{
     engine::{
         Effect, Moved, Tables,
         clock::{advance, visit},
-        returns::{Returned, lose},
+        returns::{Returned, end, go_on},
     },
 };
 
@@ -13,11 +13,16 @@ impl Effect for Reap {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Reaped> {
         visit(tables, self.session)?;
         let meta = advance(tables, now)?;
-        let Some(target) = tables.session(self.target)? else { return Ok(Reaped::Gone) };
-        if target.expires > meta.clock {
-            return Ok(Reaped::Alive);
-        }
-        let Returned { back, dead } = lose(tables, now, self.target, &target)?;
+        let Returned { back, dead } = if let Some(estate) = tables.estate(self.target)? {
+            go_on(tables, now, self.target, &estate)?
+        } else {
+            let Some(target) = tables.session(self.target)? else { return Ok(Reaped::Gone) };
+            if target.expires > meta.clock {
+                return Ok(Reaped::Alive);
+            }
+            let most = tables.returned_at_once();
+            end(tables, now, self.target, &target, true, most)?
+        };
         Ok(Reaped::Taken { back, dead })
     }
 }

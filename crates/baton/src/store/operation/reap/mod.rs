@@ -1,5 +1,6 @@
 //! Reaping: what a session past its lease holds is taken back.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;
@@ -14,6 +15,10 @@ pub struct Reap {
     /// Who is to be reaped.
     pub target: SessionId,
 }
+
+/// The most entries of lines that one call to a real store makes of what a session held; what is left then is an estate.
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+pub(in crate::store) const RETURNED_AT_ONCE: u64 = 1_000;
 
 /// The answer to [`Reap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,15 @@
 //! Reaping as `reap.lua` does it: as many calls as it takes to take everything back, each of them bounded. One that is cut
 //! off in between leaves the rest to whoever is told of it by a beat.
 
+use super::RETURNED_AT_ONCE;
 use crate::store::{
     Reap, Reaped, StoreError,
+    agreed::A_CLAIM,
     redis::{Coded, Number, Shared, Steps, numbers},
 };
 
-/// The most entries of lines that one call makes of what a session held.
-const RETURNED_AT_ONCE: u64 = 1_000;
-
 impl Coded for Reap {
-    const NUMBERS: &'static [Number] = numbers![RETURNED_AT_ONCE];
+    const NUMBERS: &'static [Number] = numbers![RETURNED_AT_ONCE, A_CLAIM];
 
     fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Reaped>> {
         Some(Box::pin(reap(server, self)))

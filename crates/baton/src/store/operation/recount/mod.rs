@@ -1,5 +1,6 @@
 //! Recounting: the data itself is counted and held against the books.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

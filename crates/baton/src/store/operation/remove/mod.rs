@@ -1,5 +1,6 @@
 //! Forgetting a source.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

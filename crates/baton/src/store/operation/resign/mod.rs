@@ -1,5 +1,6 @@
 //! Giving a baton back.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -1,5 +1,6 @@
 //! Reading a result.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -1,5 +1,6 @@
 //! Starting a source over.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

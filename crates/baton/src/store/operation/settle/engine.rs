@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{kept, open_claim::OpenClaim};
 use crate::{
-    message::{Home, IdSum, MessageId, Name, Outcome, Parcel, Piece, Range, Run, SessionId},
+    message::{Calling, Home, IdSum, MessageId, Name, Outcome, Parcel, Part, Piece, Range, Run, SessionId},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled,
+        agreed::{EXPIRED_AT_ONCE, MISSING_BODY},
         engine::{
-            BodyKey, Cut, EXPIRED_AT_ONCE, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
+            BodyKey, Cut, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
             bodies::{cut, release},
+            calls::{self, Fate},
             clock::visit,
             errors, intake,
             queues::OpenQueues,
@@ -85,6 +87,12 @@ impl<T: Tables> Settling<'_, T> {
             self.apply(&run.queue, piece, &run.outcome)?;
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
+            let mut call = None;
+            if follow_ups.iter().any(|lot| lot.call == Some(Calling::Joins))
+                && let Some(piece) = settled.first()
+            {
+                call = calls::joinable(self.tables, &run.queue, piece)?;
+            }
             if let Some(result) = result {
                 let (id, expires_ms) = (MessageId(run.range.first), self.now + RESULT_TTL_MS);
                 self.tables.expire_results(self.now, EXPIRED_AT_ONCE)?;
@@ -96,9 +104,19 @@ impl<T: Tables> Settling<'_, T> {
                 }
                 let queue = self.queues.open(self.tables, &lot.queue)?;
                 if intake::seen_before(self.tables, self.now, lot)?.is_none() {
-                    let first = intake::deposit(self.tables, self.now, queue, &lot.parcel)?;
+                    let joins = call.as_ref().filter(|_| lot.call == Some(Calling::Joins));
+                    let part = joins.map(|_| Part::Joined);
+                    let first = intake::deposit(self.tables, self.now, queue, &lot.parcel, part)?;
+                    if let Some(call) = joins {
+                        calls::join(self.tables, call, &lot.queue, first)?;
+                    }
                     intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
                 }
+            }
+            // Those that joined count before it leaves.
+            for piece in settled.iter().filter(|piece| piece.part.is_some()) {
+                let fate = Fate::Done(result.as_ref());
+                calls::ended(self.tables, self.now, &run.queue, piece, fate)?;
             }
         }
         Ok(true)
@@ -107,6 +125,14 @@ impl<T: Tables> Settling<'_, T> {
     fn apply(&mut self, name: &Name, piece: &Piece, outcome: &Outcome) -> Moved<()> {
         let queue = self.queues.open(self.tables, name)?;
         let count = u64::from(piece.range.len);
+        let is_retry = matches!(outcome, Outcome::Retry { .. });
+        if piece.part.is_some()
+            && (is_retry || *outcome == Outcome::Back)
+            && calls::is_withheld(self.tables, name, piece)?
+        {
+            queue.books.in_flight -= 1;
+            return calls::cancel_message(self.tables, self.now, queue, piece);
+        }
         match outcome {
             Outcome::Done { .. } => {
                 queue.books.in_flight -= count;
@@ -116,6 +142,7 @@ impl<T: Tables> Settling<'_, T> {
             }
             Outcome::Retry { after_ms, error } => {
                 if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms), error)? {
+                    calls::returned(self.tables, name, piece, true)?;
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
                     queue.wakes = 1;
@@ -123,7 +150,7 @@ impl<T: Tables> Settling<'_, T> {
                 }
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
                 let node = errors::node_name(&self.session);
-                errors::bury(self.tables, self.now, queue, &tried, &node, errors::MISSING_BODY)
+                errors::bury(self.tables, self.now, queue, &tried, &node, MISSING_BODY)
             }
             Outcome::Dead { error } => {
                 let tried = Piece { attempts: piece.attempts + 1, ..*piece };
@@ -131,6 +158,7 @@ impl<T: Tables> Settling<'_, T> {
                 errors::bury(self.tables, self.now, queue, &tried, &node, error)
             }
             Outcome::Back => {
+                calls::returned(self.tables, name, piece, false)?;
                 self.back.entry(name.clone()).or_default().push(*piece);
                 Ok(())
             }

@@ -1,14 +1,16 @@
 //! Settling: what became of claimed messages, and what they keep.
 
+#[cfg(feature = "memory")]
 mod engine;
 mod kept;
+#[cfg(feature = "memory")]
 mod open_claim;
 #[cfg(feature = "redis")]
 mod redis;
 
 use super::{malformed, submit::check_keys};
 use crate::{
-    message::{Lot, MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
+    message::{Calling, Lot, MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
     store::{Facts, StoreError},
 };
 
@@ -83,6 +85,12 @@ impl Facts for Settle {
                     return malformed("the follow-ups of a message are at most 1000 parcels and 16 MiB");
                 }
                 check_keys(follow_ups)?;
+                if follow_ups.iter().any(|lot| matches!(lot.call, Some(Calling::Begins { .. }))) {
+                    return malformed("a follow-up begins no call");
+                }
+                if run.range.len != 1 && follow_ups.iter().any(|lot| lot.call.is_some()) {
+                    return malformed("follow-ups join the call of one message");
+                }
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 -- ARGV: 1 session, 2 settle number, 3 the number before this one,
 --       then for each run: claim number, queue, first id, messages, outcome and its own:
 --       D done · d done, bytes that all results may take ('' without one), result, follow-ups, then five for each (as in
---       submit, staged parcels too)
+--       submit, staged parcels too; `1j` for the messages of one that joins the call)
 --       r retry, ms, error · x dead, error · b back
 -- Returns: OK, and unless it took the short way refused runs `queue,claim,first,messages;…` | STALE | TURN last | HELD ms
 -- Idempotency: by number; the last answer is kept, and nothing else is answered again.
@@ -189,7 +189,7 @@ local function take(first, len, is_done)
 end
 
 -- Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
--- forgotten. Without a body there is nothing to copy, and it is buried.
+-- forgotten. Without a body there is nothing to copy, and it is buried: then it is false.
 local delays = {}
 
 -- Short messages that fail alike have the same headers: what comes before the body is made once, by reason, former headers
@@ -215,8 +215,8 @@ local function retry_carried(queue, piece, due, reason, line)
   local head = failed_head(headers, reason, body) or string.sub(piece.body, 1, PARCEL_TABLE + 4 + #headers)
   local bytes, message = #head + #body, piece.first
   if bytes > CARRIED then return false end
-  line[#line + 1], line[#line + 2] = text(due), string.format('%016d|%d,0,%d,1,%d,0,%d|', message, message, message,
-    piece.attempts + 1, piece.born) .. head .. body
+  line[#line + 1], line[#line + 2] = text(due), string.format('%016d|%d,0,%d,1,%d,0,%d%s|', message, message, message,
+    piece.attempts + 1, piece.born, piece.part or '') .. head .. body
   add(queue, 'bytes', bytes - piece.carried)
   add(queue, 'in_flight', -1)
   add(queue, 'delayed', 1)
@@ -227,11 +227,11 @@ end
 local function retry(queue, piece, due, reason)
   local line = delays[queue.name] or {}
   delays[queue.name] = line
-  if piece.body and retry_carried(queue, piece, due, reason, line) then return end
+  if piece.body and retry_carried(queue, piece, due, reason, line) then return true end
   local has_own_key = piece.size == 0 and not piece.carried
   local copied = each_message(queue.name, piece, function(message, head, body, headers)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
-      born = piece.born }
+      born = piece.born, part = piece.part }
     local failed, before = failed_again(headers, reason), #head
     if failed ~= headers then head = head_of(failed, body) end
     if not has_own_key then
@@ -244,12 +244,14 @@ local function retry(queue, piece, due, reason)
   end)
   if not copied then
     piece.attempts = piece.attempts + 1
-    return bury(queue, piece, node, MISSING_BODY)
+    bury(queue, piece, node, MISSING_BODY)
+    return false
   end
   if not has_own_key then release(queue, piece) end
   add(queue, 'in_flight', -piece.len)
   add(queue, 'delayed', piece.len)
   queue.wakes = 1
+  return true
 end
 local function close_delays()
   for name, line in pairs(delays) do
@@ -264,12 +266,16 @@ local function apply(queue, piece, outcome, detail, reason)
     add(queue, 'done', piece.len)
     add_sum(queue, 'done_sum', piece.first, piece.len)
     release(queue, piece)
+  elseif outcome ~= 'x' and calls.is_withheld(queue.name, piece) then
+    add(queue, 'in_flight', -1)
+    calls.cancel_message(queue, piece)
   elseif outcome == 'r' then
-    retry(queue, piece, now + tonumber(detail), reason)
+    if retry(queue, piece, now + tonumber(detail), reason) and piece.part then calls.returned(queue.name, piece, 1) end
   elseif outcome == 'x' then
     piece.attempts = piece.attempts + 1
     bury(queue, piece, node, detail)
   else
+    if piece.part then calls.returned(queue.name, piece, 0) end
     returning[queue.name] = returning[queue.name] or {}
     table.insert(returning[queue.name], piece)
   end
@@ -277,13 +283,16 @@ end
 
 -- The keys of follow-ups, written together at the end: as records, by their ends, and which they are.
 local key_records, key_ends, is_brought = {}, {}, {}
-local function follow_up(name, count, lot_key, proof, parcel, bytes)
+local function follow_up(joins, name, count, lot_key, proof, parcel, bytes)
   local queue = open_queue(name)
   if is_brought[lot_key] or seen_before(lot_key, proof, name) then
     if is_staged(parcel) then call('UNLINK', key.staged(id, parcel)) end
     return
   end
-  local first, at = deposit(id, queue, tonumber(count), parcel, bytes), #key_records
+  local part = read_calling(count)
+  if not joins then part = nil end
+  local first, at = deposit(id, queue, tonumber(count) or 1, parcel, bytes, part), #key_records
+  if part then calls.join(joins, name, first) end
   if lot_key == '' then return end
   local record, expires = key_record(proof, queue, first)
   is_brought[lot_key] = true
@@ -340,7 +349,16 @@ while at <= #ARGV do
     if outcome == 'd' then
       if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], tonumber(ARGV[detail])) end
       for lot = detail + 3, at - 1, 5 do
-        follow_up(ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4], weights[lot])
+        local joins = taken[1].part and read_calling(ARGV[lot + 1]) and calls.of(name, taken[1])
+        if joins and call('EXISTS', key.call(joins)) == 0 then joins = nil end
+        follow_up(joins, ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4], weights[lot])
+      end
+    end
+    if is_done then
+      -- Those that joined count before it leaves.
+      local result = outcome == 'd' and ARGV[detail] ~= '' and ARGV[detail + 1] or nil
+      for _, piece in ipairs(taken) do
+        if piece.part then calls.ended(name, piece, 'D', result) end
       end
     end
   else

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{EXPIRED_A_KEY, kept};
-use crate::message::Lot;
+use crate::message::{Calling, Lot, Part};
 use crate::store::{
     LotVerdict, Place, Refusal, SUBMIT_WINDOW, Submit, Submitted,
+    agreed::EXPIRED_AT_ONCE,
     engine::{
-        EXPIRED_AT_ONCE, Effect, Moved, Series, Tables,
+        Effect, Moved, Series, Tables, calls,
         clock::visit,
         intake::{deposit, ids_used_up, is_full, keep_key, seen_before},
         queues::OpenQueues,
@@ -55,7 +56,10 @@ impl Effect for Submit {
                 verdicts.push(LotVerdict::Full);
                 continue;
             }
-            let first = deposit(tables, now, queue, &lot.parcel)?;
+            let first = deposit(tables, now, queue, &lot.parcel, lot.call.map(|_| Part::First))?;
+            if let Some(Calling::Begins { linger_ms, .. }) = lot.call {
+                calls::begin(tables, now, &lot.queue, first, linger_ms)?;
+            }
             keep_key(tables, now, &lot.queue, first, lot.key.as_ref())?;
             verdicts.push(LotVerdict::Stored { first });
         }

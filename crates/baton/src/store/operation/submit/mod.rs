@@ -1,5 +1,6 @@
 //! Submitting: messages from outside, their idempotency keys, and a bookmark that moves with them.
 
+#[cfg(feature = "memory")]
 mod engine;
 mod kept;
 #[cfg(feature = "redis")]
@@ -7,7 +8,7 @@ mod redis;
 
 use super::malformed;
 use crate::{
-    message::{Key, Lot, SessionId},
+    message::{Calling, Key, Lot, SessionId},
     store::{Facts, Place, StoreError},
 };
 
@@ -44,6 +45,10 @@ pub struct Submit {
 pub const MAX_LOTS: usize = 1024;
 /// How many submits may be under way at once: so many answers are kept.
 pub const SUBMIT_WINDOW: u64 = 16;
+/// How many answers to submits one list of them holds in Redis. A list is begun for every so many numbers, and two are
+/// kept.
+#[cfg(feature = "redis")]
+const SUBMIT_PAGE: u64 = 64;
 /// Idempotency keys that may live at once unless a client says otherwise; over that, new ones are refused and none is
 /// dropped early.
 pub const MAX_KEYS: u64 = 1_000_000;
@@ -86,8 +91,11 @@ pub struct Submitted {
     pub lots: Vec<LotVerdict>,
 }
 
-/// What holds for a key wherever its lot comes in.
+/// What holds for a key, and for a call, wherever its lot comes in.
 pub(super) fn check_keys(lots: &[Lot]) -> Result<(), StoreError> {
+    if lots.iter().any(|lot| lot.call.is_some() && lot.parcel.len() != 1) {
+        return malformed("a lot that is of a call holds one message");
+    }
     for (lot, key) in lots.iter().filter_map(|lot| Some((lot, lot.key.as_ref()?))) {
         if lot.parcel.len() != 1 {
             return malformed("a keyed lot holds one message");
@@ -109,6 +117,9 @@ impl Facts for Submit {
             return malformed("a submit takes 1 to 1024 lots");
         }
         check_keys(&self.lots)?;
+        if self.lots.iter().any(|lot| lot.call == Some(Calling::Joins)) {
+            return malformed("only follow-ups join a call");
+        }
         // A lot that its key keeps out would be passed over by the bookmark for ever.
         if self.bookmark.is_some() && self.lots.iter().any(|lot| lot.key.is_some()) {
             return malformed("a bookmark goes with lots that have no key");

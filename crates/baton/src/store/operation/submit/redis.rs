@@ -2,33 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use super::{EXPIRED_A_KEY, MAX_INBOX, kept};
+use super::{EXPIRED_A_KEY, MAX_INBOX, SUBMIT_PAGE, kept};
 use crate::{
     message::{Lot, Name},
     store::{
         SUBMIT_WINDOW, StoreError, Submit, Submitted,
-        redis::{Arguments, CARRIED, Coded, Number, Reply, Root, Script, Scripts, numbers},
+        redis::{Arguments, CARRIED, Coded, Number, Reply, Script, Scripts, numbers},
         wire,
     },
 };
 
 impl Coded for Submit {
-    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, EXPIRED_A_KEY, MAX_INBOX];
+    const NUMBERS: &'static [Number] = numbers![SUBMIT_WINDOW, SUBMIT_PAGE, EXPIRED_A_KEY, MAX_INBOX];
 
     fn other_way<'s>(&self, scripts: &'s Scripts) -> Option<&'s Script> {
         self.short_one().map(|_| &scripts.submit_one)
     }
 
-    fn keys(&self, root: &Root) -> Vec<String> {
+    fn key<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         match self.short_one() {
-            Some(Lot { queue, .. }) => vec![format!("{} {queue} {}", root.submits(self.session), self.max_backlog)],
-            None => vec![root.as_str().to_owned()],
+            Some(Lot { queue, .. }) => to.way(self.session, self.page(), queue, self.max_backlog),
+            None => to.root(),
         }
     }
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         if let Some(lot) = self.short_one() {
-            return to.text(self.submit_no).single(&lot.parcel);
+            // The length of a page with this submit, behind the element that is always there.
+            return to.number(self.submit_no - self.page() * SUBMIT_PAGE + 1).single(&lot.parcel);
         }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {
@@ -49,7 +50,7 @@ impl Coded for Submit {
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
-        match code.split_once(':').map_or(code, |(_, verdict)| verdict) {
+        match code {
             verdict if verdict.starts_with(|kind: char| kind.is_ascii_lowercase()) => {
                 Ok(Submitted { lots: kept::parse_verdicts(verdict)? })
             }
@@ -60,12 +61,17 @@ impl Coded for Submit {
 }
 
 impl Submit {
+    /// The page of the session's submits that its number is on.
+    const fn page(&self) -> u64 {
+        self.submit_no.saturating_sub(1) / SUBMIT_PAGE
+    }
+
     /// The one lot of a submit that is one short message without key and bookmark.
     fn short_one(&self) -> Option<&Lot> {
         match (&self.bookmark, self.lots.as_slice()) {
             (None, [lot]) => {
                 let is_short = lot.parcel.len() == 1 && lot.parcel.bytes().len() <= CARRIED;
-                (is_short && lot.key.is_none()).then_some(lot)
+                (is_short && lot.key.is_none() && lot.call.is_none()).then_some(lot)
             }
             _ => None,
         }

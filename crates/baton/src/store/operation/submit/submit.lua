@@ -5,16 +5,16 @@
 -- ARGV: 1 session, 2 submit number, 3 bytes a queue may hold, 4 keys the fleet may keep,
 --       5 bookmark key ('' none), 6 place it must stand at `lines,digest`, 7 place afterwards,
 --       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
---       queue, messages, key ('' none), its proof, parcel (see redis/lua/intake.lua)
+--       queue, messages (of one that begins a call `1c`, after how long it is cancelled without a follower, `,1` if it is
+--       shared), key ('' none), its proof, parcel (see redis/lua/intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
--- Idempotency: by number; the answers to the last SUBMIT_WINDOW are kept, each with its number in a place of its own.
+-- Idempotency: by number; the answers to the last SUBMIT_WINDOW are kept (redis/lua/submits.lua).
 local id, submit_no = ARGV[1], tonumber(ARGV[2])
-local place = text(math.fmod(submit_no, SUBMIT_WINDOW))
-local submits = call('HMGET', key.submits(id), 'no', place)
-if not submits[1] then return { 'STALE' } end
+local last = last_submit(id)
+if not last then return { 'STALE' } end
 local wait = held()
 if wait then return wait end
-if submit_no ~= submits[1] + 1 then return answered_before(ARGV[2], submits[1], submits[2]) end
+if submit_no ~= last + 1 then return answered_before(id, submit_no, last) end
 local weights = {}
 for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
 local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -34,9 +34,10 @@ end
 local in_exchange = make_room(keyed)
 local full, verdicts = {}, {}
 for i = 9, #ARGV, 5 do
-  local name, count, lot_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local name, count, lot_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]) or 1, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local part, linger, share = read_calling(ARGV[i + 1])
   local queue = open_queue(name)
-  local verdict = seen_before(lot_key, proof, name)
+  local verdict = seen_before(lot_key, proof, name, share)
   if not verdict and lot_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
@@ -44,7 +45,8 @@ for i = 9, #ARGV, 5 do
       full[name] = true
       verdict = 'f'
     else
-      local first = deposit(id, queue, count, parcel, weights[i])
+      local first = deposit(id, queue, count, parcel, weights[i], part)
+      if part then calls.begin(name, first, linger) end
       keep_key(lot_key, proof, queue, first)
       verdict = 's' .. text(first)
     end
@@ -53,5 +55,5 @@ for i = 9, #ARGV, 5 do
 end
 close_queues()
 local answer = table.concat(verdicts, ';')
-call('HSET', key.submits(id), 'no', ARGV[2], place, ARGV[2] .. ':' .. answer)
+keep_submit(id, submit_no, answer)
 return { 'OK', answer }

@@ -2,46 +2,53 @@
 -- Purpose: submit.lua for one short message without key and bookmark, as most come. Where nothing speaks against it, by
 --          the fewest commands and arguments: into the inbox of its queue (inbox.lua), without the records that other calls
 --          build.
--- KEYS: 1 `submits of the session queue bytes the queue may hold`, which are the same for all that a session pushes to a
---       queue (ways.lua)
--- ARGV: 1 submit number, 2 the message as it lies there: `born|parcel`; nothing for born if the sender does not know the
---       store's time
--- Returns: `submit number:verdict`, with `@now` behind it if the time was not known | OK verdicts | STALE | TURN last | HELD ms
+-- KEYS: 1 `page of the session's submits queue bytes the queue may hold`, which are the same for most that a session pushes
+--       to a queue (ways.lua)
+-- ARGV: 1 length of that page (submits.lua) if this is the next submit; 2 the message as it lies there: `born|parcel`;
+--       3 only if the sender does not know the store's time, which then is to be put before the bar
+-- Returns: id | verdict@now if the time was not known | OK verdicts | STALE | TURN last | HELD ms
 -- Idempotency: that of submit.lua, with the same numbers.
 call = redis.call
-local way, submit_no, entry, time = ways[KEYS[1]] or find_way(KEYS[1]), ARGV[1], ARGV[2], ''
-local number = tonumber(submit_no)
-if string.byte(entry) == 124 then
+local way, entry, time = ways[KEYS[1]] or find_way(KEYS[1]), ARGV[2], nil
+if ARGV[3] then
   name_keys(way.fleet)
   time = store_time()
-  entry, time = string.format('%013d', time) .. entry, '@' .. time
+  entry = string.format('%013d', time) .. entry
 end
-local place = places[number % SUBMIT_WINDOW] or find_place(number % SUBMIT_WINDOW)
-local last = call('HGET', way.submits, 'no')
-local packed = last and last + 1 == number and call('GET', way.counts)
+local packed = call('GET', way.counts)
 if packed then
   local pushed, bytes, waiting, held, inbox = struct.unpack(INTAKE, packed)
   if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT then
     local nth = call('RPUSH', way.inbox, entry)
     if nth <= MAX_INBOX then
-      if waiting ~= 0 and struct.unpack('<d', packed, PAUSED_AT + 1) == 0 then
-        name_keys(way.fleet)
-        if wake_first(way.queue) == 0 then call('SETRANGE', way.counts, WAITING_AT, struct.pack('<d', 0)) end
+      local id = pushed + nth
+      local length = call('RPUSHX', way.submits, struct.pack(PACKED_ID, id))
+      if length == lengths[ARGV[1]] then
+        if length > SUBMIT_PAGE then
+          name_keys(way.fleet)
+          turn_page(way.session, way.page)
+        end
+        if waiting ~= 0 and struct.unpack('<d', packed, PAUSED_AT + 1) == 0 then
+          name_keys(way.fleet)
+          if wake_first(way.queue) == 0 then call('SETRANGE', way.counts, WAITING_AT, struct.pack('<d', 0)) end
+        end
+        if time then return 's' .. text(id) .. '@' .. time end
+        return id
       end
-      local answer = submit_no .. ':s' .. pushed + nth
-      call('HSET', way.submits, 'no', submit_no, place, answer)
-      return time == '' and answer or answer .. time
+      -- The session is gone, or this is not its next submit: nothing has happened.
+      if length > 0 then call('RPOP', way.submits) end
     end
     call('RPOP', way.inbox)
   end
 end
 begin(way.fleet)
-local stored = call('HMGET', way.submits, 'no', place)
-if not stored[1] then return { 'STALE' } end
+local last = last_submit(way.session)
+if not last then return { 'STALE' } end
 local queue = known_queue(way.queue)
 local wait = held_queue(queue)
 if wait then return wait end
-if stored[1] + 1 ~= number then return answered_before(submit_no, stored[1], stored[2]) end
+local number = way.page * SUBMIT_PAGE + ARGV[1] - 1
+if last + 1 ~= number then return answered_before(way.session, number, last) end
 queue = open_queue(way.queue)
 local bytes, verdict = #entry - BORN, nil
 if is_full(queue, bytes, way.bound) or ids_used_up(queue, 1) then
@@ -56,6 +63,5 @@ else
   write_counts(queue)
   verdict = 's' .. text(first)
 end
-local answer = submit_no .. ':' .. verdict
-call('HSET', way.submits, 'no', submit_no, place, answer)
-return answer .. time
+keep_submit(way.session, number, verdict)
+return time and verdict .. '@' .. time or { 'OK', verdict }

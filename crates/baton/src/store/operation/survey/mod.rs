@@ -1,5 +1,6 @@
 //! Surveying: the whole fleet at one instant, without its messages.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -1,5 +1,6 @@
 //! Taking the baton of a source.
 
+#[cfg(feature = "memory")]
 mod engine;
 #[cfg(feature = "redis")]
 mod redis;

@@ -85,6 +85,7 @@ local function take_piece(catch, piece, written)
   end
   catch.pieces[#catch.pieces + 1] = written
   catch.count = catch.count + 1
+  if piece.part then calls.claimed(catch.queue, piece, catch.id, catch.claim_no) end
   return len
 end
 
@@ -134,6 +135,12 @@ local function most_pieces(catch)
   return math.min(catch.n, CHUNK, MAX_PIECES - catch.count)
 end
 
+-- Ends a message whose call was cancelled.
+local function withhold(catch, queue, piece)
+  catch.buried = catch.buried + 1
+  calls.cancel_message(queue, piece)
+end
+
 local function bury_in_catch(catch, queue, piece)
   catch.buried = catch.buried + piece.len
   bury_missing(catch.id, queue, piece)
@@ -147,12 +154,18 @@ local function take_suspect(catch, queue)
     local front = call('LINDEX', key.suspects(queue.name), 0)
     if not front then return 0 end
     local piece, written = read_entry(front)
-    local taken = take_piece(catch, piece, written)
-    call('LPOP', key.suspects(queue.name))
-    add(queue, 'ready', -piece.len)
-    add(queue, 'in_flight', piece.len)
-    if taken then return taken end
-    bury_in_catch(catch, queue, piece)
+    if calls.is_withheld(queue.name, piece) then
+      call('LPOP', key.suspects(queue.name))
+      add(queue, 'ready', -1)
+      withhold(catch, queue, piece)
+    else
+      local taken = take_piece(catch, piece, written)
+      call('LPOP', key.suspects(queue.name))
+      add(queue, 'ready', -piece.len)
+      add(queue, 'in_flight', piece.len)
+      if taken then return taken end
+      bury_in_catch(catch, queue, piece)
+    end
   end
   return 0
 end
@@ -169,11 +182,17 @@ local function take_due(catch, queue)
       is_full = not has_room(catch)
       if is_full then break end
       local piece, written = read_entry(string.sub(member, 18))
-      local taken = take_piece(catch, piece, written)
-      is_full = taken == 0
-      if is_full then break end
-      gone[#gone + 1] = member
-      if not taken then bury_in_catch(catch, queue, piece) end
+      if calls.is_withheld(queue.name, piece) then
+        call('ZREM', line, member)
+        add(queue, 'delayed', -1)
+        withhold(catch, queue, piece)
+      else
+        local taken = take_piece(catch, piece, written)
+        is_full = taken == 0
+        if is_full then break end
+        gone[#gone + 1] = member
+        if not taken then bury_in_catch(catch, queue, piece) end
+      end
     end
     if #gone > 0 then
       call('ZREM', line, unpack(gone))
@@ -189,6 +208,11 @@ end
 -- piece as text: nothing if it is untouched or used up, and used up is the third.
 local function take_front(catch, queue, entry)
   local piece, written = read_entry(entry)
+  if calls.is_withheld(queue.name, piece) then
+    add(queue, 'ready', -1)
+    withhold(catch, queue, piece)
+    return true, nil, true
+  end
   local wanted = math.min(piece.len, catch.n)
   local part = wanted < piece.len and over(piece, piece.first, wanted) or piece
   local taken = take_piece(catch, part, wanted < piece.len and write_piece(part) or written)
@@ -275,7 +299,7 @@ end
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local catch = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
-    bodies = {}, carried = 0, runs = {}, count = 0,
+    bodies = {}, carried = 0, runs = {}, count = 0, claim_no = claim_no,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then

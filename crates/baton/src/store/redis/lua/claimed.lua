@@ -43,12 +43,13 @@ local function skim_claim(written)
 end
 
 local function filled(piece)
-  local attempts, losses, born, at, length =
-    string.match(piece.word, '^%d+,0,%d+,1,(%d+),(%d+),(%d+)%*?(%d*),?(%d*)$')
+  local attempts, losses, born, part, at, length =
+    string.match(piece.word, '^%d+,0,%d+,1,(%d+),(%d+),(%d+)([cj]?)%*?(%d*),?(%d*)$')
   if not born then error({ err = 'DAMAGED unreadable piece ' .. string.sub(piece.word, 1, 80) }) end
   return {
     parcel = piece.first, size = 0, first = piece.first, len = 1, attempts = tonumber(attempts),
     losses = tonumber(losses), born = tonumber(born), at = tonumber(at), carried = tonumber(length),
+    part = part ~= '' and part or nil,
   }
 end
 

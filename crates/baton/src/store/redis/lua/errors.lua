@@ -21,4 +21,5 @@ local function bury(queue, piece, node, reason)
   add(queue, 'in_flight', -piece.len)
   add(queue, 'dead', piece.len)
   release(queue, piece)
+  if piece.part then calls.ended(queue.name, piece, 'x', reason) end
 end

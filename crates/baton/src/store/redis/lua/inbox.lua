@@ -21,8 +21,9 @@ local function write_bundle(first, entries)
     lengths[nth] = #entry
     differ = differ or #entry ~= lengths[1]
   end
-  return string.format('*%d,%d,', first, #entries) .. (differ and table.concat(lengths, ';') or text(lengths[1])) .. '|'
-    .. table.concat(entries)
+  local head = string.format('*%d,%d,', first, #entries) .. (differ and table.concat(lengths, ';') or text(lengths[1])) .. '|'
+  -- In one go: each text that is made on the way is hashed byte by byte. No more than MAX_INBOX, so they fit on the stack.
+  return table.concat({ head, unpack(entries) })
 end
 
 -- How a bundle begins: the first id, the messages, the bytes, where the entries begin.

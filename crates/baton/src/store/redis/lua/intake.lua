@@ -1,11 +1,5 @@
 -- Messages coming in: parcels at the end of a queue, and the keys that make a message exist once.
 
--- The answer to a submit whose number is not the next after the last: the one that was kept, or that it is out of turn.
-local function answered_before(submit_no, last, kept)
-  local number, answer = string.match(kept or '', '^(%d+):(.*)$')
-  return number == submit_no and { 'OK', answer } or { 'TURN', last }
-end
-
 -- Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
 local function is_full(queue, bytes, max_backlog)
   return queue.bytes > 0 and queue.bytes + bytes > max_backlog
@@ -29,13 +23,21 @@ local function weigh(id, parcel)
   return bytes
 end
 
+-- What a lot is to a call, from where the number of its messages is told: `c` it begins one, with after how long it is
+-- cancelled without a follower and whether others share it, `j` it joins one.
+local function read_calling(count)
+  if #count < 2 then return nil end
+  local part, linger, share = string.match(count, '^1([cj])(%d*),?(%d*)$')
+  return part, tonumber(linger), share == '1'
+end
+
 -- Stores a parcel of `count` messages and `bytes` bytes at the end of its queue; its first id.
-local function deposit(id, queue, count, parcel, bytes)
+local function deposit(id, queue, count, parcel, bytes, part)
   local first = queue.pushed + 1
   add(queue, 'pushed', count)
   add(queue, 'ready', count)
   add(queue, 'bytes', bytes)
-  local entry = text(first) .. ',' .. text(count) .. ',' .. text(now)
+  local entry = text(first) .. ',' .. text(count) .. ',' .. text(now) .. (part or '')
   if is_staged(parcel) then
     local at = key.parcel(queue.name, text(first))
     call('RENAME', key.staged(id, parcel), at)
@@ -52,12 +54,14 @@ end
 
 -- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use.
 -- Its `proof` is the digest of the body and the milliseconds that the key lives, `digest,milliseconds`.
-local function seen_before(lot_key, proof, name)
+local function seen_before(lot_key, proof, name, share)
   if lot_key == '' then return nil end
   local known = call('HGET', key.keys, lot_key)
   if not known then return nil end
   local queue, id, digest, expires = string.match(known, '^([^,]+),(%d+),(%x+),(%d+)$')
   if tonumber(expires) <= now then return nil end
+  -- Such a key stands for a call only while that has not ended.
+  if share and call('HGET', key.call(queue .. '/' .. id), 'ended') ~= '0' then return nil end
   return digest == string.match(proof, '^%x+') and queue == name and 'd' .. id or 'c'
 end
 

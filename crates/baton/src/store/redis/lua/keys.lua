@@ -4,7 +4,7 @@ local call = nil
 local root = nil
 local key = {
   session = function(id) return root .. ':s:' .. id end,
-  submits = function(id) return root .. ':n:' .. id end,
+  submits = function(id, page) return root .. ':n:' .. id .. ':' .. page end,
   claims = function(id) return root .. ':h:' .. id end,
   estate = function(id) return root .. ':z:' .. id end,
   carried = function(id) return root .. ':g:' .. id end,
@@ -25,6 +25,15 @@ local key = {
   dead = function(name) return root .. ':x:' .. name end,
   waiters = function(name) return root .. ':v:' .. name end,
   wakes = function(id) return root .. ':w:' .. id end,
+  call = function(it) return root .. ':a:' .. it end,
+  members = function(it) return root .. ':A:' .. it end,
+  holders = function(it) return root .. ':H:' .. it end,
+  followers = function(it) return root .. ':F:' .. it end,
+  events = function(it) return root .. ':y:' .. it end,
+  emit_keys = function(it) return root .. ':j:' .. it end,
+  flights_of = function(id) return root .. ':B:' .. id end,
+  awaiting = function(name) return root .. ':W:' .. name end,
+  told = function(id) return root .. ':f:' .. id end,
   staged = function(id, place) return root .. ':t:' .. id .. ':' .. place end,
 }
 
@@ -43,11 +52,16 @@ local function name_keys(fleet)
   key.marks = root .. ':marks'
   key.results = root .. ':results'
   key.result_ends = root .. ':resultends'
-end
-
--- The root of the fleet that a key belongs to.
-local function fleet_of(one)
-  return string.match(one, '^{[^}]*}')
+  key.recalled = root .. ':recalled'
+  key.recalled_heads = root .. ':recalledheads'
+  key.recalled_ends = root .. ':recalledends'
+  key.forgotten = root .. ':forgotten'
+  key.forgotten_at = root .. ':forgottenat'
+  key.flights = root .. ':flights'
+  key.recallers = root .. ':recallers'
+  key.joined = root .. ':joined'
+  key.looks = root .. ':looks'
+  key.call_ends = root .. ':callends'
 end
 
 -- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen, which is exact below this.

@@ -1,28 +1,30 @@
 -- Pieces as text, in the form of message/piece.rs: `first,size,born` for a fresh parcel, otherwise
--- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own.
+-- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own; behind those of calls what they are to them.
 local function read_piece(written)
-  local first, size, born = string.match(written, '^(%d+),(%d+),(%d+)$')
+  local first, size, born, part = string.match(written, '^(%d+),(%d+),(%d+)([cj]?)$')
   if first then
     first, size = tonumber(first), tonumber(size)
-    return { parcel = first, size = size, first = first, len = size, attempts = 0, losses = 0, born = tonumber(born) }
+    return { parcel = first, size = size, first = first, len = size, attempts = 0, losses = 0, born = tonumber(born),
+      part = part ~= '' and part or nil }
   end
-  local parcel, of, from, len, attempts, losses, at =
-    string.match(written, '^(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)$')
+  local parcel, of, from, len, attempts, losses, at
+  parcel, of, from, len, attempts, losses, at, part =
+    string.match(written, '^(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)([cj]?)$')
   if not parcel then error({ err = 'DAMAGED unreadable piece ' .. string.sub(written, 1, 80) }) end
   return {
     parcel = tonumber(parcel), size = tonumber(of), first = tonumber(from), len = tonumber(len),
-    attempts = tonumber(attempts), losses = tonumber(losses), born = tonumber(at),
+    attempts = tonumber(attempts), losses = tonumber(losses), born = tonumber(at), part = part ~= '' and part or nil,
   }
 end
 
 local function write_piece(piece)
   local whole = piece.size > 0 and piece.parcel == piece.first and piece.size == piece.len
   if whole and piece.attempts == 0 and piece.losses == 0 then
-    return string.format('%d,%d,%d', piece.first, piece.size, piece.born)
+    return string.format('%d,%d,%d', piece.first, piece.size, piece.born) .. (piece.part or '')
   end
   local parcel = piece.size == 0 and piece.first or piece.parcel
   return string.format('%d,%d,%d,%d,%d,%d,%d',
-    parcel, piece.size, piece.first, piece.len, piece.attempts, piece.losses, piece.born)
+    parcel, piece.size, piece.first, piece.len, piece.attempts, piece.losses, piece.born) .. (piece.part or '')
 end
 
 -- The same history over other messages of the same home.
@@ -30,7 +32,7 @@ local function over(piece, first, len)
   return {
     parcel = piece.parcel, size = piece.size, first = first, len = len,
     attempts = piece.attempts, losses = piece.losses, born = piece.born,
-    carried = piece.carried, at = piece.at, body = piece.body,
+    carried = piece.carried, at = piece.at, body = piece.body, part = piece.part,
   }
 end
 

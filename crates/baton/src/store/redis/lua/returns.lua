@@ -28,9 +28,6 @@ local function to_front(queue, pieces)
   if count > 0 then queue.wakes = math.max(queue.wakes, 1) end
 end
 
--- What a claim costs by itself, in entries.
-local A_CLAIM = 2
-
 -- The claims of a session, or some of them if there are very many: who works on so many at once has no order to keep.
 local function claimed_places(count, id, most)
   if count <= most then return call('HKEYS', key.claims(id)) end
@@ -78,7 +75,11 @@ local function return_some(id, node, lost, most)
       if losses > MAX_LOSSES then
         bury(queue, piece, node, 'lost ' .. text(losses) .. ' ' .. LOST)
         dead = dead + len
+      elseif calls.is_withheld(name, piece) then
+        add(queue, 'in_flight', -1)
+        calls.cancel_message(queue, piece)
       else
+        if piece.part then calls.returned(name, piece, 0) end
         for first = piece.first, piece.first + len - 1, size do
           local entry = over(piece, first, math.min(size, piece.first + len - first))
           table.insert(returning[name], entry)
@@ -129,7 +130,7 @@ end
 -- and others are woken in its stead: a name may have been on its list.
 local function end_session(id)
   local record = call('HGETALL', key.session(id))
-  local kind, queues, batons = '', '', 0
+  local kind, queues, batons, page = '', '', 0, '0'
   for i = 1, #record, 2 do
     local field, value = record[i], record[i + 1]
     if field == 'kind' then
@@ -138,10 +139,12 @@ local function end_session(id)
       queues = value
     elseif field == 'batons' then
       batons = tonumber(value)
+    elseif field == 'page' then
+      page = value
     elseif string.sub(field, 1, 2) == 'c:' and string.find(value, '|w', 1, true) then
       local name = string.sub(field, 3)
-      call('ZREM', key.waiters(name), id)
-      local queue = known_queue(name)
+      -- It may have been woken since its last claim.
+      local queue = call('ZREM', key.waiters(name), id) == 1 and known_queue(name)
       if queue then queue.wakes = IN_ITS_STEAD end
     end
   end
@@ -150,7 +153,9 @@ local function end_session(id)
     local queue = known_queue(name)
     if queue then queue.wakes = IN_ITS_STEAD end
   end
-  call('UNLINK', key.session(id), key.submits(id), key.wakes(id))
+  call('UNLINK', key.session(id), key.wakes(id), key.told(id))
+  remove_submits(id, page)
+  recalls.gone(id)
   call('ZREM', key.leases, id)
   keep_least()
   call('SREM', key.nodes, id)

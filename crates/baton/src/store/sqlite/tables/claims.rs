@@ -91,6 +91,13 @@ impl Claims for SqliteTables<'_> {
         self.all(sql, params![fleet, id.to_bytes()], |row| Ok((uint(row, 0)?, read_claim(row, 1)?)))
     }
 
+    fn last_claim(&mut self, id: SessionId) -> Moved<Option<(u64, ClaimRecord)>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT claim_no, queue, pieces FROM claims WHERE fleet = ?1 AND session = ?2 \
+                   ORDER BY queue DESC, claim_no DESC LIMIT 1";
+        self.one(sql, params![fleet, id.to_bytes()], |row| Ok((uint(row, 0)?, read_claim(row, 1)?)))
+    }
+
     fn held_numbers(&mut self, id: SessionId, limit: usize) -> Moved<Vec<(Name, u64)>> {
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         let sql =

@@ -7,12 +7,14 @@
 //! nothing here outlives a transaction, because another process may write the next one.
 
 mod bodies;
+mod calls;
 mod claims;
 mod errors;
 mod fleet;
 mod keys;
 mod lines;
 mod queues;
+mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -28,7 +30,8 @@ use crate::{
     message::{Name, Piece, SessionId},
     store::{
         StoreError,
-        engine::{Line, Moved},
+        engine::{Line, Moved, RecallBooks},
+        ring::Ring,
     },
 };
 
@@ -50,9 +53,10 @@ pub(super) struct SqliteTables<'c> {
     heads: HashMap<(i64, Line), Head>,
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
-    woken: BTreeSet<(SessionId, Name)>,
+    woken: BTreeSet<(SessionId, Ring)>,
     /// Whether something was written before bodies were read.
     writes: bool,
+    recall_books: Option<RecallBooks>,
 }
 
 impl<'c> SqliteTables<'c> {
@@ -72,6 +76,7 @@ impl<'c> SqliteTables<'c> {
             backs: HashMap::new(),
             woken: BTreeSet::new(),
             writes: false,
+            recall_books: None,
         }
     }
 
@@ -84,8 +89,8 @@ impl<'c> SqliteTables<'c> {
         self.flush_queues()
     }
 
-    /// Whom to wake once this is committed, and for which queue.
-    pub(super) fn woken(&mut self) -> BTreeSet<(SessionId, Name)> {
+    /// Whom to wake once this is committed, and for what.
+    pub(super) fn woken(&mut self) -> BTreeSet<(SessionId, Ring)> {
         std::mem::take(&mut self.woken)
     }
 

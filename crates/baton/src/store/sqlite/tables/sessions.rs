@@ -7,7 +7,8 @@ use crate::{
     message::{Digest, Name, SessionId},
     store::{
         Kind, Offer, StoreError,
-        engine::{Moved, Series, SessionRecord, Sessions},
+        engine::{Estate, Moved, Series, SessionRecord, Sessions},
+        operation::RETURNED_AT_ONCE,
     },
 };
 
@@ -125,6 +126,7 @@ impl Sessions for SqliteTables<'_> {
             "DELETE FROM sessions WHERE fleet = ?1 AND session = ?2",
             "DELETE FROM members WHERE fleet = ?1 AND session = ?2",
             "DELETE FROM answers WHERE fleet = ?1 AND session = ?2",
+            "DELETE FROM told WHERE fleet = ?1 AND session = ?2",
             "DELETE FROM claim_numbers WHERE fleet = ?1 AND session = ?2",
         ] {
             self.run(sql, params![fleet, id.to_bytes()])?;
@@ -142,12 +144,46 @@ impl Sessions for SqliteTables<'_> {
         self.all(sql, [fleet], |row| Ok((session_id(row, 0)?, read_record(row)?)))
     }
 
+    fn returned_at_once(&self) -> u64 {
+        RETURNED_AT_ONCE
+    }
+
+    fn estate(&mut self, id: SessionId) -> Moved<Option<Estate>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT node, lost FROM estates WHERE fleet = ?1 AND session = ?2";
+        self.one(sql, params![fleet, id.to_bytes()], |row| {
+            Ok(Estate { node: text(row, 0)?.to_owned(), lost: row.get(1)? })
+        })
+    }
+
+    fn put_estate(&mut self, id: SessionId, estate: Option<&Estate>) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        match estate {
+            Some(Estate { node, lost }) => {
+                let sql = "INSERT OR REPLACE INTO estates VALUES (?1, ?2, ?3, ?4)";
+                self.run(sql, params![fleet, id.to_bytes(), node, lost]).map(drop)
+            }
+            None => {
+                let sql = "DELETE FROM estates WHERE fleet = ?1 AND session = ?2";
+                self.run(sql, params![fleet, id.to_bytes()]).map(drop)
+            }
+        }
+    }
+
+    fn estates(&mut self) -> Moved<Vec<SessionId>> {
+        let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        self.all("SELECT session FROM estates WHERE fleet = ?1 ORDER BY session", [fleet], |row| session_id(row, 0))
+    }
+
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
         self.flush_sessions()?;
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
+        let mut over = self.estates()?;
+        over.truncate(limit);
         let sql = "SELECT session FROM sessions WHERE fleet = ?1 AND expires <= ?2 ORDER BY expires, session LIMIT ?3";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.all(sql, params![fleet, ordered(clock), limit], |row| session_id(row, 0))
+        let limit = i64::try_from(limit - over.len()).unwrap_or(i64::MAX);
+        over.extend(self.all(sql, params![fleet, ordered(clock), limit], |row| session_id(row, 0))?);
+        Ok(over)
     }
 
     fn smallest_lease(&mut self) -> Moved<Option<u64>> {

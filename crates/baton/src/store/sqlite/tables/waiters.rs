@@ -5,7 +5,10 @@ use rusqlite::params;
 use super::{SqliteTables, int, name, ordered, session_id, uint};
 use crate::{
     message::{Name, SessionId},
-    store::engine::{Moved, Waiters},
+    store::{
+        engine::{Moved, Waiters},
+        ring::Ring,
+    },
 };
 
 impl Waiters for SqliteTables<'_> {
@@ -78,8 +81,8 @@ impl Waiters for SqliteTables<'_> {
         Ok(())
     }
 
-    fn ring(&mut self, id: SessionId, queue: &Name) -> Moved<()> {
-        self.woken.insert((id, queue.clone()));
+    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()> {
+        self.woken.insert((id, ring.clone()));
         Ok(())
     }
 

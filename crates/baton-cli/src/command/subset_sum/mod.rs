@@ -1,5 +1,7 @@
 //! `baton subset-sum`: which subsets of some integers have a sum.
 
+mod fleet;
+
 use std::{
     io::Read as _,
     ops::ControlFlow,
@@ -8,7 +10,7 @@ use std::{
 
 use baton::{
     Cancel,
-    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Summary, Telling, Wish, serve, solve},
+    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Summary, Wish, serve, solve},
     pool::Program,
     settings::quantity,
 };
@@ -18,6 +20,7 @@ use crate::{
     exit::{Exit, Failure},
     interrupt,
     output::{Output, remark, span},
+    settings::Settings,
 };
 
 /// How long after Ctrl-C a reader that takes nothing may hold this up.
@@ -26,7 +29,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Print every non-empty subset of up to 64 integers that has a sum, as it is found
 ///
 /// Integers at different places are different; inside a match they are in their order, matches are in none. It needs no
-/// store. Time grows as 2^(n/2): 52 random integers take about a second on a core, 64 a minute or two; memory is 64 MiB at
+/// store, but for --mode fleet, which has the nodes of the fleet search: every `baton up` with a gateway does. Time grows as 2^(n/2): 52 random integers take about a second on a core, 64 a minute or two; memory is 64 MiB at
 /// most. What is estimated to take longer than --max-time, most of all because of the number of matches, is refused
 /// before it is begun. A reader that takes its time holds the search up; one that goes away ends it, and so does Ctrl-C.
 #[derive(Debug, clap::Args)]
@@ -35,14 +38,15 @@ Examples:
   baton subset-sum --sum 0 '[1,2,-4,5,-3]'
   baton subset-sum --sum 100 --limit 1 \"$(seq -s, 64 | sed 's/.*/[&]/')\"
   baton subset-sum --sum 100 --count-only --json - < numbers.json
+  baton subset-sum --sum 0 --mode fleet '[1,2,-4,5,-3]'
 
 Exit codes: 0 searched, or the limit reached; 1 interrupted, refused as too large, or not integers; 2 usage")]
 pub(crate) struct SubsetSum {
     /// The integers, as a JSON array; - reads it from standard input
-    #[arg(value_name = "INTEGERS", required_unless_present_any = ["child", "handler_child"])]
+    #[arg(value_name = "INTEGERS", required_unless_present = "child")]
     data: Option<String>,
     /// The sum they must have
-    #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present_any = ["child", "handler_child"])]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present = "child")]
     sum: Option<i128>,
     /// Where it is computed
     #[arg(long, value_enum, value_name = "MODE", default_value = "process")]
@@ -66,9 +70,6 @@ pub(crate) struct SubsetSum {
     /// Be the process that computes
     #[arg(long, hide = true)]
     child: bool,
-    /// Be the process that computes for a node
-    #[arg(long, hide = true)]
-    handler_child: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,25 +80,22 @@ enum Mode {
     Interleaved,
     /// In a process of its own with a lower priority, on all cores
     Process,
+    /// In processes of the nodes that work for the queue subset-sum, in parts; Ctrl-C cancels it
+    Fleet,
 }
 
 /// The program that computes, this one: as a mode of this command, or as the handler of a node.
-pub(crate) fn program(telling: Telling) -> Result<Program, Failure> {
+pub(crate) fn program() -> Result<Program, Failure> {
     let path = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "run it by its path"))?;
-    let flag = match telling {
-        Telling::AsFound => "--child",
-        Telling::Together => "--handler-child",
-    };
-    Ok(Program::new(path, ["subset-sum", flag]))
+    Ok(Program::new(path, ["subset-sum", "--child"]))
 }
 
 impl SubsetSum {
-    pub(crate) async fn run(self) -> Result<Exit, Failure> {
-        let child = [(self.child, Telling::AsFound), (self.handler_child, Telling::Together)];
-        if let Some((_, telling)) = child.into_iter().find(|(is_child, _)| *is_child) {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if self.child {
             // A parent that is gone wants to hear nothing.
-            serve(telling).ok();
+            serve().ok();
             return Ok(Exit::Ok);
         }
         let problem = Problem::new(self.integers()?, self.sum.unwrap_or_default());
@@ -108,7 +106,9 @@ impl SubsetSum {
             max_bytes: self.max_memory,
         };
         let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen()?, Printer::new(self.json));
-        end_in_any_case(&cancel);
+        if self.mode != Mode::Fleet {
+            end_in_any_case(&cancel);
+        }
         let summary = match self.mode {
             Mode::Inline => {
                 let print = |matches| printer.print(matches);
@@ -130,7 +130,7 @@ impl SubsetSum {
             }
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
-                let mut search = InProcess::start(&program(Telling::AsFound)?, &problem, &wish).map_err(failed)?;
+                let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
                 while let Some(next) = heard(&cancel, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {
@@ -139,6 +139,7 @@ impl SubsetSum {
                 }
                 search.summary().unwrap_or_default()
             }
+            Mode::Fleet => fleet::search(settings, &problem, &wish, &cancel, |matches| printer.print(matches)).await?,
         };
         printer.end(summary, wish.count_only, &cancel, begun.elapsed())
     }
@@ -200,7 +201,7 @@ impl Printer {
         self.printed += matches.len() as u64;
         let mut lines = matches.into_iter();
         let printed = lines.try_for_each(|data| match json {
-            true => output.json(&Event::Match { data }),
+            true => output.json(&Event::Match { key: None, data }),
             false => output.line(&format!("Match: {}", shown(&data))),
         });
         self.failed = printed.and_then(|()| output.flush()).err();

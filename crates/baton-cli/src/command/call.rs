@@ -1,0 +1,153 @@
+//! `baton call`: a message whose events are followed to its end.
+
+use std::{io::Read as _, time::Duration};
+
+use baton::{
+    CallOptions, CallState, FollowError, Followed, Key, Name, Since,
+    operate::{BadBody, OperateError},
+    settings::quantity,
+    store::message::MAX_BODY_BYTES,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    interrupt,
+    output::{Output, remark},
+    settings::Settings,
+};
+
+/// Push one message and print what becomes of it, an event a line, up to its end
+///
+/// Each line is {"number","event","data"}: what the handler tells, then `end` with its result, `error`, or `cancelled`.
+/// Ctrl-C cancels it, unless it is to go on (--stay).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton call resize '{\"picture\":\"cat.png\"}'
+  baton call subset-sum '{\"data\":[1,2,-3],\"sum\":0}' --result
+  baton call report --key june - < june.json
+
+Exit codes: 0 done; 1 cancelled or interrupted; 3 failed for good")]
+pub(crate) struct Call {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    queue: Name,
+    /// The body, as JSON; - reads it from standard input
+    #[arg(value_name = "BODY", allow_hyphen_values = true)]
+    body: String,
+    /// The same key and body again are the same call: it is followed from its begin
+    #[arg(long, value_name = "KEY", conflicts_with = "share")]
+    key: Option<Key>,
+    /// Equal bodies are one call as long as it has not ended
+    #[arg(long)]
+    share: bool,
+    /// Have it cancelled after so long without a follower, should this process be killed
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    linger: Option<Duration>,
+    /// Let it go on after Ctrl-C
+    #[arg(long)]
+    stay: bool,
+    /// Print its result alone, or nothing if there is none
+    #[arg(long)]
+    result: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    number: u64,
+    event: &'a Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    data: &'a RawValue,
+}
+
+impl Call {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let body = self.body()?;
+        let connection = Connection::open(settings, Missing::Create, None)?;
+        connection.given(connection.operator.session().await)?;
+        let interrupted = interrupt::listen()?;
+        let fleet = connection.operator.fleet();
+        let options = CallOptions { key: self.key.clone(), share: self.share, linger: self.linger };
+        let call =
+            fleet.queue::<RawValue>(self.queue.as_str()).call(&body, &options).await.map_err(|error| match error {
+                baton::PushError::Store(error) => connection.given::<()>(Err(error)).err().unwrap_or_else(again),
+                error => Failure::new(error.to_string(), "run this again"),
+            })?;
+        let (mut follow, mut output) = (fleet.follow(&call, Since::Start), Output::new());
+        loop {
+            let followed = tokio::select! {
+                biased;
+                () = interrupted.any() => {
+                    if self.stay {
+                        remark(&format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it"));
+                    } else {
+                        connection.given(fleet.cancel_call(&call).await)?;
+                    }
+                    return Err(Failure::new(format!("interrupted while {call} was followed"), "run it again"));
+                }
+                followed = follow.next() => followed,
+            };
+            match followed {
+                Ok(Followed::Events(chunk)) if !self.result => {
+                    for (number, event) in chunk.numbered() {
+                        let message = event.message.as_ref().map(ToString::to_string);
+                        let data = serde_json::from_slice(&event.data);
+                        let data =
+                            data.map_err(|error| Failure::new(format!("{call}: {error}"), "see `baton audit`"))?;
+                        output.json(&Line { number, event: &event.event, message, data })?;
+                    }
+                    output.flush()?;
+                }
+                Ok(Followed::Events(_)) => {}
+                Ok(Followed::Gap { next }) => {
+                    remark(&format!("events before number {next} are not kept any more; go on"))
+                }
+                Ok(Followed::End) => break,
+                Err(FollowError::Gone { first, .. }) => follow.rejoin(Since::Number(first)),
+                Err(FollowError::Store(error)) if error.is_retryable() => tokio::time::sleep(AGAIN).await,
+                Err(FollowError::Store(error)) => return connection.given(Err(OperateError::Store(error))),
+                Err(error) => return Err(Failure::new(error.to_string(), "run it again")),
+            }
+        }
+        let status = connection.given(fleet.call_status(&call).await)?;
+        connection.operator.leave().await;
+        let Some(status) = status else { return Ok(Exit::Ok) };
+        if let Some(result) = status.result.as_deref().filter(|_| self.result) {
+            output.line(&String::from_utf8_lossy(result))?;
+            output.flush()?;
+        }
+        match status.state {
+            CallState::Dead => {
+                remark(&format!("{call} failed: {}; see `baton errors`", status.error.unwrap_or_default()));
+                Ok(Exit::Dead)
+            }
+            CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),
+            _ => Ok(Exit::Ok),
+        }
+    }
+
+    fn body(&self) -> Result<Box<RawValue>, Failure> {
+        let mut text = self.body.clone();
+        if text == "-" {
+            text.clear();
+            let read = std::io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|error| Failure::new(format!("cannot read standard input: {error}"), "give the body"))?;
+        }
+        let text = text.trim();
+        BadBody::check(text.as_bytes(), MAX_BODY_BYTES)
+            .map_err(|bad| Failure::new(format!("the body {bad}"), "give one JSON text, strings in quotes"))?;
+        RawValue::from_string(text.to_owned())
+            .map_err(|error| Failure::new(format!("the body is not JSON: {error}"), "give one JSON text"))
+    }
+}
+
+/// How long a store that went away is left alone.
+const AGAIN: Duration = Duration::from_millis(250);
+
+fn again() -> Failure {
+    Failure::new("the message was not stored", "run this again")
+}

@@ -1,0 +1,179 @@
+//! `baton sales`: how much was sold, over an embedded database of its own.
+
+use std::{fs::File, io, path::PathBuf};
+
+use baton::{
+    jobs::sales::{self, Added, SalesError},
+    recall::{Recall, RecallOptions},
+    settings::quantity,
+    store::StoreUrl,
+};
+use serde::Serialize;
+
+use crate::{
+    connection::{Connection, Missing},
+    exit::{Exit, Failure},
+    output::{Output, plural, tame},
+    settings::Settings,
+};
+
+/// Load sales and add them up
+///
+/// Sales lie in a file of their own, an SQLite database. Amounts are exact to the hundredth; a total is a scan of all sales, which
+/// the gateway keeps for a while (`GET /totalSales?item=NAME`) and forgets when sales are loaded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  baton sales load june.csv
+  baton sales load --random 100000
+  baton sales total book
+  curl 'localhost:8000/totalSales?item=book'")]
+pub(crate) struct Sales {
+    #[command(subcommand)]
+    deed: Deed,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Deed {
+    Load(Load),
+    Total(Sum),
+}
+
+/// Load sales from a CSV file with the header transaction_id,item,amount
+///
+/// All rows are stored or, if one is wrong, none: its line is told. A transaction that is known is not stored again, and
+/// refused if its item or amount is another one.
+#[derive(Debug, clap::Args)]
+struct Load {
+    /// The file; `-` for standard input
+    #[arg(value_name = "FILE", required_unless_present = "random")]
+    file: Option<PathBuf>,
+    /// Load so many sales drawn at random, of ten items
+    #[arg(long, value_name = "N", conflicts_with = "file", value_parser = quantity::count)]
+    random: Option<u64>,
+    /// What --random draws by: the same sales for the same number [default: another one each time]
+    #[arg(long, value_name = "NUMBER", requires = "random")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object: {"stored","known"}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print how much was sold of an item, or of all
+#[derive(Debug, clap::Args)]
+struct Sum {
+    /// The item
+    #[arg(value_name = "ITEM")]
+    item: Option<String>,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object: {"item","total","minor_units"}
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The file with the sales [default: sales.db in your state folder]
+    #[arg(long, value_name = "PATH")]
+    sales: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Loaded {
+    stored: u64,
+    known: u64,
+}
+
+#[derive(Serialize)]
+struct Summed {
+    item: Option<String>,
+    total: String,
+    minor_units: i128,
+}
+
+impl Place {
+    fn sales(self) -> Result<sales::Sales, Failure> {
+        let sales = self.sales.map(sales::Sales::at).or_else(sales::Sales::of_user);
+        sales.ok_or_else(|| Failure::usage("there is no home folder to keep sales in", "name a file with --sales"))
+    }
+}
+
+impl Sales {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        match self.deed {
+            Deed::Load(load) => load.run(settings).await,
+            Deed::Total(sum) => sum.run().await,
+        }
+    }
+}
+
+impl Load {
+    async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        let sales = self.place.sales()?;
+        let added = match (self.random, self.file) {
+            (Some(count), _) => {
+                let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+                sales.add(sales::random_sales(count, seed).collect()).await
+            }
+            (None, Some(path)) if path.as_os_str() != "-" => {
+                let file = File::open(&path);
+                let file = file.map_err(|error| {
+                    Failure::new(
+                        format!("cannot read {}: {error}", path.display()),
+                        "name a CSV file, or - for standard input",
+                    )
+                })?;
+                sales.load(io::BufReader::new(file)).await
+            }
+            _ => sales.load(io::BufReader::new(io::stdin())).await,
+        };
+        let Added { stored, known } = added.map_err(|error| failure(&error))?;
+        forget(settings, &sales).await?;
+        Output::print(self.json, &Loaded { stored, known }, |output| {
+            let known = if known > 0 { format!(", {known} were there before") } else { String::new() };
+            output.line(&format!("loaded {stored} sale{}{known}", plural(stored)))
+        })
+    }
+}
+
+/// Has gateways forget the totals from before. Where there is no store yet, none has kept any.
+async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<(), Failure> {
+    let prefix = sales.prefix().await.map_err(|error| failure(&error))?;
+    let is_absent = matches!(&settings.store.value, StoreUrl::Sqlite(path) if !path.exists());
+    if is_absent || settings.store.value == StoreUrl::Memory {
+        return Ok(());
+    }
+    let connection = Connection::open(settings, Missing::Refuse, None)?;
+    // Waits for a store that is not up yet, and tells so.
+    connection.given(connection.operator.survey().await)?;
+    let recall = Recall::shared(connection.operator.fleet(), RecallOptions::default());
+    let forgotten = recall.invalidate_prefix(&prefix).await;
+    connection.operator.leave().await;
+    forgotten.map(drop).map_err(|error| {
+        let cause = format!("the sales are loaded, but gateways may show totals from before for 30 s: {error}");
+        Failure::new(cause, "run it again: what is loaded is not loaded twice").with(Exit::Store)
+    })
+}
+
+impl Sum {
+    async fn run(self) -> Result<Exit, Failure> {
+        let total = self.place.sales()?.total(self.item.as_deref()).await.map_err(|error| failure(&error))?;
+        let line = match &self.item {
+            Some(item) => format!("Total sales for item {} is {total}", tame(item)),
+            None => format!("Total sales for all items is {total}"),
+        };
+        let summed = Summed { item: self.item, total: total.to_string(), minor_units: total.minor_units };
+        Output::print(self.json, &summed, |output| output.line(&line))
+    }
+}
+
+fn failure(error: &SalesError) -> Failure {
+    match error {
+        SalesError::Missing(_) | SalesError::Foreign(_) => Failure::advised(Exit::Store, &error.to_string()),
+        SalesError::File { .. } => Failure::new(error.to_string(), "name another with --sales").with(Exit::Store),
+        _ => Failure::new(error.to_string(), "correct the file and load it again"),
+    }
+}

@@ -1,0 +1,153 @@
+//! The gateway of `up`: its flags, and its way from the start to the end.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use baton::{Cancel, jobs::sales::Sales, settings::quantity};
+use baton_gateway::{
+    DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Listen,
+    tokens::{TokenError, TokenFile},
+};
+use tokio::task::JoinHandle;
+
+use crate::{connection::Connection, exit::Failure, node::Log};
+
+/// Where HTTP is answered, and for whom.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Gateway")]
+pub(crate) struct GatewayArguments {
+    /// Answer HTTP at this address, or at this port of 127.0.0.1; any other address needs a token (`baton token add`)
+    /// [default: 127.0.0.1:8000, or the next port that is free; none with --until-done]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    listen: Option<SocketAddr>,
+    /// Answer no HTTP
+    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens"])]
+    no_gateway: bool,
+    /// A name by which the gateway is addressed, beside localhost and its address; may be given several times
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// How long a search goes on whose caller is cut off, and may come again
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
+    linger: Duration,
+    /// The file with the sales that /totalSales adds up [default: sales.db in your state folder]
+    #[arg(long, value_name = "PATH")]
+    sales: Option<PathBuf>,
+    /// How long the demonstration behind /say takes to start: requests that come earlier wait
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = quantity::time)]
+    demo_init: Duration,
+    /// The file with the tokens in force [default: tokens.json in your state folder]
+    #[arg(long, value_name = "PATH")]
+    tokens: Option<PathBuf>,
+}
+
+impl GatewayArguments {
+    /// Whether there is to be one.
+    pub(crate) const fn is_wanted(&self, until_done: bool) -> bool {
+        !self.no_gateway && (!until_done || self.listen.is_some())
+    }
+
+    /// Listens and begins to answer, if that is wanted. The store need not be up.
+    pub(crate) async fn start(
+        &self, connection: &Connection, until_done: bool, log: &Arc<Log>, cancel: &Cancel,
+    ) -> Result<Option<Answering>, Failure> {
+        if !self.is_wanted(until_done) {
+            return Ok(None);
+        }
+        let told = Arc::clone(log);
+        let options = GatewayOptions {
+            listen: self.listen.map_or(Listen::Default, Listen::At),
+            hosts: self.hosts.clone(),
+            tokens: self.tokens.clone().map(TokenFile::at).or_else(TokenFile::of_user),
+            sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
+            demo_init: self.demo_init,
+            linger: self.linger,
+            ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
+            ..GatewayOptions::default()
+        };
+        let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;
+        let address = gateway.address();
+        let is_elsewhere = self.listen.is_none() && address != DEFAULT_ADDRESS;
+        let running = tokio::spawn(gateway.run(cancel.clone()));
+        Ok(Some(Answering { running, address, is_elsewhere }))
+    }
+}
+
+/// A gateway that answers.
+pub(crate) struct Answering {
+    running: JoinHandle<()>,
+    address: SocketAddr,
+    /// Whether it is not where it is expected.
+    is_elsewhere: bool,
+}
+
+impl Answering {
+    /// Says where it is; if that is not where it is expected, also to those who want no log.
+    pub(crate) fn announce(&self, log: &Log) {
+        let line = format!("gateway at http://{}", self.address);
+        if self.is_elsewhere { log.say(&line) } else { log.line(&line) }
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(self) {
+        // However it ended, it is gone.
+        self.running.await.ok();
+    }
+}
+
+/// An address, or a port of loopback.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse().ok();
+    let loopback = port.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let named = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let named = named.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    loopback
+        .or(named)
+        .or_else(|| text.parse().ok())
+        .ok_or_else(|| "not an address, as 127.0.0.1:8000 or 8000".to_owned())
+}
+
+fn refused(error: GatewayError) -> Failure {
+    match error {
+        GatewayError::Open(_) => {
+            Failure::usage(error.to_string(), "make one with `baton token add NAME`, or listen at 127.0.0.1")
+        }
+        GatewayError::Tokens(error) => of_tokens(&error),
+        _ => Failure::new(error.to_string(), "choose another address with --listen, or start none with --no-gateway"),
+    }
+}
+
+/// Why tokens cannot be used, and what to do about it.
+pub(crate) fn of_tokens(error: &TokenError) -> Failure {
+    let next = match error {
+        TokenError::Exposed { path } => {
+            format!("run `chmod 600 {}`, and make the tokens anew if others read them", path.display())
+        }
+        TokenError::Content { .. } => "remove the file, or name another with --tokens".to_owned(),
+        TokenError::Taken(_) => "take another name, or revoke that one first".to_owned(),
+        TokenError::Unknown(_) => "see `baton token list`".to_owned(),
+        _ => "name another file with --tokens".to_owned(),
+    };
+    Failure::new(error.to_string(), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_may_be_a_port() {
+        let shown = |text: &str| address(text).map(|it| it.to_string());
+        assert_eq!(shown("8001").unwrap(), "127.0.0.1:8001");
+        assert_eq!(shown(":8001").unwrap(), "127.0.0.1:8001");
+        assert_eq!(shown("localhost:0").unwrap(), "127.0.0.1:0");
+        assert_eq!(shown("[::1]:80").unwrap(), "[::1]:80");
+        assert_eq!(shown("0.0.0.0:80").unwrap(), "0.0.0.0:80");
+        for bad in ["", "x", "1.2.3.4", "70000", "evil.example:80"] {
+            shown(bad).unwrap_err();
+        }
+    }
+}

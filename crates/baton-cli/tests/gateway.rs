@@ -1,0 +1,157 @@
+//! The gateway of `up`: where it is, for whom, and what can be asked of it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Running, Sandbox, until};
+use serde_json::{Value, json};
+
+/// Where the gateway of an `up` in this sandbox says it is.
+fn address(sandbox: &Sandbox) -> String {
+    let mut found = None;
+    until("the gateway is there", || {
+        let log = sandbox.log();
+        found =
+            log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// The whole answer to a request; the connection ends with it.
+fn ask(address: &str, head: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    write!(stream, "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{length}content-type: application/json\r\n\r\n{body}")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn up(sandbox: &Sandbox, flags: &[&str]) -> Running {
+    let up = sandbox.start(&[&["up", "--queue", "work", "--handler", "noop", "--workers", "0"][..], flags].concat());
+    until("it runs", || !sandbox.nodes(None).is_empty());
+    up
+}
+
+#[test]
+fn up_answers_and_what_is_pushed_is_worked_off() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        let mut up = up(&sandbox, &["--listen", "0"]);
+        let address = address(&sandbox);
+        assert!(ask(&address, "GET /health", "").ends_with("\r\n\r\nI'm alive!"));
+        let pushed = ask(&address, "POST /push/work", "{\"n\":1}");
+        assert!(pushed.starts_with("HTTP/1.1 202 ") && pushed.contains("location: /jobs/work/1\r\n"), "{pushed}");
+        until("it is done", || sandbox.count("work", "done") == 1);
+        let found = ask(&address, "GET /subsetSum?data=[1,2,-3,3]&sum=0", "");
+        assert!(found.contains("Match: [1,2,-3]\n") && found.contains("Match: [-3,3]\n"), "{found}");
+        let split = ask(&address, "GET /subsetSum?data=[1,2,-3,3]&sum=0&mode=fleet", "");
+        assert!(split.contains("Match: [1,2,-3]\n") && split.contains("Match: [-3,3]\n"), "{split}");
+        let refused = ask(&address, "GET /subsetSum?data=[1,2,-3", "");
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+        sandbox.run(&["kill"]).expect(0);
+        assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+        assert!(TcpStream::connect(&address).is_err());
+        sandbox.run(&["audit", "--deep"]).expect(0);
+    }
+}
+
+#[test]
+fn the_next_port_is_taken_if_the_usual_one_is_not_free_and_none_where_none_is_wanted() {
+    let (one, other, none) = (Sandbox::new(), Sandbox::new(), Sandbox::new());
+    let (_one, _other, _none) = (up(&one, &[]), up(&other, &["--quiet"]), up(&none, &["--no-gateway"]));
+    assert_ne!(address(&one), address(&other));
+    assert!(!none.log().contains("gateway"), "{}", none.log());
+    let until_done = Sandbox::new();
+    until_done.write("lines", "a\nb\n");
+    let ran =
+        until_done.run(&["up", "--queue", "work", "--lines", "lines", "--handler", "noop", "--until-done"]).expect(0);
+    assert!(!ran.err.contains("gateway"), "{}", ran.err);
+    let ran =
+        until_done.run(&["up", "--queue", "work", "--handler", "noop", "--until-done", "--listen", "0"]).expect(0);
+    assert!(ran.err.contains("gateway at http://127.0.0.1:"), "{}", ran.err);
+}
+
+#[test]
+fn an_address_that_is_taken_or_open_to_others_is_refused_with_what_to_do() {
+    let sandbox = Sandbox::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = sandbox.run(&["up", "--listen", &address]).expect(1);
+    assert!(ran.one_line().contains("cannot listen at") && ran.one_line().contains("--listen"), "{}", ran.err);
+    let ran = sandbox.run(&["up", "--listen", "0.0.0.0:0"]).expect(2);
+    assert!(ran.one_line().contains("`baton token add NAME`"), "{}", ran.err);
+    let ran = sandbox.run(&["up", "--listen", "nonsense"]).expect(2);
+    assert!(ran.one_line().contains("not an address"), "{}", ran.err);
+}
+
+#[test]
+fn tokens_are_made_listed_and_revoked_and_asked_for_from_the_first_on() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(&["token", "list"]).expect(0).out, "there is no token\n");
+    let token = sandbox.run(&["token", "add", "ci"]).expect(0).out.trim().to_owned();
+    assert!(token.starts_with("baton_") && token.len() == 70, "{token}");
+    sandbox.run(&["token", "add", "ci"]).expect(1);
+    let reader = sandbox.run(&["token", "add", "eye", "--right", "read", "--json"]).expect(0).json();
+    assert_eq!((&reader["name"], &reader["right"]), (&json!("eye"), &json!("read")));
+    let listed = sandbox.run(&["token", "list", "--json"]).expect(0);
+    assert!(!listed.out.contains(&token), "{}", listed.out);
+    let names: Vec<Value> = listed.json()["tokens"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, ["ci", "eye"]);
+    let _up = up(&sandbox, &["--listen", "0.0.0.0:0"]);
+    let address = address(&sandbox).replace("0.0.0.0", "127.0.0.1");
+    assert!(ask(&address, "POST /push/work", "1").starts_with("HTTP/1.1 401 "));
+    let with =
+        |token: &str| ask(&address, &format!("POST /push/work HTTP/1.1\r\nauthorization: Bearer {token}\r\nx:"), "1");
+    assert!(with(&token).starts_with("HTTP/1.1 202 "), "{}", with(&token));
+    assert!(with(reader["token"].as_str().unwrap()).starts_with("HTTP/1.1 403 "));
+    sandbox.run(&["token", "revoke", "ci"]).expect(0);
+    sandbox.run(&["token", "revoke", "ci"]).expect(1);
+    until("it is revoked", || with(&token).starts_with("HTTP/1.1 401 "));
+    assert!(!sandbox.log().contains(&token), "{}", sandbox.log());
+}
+
+#[test]
+fn a_call_is_followed_from_the_shell() {
+    let sandbox = Sandbox::new();
+    let _up = up(&sandbox, &["--listen", "0"]);
+    let ran = sandbox.run(&["call", "subset-sum", r#"{"data":[1,2,-3],"sum":0}"#]).expect(0);
+    let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0], json!({"number": 1, "event": "match", "data": [1, 2, -3]}));
+    assert_eq!(lines[1]["event"], "end");
+    let ran = sandbox.run(&["call", "subset-sum", r#"{"data":[1,2,-3],"sum":0}"#, "--result"]).expect(0);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap()["count"], 1);
+    sandbox.run(&["call", "subset-sum", "{}"]).expect(3);
+    assert!(sandbox.run(&["call", "work", "{"]).expect(1).one_line().contains("is not JSON"));
+    assert_eq!(sandbox.run(&["call", "work", "7"]).expect(0).out, "{\"number\":1,\"event\":\"end\",\"data\":null}\n");
+}
+
+#[test]
+fn what_a_child_tells_before_its_end_reaches_who_follows_the_call() {
+    let sandbox = Sandbox::new();
+    let text = "#!/bin/sh\nwhile read -r line; do\n\
+        echo '{\"event\":\"progress\",\"data\":{\"done\":50}}'\n\
+        echo '{\"event\":\"match\",\"key\":\"a\",\"data\":[1]}'\necho '{\"event\":\"match\",\"key\":\"a\",\"data\":[1]}'\n\
+        echo '{\"event\":\"note\"}'\necho '{\"event\":\"end\",\"data\":7}'\ndone\n";
+    sandbox.write("tells.sh", text);
+    let node = sandbox.start(&["node", "--queue", "work", "--exec", "/bin/sh tells.sh"]);
+    let ran = sandbox.run(&["call", "work", "1"]).expect(0);
+    let told: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = told.iter().map(|it| (it["event"].as_str().unwrap(), &it["data"])).collect();
+    let (done, one, seven) = (json!({"done": 50}), json!([1]), json!(7));
+    // What has a key is told once.
+    assert_eq!(told, [("progress", &done), ("match", &one), ("note", &Value::Null), ("end", &seven)]);
+    // Others may be pushed to the same child: nobody follows them.
+    sandbox.run(&["push", "--queue", "work", "1"]).expect(0);
+    until("it is done", || sandbox.count("work", "done") == 2);
+    drop(node);
+}

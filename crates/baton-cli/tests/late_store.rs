@@ -1,0 +1,78 @@
+//! A fleet whose processes were started before its store.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Sandbox, until};
+
+fn send(address: &str, head: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\ncontent-type: application/json\r\n\r\n{body}"
+    )
+    .unwrap();
+    stream
+}
+
+fn answer(mut stream: TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_after_a_restart() {
+    let mut server = RedisServer::start(Persistence::AofAlways);
+    server.kill();
+    let begun = Instant::now();
+    let sandbox = Sandbox::on(&server);
+    let _node = sandbox.start(&["node", "--queue", "work", "--handler", "noop"]);
+    let up = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0"];
+    let _up = sandbox.start(&up);
+    let mut address = String::new();
+    until("the gateway is there", || {
+        let log = sandbox.log();
+        let found = log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+        address = found.unwrap_or_default().to_owned();
+        !address.is_empty()
+    });
+    let is_ready = |address: &str| answer(send(address, "GET /health/ready", "")).starts_with("HTTP/1.1 200 ");
+    for round in 0..2 {
+        if round > 0 {
+            until("all are done", || sandbox.count("work", "done") == 20);
+            server.kill();
+            until("it is noticed", || !is_ready(&address));
+        }
+        assert!(answer(send(&address, "GET /health", "")).ends_with("I'm alive!"));
+        let waiting =
+            |count: usize| answer(send(&address, "GET /health/ready", "")).contains(&format!("\"waiting\":{count}"));
+        let mut sent = Vec::new();
+        for number in 0..20 {
+            sent.push(send(&address, "POST /push/work", &number.to_string()));
+            until("it waits", || waiting(sent.len()));
+        }
+        std::thread::sleep(Duration::from_secs(3).saturating_sub(begun.elapsed()));
+        server.restart();
+        let ids = sent.into_iter().map(|stream| {
+            let answer = answer(stream);
+            assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
+            let id = answer.split("location: /jobs/work/").nth(1).and_then(|rest| rest.split("\r\n").next());
+            id.unwrap().parse::<u64>().unwrap()
+        });
+        let ids: Vec<u64> = ids.collect();
+        assert!(ids.is_sorted() && ids.len() == 20, "{ids:?}");
+        until("it is ready", || is_ready(&address));
+    }
+    until("all are done", || sandbox.count("work", "done") == 40);
+    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["audit", "--deep"]).expect(0);
+}

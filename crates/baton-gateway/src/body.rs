@@ -1,0 +1,201 @@
+//! Bodies of requests as they come in: bounded in length, in time, in depth, and as they are, since nothing is unpacked.
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, StatusCode, header},
+};
+use baton::operate::BadBody;
+use http_body_util::BodyExt as _;
+use tokio::time::{Duration, Instant, timeout_at};
+
+use crate::{limits::Limits, problem::Problem, room::BytesPermit, state::State};
+
+/// What is read of a body that was refused, so that its sender comes to read why, and how long that may take.
+const REFUSED_BYTES: usize = 4 << 20;
+const REFUSED_TIME: Duration = Duration::from_millis(500);
+
+/// The kinds of bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    /// One JSON text.
+    Json,
+    /// A JSON text a line.
+    Lines,
+}
+
+/// What the headers say the body is.
+pub(crate) fn media(headers: &HeaderMap) -> Result<Media, Problem> {
+    let unsupported = |code, detail: &str| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail));
+    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.into_iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return unsupported("encoded", "nothing is unpacked here; send the body as it is, without Content-Encoding");
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let kind = match (types.next(), types.next()) {
+        (Some(kind), None) => kind.to_str().unwrap_or_default(),
+        _ => "",
+    };
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "application/json" => Ok(Media::Json),
+        "application/x-ndjson" | "application/jsonl" => Ok(Media::Lines),
+        _ => unsupported(
+            "media-type",
+            "send one message as Content-Type: application/json, many as application/x-ndjson, one a line",
+        ),
+    }
+}
+
+/// How many bytes a message may come to hold, by its headers.
+pub(crate) fn awaited_bytes(limits: &Limits, headers: &HeaderMap) -> usize {
+    declared(headers).map_or(limits.message_bytes, |declared| declared.min(limits.message_bytes))
+}
+
+fn declared(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok())
+}
+
+/// Reads one message.
+pub(crate) async fn read_message(
+    state: &State, headers: &HeaderMap, mut body: Body, permit: &mut BytesPermit,
+) -> Result<Bytes, Problem> {
+    let Limits { message_bytes: most, body_time, .. } = state.limits;
+    let declared = declared(headers);
+    if declared.is_some_and(|declared| declared > most) {
+        refuse(headers, body).await;
+        return Err(too_large(most));
+    }
+    if let Err(busy) = state.room.grow(permit, declared.unwrap_or_default()) {
+        refuse(headers, body).await;
+        return Err(busy);
+    }
+    let deadline = Instant::now() + body_time;
+    let Some(first) = next(&mut body, deadline, body_time).await? else { return Ok(Bytes::new()) };
+    if declared == Some(first.len()) {
+        return Ok(first);
+    }
+    let mut whole = Vec::from(first);
+    while whole.len() <= most {
+        state.room.grow(permit, whole.len())?;
+        let Some(more) = next(&mut body, deadline, body_time).await? else { return Ok(whole.into()) };
+        whole.extend_from_slice(&more);
+    }
+    refuse(headers, body).await;
+    Err(too_large(most))
+}
+
+/// The next bytes of a body; nothing at its end.
+pub(crate) async fn next(body: &mut Body, deadline: Instant, time: Duration) -> Result<Option<Bytes>, Problem> {
+    loop {
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| {
+            let detail = format!("a message took longer than {} s to come in", time.as_secs_f64());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail)
+        })?;
+        match frame {
+            None => return Ok(None),
+            Some(Err(_)) => {
+                return Err(Problem::bad("broken-body", "the body broke off, or is not as its headers say"));
+            }
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) => return Ok(Some(bytes)),
+                // Trailers say nothing here.
+                Err(_) => {}
+            },
+        }
+    }
+}
+
+/// Reads some of a body that nobody wants: a connection that is closed with something unread takes the answer along.
+pub(crate) async fn refuse(headers: &HeaderMap, mut body: Body) {
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let (deadline, mut left) = (Instant::now() + REFUSED_TIME, REFUSED_BYTES);
+    while let Ok(Some(bytes)) = next(&mut body, deadline, REFUSED_TIME).await {
+        match left.checked_sub(bytes.len()) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}
+
+pub(crate) fn too_large(most: usize) -> Problem {
+    let detail = format!("a message has at most {most} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+}
+
+/// Checks that these bytes are a JSON text that is not too deep, and gives them without the white space around it.
+pub(crate) fn check<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Problem> {
+    let bytes = bytes.trim_ascii();
+    if depth(bytes) > limits.depth {
+        let detail = format!("arrays and objects lie more than {} deep in each other", limits.depth);
+        return Err(Problem::bad("too-deep", detail));
+    }
+    match BadBody::check(bytes, limits.message_bytes) {
+        Ok(_) => Ok(bytes),
+        Err(BadBody::TooLarge { limit }) => Err(too_large(limit)),
+        Err(bad) => Err(Problem::bad("bad-json", format!("the message {bad}"))),
+    }
+}
+
+/// How deep brackets lie in each other outside of strings, whether or not the rest is JSON.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut now, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in bytes {
+        match byte {
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                now += 1;
+                most = most.max(now);
+            }
+            b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_that_of_brackets_outside_of_strings() {
+        let depths = [r#"1"#, "[]", r#"{"a":[1,[2]],"b":[]}"#, r#"["[[[\"[[","]"]"#, "]]][[[", r#""\\"[[]]"#]
+            .map(|it| depth(it.as_bytes()));
+        assert_eq!(depths, [0, 1, 3, 1, 3, 2]);
+    }
+
+    #[test]
+    fn only_json_of_its_bounds_is_a_message() {
+        let limits = Limits { depth: 3, message_bytes: 20, ..Limits::default() };
+        assert_eq!(check(&limits, b" {\"a\": [1]}\r\n").unwrap(), b"{\"a\": [1]}");
+        let status = |bytes: &[u8]| check(&limits, bytes).unwrap_err().status().as_u16();
+        let bad: [&[u8]; 6] = [b"", b"  ", b"{a}", b"[[[[1]]]]", b"\"\xff\"", b"1 2"];
+        assert_eq!(bad.map(status), [400; 6]);
+        assert_eq!(status(b"\"12345678901234567890\""), 413);
+    }
+
+    #[test]
+    fn what_is_packed_or_of_another_kind_is_not_taken() {
+        let of = |headers: &[(header::HeaderName, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(name.clone(), value.parse().unwrap());
+            }
+            media(&map).map_err(|problem| problem.status().as_u16())
+        };
+        let kind = header::CONTENT_TYPE;
+        assert_eq!(of(&[(kind.clone(), "Application/JSON; charset=utf-8")]), Ok(Media::Json));
+        assert_eq!(of(&[(kind.clone(), "application/x-ndjson")]), Ok(Media::Lines));
+        assert_eq!(of(&[(kind.clone(), "application/json"), (header::CONTENT_ENCODING, "identity")]), Ok(Media::Json));
+        assert_eq!(of(&[(kind.clone(), "application/json"), (header::CONTENT_ENCODING, "gzip")]), Err(415));
+        assert_eq!(of(&[(kind.clone(), "text/plain")]), Err(415));
+        assert_eq!(of(&[(kind.clone(), "application/json"), (kind, "text/plain")]), Err(415));
+        assert_eq!(of(&[]), Err(415));
+    }
+}

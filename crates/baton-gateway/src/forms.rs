@@ -1,0 +1,153 @@
+//! Events as bytes: for browsers, for programs, for people.
+//!
+//! What a form makes of events depends on nothing but them and their call, so that what was made for one follower is sent
+//! to all.
+
+use axum::http::HeaderValue;
+use baton::{CallEvent, CallId, Chunk};
+use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+
+/// A form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Server-sent events, whose ids are `queue/id:number`.
+    Events,
+    /// A JSON object a line.
+    Lines,
+    /// A line of text for each match of a subset sum.
+    Matches,
+}
+
+impl Form {
+    /// Its media type.
+    pub(crate) const fn media(self) -> &'static str {
+        match self {
+            Self::Events => "text/event-stream",
+            Self::Lines => "application/x-ndjson",
+            Self::Matches => "text/plain",
+        }
+    }
+
+    /// What the header says of it.
+    pub(crate) const fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Events => "text/event-stream",
+            Self::Lines => "application/x-ndjson",
+            Self::Matches => "text/plain; charset=utf-8",
+        })
+    }
+
+    /// Whether one who reads it can go on after a cut.
+    pub(crate) const fn has_numbers(self) -> bool {
+        !matches!(self, Self::Matches)
+    }
+
+    /// Events, made once for all who follow their call in this form.
+    pub(crate) fn chunk(self, call: &CallId, chunk: &Chunk) -> Bytes {
+        chunk.encoded(self as usize, |chunk| {
+            let mut bytes = BytesMut::with_capacity(chunk.events().iter().map(|it| it.data.len() + 96).sum());
+            chunk.numbered().for_each(|(number, event)| self.event(&mut bytes, call, number, event));
+            bytes.freeze()
+        })
+    }
+
+    fn event(self, bytes: &mut BytesMut, call: &CallId, number: u64, event: &CallEvent) {
+        let name = event.event.as_str();
+        match self {
+            Self::Events => {
+                bytes.extend_from_slice(format!("id: {call}:{number}\nevent: {name}\ndata: ").as_bytes());
+                data(bytes, &event.data);
+                bytes.extend_from_slice(b"\n\n");
+            }
+            Self::Lines => {
+                let of = event.message.as_ref().map(|of| format!("\"message\":\"{of}\",")).unwrap_or_default();
+                bytes.extend_from_slice(format!("{{\"number\":{number},\"event\":\"{name}\",{of}\"data\":").as_bytes());
+                data(bytes, &event.data);
+                bytes.extend_from_slice(b"}\n");
+            }
+            Self::Matches => match name {
+                "match" => {
+                    bytes.extend_from_slice(b"Match: ");
+                    data(bytes, &event.data);
+                    bytes.extend_from_slice(b"\n");
+                }
+                "error" => {
+                    let said: Value = serde_json::from_slice(&event.data).unwrap_or_default();
+                    let said = said.get("message").and_then(Value::as_str).unwrap_or("failed");
+                    let flat: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+                    bytes.extend_from_slice(format!("Error: {flat}\n").as_bytes());
+                }
+                "cancelled" => bytes.extend_from_slice(b"Error: cancelled\n"),
+                _ => {}
+            },
+        }
+    }
+
+    /// What comes before all events: how long a browser waits before it comes again, not all at the same time.
+    pub(crate) fn greeting(self) -> Bytes {
+        match self {
+            Self::Events => {
+                let mut chance = [0; 2];
+                // Without chance all come at once, which is no harm to one of them.
+                getrandom::fill(&mut chance).ok();
+                format!("retry: {}\n\n", 1000 + u32::from(u16::from_le_bytes(chance)) % 3000).into()
+            }
+            Self::Lines | Self::Matches => Bytes::new(),
+        }
+    }
+
+    /// Something that is no event, to show that the way is open; nothing where people read.
+    pub(crate) const fn breath(self) -> Bytes {
+        match self {
+            Self::Events => Bytes::from_static(b": still here\n\n"),
+            Self::Lines => Bytes::from_static(b"\n"),
+            Self::Matches => Bytes::new(),
+        }
+    }
+
+    /// That events before this number are not kept any more.
+    pub(crate) fn gap(self, call: &CallId, next: u64) -> Bytes {
+        match self {
+            // With the id of the last one lost, whoever comes again comes behind it.
+            Self::Events => {
+                let lost = next.saturating_sub(1);
+                format!("id: {call}:{lost}\nevent: gap\ndata: {{\"next\":{next}}}\n\n").into()
+            }
+            Self::Lines => format!("{{\"event\":\"gap\",\"data\":{{\"next\":{next}}}}}\n").into(),
+            Self::Matches => Bytes::from_static(b"Gap: some matches were not kept long enough\n"),
+        }
+    }
+
+    /// A failure of the gateway itself, as problem details.
+    pub(crate) fn failure(self, problem: &Value) -> Bytes {
+        match self {
+            Self::Events => format!("event: error\ndata: {problem}\n\n").into(),
+            Self::Lines => format!("{{\"event\":\"error\",\"data\":{problem}}}\n").into(),
+            Self::Matches => {
+                let detail = problem.get("detail").and_then(Value::as_str).unwrap_or("failed");
+                format!("Error: {detail}\n").into()
+            }
+        }
+    }
+
+    /// That the gateway stops, and from where on events are still to be read, here or elsewhere.
+    pub(crate) fn farewell(self, next: Option<u64>) -> Bytes {
+        match self {
+            Self::Events => Bytes::from_static(b": the gateway stops; come again\n\n"),
+            Self::Lines => {
+                let next = next.map_or(Value::Null, Value::from);
+                format!("{{\"event\":\"closing\",\"data\":{{\"next\":{next}}}}}\n").into()
+            }
+            Self::Matches => Bytes::from_static(b"Error: the gateway stops\n"),
+        }
+    }
+}
+
+/// JSON in one line: between its tokens, and only there, may be ends of lines.
+fn data(bytes: &mut BytesMut, json: &[u8]) {
+    let from = bytes.len();
+    bytes.extend_from_slice(json);
+    let written = bytes.get_mut(from..).unwrap_or_default();
+    written.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+}

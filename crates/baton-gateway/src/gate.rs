@@ -1,0 +1,122 @@
+//! What every request passes, whatever its method and path, in this order: the names of this host, the page that asks, the
+//! token, room. And what its response holds to its last byte.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts},
+    response::IntoResponse as _,
+};
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
+use tower_service::Service as _;
+
+use crate::{
+    GatewayEvent,
+    problem::Problem,
+    room::{Admission, Held, Holding},
+    state::{Shared, State},
+    tokens::{Access, Right},
+};
+
+/// Paths that everybody may ask for at any time: those who watch over processes have no token.
+const FREE: [&str; 2] = ["/health", "/health/ready"];
+
+/// Answers a request.
+pub(crate) async fn answer(state: Arc<State>, router: Router, request: Request<Incoming>) -> Response<Held> {
+    let (request, admission) = match admit(&state, request) {
+        Ok(admitted) => admitted,
+        Err(problem) => return held(&state, problem.into_response(), Holding::Nothing),
+    };
+    let mut router = router;
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    let response = match answered {
+        Ok(Ok(response)) => response,
+        // The place is told where panics are.
+        Err(_) => {
+            let detail = "a fault in the gateway itself; its log tells where";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail).into_response()
+        }
+    };
+    held(&state, response, admission.into_holding())
+}
+
+fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<Held> {
+    let mut response = response.map(|body| Held::new(body, holding));
+    let is_trouble = response.status() == StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    if is_trouble && !headers.contains_key(header::RETRY_AFTER) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(state.trouble.met()));
+    }
+    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
+    state.hosts.admit(&request)?;
+    let is_free = FREE.contains(&request.uri().path());
+    let right = if is_free { Right::Read } else { bearer(state, request.headers())? };
+    let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };
+    let (admission, mut request) = (Admission::new(holding), request.map(Body::new));
+    request.extensions_mut().insert(right);
+    request.extensions_mut().insert(admission.clone());
+    Ok((request, admission))
+}
+
+/// What the bearer of the request's token may do.
+fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let presented = match (given.next(), given.next()) {
+        (None, _) => None,
+        (Some(one), None) => {
+            let secret = one.to_str().ok().and_then(|text| text.split_once(' '));
+            let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+            // What is no token is as wrong as another one.
+            Some(secret.map_or("", |(_, secret)| secret.trim()))
+        }
+        (Some(_), Some(_)) => Some(""),
+    };
+    let (access, trouble) = state.keeper.judge(presented);
+    if let Some(why) = trouble {
+        (state.ear)(&GatewayEvent::TokensUnreadable { why });
+    }
+    let refused = |detail, challenge| {
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", detail);
+        problem.header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    };
+    match access {
+        Access::Granted(right) => Ok(right),
+        Access::Missing => Err(refused(
+            "a token is needed: send Authorization: Bearer TOKEN; `baton token add NAME` makes one",
+            "Bearer realm=\"baton\"",
+        )),
+        Access::Wrong => Err(refused("the token is not valid", "Bearer realm=\"baton\", error=\"invalid_token\"")),
+    }
+}
+
+/// Whoever asks may operate; what changes something asks for this.
+pub(crate) struct Operates;
+
+impl FromRequestParts<Shared> for Operates {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        match parts.extensions.get::<Right>() {
+            Some(Right::Operate) => Ok(Self),
+            _ => Err(Problem::new(StatusCode::FORBIDDEN, "right", "this needs a token with the right to operate")),
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Admission {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let admitted = parts.extensions.get::<Self>().cloned();
+        admitted.ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", "a request passed no gate"))
+    }
+}

@@ -1,0 +1,148 @@
+//! The way of messages into the store. They are stored when this says so; if it says that a queue is full or the store is
+//! away, they are not; and if it cannot know, it says that.
+//!
+//! Whoever comes while the store is away waits for it with a seat of the line in `readiness`, taken before its body is read.
+
+use axum::http::StatusCode;
+use baton::{
+    CallId, CallOptions, Fleet, MessageId, Name, StoreError,
+    deferred::Unready,
+    store::{LotVerdict, Refusal, message::Lot, session::SubmitError},
+};
+use tokio::time::timeout;
+
+use crate::{problem::Problem, readiness::StoreSeat, state::State};
+
+/// As often something is tried anew that the store has not carried out.
+const ATTEMPTS: usize = 8;
+
+impl State {
+    /// A seat for a request that will hold so many bytes while it waits for a store that is away.
+    pub(crate) fn seat(&self, bytes: usize) -> Result<StoreSeat, Problem> {
+        self.readiness.store.seat(bytes).map_err(unready)
+    }
+
+    /// Stores one message as a call; which one it is.
+    pub(crate) async fn store_call(
+        &self, seat: &mut StoreSeat, queue: &Name, body: &[u8], options: &CallOptions,
+    ) -> Result<CallId, Problem> {
+        let lot = self.fleet.call_lot(queue, body, options);
+        let lot = lot.map_err(|_| crate::body::too_large(self.limits.message_bytes))?;
+        let id = MessageId(self.store_lot(seat, lot).await?);
+        Ok(CallId { queue: queue.clone(), id })
+    }
+
+    /// Stores messages; the first id. Waits for a store that is away as long as the seat allows, and for no room in a queue.
+    pub(crate) async fn store_lot(&self, seat: &mut StoreSeat, lot: Lot) -> Result<u64, Problem> {
+        for _ in 0..ATTEMPTS {
+            let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone()))).await;
+            let verdict = match handed_in.map_err(unready)? {
+                Err(_) => return Err(maybe_stored("the store did not answer in time")),
+                Ok(Ok(verdict)) => verdict,
+                // It was over before the lot was sent, or the key makes another attempt harmless.
+                Ok(Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored }))
+                    if !maybe_stored || lot.key.is_some() =>
+                {
+                    continue;
+                }
+                Ok(Err(SubmitError { maybe_stored: true, .. })) => return Err(maybe_stored("the store went away")),
+                Ok(Err(SubmitError { error: StoreError::Unreachable(_), .. })) => {
+                    self.readiness.doubt();
+                    continue;
+                }
+                Ok(Err(SubmitError { error, .. })) => return Err(of_store(&error)),
+            };
+            return match verdict {
+                Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }) => Ok(first),
+                Some(LotVerdict::Full) => Err(self.full(&lot.queue).await),
+                Some(LotVerdict::Conflict) => Err(Problem::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "key-used",
+                    "the Idempotency-Key was used with another body or for another queue; take another key",
+                )),
+                Some(LotVerdict::KeysFull) => {
+                    Err(Problem::trouble("keys-full", "as many keys live as may be; try again when some have expired"))
+                }
+                _ => Err(of_store(&StoreError::Damaged("no verdict on a lot".to_owned()))),
+            };
+        }
+        Err(away())
+    }
+
+    /// What the store answers to something that may be asked twice; waits for one that is away.
+    pub(crate) async fn asked<T, F: Future<Output = Result<T, StoreError>>>(
+        &self, ask: impl Fn(Fleet) -> F,
+    ) -> Result<T, Problem> {
+        let mut seat = self.seat(0)?;
+        for _ in 0..ATTEMPTS {
+            match seat.call(|fleet| timeout(self.limits.store_time, ask(fleet))).await.map_err(unready)? {
+                Ok(Err(StoreError::Unreachable(_))) => self.readiness.doubt(),
+                Ok(answered) => return answered.map_err(|error| of_store(&error)),
+                Err(_) => break,
+            }
+        }
+        Err(away())
+    }
+
+    /// That the queue has no room, and when it may.
+    async fn full(&self, queue: &Name) -> Problem {
+        self.look_at_queues(queue).await;
+        let seconds = self.queue_paces.until_room(queue);
+        let detail = format!("queue {queue} is full; try again later, or start more workers");
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "queue-full", detail).after(seconds)
+    }
+
+    /// Sees how fast queues are worked off, unless that is known.
+    pub(crate) async fn look_at_queues(&self, queue: &Name) {
+        if self.queue_paces.is_old(queue)
+            && let Ok(Ok(survey)) = timeout(self.limits.store_time, self.fleet.ask(baton::store::TakeSurvey)).await
+        {
+            self.queue_paces.look(&survey);
+        }
+    }
+}
+
+/// Hands messages in; the verdict on them.
+async fn hand_in(fleet: Fleet, lot: Lot) -> Result<Option<LotVerdict>, SubmitError> {
+    let session = fleet.session().await.map_err(|error| SubmitError { error, maybe_stored: false })?;
+    Ok(session.submit(vec![lot], None).await?.into_iter().next())
+}
+
+/// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.
+pub(crate) fn of_store(error: &StoreError) -> Problem {
+    match error {
+        StoreError::NoRoom(_) => Problem::trouble("no-room", "the store has no room; nothing was stored"),
+        StoreError::Unreachable(_) | StoreError::Refused(Refusal::Held { .. } | Refusal::Stale) => away(),
+        StoreError::Refused(_) => Problem::trouble("store-refuses", "the store refuses; `baton status` tells why"),
+        StoreError::Unfit(_) => {
+            Problem::trouble("store-unfit", "what is there is no store that can be used; `baton status` tells why")
+        }
+        _ => Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "store",
+            "the store cannot be used; `baton status` tells why",
+        ),
+    }
+}
+
+fn away() -> Problem {
+    Problem::trouble("store-away", "the store does not answer; nothing was stored")
+}
+
+/// Why a request that waited for the store did not get there.
+pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
+    match unready {
+        Unready::Full => {
+            let detail = "the store does not answer, and as many requests wait for it as may; nothing was stored";
+            Problem::trouble("store-away", detail)
+        }
+        Unready::Failed(error) => of_store(&error),
+        _ => away(),
+    }
+}
+
+/// Without a time to come again: a repeated message may be a second one.
+fn maybe_stored(why: &str) -> Problem {
+    let detail = format!("{why}: the message may be stored; with an Idempotency-Key it is safe to repeat it");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "maybe-stored", detail)
+}

@@ -1,0 +1,52 @@
+//! HTTP in front of a fleet.
+//!
+//! A [`Gateway`] stands on a [`Fleet`](baton::Fleet) and knows no command line. What is guaranteed:
+//!
+//! * Every request, whatever its method and path, passes the same guards in the same order: the name by which this host
+//!   was addressed, the page that asked, the bearer's token. What they refuse reaches neither a route nor the store.
+//! * Nothing is waited for without a bound, and nothing that comes in is kept without one. What is too much is refused
+//!   at once, with the time after which it may be tried again, and never queued.
+//! * What was answered with 202 is stored.
+//!
+//! Every refusal is a problem as of RFC 9457, but for heads that are no HTTP, which the protocol's own code answers.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `server`, `connection`, `stall` | the loop that accepts, one connection from its begin to its end, a peer that does not read |
+//! | `gate` | what every request passes, and what every response holds until its last byte |
+//! | `hosts` | by which names this host is addressed, and which pages may ask |
+//! | `tokens/` | who may read and who may operate |
+//! | `room`, `pace`, `limits` | how much there may be at once; how fast it goes; all bounds |
+//! | `readiness` | whether the store answers |
+//! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
+//! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
+//! | `say` | a module that takes its time to start |
+//! | `problem` | refusals |
+//! | `routes/`, `openapi` | what can be asked, a resource a file, and its description |
+
+mod body;
+mod connection;
+mod forms;
+mod gate;
+mod hosts;
+mod intake;
+mod limits;
+mod lines;
+mod negotiation;
+mod openapi;
+mod pace;
+mod problem;
+mod readiness;
+mod room;
+mod routes;
+mod say;
+mod server;
+mod stall;
+mod state;
+mod stream;
+pub mod tokens;
+
+pub use self::{
+    limits::Limits,
+    server::{DEFAULT_ADDRESS, Gateway, GatewayEar, GatewayError, GatewayEvent, GatewayOptions, Listen},
+};

@@ -1,0 +1,127 @@
+//! Many messages in one request, a line each, stored as they come in.
+//!
+//! Lines are stored in their order, a parcel after the other, so what is stored is always the first so many of them: a
+//! problem says how many, and the sender can go on behind them.
+
+use axum::{body::Body, http::HeaderMap};
+use baton::{
+    Name,
+    store::message::{self, Lot, Parcel, ParcelBuilder},
+};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{
+    body::{check, next, refuse, too_large},
+    problem::Problem,
+    readiness::StoreSeat,
+    room::BytesPermit,
+    state::State,
+};
+
+/// Messages and bytes of a parcel.
+const PARCEL: usize = 512;
+pub(crate) const PARCEL_BYTES: usize = 256 << 10;
+
+/// Ids that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub(crate) struct Ids {
+    /// The first.
+    pub(crate) first: u64,
+    /// The last.
+    pub(crate) last: u64,
+}
+
+/// Stores what comes in.
+pub(crate) struct Lines<'a> {
+    state: &'a State,
+    queue: &'a Name,
+    seat: StoreSeat,
+    builder: ParcelBuilder,
+    /// The line that is read, from 1.
+    line: u64,
+    /// Lines that are stored, blank ones not counted.
+    stored: u64,
+    ids: Vec<Ids>,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(state: &'a State, queue: &'a Name, seat: StoreSeat) -> Self {
+        Self { state, queue, seat, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
+    }
+
+    /// Stores all lines; how many there were, and their ids.
+    pub(crate) async fn store(mut self, headers: &HeaderMap, mut body: Body) -> Result<(u64, Vec<Ids>), Problem> {
+        let mut permit = self.state.room.bytes();
+        match self.take(&mut body, &mut permit).await {
+            Ok(()) => Ok((self.stored, self.ids)),
+            Err((problem, in_order)) => {
+                // What came before the line that is wrong is as good as if there were no such line.
+                let problem = if in_order { self.flush().await.err().unwrap_or(problem) } else { problem };
+                refuse(headers, body).await;
+                let ids = serde_json::to_value(&self.ids).unwrap_or_default();
+                Err(problem.with("stored", self.stored).with("line", self.line).with("ids", ids))
+            }
+        }
+    }
+
+    /// Takes what comes in up to its end. With a problem comes whether what was taken before it is still to be stored.
+    async fn take(&mut self, body: &mut Body, permit: &mut BytesPermit) -> Result<(), (Problem, bool)> {
+        let limits = &self.state.limits;
+        let mut rest: Vec<u8> = Vec::new();
+        let mut deadline = Instant::now() + limits.body_time;
+        while let Some(bytes) = next(body, deadline, limits.body_time).await.map_err(|it| (it, true))? {
+            let mut from = 0;
+            for end in memchr::memchr_iter(b'\n', &bytes) {
+                let line = bytes.get(from..end).unwrap_or_default();
+                from = end + 1;
+                if rest.is_empty() {
+                    self.add(line).await?;
+                } else {
+                    rest.extend_from_slice(line);
+                    self.add(&std::mem::take(&mut rest)).await?;
+                }
+                self.line += 1;
+                deadline = Instant::now() + limits.body_time;
+            }
+            rest.extend_from_slice(bytes.get(from..).unwrap_or_default());
+            if rest.len() > limits.message_bytes {
+                return Err((too_large(limits.message_bytes), true));
+            }
+            self.state.room.grow(permit, rest.len() + self.builder.body_bytes()).map_err(|it| (it, true))?;
+        }
+        self.add(&rest).await?;
+        self.flush().await.map_err(|it| (it, false))
+    }
+
+    async fn add(&mut self, line: &[u8]) -> Result<(), (Problem, bool)> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let limits = &self.state.limits;
+        let checked = check(limits, line).map_err(|it| (it, true))?;
+        let body = message::Body::new(checked).map_err(|_| (too_large(limits.message_bytes), true))?;
+        self.builder.add(body).map_err(|error| (Problem::bad("bad-body", error.to_string()), true))?;
+        if self.builder.len() >= PARCEL || self.builder.body_bytes() >= PARCEL_BYTES {
+            self.flush().await.map_err(|it| (it, false))?;
+        }
+        Ok(())
+    }
+
+    /// Stores what was taken.
+    async fn flush(&mut self) -> Result<(), Problem> {
+        let Some(parcel): Option<Parcel> = self.builder.finish() else { return Ok(()) };
+        let count = u64::from(parcel.len());
+        let lot = Lot { queue: self.queue.clone(), parcel, key: None, call: None };
+        // What is stored now is waited for anew, however long the lines before it took.
+        self.seat.renew();
+        let first = self.state.store_lot(&mut self.seat, lot).await?;
+        self.stored += count;
+        let last = first + count.saturating_sub(1);
+        match self.ids.last_mut() {
+            Some(before) if before.last + 1 == first => before.last = last,
+            _ => self.ids.push(Ids { first, last }),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The description of all routes, made of what stands beside each.
+
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        Components,
+        security::{Http, HttpAuthScheme, SecurityScheme},
+    },
+};
+
+use crate::{lines::Ids, problem::ProblemShape, routes};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Baton", description = "HTTP in front of a fleet"),
+    paths(
+        routes::health,
+        routes::ready,
+        routes::push,
+        routes::call,
+        routes::job,
+        routes::cancel,
+        routes::events,
+        routes::search,
+        routes::total,
+        routes::add,
+        routes::say,
+        routes::description
+    ),
+    components(schemas(Ids, ProblemShape, routes::Pushed<'static>, routes::Job<'static>, routes::SaleShape, routes::Sold)),
+    security((), ("bearer" = [])),
+    modifiers(&Bearer)
+)]
+struct Description;
+
+/// Tokens, where some are demanded.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        description.components.get_or_insert_with(Components::new).add_security_scheme("bearer", scheme);
+    }
+}
+
+/// The description as JSON.
+pub(crate) fn json() -> Bytes {
+    static JSON: OnceLock<Bytes> = OnceLock::new();
+    JSON.get_or_init(|| Description::openapi().to_json().unwrap_or_default().into()).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_described_and_there_is_no_other() {
+        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        let mut described: Vec<_> = description["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        let mut known = routes::paths();
+        described.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(described, known);
+    }
+}

@@ -1,0 +1,112 @@
+//! Refusals as of RFC 9457.
+//!
+//! A problem says what is wrong and what to do, and repeats no body, header or query of the request but for names that were
+//! found to be names.
+
+use axum::{
+    body::Body,
+    http::{HeaderName, HeaderValue, Response, StatusCode, header},
+    response::IntoResponse,
+};
+use serde_json::{Map, Value};
+
+/// The media type of a problem.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A refusal.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    members: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// One with this status. `code` is for programs, `detail` for people.
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), members: Map::new(), headers: Vec::new() }
+    }
+
+    /// A request that is wrong in itself.
+    pub(crate) fn bad(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// What cannot be done now, and after how many seconds it may be tried again.
+    pub(crate) fn busy(code: &'static str, detail: impl Into<String>, seconds: u64) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(seconds)
+    }
+
+    /// What cannot be done now; the gate says after how long it may be tried again, by how long that has lasted.
+    pub(crate) fn trouble(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+    }
+
+    /// Says after how many seconds it may be tried again.
+    pub(crate) fn after(self, seconds: u64) -> Self {
+        self.header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The same with a further member.
+    pub(crate) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.members.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// The same with a header.
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Its status.
+    #[cfg(test)]
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its JSON.
+    pub(crate) fn json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("type".to_owned(), "about:blank".into());
+        object.insert("title".to_owned(), self.status.canonical_reason().unwrap_or("Error").into());
+        object.insert("status".to_owned(), self.status.as_u16().into());
+        object.insert("code".to_owned(), self.code.into());
+        object.insert("detail".to_owned(), self.detail.as_str().into());
+        object.extend(self.members.clone());
+        Value::Object(object)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.json().to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(self.headers);
+        response
+    }
+}
+
+/// The shape of a problem, for the description of the routes.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemShape {
+    /// Always `about:blank`: `code` tells problems apart.
+    r#type: String,
+    title: String,
+    status: u16,
+    code: String,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// Of many messages in one request: how many of the first ones are stored for sure.
+    stored: Option<u64>,
+    /// Of many messages in one request: the line that is wrong, from 1.
+    line: Option<u64>,
+    /// Of a store that does not answer: how many requests wait for it.
+    waiting: Option<u64>,
+}

@@ -1,0 +1,96 @@
+//! Messages whose caller follows what becomes of them.
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, Response},
+    routing::{MethodRouter, post},
+};
+use baton::{CallOptions, Since};
+use tokio::time::Duration;
+
+use super::{OfQueue, push::idempotency_key};
+use crate::{
+    body::{Media, awaited_bytes, check, media, read_message, refuse},
+    forms::Form,
+    gate::Operates,
+    negotiation,
+    problem::{Problem, ProblemShape},
+    room::Admission,
+    state::Shared,
+    stream::Streaming,
+};
+
+const SHARE: &str = "baton-share";
+const LINGER: &str = "baton-linger";
+/// The longest that a call goes on without a follower if it does not go on for ever, in seconds.
+const LONGEST_LINGER: u64 = 3600;
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    post(call)
+}
+
+/// Push a message and follow it
+///
+/// The answer is the stream of its events, up to the last: `end`, `error` or `cancelled`. After a cut it is gone on with at
+/// the `events` of the job that `Location` names.
+#[utoipa::path(post, path = "/call/{queue}", tag = "messages",
+    params(
+        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same job, for a day", min_length = 1, max_length = 200),
+        ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one job as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
+        ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the job is cancelled", maximum = 3600)),
+    request_body(content((Object = "application/json"))),
+    responses(
+        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (Object = "text/event-stream")), headers(("Location" = String, description = "The job"))),
+        (status = 400, description = "No JSON, too deep, or no queue", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 413, description = "The message is too long", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 415, description = "Not JSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored", body = ProblemShape, content_type = "application/problem+json")))]
+pub(crate) async fn call(
+    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, headers: HeaderMap,
+    body: Body,
+) -> Result<Response<Body>, Problem> {
+    let seat = || state.seat(awaited_bytes(&state.limits, &headers));
+    let (form, options, mut seat) = match wanted(&headers).and_then(|(form, options)| Ok((form, options, seat()?))) {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            refuse(&headers, body).await;
+            return Err(problem);
+        }
+    };
+    let mut permit = state.room.bytes();
+    let bytes = read_message(&state, &headers, body, &mut permit).await?;
+    let message = check(&state.limits, &bytes)?;
+    let call = state.store_call(&mut seat, &queue, message, &options).await?;
+    Streaming { call, since: Since::Start, form, forsaken: false }.respond(&state, &admission)
+}
+
+fn wanted(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
+    if media(headers)? != Media::Json {
+        let detail = "a call is one message; push many to /push as application/x-ndjson";
+        return Err(Problem::new(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
+    }
+    let form = negotiation::form(headers, &[Form::Lines, Form::Events])?;
+    let share = match headers.get(SHARE).map(|it| it.as_bytes()) {
+        None => false,
+        Some(b"1") => true,
+        Some(_) => return Err(Problem::bad("bad-share", "Baton-Share is 1, or left out")),
+    };
+    let key = idempotency_key(headers)?;
+    if share && key.is_some() {
+        return Err(Problem::bad("bad-share", "a job is known by its Idempotency-Key or shared by its body, not both"));
+    }
+    let linger = match headers.get(LINGER).map(|it| it.to_str().ok().and_then(|text| text.parse::<u64>().ok())) {
+        None => None,
+        Some(Some(seconds)) => Some(Duration::from_secs(seconds.clamp(1, LONGEST_LINGER))),
+        Some(None) => return Err(Problem::bad("bad-linger", "Baton-Linger is a number of seconds")),
+    };
+    Ok((form, CallOptions { key, share, linger }))
+}

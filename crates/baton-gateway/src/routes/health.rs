@@ -1,0 +1,37 @@
+//! Whether the gateway lives, and whether its store answers. Both are told to everybody, at any time, at once.
+
+use axum::{
+    extract::State,
+    response::IntoResponse,
+    routing::{MethodRouter, get},
+};
+
+use crate::{problem::Problem, state::Shared};
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    get(health)
+}
+
+pub(super) fn ready_routes() -> MethodRouter<Shared> {
+    get(ready)
+}
+
+/// The gateway lives
+#[utoipa::path(get, path = "/health", tag = "health", security(()),
+    responses((status = 200, description = "It lives", body = String, content_type = "text/plain")))]
+pub(crate) async fn health() -> &'static str {
+    "I'm alive!"
+}
+
+/// The store answers
+#[utoipa::path(get, path = "/health/ready", tag = "health", security(()), responses(
+    (status = 200, description = "Requests can be answered", body = String, content_type = "text/plain"),
+    (status = 503, description = "The store does not answer; `waiting` says how many requests wait for it", body = crate::problem::ProblemShape, content_type = "application/problem+json")))]
+pub(crate) async fn ready(State(state): State<Shared>) -> Result<impl IntoResponse, Problem> {
+    if state.readiness.store.is_started() {
+        Ok("ready")
+    } else {
+        let waiting = state.readiness.store.waiting();
+        Err(Problem::trouble("store-away", "the store does not answer").with("waiting", waiting))
+    }
+}

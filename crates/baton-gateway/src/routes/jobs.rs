@@ -1,0 +1,237 @@
+//! Calls that were made: how they stand, what they told, and their end before it is due.
+
+use axum::{
+    body::Body,
+    extract::{FromRequestParts, Path, RawQuery, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts},
+    response::IntoResponse as _,
+    routing::{MethodRouter, get},
+};
+use baton::{CallId, CallState, CallStatus, Cancelling, MessageId, Name, Since};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{bad_path, bad_queue, query::Query};
+use crate::{
+    forms::Form,
+    gate::Operates,
+    negotiation,
+    problem::{Problem, ProblemShape},
+    room::Admission,
+    state::{self, Shared},
+    stream::{Streaming, place},
+};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    get(job).delete(cancel)
+}
+
+pub(super) fn event_routes() -> MethodRouter<Shared> {
+    get(events)
+}
+
+/// A call and how it stands.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Job<'a> {
+    #[schema(value_type = String)]
+    queue: &'a str,
+    id: u64,
+    /// waiting, delayed, running, cancelling; in the end done, dead or cancelled
+    #[schema(value_type = String)]
+    state: CallState,
+    /// What its handler left, if it is done
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    result: Option<&'a RawValue>,
+    /// Why it is dead
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// The first event that is kept
+    first_event: u64,
+    /// The number that the next event gets
+    next_event: u64,
+}
+
+/// The call of a path.
+pub(crate) struct OfCall(pub(crate) CallId);
+
+impl FromRequestParts<Shared> for OfCall {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((queue, id)) = path.map_err(|_| bad_path())?;
+        let queue = Name::new(&queue).map_err(|_| bad_queue())?;
+        let digits = id.bytes().all(|byte| byte.is_ascii_digit());
+        let id = id.parse().ok().filter(|id| digits && (1..=MessageId::MAX.0).contains(id));
+        let id = id.ok_or_else(|| Problem::bad("bad-id", "an id is a number from 1 on"))?;
+        Ok(Self(CallId { queue, id: MessageId(id) }))
+    }
+}
+
+impl state::State {
+    /// How a call stands.
+    pub(crate) async fn status(&self, call: &CallId) -> Result<CallStatus, Problem> {
+        let status = self.asked(|fleet| async move { fleet.call_status(call).await }).await?;
+        status.ok_or_else(unknown)
+    }
+}
+
+fn unknown() -> Problem {
+    let detail = "there is no such job: it never was, it was one of many in a request, or it ended over an hour ago";
+    Problem::new(StatusCode::NOT_FOUND, "unknown-job", detail)
+}
+
+/// A call as JSON.
+pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus) -> Response<Body> {
+    let job = Job {
+        queue: call.queue.as_str(),
+        id: call.id.0,
+        state: status.state,
+        result: status.result.as_deref().and_then(|json| serde_json::from_slice(json).ok()),
+        error: status.error.as_deref(),
+        first_event: status.first,
+        next_event: status.next,
+    };
+    let mut response = Response::new(Body::from(serde_json::to_vec(&job).unwrap_or_default()));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.extend(place(call).map(|place| (header::LOCATION, place)));
+    response
+}
+
+/// How a job stands
+#[utoipa::path(get, path = "/jobs/{queue}/{id}", tag = "jobs",
+    params(
+        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("id" = u64, Path, minimum = 1)),
+    responses(
+        (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
+        (status = 400, description = "No queue or no id", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
+pub(crate) async fn job(State(state): State<Shared>, OfCall(call): OfCall) -> Result<Response<Body>, Problem> {
+    Ok(shown(StatusCode::OK, &call, &state.status(&call).await?))
+}
+
+/// Cancel a job
+///
+/// What waits is not run; what runs is broken off within a moment. What has ended stays as it is.
+#[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
+    params(
+        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("id" = u64, Path, minimum = 1)),
+    responses(
+        (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
+        (status = 202, description = "It is being cancelled", body = Job<'static>, content_type = "application/json"),
+        (status = 400, description = "No queue or no id", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
+pub(crate) async fn cancel(
+    _: Operates, State(state): State<Shared>, OfCall(call): OfCall,
+) -> Result<Response<Body>, Problem> {
+    let cancelling = state.asked(|fleet| {
+        let call = &call;
+        async move { fleet.cancel_call(call).await }
+    });
+    let code = match cancelling.await? {
+        Cancelling::Unknown => return Err(unknown()),
+        Cancelling::Ended => StatusCode::OK,
+        Cancelling::Marked | Cancelling::Followed => StatusCode::ACCEPTED,
+    };
+    Ok(shown(code, &call, &state.status(&call).await?))
+}
+
+/// Follow the events of a job
+///
+/// From its first event on, or behind `Last-Event-ID`, or from a number or `now`; up to its last event: `end`, `error` or
+/// `cancelled`.
+#[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
+    params(
+        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("id" = u64, Path, minimum = 1),
+        ("from" = Option<String>, Query, description = "The number of the first event wanted, or `now`", pattern = "^([0-9]{1,18}|now)$"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id:number`")),
+    responses(
+        (status = 200, description = "Events as they are told", content((Object = "text/event-stream"), (String = "application/x-ndjson"))),
+        (status = 204, description = "It has ended, and its last event was read before"),
+        (status = 400, description = "No queue, no id or no place among events", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "These events are not kept any more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
+pub(crate) async fn events(
+    State(state): State<Shared>, OfCall(call): OfCall, admission: Admission, RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let form = negotiation::form(&headers, &[Form::Events, Form::Lines])?;
+    let since = match last_event(&headers)? {
+        // A browser that comes again has the same query as before.
+        Some((of, number)) if of.as_ref().is_none_or(|of| *of == call) => Since::Number(number.saturating_add(1)),
+        Some(_) => return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another job")),
+        None => from(query.as_deref())?,
+    };
+    follow(&state, &admission, call, since, form).await
+}
+
+/// Follows a call that may have ended, and whose events may have gone.
+pub(super) async fn follow(
+    state: &Shared, admission: &Admission, call: CallId, since: Since, form: Form,
+) -> Result<Response<Body>, Problem> {
+    let status = state.status(&call).await?;
+    let wanted = match since {
+        Since::Start => 1,
+        Since::Number(number) => number.max(1),
+        Since::Now => status.next,
+    };
+    if wanted < status.first {
+        let detail = format!("events before number {} are not kept any more", status.first);
+        return Err(Problem::new(StatusCode::GONE, "events-gone", detail).with("first", status.first));
+    }
+    if status.state.is_end() && wanted >= status.next {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Streaming { call, since: Since::Number(wanted), form, forsaken: false }.respond(state, admission)
+}
+
+/// The last event that a caller has read: of which call, unless it gives a number alone, and which.
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<(Option<CallId>, u64)>, Problem> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let bad = || Problem::bad("bad-event-id", "a Last-Event-ID is as `queue/id:number`");
+    let text = value.to_str().map_err(|_| bad())?;
+    // What a browser sends that has read none.
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (call, number) = match text.rsplit_once(':') {
+        Some((call, number)) => (Some(call.parse().map_err(|_| bad())?), number),
+        None => (None, text),
+    };
+    Ok(Some((call, place_of(number).ok_or_else(bad)?)))
+}
+
+fn from(query: Option<&str>) -> Result<Since, Problem> {
+    let query = Query::parse(query.unwrap_or_default())?;
+    query.only(&["from"])?;
+    match query.get("from")? {
+        None => Ok(Since::Start),
+        Some("now") => Ok(Since::Now),
+        Some(number) => {
+            let bad = || Problem::bad("bad-from", "from is the number of an event, or `now`");
+            place_of(number).map(Since::Number).ok_or_else(bad)
+        }
+    }
+}
+
+/// The number of an event; one that is too large for a number is behind all.
+fn place_of(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX >> 1).min(u64::MAX >> 1))
+}

@@ -1,0 +1,20 @@
+//! The description of all routes.
+
+use axum::{
+    http::{HeaderValue, header},
+    response::IntoResponse,
+    routing::{MethodRouter, get},
+};
+
+use crate::{openapi, state::Shared};
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    get(description)
+}
+
+/// This description
+#[utoipa::path(get, path = "/api/openapi.json", tag = "api",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
+pub(crate) async fn description() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], openapi::json())
+}

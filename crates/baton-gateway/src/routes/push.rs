@@ -1,0 +1,164 @@
+//! Messages from outside.
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
+    routing::{MethodRouter, post},
+};
+use baton::{CallId, CallOptions, Key, Name};
+use serde::Serialize;
+use tokio::time::Duration;
+
+use super::{OfQueue, jobs::shown};
+use crate::{
+    body::{Media, awaited_bytes, check, media, read_message, refuse},
+    gate::Operates,
+    lines::{Ids, Lines, PARCEL_BYTES},
+    negotiation,
+    problem::{Problem, ProblemShape},
+    room::Admission,
+    state::Shared,
+    stream::place,
+};
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    post(push)
+}
+
+/// What was stored.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Pushed<'a> {
+    /// The queue.
+    #[schema(value_type = String)]
+    queue: &'a str,
+    /// How many messages.
+    stored: u64,
+    /// Their ids, in the order of the messages.
+    ids: &'a [Ids],
+}
+
+/// Push messages
+///
+/// One JSON body is one message; NDJSON is many, one a line, which are stored as they come in. The answer comes when they
+/// are stored.
+#[utoipa::path(post, path = "/push/{queue}", tag = "messages",
+    params(
+        ("queue" = String, Path, description = "The queue", pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: the answer comes when the message has ended, or after N seconds, at most 60"),
+        ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200)),
+    request_body(content(
+        (Object = "application/json"),
+        (String = "application/x-ndjson"))),
+    responses(
+        (status = 200, description = "Stored and ended within the time that was waited", body = super::Job<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
+        (status = 202, description = "Stored", body = Pushed<'static>, content_type = "application/json", headers(("Location" = String, description = "The job, of a single message"))),
+        (status = 400, description = "No JSON, too deep, or no queue; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 413, description = "A message is too long", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 415, description = "Neither JSON nor NDJSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64))),
+        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
+pub(crate) async fn push(
+    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, headers: HeaderMap,
+    body: Body,
+) -> Result<Response<Body>, Problem> {
+    let wanted = || {
+        let (media, key) = (media(&headers)?, idempotency_key(&headers)?);
+        if media == Media::Lines && key.is_some() {
+            let detail = "an Idempotency-Key is for one message; push many without, or each with its own";
+            return Err(Problem::bad("key-of-many", detail));
+        }
+        // Before anything of the body is read.
+        let seat = match media {
+            Media::Json => state.seat(awaited_bytes(&state.limits, &headers)),
+            Media::Lines => state.seat(PARCEL_BYTES),
+        }?;
+        Ok((media, key, seat))
+    };
+    let (media, key, mut seat) = match wanted() {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            refuse(&headers, body).await;
+            return Err(problem);
+        }
+    };
+    match media {
+        Media::Json => {
+            let mut permit = state.room.bytes();
+            let bytes = read_message(&state, &headers, body, &mut permit).await?;
+            let message = check(&state.limits, &bytes)?;
+            let options = CallOptions { key, ..CallOptions::default() };
+            let call = state.store_call(&mut seat, &queue, message, &options).await?;
+            drop(seat);
+            drop(permit);
+            match negotiation::wait(&headers) {
+                Some(time) => waited(&state, &admission, &call, time).await,
+                None => Ok(accepted(&call)),
+            }
+        }
+        Media::Lines => {
+            let (count, ids) = Lines::new(&state, &queue, seat).store(&headers, body).await?;
+            Ok(stored(&queue, count, &ids))
+        }
+    }
+}
+
+fn accepted(call: &CallId) -> Response<Body> {
+    let id = call.id.0;
+    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }]);
+    response.headers_mut().extend(place(call).map(|place| (header::LOCATION, place)));
+    response
+}
+
+/// Waits for the end of a call: how it ended, or that it has not yet.
+async fn waited(
+    state: &Shared, admission: &Admission, call: &CallId, time: Duration,
+) -> Result<Response<Body>, Problem> {
+    // Whoever finds no room for a wait gets its answer now: the message is stored.
+    if !time.is_zero() && admission.becomes_stream(&state.room).is_ok() {
+        state.until_ended(call, time).await;
+    }
+    let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
+    let mut response = match state.status(call).await {
+        Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status),
+        _ => {
+            state.look_at_queues(&call.queue).await;
+            let mut response = accepted(call);
+            let seconds = state.queue_paces.until_empty(&call.queue);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            response
+        }
+    };
+    response.headers_mut().extend(applied.map(|applied| (PREFERENCE_APPLIED, applied)));
+    Ok(response)
+}
+
+fn stored(queue: &Name, stored: u64, ids: &[Ids]) -> Response<Body> {
+    let pushed = Pushed { queue: queue.as_str(), stored, ids };
+    let mut response = Response::new(Body::from(serde_json::to_vec(&pushed).unwrap_or_default()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The key, if one is given; the quotes that some write around it are no part of it.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Key>, Problem> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let bad = || Problem::bad("bad-key", "an Idempotency-Key is given once, with 1 to 200 bytes of printable text");
+    match (given.next(), given.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(bad()),
+        (Some(value), None) => {
+            let text = value.to_str().map_err(|_| bad())?.trim();
+            let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+            Key::new(bare).map(Some).map_err(|_| bad())
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The query of a request. What is given twice, or is not known, is refused by name: a slip in it would go unnoticed.
+
+use crate::problem::Problem;
+
+/// Names and values, decoded.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decoded(name)?, decoded(value)?))
+        });
+        let pairs: Option<Vec<_>> = pairs.collect();
+        pairs.map(Self).ok_or_else(|| Problem::bad("bad-query", "the query is not UTF-8 text, or a % in it is no code"))
+    }
+
+    /// Refuses names that are none of these.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        if self.0.iter().all(|(name, _)| known.contains(&name.as_str())) {
+            return Ok(());
+        }
+        Err(Problem::bad(
+            "bad-query",
+            format!("the query has a name that is not known; there are: {}", known.join(", ")),
+        ))
+    }
+
+    /// The value of a name that may be given once.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Problem> {
+        let mut given = self.0.iter().filter(|(it, _)| it == name);
+        match (given.next(), given.next()) {
+            (_, Some(_)) => Err(Problem::bad("bad-query", format!("{name} is given more than once"))),
+            (one, None) => Ok(one.map(|(_, value)| value.as_str())),
+        }
+    }
+}
+
+/// A part of a query as it was before it was written so: `+` is a space, `%` begins two digits of a byte.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_decoded_and_slips_are_refused() {
+        let query = Query::parse("data=%5B1%2C+2%5D&sum=-3&&x").unwrap();
+        assert_eq!(query.get("data").unwrap(), Some("[1, 2]"));
+        assert_eq!(query.get("sum").unwrap(), Some("-3"));
+        assert_eq!((query.get("x").unwrap(), query.get("y").unwrap()), (Some(""), None));
+        assert!(query.only(&["data", "sum"]).is_err() && query.only(&["data", "sum", "x"]).is_ok());
+        assert!(Query::parse("a=1&a=2").unwrap().get("a").is_err());
+        for bad in ["a=%", "a=%4", "a=%zz", "a=%ff"] {
+            assert!(Query::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How much was sold of an item, or of all: an expensive answer, recalled for all of the fleet.
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{RawQuery, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
+    routing::{MethodRouter, get},
+};
+use baton::{
+    jobs::sales::{self, Sales, SalesError, Total},
+    recall::{Generation, Mode, Reading, RecallError, Recalled, Source, Value},
+};
+use sha2::{Digest as _, Sha256};
+
+use super::query::Query;
+use crate::{
+    problem::{Problem, ProblemShape},
+    state::Shared,
+};
+
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+const MIN_GENERATION: &str = "baton-min-generation";
+/// The length of a tag with its quotes: it stands before the text in what is kept.
+const TAG: usize = 18;
+
+pub(super) fn routes() -> MethodRouter<Shared> {
+    get(total)
+}
+
+/// Total sales
+///
+/// Of an item, or of all. Equal requests at the same time share one computation, in all of the fleet, and its answer is kept
+/// for 30 s or until sales are added.
+#[utoipa::path(get, path = "/totalSales", tag = "sales",
+    params(
+        ("item" = Option<String>, Query, description = "The item; without it all of them", max_length = 1024),
+        ("cache" = Option<String>, Query, description = "`off`: it is computed for this request alone; `batch`: shared with those who ask at the same time, and not kept; `on`, the default", pattern = "^(off|batch|on)$"),
+        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`", minimum = 0),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of what the caller has")),
+    responses(
+        (status = 200, description = "`Total sales for item X is N`, or `Total sales for all items is N`", body = String, content_type = "text/plain", headers(
+            ("Cache-Status" = String, description = "As of RFC 9211: `baton; hit; ttl=12`, `baton; fwd=miss; collapsed; stored`"),
+            ("Age" = u64), ("ETag" = String), ("Cache-Control" = String))),
+        (status = 304, description = "As the caller has it"),
+        (status = 400, description = "The query or the generation is malformed", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "This gateway has no sales", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 500, description = "The sales cannot be read", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 503, description = "Too much is under way, or it took too long", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
+pub(crate) async fn total(
+    State(state): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let query = Query::parse(query.as_deref().unwrap_or_default())?;
+    query.only(&["item", "cache"])?;
+    let (item, reading) = (query.get("item")?, reading(&query, &headers)?);
+    if let Some(item) = item {
+        sales::check_item(item).map_err(|error| Problem::bad("bad-item", error.to_string()))?;
+    }
+    let sales = state.sales.as_ref().ok_or_else(none)?;
+    let key = match sales.known_key(item) {
+        Some(key) => key,
+        None => match sales.key(item).await {
+            Ok(key) => key,
+            // Nothing was sold, and there is nothing to keep that by.
+            Err(SalesError::Missing(_)) => {
+                return Ok(answer(&headers, &shown(item, Total::default()), CacheStatus::BYPASS, 0));
+            }
+            Err(_) => return Err(unreadable()),
+        },
+    };
+    let compute = {
+        let (sales, item) = (sales.clone(), item.map(str::to_owned));
+        move || async move { computed(&sales, item.as_deref()).await }
+    };
+    let recalled = state.recall.get(&key, reading, compute).await.map_err(|error| failed(&error))?;
+    let age = recalled.age.as_secs();
+    let status = CacheStatus::of(&recalled, reading.mode);
+    Ok(answer(&headers, &recalled.value, status, age))
+}
+
+async fn computed(sales: &Sales, item: Option<&str>) -> Result<Value, SalesError> {
+    match sales.total(item).await {
+        Ok(total) => Ok(Value::new(shown(item, total))),
+        Err(SalesError::Missing(_)) => Ok(Value::new(shown(item, Total::default())).uncached()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is kept: the tag of the text, and the text.
+fn shown(item: Option<&str>, total: Total) -> Bytes {
+    let text = match item {
+        Some(item) => format!("Total sales for item {item} is {total}"),
+        None => format!("Total sales for all items is {total}"),
+    };
+    let digest = Sha256::digest(text.as_bytes());
+    let tag: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{tag}\"{text}").into()
+}
+
+fn reading(query: &Query, headers: &HeaderMap) -> Result<Reading, Problem> {
+    let mode = match query.get("cache")? {
+        None | Some("on") => Mode::On,
+        Some("batch") => Mode::Batch,
+        Some("off") => Mode::Off,
+        Some(_) => return Err(Problem::bad("bad-query", "cache is off, batch or on")),
+    };
+    let Some(least) = headers.get(MIN_GENERATION) else { return Ok(Reading::by(mode)) };
+    let least = least.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let least: Option<Generation> = least.and_then(|text| text.parse().ok());
+    let bad = || Problem::bad("bad-generation", "Baton-Min-Generation is a number, as Baton-Generation told it");
+    Ok(Reading::by(mode).since(least.ok_or_else(bad)?))
+}
+
+/// How the answer came about, as of RFC 9211.
+struct CacheStatus(HeaderValue);
+
+impl CacheStatus {
+    const BYPASS: Self = Self(HeaderValue::from_static("baton; fwd=bypass"));
+
+    fn of(recalled: &Recalled, mode: Mode) -> Self {
+        let text = match (mode, recalled.source) {
+            (_, Source::Hit { .. }) => {
+                let left = recalled.ttl.unwrap_or_default().as_secs();
+                let text = format!("baton; hit; ttl={left}");
+                return HeaderValue::from_maybe_shared(Bytes::from(text)).map_or(Self::BYPASS, Self);
+            }
+            (Mode::Off, _) => return Self::BYPASS,
+            (Mode::Batch, Source::Collapsed { .. }) => "baton; fwd=bypass; collapsed",
+            (Mode::Batch, _) => return Self::BYPASS,
+            (Mode::On, Source::Collapsed { stored: true }) => "baton; fwd=miss; collapsed; stored",
+            (Mode::On, Source::Collapsed { stored: false }) => "baton; fwd=miss; collapsed",
+            (Mode::On, Source::Computed { stored: true }) => "baton; fwd=miss; stored",
+            (Mode::On, Source::Computed { stored: false }) => "baton; fwd=miss",
+        };
+        Self(HeaderValue::from_static(text))
+    }
+}
+
+/// The answer with this value, or that the caller has it.
+fn answer(asked: &HeaderMap, value: &Bytes, status: CacheStatus, age: u64) -> Response<Body> {
+    let (tag, text) = (value.slice(..TAG.min(value.len())), value.slice(TAG.min(value.len())..));
+    let is_known = is_among(asked, &tag);
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(text) });
+    let headers = response.headers_mut();
+    headers.reserve(8);
+    headers.insert(CACHE_STATUS, status.0);
+    headers.insert(header::AGE, HeaderValue::from(age));
+    headers.extend(HeaderValue::from_maybe_shared(tag).ok().map(|tag| (header::ETAG, tag)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    }
+    response
+}
+
+/// Whether the caller says that it has this; a weak tag is as good here.
+fn is_among(asked: &HeaderMap, tag: &[u8]) -> bool {
+    asked.get_all(header::IF_NONE_MATCH).iter().any(|value| {
+        let mut tags = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        tags.any(|it| it == b"*" || it.strip_prefix(b"W/").unwrap_or(it) == tag)
+    })
+}
+
+pub(super) fn none() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no-sales", "this gateway has no sales; name a file with --sales")
+}
+
+/// The file's own words name paths.
+pub(super) fn unreadable() -> Problem {
+    let detail = "the sales cannot be used; `baton sales total` tells why";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "sales", detail)
+}
+
+fn failed(error: &RecallError) -> Problem {
+    match error {
+        RecallError::Deadline(_) => Problem::busy("slow", "the total took too long", 10),
+        RecallError::Dropped => Problem::busy("slow", "the gateway stops", 2),
+        _ => unreadable(),
+    }
+}

@@ -1,0 +1,336 @@
+//! The loop that accepts connections.
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::Router;
+use baton::{
+    Cancel, Fleet,
+    jobs::sales::Sales,
+    recall::{Recall, RecallOptions},
+};
+use rustix::net::sockopt;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{
+    Limits, connection,
+    hosts::Hosts,
+    limits::make_room,
+    pace::Pace,
+    readiness::Readiness,
+    room::Room,
+    routes,
+    say::Speaker,
+    state::State,
+    tokens::{Keeper, TokenError, TokenFile},
+};
+
+/// Where a gateway is if nobody says it.
+pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+/// How many ports after it are tried.
+const PORTS: u16 = 100;
+/// How long nothing is accepted after the system could not.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
+/// What those who come over the bound are told, as JSON.
+const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
+    \"code\":\"too-many-connections\",\"detail\":\"there are as many connections as may be\"}";
+/// A peer that says nothing, not even that it has heard, is asked after so long, again so often, and given up.
+const SILENT: Duration = Duration::from_secs(30);
+const ASK_EVERY: Duration = Duration::from_secs(10);
+const ASKED: u32 = 3;
+
+/// Where a gateway listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listen {
+    /// At [`DEFAULT_ADDRESS`] or, if that is taken, at the next free port.
+    #[default]
+    Default,
+    /// At this address.
+    At(SocketAddr),
+}
+
+/// Hears what a gateway has to tell.
+pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
+
+/// How a gateway is set up.
+#[derive(Clone)]
+pub struct GatewayOptions {
+    /// Where it listens.
+    pub listen: Listen,
+    /// Names by which it is addressed, beside `localhost` and its own address.
+    pub hosts: Vec<String>,
+    /// Who may ask for what; without a file, or with an empty one, everybody on this machine for everything.
+    pub tokens: Option<TokenFile>,
+    /// The file with the sales; without one there are none.
+    pub sales: Option<PathBuf>,
+    /// How long the module behind `/say` takes to start: requests that come earlier wait.
+    pub demo_init: Duration,
+    /// How long a search goes on whose caller has gone, and could come again: a second at least.
+    pub linger: Duration,
+    /// Its bounds.
+    pub limits: Limits,
+    /// Hears what it has to tell.
+    pub ear: Option<GatewayEar>,
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        let (listen, limits) = (Listen::default(), Limits::default());
+        let (sales, demo_init) = (None, Duration::ZERO);
+        Self {
+            listen,
+            hosts: Vec::new(),
+            tokens: None,
+            sales,
+            demo_init,
+            linger: Duration::from_secs(10),
+            limits,
+            ear: None,
+        }
+    }
+}
+
+impl fmt::Debug for GatewayOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listen, hosts, tokens, sales, demo_init, linger, limits, ear: _ } = self;
+        let mut shown = f.debug_struct("GatewayOptions");
+        shown
+            .field("listen", listen)
+            .field("hosts", hosts)
+            .field("tokens", tokens)
+            .field("sales", sales)
+            .field("demo_init", demo_init)
+            .field("linger", linger)
+            .field("limits", limits);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// What a gateway has to tell; none of it holds anything of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GatewayEvent {
+    /// The tokens cannot be read any more: nobody is let in.
+    TokensUnreadable {
+        /// Why.
+        why: String,
+    },
+    /// There are as many connections as there may be; further ones are turned away. Told once.
+    Full {
+        /// How many.
+        connections: usize,
+    },
+    /// The system let it accept no connection. Told once.
+    CannotAccept {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for GatewayEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TokensUnreadable { why } => write!(f, "gateway: {why}: nobody is let in until it can be read again"),
+            Self::Full { connections } => {
+                write!(f, "gateway: {connections} connections are open, further ones are turned away")
+            }
+            Self::CannotAccept { why } => write!(f, "gateway: cannot accept connections: {why}"),
+        }
+    }
+}
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// Others could reach it, and there is no token.
+    #[error("{0} can be reached from other machines, and there is no token")]
+    Open(SocketAddr),
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Nothing can listen there.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// A gateway that listens, and answers once it runs.
+pub struct Gateway {
+    listener: TcpListener,
+    address: SocketAddr,
+    connections: usize,
+    state: Arc<State>,
+}
+
+impl Gateway {
+    /// Listens. The store need not be up.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: what others could reach and nobody guards is not listened at.
+    pub async fn bind(fleet: &Fleet, options: GatewayOptions) -> Result<Self, GatewayError> {
+        let GatewayOptions { listen, hosts, tokens, sales, demo_init, linger, limits, ear } = options;
+        let keeper = Keeper::new(tokens)?;
+        if let Listen::At(address) = listen
+            && !address.ip().is_loopback()
+        {
+            if !keeper.has_some() {
+                return Err(GatewayError::Open(address));
+            }
+            keeper.demand();
+        }
+        let listener = bind(listen).await?;
+        let address =
+            listener.local_addr().map_err(|error| GatewayError::Listen { address: DEFAULT_ADDRESS, error })?;
+        let connections = make_room(limits.connections);
+        let ear: GatewayEar = ear.unwrap_or_else(|| Arc::new(|_| {}));
+        let state = State {
+            fleet: fleet.clone(),
+            hosts: Hosts::new(address, &hosts),
+            keeper,
+            room: Room::new(&limits, connections),
+            readiness: Readiness::new(limits.waiting),
+            queue_paces: Default::default(),
+            recall: Recall::shared(fleet, RecallOptions::default()),
+            sales: sales.map(Sales::at),
+            speaker: Speaker::start(demo_init, limits.waiting),
+            trouble: Default::default(),
+            limits,
+            linger: linger.max(Duration::from_secs(1)),
+            closing: watch::Sender::new(false),
+            ear,
+        };
+        Ok(Self { listener, address, connections, state: Arc::new(state) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until it is asked to stop. Then streams are told, what is under way may end, and after
+    /// [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
+    pub async fn run(self, cancel: Cancel) {
+        let Self { listener, connections, state, .. } = self;
+        let router = routes::router(Arc::clone(&state));
+        let mut open = JoinSet::new();
+        tokio::select! {
+            biased;
+            () = cancel.any() => {}
+            () = state.readiness.watch(&state.fleet, &state.trouble) => {}
+            () = accept(&listener, connections, &router, &state, &mut open) => {}
+        }
+        drop(listener);
+        state.closing.send_replace(true);
+        let ended = async { while open.join_next().await.is_some() {} };
+        tokio::select! {
+            biased;
+            () = cancel.at_once() => {}
+            _ = tokio::time::timeout(state.limits.stop_time, ended) => {}
+        }
+        open.shutdown().await;
+    }
+}
+
+async fn accept(listener: &TcpListener, most: usize, router: &Router, state: &Arc<State>, open: &mut JoinSet<()>) {
+    let protocol = connection::protocol(&state.limits);
+    let (mut was_full, mut has_failed, ends) = (false, false, Pace::default());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = open.join_next() => {
+                ends.ended();
+                continue;
+            }
+        };
+        match accepted {
+            Ok((stream, _)) if open.len() >= most => {
+                turn_away(&stream, ends.seconds_for(1));
+                if !std::mem::replace(&mut was_full, true) {
+                    (state.ear)(&GatewayEvent::Full { connections: most });
+                }
+            }
+            Ok((stream, _)) => {
+                // Answers are small and are waited for; a socket that is gone already is found out by reading.
+                stream.set_nodelay(true).ok();
+                ask_after(&stream).ok();
+                open.spawn(connection::serve(stream, protocol.clone(), router.clone(), Arc::clone(state)));
+            }
+            // The peer was faster.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                if !std::mem::replace(&mut has_failed, true) {
+                    (state.ear)(&GatewayEvent::CannotAccept { why: error.to_string() });
+                }
+                tokio::time::sleep(AFTER_A_FAILURE).await;
+            }
+        }
+    }
+}
+
+/// Says why and closes, without waiting: who does not hear it sees the end of the connection.
+fn turn_away(stream: &TcpStream, seconds: u64) {
+    let length = TOO_MANY.len();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: {seconds}\r\n\
+         connection: close\r\ncontent-length: {length}\r\n\r\n{TOO_MANY}"
+    );
+    stream.try_write(answer.as_bytes()).ok();
+}
+
+/// Has the system find out that a peer is gone without a word, as one that lost its power: a stream may have nothing to send
+/// for long, and what it sends may be heard by nobody.
+fn ask_after(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENT)?;
+    sockopt::set_tcp_keepintvl(stream, ASK_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, ASKED)?;
+    #[cfg(target_os = "linux")]
+    sockopt::set_tcp_user_timeout(stream, u32::try_from((SILENT + ASK_EVERY * ASKED).as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
+}
+
+async fn bind(listen: Listen) -> Result<TcpListener, GatewayError> {
+    let (mut address, tries) = match listen {
+        Listen::Default => (DEFAULT_ADDRESS, PORTS),
+        Listen::At(address) => (address, 0),
+    };
+    for _ in 0..tries {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => address.set_port(address.port() + 1),
+            Err(error) => return Err(GatewayError::Listen { address, error }),
+        }
+    }
+    TcpListener::bind(address).await.map_err(|error| GatewayError::Listen { address, error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_told_at_the_bound_is_a_problem_and_a_peer_that_is_silent_is_asked_after() {
+        serde_json::from_str::<serde_json::Value>(TOO_MANY).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        ask_after(&stream).unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), SILENT);
+    }
+}

@@ -1,0 +1,43 @@
+//! What all requests of a gateway share.
+
+use std::{sync::Arc, time::Duration};
+
+use baton::{Fleet, deferred::Deferred, jobs::sales::Sales, recall::Recall};
+use tokio::sync::watch;
+
+use crate::{
+    GatewayEar, Limits,
+    hosts::Hosts,
+    pace::{Lasting, QueuePaces},
+    readiness::Readiness,
+    room::Room,
+    say::Speaker,
+    tokens::Keeper,
+};
+
+/// What all requests share.
+pub(crate) struct State {
+    pub(crate) fleet: Fleet,
+    pub(crate) limits: Limits,
+    pub(crate) hosts: Hosts,
+    pub(crate) keeper: Keeper,
+    pub(crate) room: Room,
+    pub(crate) readiness: Readiness,
+    pub(crate) queue_paces: QueuePaces,
+    /// What expensive answers are recalled by, for all of the fleet.
+    pub(crate) recall: Recall,
+    /// The sales, where some are kept.
+    pub(crate) sales: Option<Sales>,
+    /// Who says the time, once it has started.
+    pub(crate) speaker: Deferred<Speaker, std::convert::Infallible>,
+    /// What is told as 503 without a measure of its own.
+    pub(crate) trouble: Lasting,
+    /// How long what was begun by a caller who has gone, and could come again, goes on.
+    pub(crate) linger: Duration,
+    /// Whether the gateway stops: streams end then.
+    pub(crate) closing: watch::Sender<bool>,
+    pub(crate) ear: GatewayEar,
+}
+
+/// A reference to it, as routes get it.
+pub(crate) type Shared = Arc<State>;

@@ -1,0 +1,220 @@
+//! A call as it is followed: the body of a response, in one of the forms of events.
+//!
+//! It has no task and no channel: it is polled by its connection, and waits in the call's log with all others. Between two
+//! parts of the body it holds nothing that others wait for, so a peer that reads slowly holds up nobody.
+//!
+//! It ends with the last event of its call, with a failure that is told, or, when the gateway stops, with a word of that.
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Response, header},
+};
+use baton::{CallId, Fleet, Follow, FollowError, Followed, Since, StoreError};
+use futures_util::stream;
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant, sleep},
+};
+
+use crate::{
+    forms::Form,
+    intake::of_store,
+    problem::Problem,
+    room::Admission,
+    state::{Shared, State},
+};
+
+/// After how long without an event it is shown that the way is open.
+const BREATH: Duration = Duration::from_secs(15);
+/// How long a store that went away is waited for, and how often it is tried.
+const OUTAGE: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// What is to be streamed.
+pub(crate) struct Streaming {
+    pub(crate) call: CallId,
+    pub(crate) since: Since,
+    pub(crate) form: Form,
+    /// Whether nobody else can want it: it is cancelled when its follower leaves before its end.
+    pub(crate) forsaken: bool,
+}
+
+impl Streaming {
+    /// The response that follows the call.
+    pub(crate) fn respond(self, state: &Shared, admission: &Admission) -> Result<Response<Body>, Problem> {
+        admission.becomes_stream(&state.room)?;
+        let Self { call, since, form, forsaken } = self;
+        let place = place(&call);
+        let followed = Stream {
+            follow: state.fleet.follow(&call, since),
+            form,
+            closing: state.closing.subscribe(),
+            greeted: false,
+            away_since: None,
+            over: false,
+            forsakes: forsaken.then(|| Forsakes { fleet: state.fleet.clone(), call, ended: false }),
+        };
+        let body = stream::unfold(followed, |mut followed| async {
+            let bytes = followed.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), followed))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, form.content_type());
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        headers.extend(place.map(|place| (header::LOCATION, place)));
+        Ok(response)
+    }
+}
+
+/// Where a call is looked at. A name and a number make a header.
+pub(crate) fn place(call: &CallId) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("/jobs/{call}")).ok()
+}
+
+/// See the module.
+struct Stream {
+    follow: Follow,
+    form: Form,
+    closing: watch::Receiver<bool>,
+    greeted: bool,
+    /// Since when the store is away.
+    away_since: Option<Instant>,
+    over: bool,
+    forsakes: Option<Forsakes>,
+}
+
+/// What comes first.
+enum Turn {
+    Followed(Result<Followed, FollowError>),
+    Silence,
+    Closes,
+}
+
+impl Stream {
+    /// The next part of the body, which is never empty; nothing at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            let greeting = self.form.greeting();
+            if !greeting.is_empty() {
+                return Some(greeting);
+            }
+        }
+        while !self.over {
+            let turn = tokio::select! {
+                biased;
+                _ = self.closing.wait_for(|closing| *closing) => Turn::Closes,
+                followed = self.follow.next() => Turn::Followed(followed),
+                () = sleep(BREATH) => Turn::Silence,
+            };
+            let bytes = match turn {
+                Turn::Followed(Ok(followed)) => self.took(followed),
+                Turn::Followed(Err(error)) => self.failed(error).await,
+                Turn::Silence => self.form.breath(),
+                Turn::Closes => {
+                    self.over = true;
+                    self.form.farewell(self.follow.position())
+                }
+            };
+            if !bytes.is_empty() {
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
+    fn took(&mut self, followed: Followed) -> Bytes {
+        self.away_since = None;
+        match followed {
+            Followed::Events(chunk) => {
+                if chunk.events().last().is_some_and(baton::CallEvent::is_last) {
+                    self.ends();
+                }
+                self.form.chunk(self.follow.call(), &chunk)
+            }
+            Followed::Gap { next } => self.form.gap(self.follow.call(), next),
+            Followed::End => {
+                self.ends();
+                Bytes::new()
+            }
+        }
+    }
+
+    async fn failed(&mut self, error: FollowError) -> Bytes {
+        let problem = match error {
+            // Those who join late are told so as those who are slow.
+            FollowError::Gone { call, first } => {
+                self.follow.rejoin(Since::Number(first));
+                return self.form.gap(&call, first);
+            }
+            FollowError::Store(error) if is_outage(&error) => {
+                if self.away_since.get_or_insert_with(Instant::now).elapsed() < OUTAGE {
+                    sleep(AGAIN).await;
+                    return Bytes::new();
+                }
+                of_store(&error)
+            }
+            FollowError::Store(error) => of_store(&error),
+            error => Problem::new(axum::http::StatusCode::GONE, "gone", error.to_string()),
+        };
+        self.over = true;
+        self.form.failure(&problem.json())
+    }
+
+    fn ends(&mut self) {
+        self.over = true;
+        if let Some(forsakes) = &mut self.forsakes {
+            forsakes.ended = true;
+        }
+    }
+}
+
+fn is_outage(error: &StoreError) -> bool {
+    error.is_retryable() || matches!(error, StoreError::Refused(baton::store::Refusal::Stale))
+}
+
+/// Cancels a call whose only follower leaves before its end.
+struct Forsakes {
+    fleet: Fleet,
+    call: CallId,
+    ended: bool,
+}
+
+impl Drop for Forsakes {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let (fleet, call) = (self.fleet.clone(), self.call.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // If it fails, the call's own time without a follower does the rest.
+            runtime.spawn(async move { fleet.cancel_call(&call).await.ok() });
+        }
+    }
+}
+
+impl State {
+    /// Waits until a call has ended, so long at most, and not when the gateway stops.
+    pub(crate) async fn until_ended(&self, call: &CallId, time: Duration) {
+        let (mut follow, mut closing) = (self.fleet.follow(call, Since::Now), self.closing.subscribe());
+        let ended = async {
+            loop {
+                match follow.next().await {
+                    Ok(Followed::End) => return,
+                    Ok(Followed::Events(chunk)) if chunk.events().last().is_some_and(baton::CallEvent::is_last) => {
+                        return;
+                    }
+                    Ok(_) => {}
+                    Err(FollowError::Store(error)) if is_outage(&error) => sleep(AGAIN).await,
+                    Err(_) => return,
+                }
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            () = sleep(time) => {}
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Which paths and methods there are, and that the description says the same.
+
+mod scene;
+
+use std::collections::BTreeSet;
+
+use scene::Scene;
+
+#[test]
+fn the_gateway_lives_and_its_store_answers() {
+    let scene = Scene::new();
+    let alive = scene.get("/health");
+    assert_eq!((alive.status, alive.text()), (200, "I'm alive!"));
+    assert_eq!(scene.get("/health/ready").status, 200);
+}
+
+#[test]
+fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
+    let scene = Scene::new();
+    for unknown in ["/", "/healthy", "/push", "/push/", "/push/q/1", "/health/", "//health", "/..%2fhealth"] {
+        scene.get(unknown).problem(404, "unknown");
+    }
+    let wrong = scene.get("/push/q");
+    wrong.problem(405, "method");
+    assert_eq!(wrong.header("allow"), Some("POST"));
+    scene.ask("OPTIONS", "/push/q", &[], b"").problem(405, "method");
+    scene.ask("BREW", "/health", &[], b"").problem(405, "method");
+}
+
+#[test]
+fn the_description_names_every_path_with_its_methods() {
+    let scene = Scene::new();
+    let description = scene.get("/api/openapi.json").json();
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"), "{description}");
+    for (path, item) in description["paths"].as_object().unwrap() {
+        let described: BTreeSet<String> =
+            item.as_object().unwrap().keys().map(|method| method.to_ascii_uppercase()).collect();
+        let path = path.replace("{queue}", "q").replace("{id}", "1");
+        let allowed = scene.ask("BREW", &path, &[], b"");
+        allowed.problem(405, "method");
+        let allowed = allowed.header("allow").unwrap_or_default().to_owned();
+        let mut allowed: BTreeSet<String> = allowed.split(',').map(|it| it.trim().to_owned()).collect();
+        // What can be got can be asked for without its body.
+        allowed.remove("HEAD");
+        assert_eq!(allowed, described, "{path}");
+    }
+}

@@ -1,0 +1,48 @@
+//! A process that recalls one key and computes it for ever: for the test in which it is killed.
+
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode};
+
+use baton::{
+    Fleet, FleetOptions,
+    recall::{CacheKey, Reading, Recall, RecallOptions, Value},
+    store::StoreUrl,
+};
+use baton_testkit::subject::test_fleet;
+use clap::Parser;
+
+/// Recalls the key `slow`; its computation tells that it has begun, and never ends.
+#[derive(Debug, Parser)]
+#[command(name = "recaller")]
+struct Arguments {
+    /// The store
+    #[arg(long, value_name = "URL")]
+    store: StoreUrl,
+    /// Where each computation writes a line as it begins
+    #[arg(long, value_name = "PATH")]
+    begun: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { store, begun } = Arguments::parse();
+    let fleet = match Fleet::connect_with(&store, FleetOptions::new(test_fleet())) {
+        Ok(fleet) => fleet,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let recall = Recall::shared(&fleet, RecallOptions::default());
+    let compute = move || async move {
+        let mut file = OpenOptions::new().append(true).create(true).open(begun)?;
+        writeln!(file, "begun")?;
+        std::future::pending::<std::io::Result<Value>>().await
+    };
+    match recall.get(&CacheKey::new("slow"), Reading::on(), compute).await {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Calls: how they begin and end, what joins them, and cancelling.
+
+use baton::store::{
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Disposal, Emitted, FollowCall, LotVerdict, ReadCall,
+    ReadEvents, Refusal, UnfollowCall,
+    message::{Calling, Lot, Outcome},
+};
+use bytes::Bytes;
+
+use super::{
+    call_scene::{call_id, done, joining, retry, stored, stored_under, told},
+    scene::{LEASE, Scene, dead, keyed, lot, parcel, range},
+};
+
+/// The last event is written by the settle that ends the last message, with its result.
+pub async fn a_call_ends_with_its_last_message(scene: &mut Scene) {
+    let node = scene.node().await;
+    let call = scene.begin(node, None).await;
+    assert_eq!(scene.state(&call).await, CallState::Waiting);
+    let held = scene.hold(node).await;
+    assert_eq!(scene.state(&call).await, CallState::Running);
+    assert_eq!(scene.ask(held.emit(1, vec![told("seen", "1"), told("seen", "2")])).await.unwrap(), Emitted::Kept);
+    assert_eq!(scene.view(&call).await, CallView { state: CallState::Running, outcome: None, first: 1, next: 3 });
+    scene.end(&held, done("[3]")).await;
+    let view = scene.view(&call).await;
+    assert_eq!((view.state, view.outcome, view.next), (CallState::Done, Some(Bytes::from_static(b"[3]")), 4));
+    assert_eq!(scene.events(&call, 1).await, [stored("seen", "1"), stored("seen", "2"), stored("end", "[3]")]);
+    assert_eq!(scene.events(&call, 4).await, [] as [Bytes; 0]);
+    // A call without anything to tell, and one that dies.
+    let (silent, dies) = (scene.begin(node, None).await, scene.begin(node, None).await);
+    scene.finish(node, 1, Outcome::DONE).await;
+    assert_eq!(scene.events(&silent, 1).await, [stored("end", "")]);
+    scene.finish(node, 1, dead("no \"good\"/")).await;
+    assert_eq!(scene.events(&dies, 1).await, [stored("error", "no \"good\"/")]);
+    assert_eq!(scene.view(&dies).await.outcome, Some(Bytes::from_static(b"no \"good\"/")));
+    assert_eq!(scene.cancel(&dies).await, Cancelling::Ended);
+    let books = scene.books().await;
+    assert_eq!((books.done, books.dead, books.cancelled), (2, 1, 0));
+}
+
+/// A message that is no call costs and keeps nothing, and can tell nothing.
+pub async fn a_plain_message_is_no_call(scene: &mut Scene) {
+    let node = scene.node().await;
+    let first = scene.fill(node, 1).await;
+    let held = scene.hold(node).await;
+    assert_eq!(scene.ask(ReadCall { call: call_id(first) }).await.unwrap(), None);
+    assert_eq!(scene.refusal(held.emit(1, vec![told("seen", "1")])).await, Refusal::NotHeld);
+    assert_eq!(scene.cancel(&call_id(first)).await, Cancelling::Unknown);
+    let read = ReadEvents { call: call_id(first), from: 1, max_bytes: 9 };
+    assert_eq!(scene.refusal(read).await, Refusal::NoCall);
+    let follow = FollowCall { session: node, call: call_id(first), from: 1, number: 1, max_bytes: 9 };
+    assert_eq!(scene.refusal(follow).await, Refusal::NoCall);
+    scene.end(&held, Outcome::DONE).await;
+}
+
+/// A call ends with the last of the messages that joined it; one that dies ends it, and the others at their next step.
+pub async fn follow_ups_join_a_call(scene: &mut Scene) {
+    let node = scene.node().await;
+    let call = scene.begin(node, None).await;
+    let held = scene.hold(node).await;
+    let follow_ups = vec![joining("q"), joining("q"), Lot { ..lot(parcel(1)) }];
+    scene.end(&held, Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups }).await;
+    assert_eq!(scene.state(&call).await, CallState::Waiting);
+    let held = scene.hold(node).await;
+    scene.ask(held.emit(1, vec![told("part", "1")])).await.unwrap();
+    scene.end(&held, retry(5)).await;
+    scene.finish(node, 1, Outcome::DONE).await;
+    assert_eq!(scene.state(&call).await, CallState::Delayed);
+    scene.finish(node, 1, Outcome::DONE).await;
+    scene.subject.pass(5).await;
+    let held = scene.hold(node).await;
+    scene.end(&held, done("8")).await;
+    let restarted: Bytes = [&[2, 7][..], b"restart", &[3], b"q/2", b"2"].concat().into();
+    assert_eq!(scene.events(&call, 1).await, [stored("part", "1"), restarted, stored("end", "7")]);
+    assert_eq!(scene.view(&call).await.outcome, Some(Bytes::from_static(b"7")));
+    // One of three dies.
+    let call = scene.begin(node, None).await;
+    let held = scene.hold(node).await;
+    let follow_ups = vec![joining("q"), joining("q"), joining("q")];
+    scene.end(&held, Outcome::Done { result: Some(Bytes::from_static(b"9")), follow_ups }).await;
+    let (first, second) = (scene.hold(node).await, scene.hold(node).await);
+    scene.end(&first, dead("broken")).await;
+    assert_eq!(scene.state(&call).await, CallState::Dead);
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, std::slice::from_ref(&call));
+    scene.end(&second, Outcome::Back).await;
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, []);
+    assert_eq!(scene.claim(node, 9).await.1, []);
+    let error: Bytes = [&[2, 5][..], b"error", &[3], b"q/6", b"broken"].concat().into();
+    assert_eq!(scene.events(&call, 1).await, [error]);
+    assert_eq!(scene.view(&call).await.outcome, Some(Bytes::from_static(b"broken")));
+    let books = scene.books().await;
+    assert_eq!((books.done, books.dead, books.cancelled, books.cancelled_sum.value()), (5, 1, 2, 7 + 8));
+}
+
+/// A claim withholds what was cancelled, whether it waits or is due again.
+pub async fn a_claim_withholds_what_was_cancelled(scene: &mut Scene) {
+    let node = scene.node().await;
+    let (first, second) = (scene.begin(node, None).await, scene.begin(node, None).await);
+    scene.finish(node, 1, retry(50)).await;
+    scene.fill(node, 2).await;
+    let third = scene.begin(node, None).await;
+    for call in [&first, &second, &third] {
+        assert_eq!(scene.cancel(call).await, Cancelling::Marked);
+        assert_eq!(scene.state(call).await, CallState::Cancelling);
+    }
+    let books = scene.books().await;
+    assert_eq!((books.ready, books.delayed, books.cancelled), (4, 1, 0), "until then they count as they were");
+    let (_, pieces) = scene.claim(node, 9).await;
+    assert_eq!(pieces.iter().map(|(piece, _)| piece.range).collect::<Vec<_>>(), [range(3, 2)]);
+    assert_eq!(scene.state(&first).await, CallState::Cancelling, "it is delayed still");
+    assert_eq!((scene.state(&second).await, scene.state(&third).await), (CallState::Cancelled, CallState::Cancelled));
+    scene.subject.pass(50).await;
+    assert_eq!(scene.claim(node, 9).await.1, []);
+    for call in [&first, &second, &third] {
+        assert_eq!(scene.events(call, 1).await, [stored("cancelled", "")]);
+        assert_eq!(scene.cancel(call).await, Cancelling::Ended);
+    }
+    let books = scene.books().await;
+    assert_eq!((books.ready, books.delayed, books.cancelled, books.cancelled_sum.value()), (0, 0, 3, 1 + 2 + 5));
+}
+
+/// Neither a retry nor a hand-back nor the loss of a session returns what was cancelled; what is done or dead stays so.
+pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
+    let (node, lost, leaving) = (scene.node().await, scene.node().await, scene.node().await);
+    let mut calls = Vec::new();
+    for _ in 0..6 {
+        calls.push(scene.begin(node, None).await);
+    }
+    let mut held = Vec::new();
+    for session in [node, node, node, node, lost, leaving] {
+        held.push(scene.hold(session).await);
+    }
+    for call in &calls {
+        assert_eq!(scene.cancel(call).await, Cancelling::Marked);
+        assert_eq!(scene.cancel(call).await, Cancelling::Marked);
+    }
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, calls[..4]);
+    assert_eq!(scene.beat(lost).await.unwrap().cancelled, calls[4..5]);
+    scene.ask(held[0].emit(1, vec![told("late", "1")])).await.unwrap();
+    scene.end(&held[0], done("1")).await;
+    scene.end(&held[1], dead("no")).await;
+    scene.end(&held[2], retry(1)).await;
+    scene.end(&held[3], Outcome::Back).await;
+    scene.leave(leaving).await;
+    scene.lose(node, lost).await;
+    let mut states = Vec::new();
+    for call in &calls {
+        states.push(scene.state(call).await);
+    }
+    let ended = [CallState::Done, CallState::Dead, CallState::Cancelled];
+    assert_eq!(states, [ended[0], ended[1], ended[2], ended[2], ended[2], ended[2]]);
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, []);
+    let books = scene.books().await;
+    assert_eq!((books.done, books.dead, books.cancelled, books.cancelled_sum.value()), (1, 1, 4, 3 + 4 + 5 + 6));
+    assert_eq!((books.ready, books.delayed, books.in_flight), (0, 0, 0));
+    // The error is a plain message from now on.
+    scene.drain(node).await;
+    let requeue = scene.a_dispose(node, &[2], Disposal::Requeue);
+    scene.ask(requeue).await.unwrap();
+    let again = scene.hold(node).await;
+    assert_eq!(again.piece.part, None);
+    assert_eq!(scene.refusal(again.emit(1, vec![told("late", "1")])).await, Refusal::NotHeld);
+    scene.end(&again, Outcome::DONE).await;
+    assert_eq!(scene.state(&calls[1]).await, CallState::Dead);
+}
+
+/// A call that asked for it is cancelled after so long without a follower, and no earlier.
+pub async fn a_forsaken_call_is_cancelled(scene: &mut Scene) {
+    let (node, follower, other) = (scene.node().await, scene.node().await, scene.node().await);
+    let (call, stays) = (scene.begin(node, Some(400)).await, scene.begin(node, None).await);
+    assert_eq!(scene.forsaken(&call).await, Cancelling::Followed, "too early");
+    assert_eq!(scene.forsaken(&stays).await, Cancelling::Followed, "it goes on without");
+    scene.live(200, &[node, follower, other]).await;
+    scene.follow(follower, &call, 1).await;
+    scene.live(400, &[node, follower, other]).await;
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, std::slice::from_ref(&call));
+    assert_eq!(scene.forsaken(&call).await, Cancelling::Followed);
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
+    let unfollow = |session, number| UnfollowCall { session, call: call.clone(), number };
+    scene.ask(unfollow(follower, 8)).await.unwrap();
+    scene.ask(unfollow(other, 7)).await.unwrap();
+    scene.live(400, &[node, follower, other]).await;
+    assert_eq!(scene.forsaken(&call).await, Cancelling::Followed, "it follows under another number");
+    scene.ask(unfollow(follower, 7)).await.unwrap();
+    scene.live(399, &[node, follower, other]).await;
+    assert_eq!(scene.forsaken(&call).await, Cancelling::Followed, "a moment ago");
+    scene.follow(other, &call, 1).await;
+    // One that dies follows no longer.
+    scene.live(LEASE + 200, &[node, follower]).await;
+    scene.lose(node, other).await;
+    scene.ask(CancelCall { call: call.clone(), if_forsaken: true }).await.unwrap();
+    scene.live(400, &[node]).await;
+    assert_eq!(scene.forsaken(&call).await, Cancelling::Marked);
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
+    scene.finish(node, 9, Outcome::DONE).await;
+    assert_eq!((scene.state(&call).await, scene.state(&stays).await), (CallState::Cancelled, CallState::Done));
+}
+
+/// A call is forgotten an hour after its end, with what it told, by the next that begins.
+pub async fn a_call_is_kept_for_an_hour(scene: &mut Scene) {
+    let node = scene.node().await;
+    let call = scene.begin(node, None).await;
+    let held = scene.hold(node).await;
+    scene.ask(held.emit(1, vec![stored_under("k", "e", "1")])).await.unwrap();
+    scene.end(&held, Outcome::DONE).await;
+    scene.subject.pass(CALL_TTL_MS - 1).await;
+    scene.begin(node, None).await;
+    assert_eq!(scene.state(&call).await, CallState::Done);
+    scene.subject.pass(1).await;
+    scene.begin(node, None).await;
+    assert_eq!(scene.ask(ReadCall { call: call.clone() }).await.unwrap(), None);
+    assert_eq!(scene.refusal(ReadEvents { call, from: 1, max_bytes: 9 }).await, Refusal::NoCall);
+}
+
+/// The same key is the same call; if it is shared, only while that has not ended.
+pub async fn a_key_is_one_call(scene: &mut Scene) {
+    let node = scene.node().await;
+    let under = |key: &str, share| Lot { call: Some(Calling::Begins { linger_ms: None, share }), ..keyed(key, "0") };
+    let lots = vec![under("k", false), under("k", false), under("s", true), under("s", true)];
+    let submit = scene.a_submit(node, lots);
+    let stored = |first| LotVerdict::Stored { first };
+    let duplicate = |first| LotVerdict::Duplicate { first };
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(1), duplicate(1), stored(2), duplicate(2)]);
+    scene.finish(node, 9, Outcome::DONE).await;
+    let submit = scene.a_submit(node, vec![under("k", false), under("s", true), under("s", true)]);
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [duplicate(1), stored(3), duplicate(3)]);
+    scene.cancel(&call_id(3)).await;
+    assert_eq!(scene.claim(node, 1).await.1, []);
+    let submit = scene.a_submit(node, vec![under("s", true)]);
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(4)]);
+}

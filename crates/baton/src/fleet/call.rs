@@ -1,0 +1,100 @@
+//! Calls as those who make them see them: begin one, look how it stands, cancel it. Following is in `follow`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::Fleet;
+use crate::{
+    message::{Body, CallId, Calling, Digest, InvalidMessage, Key, Lot, LotKey, Name, Parcel},
+    store::{CallState, CallView, CancelCall, Cancelling, ReadCall, StoreError},
+};
+
+/// How a call is made ([`Queue::call`](super::Queue::call)). By default each is its own, and goes on whoever follows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallOptions {
+    /// The same key and body again are the same call, for as long as keys live; another body is refused.
+    pub key: Option<Key>,
+    /// Whether equal bodies to one queue are one call as long as that has not ended; a later one begins anew.
+    pub share: bool,
+    /// After so long without a follower the call is cancelled; without a time it goes on. A process that dies with its
+    /// followers is noticed after its lease, and its calls are looked at once in this time: they may go on for twice as
+    /// long.
+    pub linger: Option<Duration>,
+}
+
+impl CallOptions {
+    /// What the lot of such a call is.
+    fn calling(&self) -> Calling {
+        let linger_ms = self.linger.map(|linger| u64::try_from(linger.as_millis()).unwrap_or(u64::MAX >> 1));
+        Calling::Begins { linger_ms: linger_ms.map(|ms| ms.min(MAX_LINGER_MS)), share: self.share }
+    }
+
+    /// The key that it has, its own or one that follows from its body.
+    fn key(&self, queue: &Name, body: &[u8]) -> Result<Option<Key>, InvalidMessage> {
+        match &self.key {
+            None if self.share => Key::new(&format!("share:{queue}:{}", Digest::of(body))).map(Some),
+            key => Ok(key.clone()),
+        }
+    }
+}
+
+/// The longest time that a call goes on without a follower before it is cancelled.
+const MAX_LINGER_MS: u64 = 366 * 24 * 3_600_000;
+
+/// How a call stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallStatus {
+    /// Its state.
+    pub state: CallState,
+    /// What its first message left with [`Done::with`](super::Done::with), once all of its messages are done.
+    pub result: Option<Bytes>,
+    /// Why it is dead.
+    pub error: Option<String>,
+    /// The first event that is kept.
+    pub first: u64,
+    /// The number that its next event gets: those below it were told.
+    pub next: u64,
+}
+
+impl From<CallView> for CallStatus {
+    fn from(CallView { state, outcome, first, next }: CallView) -> Self {
+        let (result, error) = match state {
+            CallState::Dead => (None, outcome.map(|why| String::from_utf8_lossy(&why).into_owned())),
+            _ => (outcome, None),
+        };
+        Self { state, result, error, first, next }
+    }
+}
+
+impl Fleet {
+    /// What begins a call with this JSON as its body, to be handed in by [`Fleet::session`] where
+    /// [`Queue::call`](super::Queue::call), which waits for room, will not do.
+    ///
+    /// # Errors
+    /// If the body is too large.
+    pub fn call_lot(&self, queue: &Name, body: &[u8], options: &CallOptions) -> Result<Lot, InvalidMessage> {
+        let lives_ms = u64::try_from(self.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
+        let key = options.key(queue, body)?.map(|key| LotKey { key, digest: Digest::of(body), lives_ms });
+        let parcel = Parcel::single(Body::new(body)?);
+        Ok(Lot { queue: queue.clone(), parcel, key, call: Some(options.calling()) })
+    }
+
+    /// How a call stands; nothing if there is none of this id, or it ended over an hour ago.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn call_status(&self, call: &CallId) -> Result<Option<CallStatus>, StoreError> {
+        Ok(self.ask(ReadCall { call: call.clone() }).await?.map(CallStatus::from))
+    }
+
+    /// Cancels a call: those of its messages that wait are not run, handlers at work on others are broken off within a
+    /// heartbeat of their node. What is done or dead by then stays so, and if that is all of it, so does the call. Its
+    /// last event tells how it ended.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn cancel_call(&self, call: &CallId) -> Result<Cancelling, StoreError> {
+        self.ask(CancelCall { call: call.clone(), if_forsaken: false }).await
+    }
+}

@@ -1,0 +1,262 @@
+//! Total sales: how much was sold of an item, or of all, over an embedded database of its own.
+//!
+//! What is guaranteed:
+//!
+//! * **Sums are exact.** Amounts are integers of hundredths; a sum is wider than anything that can be stored.
+//! * **A total is a scan of all rows** within one snapshot, as they come from the file. There is no index to answer from:
+//!   this is the expensive computation that [`recall`](crate::recall) is made for.
+//! * **All or nothing.** Sales that are added together are stored together or not at all, and durably when it is said so. A
+//!   transaction exists once: adding the same again changes nothing, adding another under its id is refused.
+//! * **Any item is just an item**, whatever it is called.
+//!
+//! It fails with a [`SalesError`] that says which row or file is meant.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use baton::jobs::sales::{Sale, Sales};
+//! # let folder = tempfile::TempDir::new().unwrap();
+//! let sales = Sales::at(folder.path().join("sales.db"));
+//! sales.add(vec![(1, Sale::new("t1", "book", "12.50")?), (2, Sale::new("t2", "__proto__", "7")?)]).await?;
+//! assert_eq!(sales.total(Some("book")).await?.to_string(), "12.50");
+//! assert_eq!(sales.total(None).await?.to_string(), "19.50");
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+
+mod amount;
+mod file;
+mod random;
+mod sale;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::BufRead,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::Semaphore;
+
+use self::file::File;
+pub use self::{
+    amount::{Amount, InvalidAmount, Total},
+    random::random_sales,
+    sale::{InvalidSale, MAX_TEXT_BYTES, Sale, check_item},
+    table::Table,
+};
+use crate::recall::{CacheKey, Prefix};
+
+/// Why sales could not be read or added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SalesError {
+    /// There is no file yet.
+    #[error("there are no sales at {}: load some with `baton sales load`, or name another file with --sales", .0.display())]
+    Missing(PathBuf),
+    /// The file is something else.
+    #[error("{} is not a file of sales: name another with --sales", .0.display())]
+    Foreign(PathBuf),
+    /// The file cannot be used.
+    #[error("cannot use the sales at {}: {why}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A row is no sale. Nothing was stored.
+    #[error("line {line}: {why}; nothing was stored")]
+    Row {
+        /// The line it begins in, from 1.
+        line: u64,
+        /// Why.
+        why: String,
+    },
+    /// The id of a row is that of another sale. Nothing was stored.
+    #[error("line {line}: its transaction_id is known with another item or amount; nothing was stored")]
+    Conflict {
+        /// The line it begins in, from 1.
+        line: u64,
+    },
+    /// The rows cannot be read. Nothing was stored.
+    #[error("cannot read the sales: {0}; nothing was stored")]
+    Input(String),
+    /// Nobody waited for it any more.
+    #[error("nobody waited for the total")]
+    Unwanted,
+}
+
+/// What adding sales did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Added {
+    /// Sales that are stored now.
+    pub stored: u64,
+    /// Sales that were stored before.
+    pub known: u64,
+}
+
+/// The sales in a file; clones share it. The file is opened when it is first needed, and anew when another has its name.
+#[derive(Clone)]
+pub struct Sales {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    open: Mutex<Option<Arc<File>>>,
+    /// As many totals are computed at once as there are cores; others wait.
+    scans: Arc<Semaphore>,
+}
+
+impl Sales {
+    /// Those in this file, which need not be there.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let scans = Arc::new(Semaphore::new(cores));
+        Self { shared: Arc::new(Shared { path: path.into(), open: Mutex::default(), scans }) }
+    }
+
+    /// Those of this machine's user, in the folder of the default store; nothing without a home.
+    #[must_use]
+    pub fn of_user() -> Option<Self> {
+        crate::settings::state_folder().map(|folder| Self::at(folder.join("sales.db")))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Under what a total is kept in a [`Recall`](crate::recall::Recall), as far as the file has been opened: the random id of
+    /// its data is part of it.
+    #[must_use]
+    pub fn known_key(&self, item: Option<&str>) -> Option<CacheKey> {
+        let open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map(|file| file.keys.of(item))
+    }
+
+    /// The same, of the file as it is now.
+    ///
+    /// # Errors
+    /// [`SalesError::Missing`], or that the file cannot be used.
+    pub async fn key(&self, item: Option<&str>) -> Result<CacheKey, SalesError> {
+        let file = self.blocking(|shared| shared.file(false)).await?;
+        Ok(file.keys.of(item))
+    }
+
+    /// All totals of the file as it is now: whoever adds sales has them forgotten.
+    ///
+    /// # Errors
+    /// As [`Sales::key`].
+    pub async fn prefix(&self) -> Result<Prefix, SalesError> {
+        let file = self.blocking(|shared| shared.file(false)).await?;
+        Ok(file.keys.all_of_them.clone())
+    }
+
+    /// The sum over all sales, or over those of one item.
+    ///
+    /// # Errors
+    /// [`SalesError::Missing`], or that the file cannot be used.
+    ///
+    /// # Cancel safety
+    /// The scan ends soon after the future is dropped.
+    pub async fn total(&self, item: Option<&str>) -> Result<Total, SalesError> {
+        let Ok(permit) = Arc::clone(&self.shared.scans).acquire_owned().await else { return Err(SalesError::Unwanted) };
+        let unwanted = Unwanted::default();
+        let (flag, item) = (Arc::clone(&unwanted.0), item.map(str::to_owned));
+        self.blocking(move |shared| {
+            let total = shared.file(false)?.total(item.as_deref(), &flag);
+            drop(permit);
+            total
+        })
+        .await
+    }
+
+    /// Adds sales, each with its line.
+    ///
+    /// # Errors
+    /// [`SalesError`]; nothing was stored then.
+    ///
+    /// # Cancel safety
+    /// They may be added all the same.
+    pub async fn add(&self, sales: Vec<(u64, Sale)>) -> Result<Added, SalesError> {
+        self.blocking(|shared| shared.file(true)?.add(sales.into_iter().map(Ok))).await
+    }
+
+    /// Adds the sales of a text with the header `transaction_id,item,amount`.
+    ///
+    /// # Errors
+    /// [`SalesError`]; nothing was stored then.
+    ///
+    /// # Cancel safety
+    /// They may be added all the same.
+    pub async fn load(&self, table: impl BufRead + Send + 'static) -> Result<Added, SalesError> {
+        self.blocking(|shared| shared.file(true)?.add(Table::new(table))).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self, work: impl FnOnce(&Shared) -> Result<T, SalesError> + Send + 'static,
+    ) -> Result<T, SalesError> {
+        let shared = Arc::clone(&self.shared);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.unwrap_or_else(|error| Err(SalesError::File { path: self.shared.path.clone(), why: error.to_string() }))
+    }
+}
+
+impl Shared {
+    /// The file that has the name now.
+    fn file(&self, create: bool) -> Result<Arc<File>, SalesError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.as_ref().filter(|file| file.is_current()) {
+            return Ok(Arc::clone(file));
+        }
+        *open = None;
+        if create {
+            make_folder(&self.path);
+        }
+        let file = Arc::new(File::open(&self.path, create)?);
+        Ok(Arc::clone(open.insert(file)))
+    }
+}
+
+/// Makes the folder of the user's own file; any other must be there. What could not be made is told by the file.
+fn make_folder(path: &Path) {
+    let own = crate::settings::state_folder();
+    if path.parent().is_some_and(|folder| Some(folder) == own.as_deref()) {
+        crate::settings::make_folder(own.as_deref().unwrap_or(path)).ok();
+    }
+}
+
+/// Keys of totals, made once but for the item: a hit pays for them.
+struct Keys {
+    all: CacheKey,
+    items: CacheKey,
+    all_of_them: Prefix,
+}
+
+impl Keys {
+    fn new(id: &str) -> Self {
+        let data = CacheKey::new("sales").part(id);
+        Self { all: data.part("all"), items: data.part("item"), all_of_them: Prefix::new("sales").part(id) }
+    }
+
+    fn of(&self, item: Option<&str>) -> CacheKey {
+        item.map_or_else(|| self.all.clone(), |item| self.items.part(item))
+    }
+}
+
+/// Tells a scan that nobody waits for it, once it is dropped.
+#[derive(Default)]
+struct Unwanted(Arc<AtomicBool>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,88 @@
+//! Mode `fleet`: split into messages that all nodes work on, whose matches are merged into the events of one call.
+//!
+//! The message that begins the call estimates the cost, refuses what is too large, and lets its parts join the call. Each part
+//! is searched by a child, which tells its matches as they are found, `match` with the integers, under the subset's bits as
+//! the key: a part that is run again, because its node or its child died, tells only what was not told before. At its end it
+//! tells `part`, with how many it found, also under a key. The call ends with its last part.
+//!
+//! A task that is not to be split is one message for one child: this is the one way in which messages become searches.
+
+use std::{num::NonZero, thread};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    plan::Plan,
+    problem::{Problem, Task, Wish},
+};
+use crate::{Context, Done, Failure, Handler, Message, jobs::Exec};
+
+/// Parts that a search is split into, unless its task says otherwise: more than there are workers as a rule, so that all of
+/// them are busy to the end.
+const PARTS: u32 = 64;
+/// The most parts.
+const MOST_PARTS: u32 = 1_000;
+
+/// What is called for, `{"data":[…],"sum":N,"parts":64}` and what is wished: a task, split into so many messages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Order(Task);
+
+impl Order {
+    /// The whole of a problem, to be split.
+    #[must_use]
+    pub fn new(problem: &Problem, wish: &Wish) -> Self {
+        Self(Task::new(problem, wish).split_into(PARTS))
+    }
+
+    /// In so many parts, at most a thousand.
+    #[must_use]
+    pub fn parts(self, parts: u32) -> Self {
+        Self(self.0.split_into(parts))
+    }
+}
+
+/// The handler of searches: splits [`Order`]s, and has children search parts, and what is not to be split. One of them takes all
+/// cores while it runs.
+#[derive(Debug, Clone)]
+pub struct InFleet(Exec);
+
+impl InFleet {
+    /// With these children: a program that runs [`serve`](super::serve).
+    #[must_use]
+    pub const fn new(children: Exec) -> Self {
+        Self(children)
+    }
+}
+
+impl Handler for InFleet {
+    fn handle(
+        &self, message: Message, context: Context,
+    ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
+        let Self(children) = self.clone();
+        async move {
+            let Order(task) = serde_json::from_slice(&message.body)
+                .map_err(|error| Failure::fatal(format_args!("the body is no task of this handler: {error}")))?;
+            let parts = task.parts;
+            let (problem, wish) = task.told();
+            match parts.filter(|_| problem.part().is_none()) {
+                Some(parts) => split(&message, problem, wish, parts).await,
+                None => children.handle(message, context).await,
+            }
+        }
+    }
+}
+
+/// Lets the parts of a problem join the call.
+async fn split(message: &Message, problem: Problem, wish: Wish, parts: u32) -> Result<Done, Failure> {
+    let parts = parts.clamp(1, MOST_PARTS) as usize;
+    let planned = tokio::task::spawn_blocking(move || {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Plan::of(&problem)?.check(&wish, cores, &|| false)?;
+        problem.split(parts)
+    });
+    let parts = planned.await?.map_err(Failure::fatal)?;
+    let done = Done::with(&serde_json::json!({ "parts": parts.len() }))?;
+    let queue = message.queue.as_str();
+    parts.iter().try_fold(done, |done, part| done.then_in_call(queue, &Order(Task::new(part, &wish))))
+}

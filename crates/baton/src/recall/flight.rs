@@ -1,0 +1,204 @@
+//! Computations under way in this process, and those who wait for them.
+//!
+//! * A flight is a task of its own: whoever began it may leave. It is cancelled when the last who waits is gone, and nobody
+//!   joins it from then on: joining, leaving and looking happen under one lock.
+//! * A reader joins only a flight whose value would be valid for it; else it begins another in its place.
+//! * An error stays for a moment and answers all who come; a value is in the cache before its flight is gone.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{task::AbortHandle, time::Instant};
+
+use super::{Mode, RecallError, Source, cache::Entry};
+use crate::{message::CacheKey, store::notice::Notice};
+
+/// What a flight brought.
+#[derive(Debug, Clone)]
+pub(super) struct Landed {
+    pub(super) entry: Entry,
+    pub(super) from: From,
+}
+
+/// Where it is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// The store had it.
+    Store,
+    /// It was computed, and perhaps is kept.
+    Computation { stored: bool },
+}
+
+impl Landed {
+    /// Where the value came from, as one sees it who began the flight or joined it.
+    pub(super) const fn source(&self, joined: bool) -> Source {
+        match self.from {
+            From::Store => Source::Hit { local: false },
+            From::Computation { stored } if joined => Source::Collapsed { stored },
+            From::Computation { stored } => Source::Computed { stored },
+        }
+    }
+}
+
+pub(super) type Outcome = Result<Landed, RecallError>;
+
+/// One computation.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// Its value will be valid at this generation at least.
+    generation: AtomicU64,
+    /// When that was so.
+    as_of: Mutex<Instant>,
+    outcome: Notice<Option<Outcome>>,
+    task: OnceLock<AbortHandle>,
+    /// Those who wait; changed under the lock of all flights.
+    waiters: AtomicUsize,
+}
+
+impl Flight {
+    /// Its value will be valid at this generation, which was the store's no earlier than at this moment.
+    pub(super) fn asks_at(&self, generation: u64, at: Instant) {
+        self.generation.fetch_max(generation, Ordering::AcqRel);
+        *self.as_of.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(super) fn as_of(&self) -> Instant {
+        *self.as_of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which computations are shared: those that are kept, and those that are not, apart.
+pub(super) type Line = (CacheKey, Mode);
+
+/// The flights of this process.
+#[derive(Debug, Default)]
+pub(super) struct Flights(Mutex<HashMap<Line, Arc<Flight>>>);
+
+impl Flights {
+    fn aloft(&self) -> MutexGuard<'_, HashMap<Line, Arc<Flight>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the flight of a line if it may be joined. Else begins one, which displaces it and whose task `start` spawns; a
+    /// flight that is displaced goes on for those who wait for it.
+    pub(super) fn board(
+        self: &Arc<Self>, line: Line, generation: u64, joinable: impl FnOnce(&Flight) -> bool,
+        start: impl FnOnce(Landing) -> AbortHandle,
+    ) -> Waiter {
+        let mut aloft = self.aloft();
+        if let Some(flight) = aloft.get(&line).filter(|flight| joinable(flight)) {
+            flight.waiters.fetch_add(1, Ordering::Relaxed);
+            let flight = flight.clone();
+            drop(aloft);
+            return Waiter { flights: self.clone(), line, flight, joined: true };
+        }
+        let flight = Arc::new(Flight {
+            generation: AtomicU64::new(generation),
+            as_of: Mutex::new(Instant::now()),
+            outcome: Notice::default(),
+            task: OnceLock::new(),
+            waiters: AtomicUsize::new(1),
+        });
+        aloft.insert(line.clone(), flight.clone());
+        let task = start(Landing { flights: self.clone(), line: line.clone(), flight: flight.clone(), done: false });
+        flight.task.get_or_init(|| task);
+        drop(aloft);
+        Waiter { flights: self.clone(), line, flight, joined: false }
+    }
+
+    /// How many computations are under way.
+    pub(super) fn count(&self) -> usize {
+        self.aloft().len()
+    }
+
+    /// Nobody joins what is under way now.
+    pub(super) fn displace(&self) {
+        self.aloft().clear();
+    }
+
+    fn remove(&self, line: &Line, flight: &Arc<Flight>) {
+        let mut aloft = self.aloft();
+        if aloft.get(line).is_some_and(|found| Arc::ptr_eq(found, flight)) {
+            aloft.remove(line);
+        }
+    }
+}
+
+/// A flight as its task sees it. A task that ends without an outcome, as when its runtime does, leaves nobody waiting.
+pub(super) struct Landing {
+    flights: Arc<Flights>,
+    line: Line,
+    pub(super) flight: Arc<Flight>,
+    done: bool,
+}
+
+impl Landing {
+    pub(super) const fn key(&self) -> &CacheKey {
+        &self.line.0
+    }
+
+    /// The flight is over: whoever waits is told. An error stays and tells others for as long as `hold`.
+    pub(super) async fn land(mut self, outcome: Outcome, hold: Duration) {
+        self.done = true;
+        let stays = outcome.is_err();
+        if !stays {
+            self.flights.remove(&self.line, &self.flight);
+        }
+        self.flight.outcome.set(Some(outcome));
+        if stays {
+            tokio::time::sleep(hold).await;
+            self.flights.remove(&self.line, &self.flight);
+        }
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.flights.remove(&self.line, &self.flight);
+        if !self.done {
+            self.flight.outcome.set(Some(Err(RecallError::Dropped)));
+        }
+    }
+}
+
+/// One who waits for a flight.
+pub(super) struct Waiter {
+    flights: Arc<Flights>,
+    line: Line,
+    flight: Arc<Flight>,
+    /// Whether the flight was another's.
+    pub(super) joined: bool,
+}
+
+impl Waiter {
+    pub(super) async fn outcome(&self) -> Outcome {
+        self.flight.outcome.until(Option::is_some).await.unwrap_or(Err(RecallError::Dropped))
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut aloft = self.flights.aloft();
+        let was_last = self.flight.waiters.fetch_sub(1, Ordering::Relaxed) == 1;
+        if !was_last || self.flight.outcome.get().is_some() {
+            return;
+        }
+        if aloft.get(&self.line).is_some_and(|found| Arc::ptr_eq(found, &self.flight)) {
+            aloft.remove(&self.line);
+        }
+        drop(aloft);
+        if let Some(task) = self.flight.task.get() {
+            task.abort();
+        }
+    }
+}

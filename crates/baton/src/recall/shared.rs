@@ -1,0 +1,267 @@
+//! The store as a recall uses it: who has joined, what is known of invalidations, and single tries of calls.
+//!
+//! One task, the keeper, holds on to the visitor's session. What the beats tell confirms what is known, for half a lease
+//! from when the beat was sent; a generation that is not known yet has the store asked for what was forgotten, and so does a
+//! wake-up, which is only for speed. With every new session everything begins anew: the store may have been rolled back,
+//! and generations may mean something else.
+//!
+//! While the store does not answer, nobody waits for it more than once: calls are tried for half a lease, and after one has
+//! failed not at all until a beat is answered.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
+
+use super::Inner;
+use crate::{
+    Fleet,
+    fleet::Bell,
+    message::CacheKey,
+    store::{
+        self, Operation, ReadForgotten, Recollect, Recollected, Release, Remember, Remembered, StoreError,
+        notice::Notice, session::Session,
+    },
+};
+
+/// How long joining is left alone after it failed.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(100);
+
+/// A generation that no store reaches: nothing was forgotten after it.
+const BEYOND: u64 = u64::MAX >> 12;
+
+/// Whether the visitor has joined.
+#[derive(Clone, Default)]
+enum Standing {
+    #[default]
+    Starting,
+    Joined(Box<Session>),
+    Away,
+}
+
+/// The store, and what keeps up with it.
+pub(super) struct Shared {
+    fleet: Fleet,
+    /// For how long an answer of the store holds, and how long a call to it is tried.
+    pub(super) half_lease: Duration,
+    standing: Notice<Standing>,
+    /// Whether a call has failed since the last beat that was answered.
+    is_away: AtomicBool,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Shared {
+    pub(super) fn new(fleet: &Fleet) -> Self {
+        Self {
+            half_lease: fleet.lease() / 2,
+            fleet: fleet.clone(),
+            standing: Notice::default(),
+            is_away: AtomicBool::new(false),
+            keeper: Mutex::default(),
+        }
+    }
+
+    pub(super) const fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Has the keeper run, in this runtime if its own is gone.
+    pub(super) fn keep_up(inner: &Arc<Inner>, shared: &Self) {
+        let mut keeper = shared.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.as_ref().is_none_or(JoinHandle::is_finished) {
+            *keeper = Some(tokio::spawn(keep(Arc::downgrade(inner))));
+        }
+    }
+
+    /// The session, if the store is not away. One that is about to join is waited for, for a moment.
+    pub(super) async fn session(&self) -> Option<Session> {
+        let settled = self.standing.until(|standing| !matches!(standing, Standing::Starting));
+        let standing = tokio::time::timeout(self.half_lease, settled).await.unwrap_or(Standing::Away);
+        match standing {
+            Standing::Joined(session) if !session.is_over() && !self.is_away.load(Ordering::Relaxed) => Some(*session),
+            _ => None,
+        }
+    }
+
+    /// One try of a call, within half a lease.
+    async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
+        let answer = tokio::time::timeout(self.half_lease, store::ask(&**self.fleet.store(), operation)).await;
+        let answer = answer.unwrap_or_else(|_| Err(StoreError::Unreachable("the store has not answered".to_owned())));
+        if answer.as_ref().is_err_and(StoreError::is_retryable) {
+            self.is_away.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// What the store has under a key; nothing if it does not answer.
+    pub(super) async fn recollect(
+        &self, session: &Session, key: &CacheKey, bell: &Bell, lasts: Duration,
+    ) -> Option<Recollected> {
+        let (number, lasts_ms) = (bell.number(), millis(lasts));
+        // One that is not answered may have been given the right all the same.
+        let right = Right { session: session.clone(), key: key.clone(), number, is_held: true };
+        let answer = self.ask(Recollect { session: session.id(), key: key.clone(), number, lasts_ms }).await;
+        if answer.is_ok() {
+            right.given_back();
+        }
+        answer.ok()
+    }
+
+    /// Hands in what was computed; nothing if the store does not answer.
+    pub(super) async fn remember(&self, remember: Remember) -> Option<Remembered> {
+        self.ask(remember).await.ok()
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("fleet", self.fleet.name()).finish_non_exhaustive()
+    }
+}
+
+/// The right to compute a value: given up when it is dropped, unless it was given back.
+pub(super) struct Right {
+    session: Session,
+    key: CacheKey,
+    number: u64,
+    is_held: bool,
+}
+
+impl Right {
+    pub(super) fn new(session: &Session, key: &CacheKey, number: u64) -> Self {
+        Self { session: session.clone(), key: key.clone(), number, is_held: true }
+    }
+
+    /// The store knows that it is over.
+    pub(super) fn given_back(mut self) {
+        self.is_held = false;
+    }
+}
+
+impl Drop for Right {
+    fn drop(&mut self) {
+        let Some(runtime) = Handle::try_current().ok().filter(|_| self.is_held) else { return };
+        let (session, key, number) = (self.session.clone(), self.key.clone(), self.number);
+        runtime.spawn(async move {
+            // If that fails the session is over, and its rights with it.
+            session.ask(Release { session: session.id(), key, number }).await.ok();
+        });
+    }
+}
+
+/// Keeps up with the store for as long as there is a recall.
+async fn keep(recall: Weak<Inner>) {
+    loop {
+        let Some((fleet, half_lease)) = recall.upgrade().and_then(|inner| {
+            let shared = inner.shared.as_ref()?;
+            Some((shared.fleet.clone(), shared.half_lease))
+        }) else {
+            return;
+        };
+        let joined = fleet.session().await;
+        let Some(inner) = recall.upgrade() else { return };
+        let Some(shared) = inner.shared.as_ref() else { return };
+        let Ok(session) = joined else {
+            shared.standing.set(Standing::Away);
+            drop(inner);
+            tokio::time::sleep(AFTER_A_FAILURE).await;
+            continue;
+        };
+        inner.begin_anew();
+        if inner.learn_since(shared, BEYOND).await.is_err() {
+            shared.standing.set(Standing::Away);
+            drop(inner);
+            tokio::time::sleep(AFTER_A_FAILURE).await;
+            continue;
+        }
+        shared.is_away.store(false, Ordering::Relaxed);
+        shared.standing.set(Standing::Joined(Box::new(session.clone())));
+        drop(inner);
+        serve(&recall, &fleet, &session, half_lease).await;
+        let Some(inner) = recall.upgrade() else { return };
+        if let Some(shared) = &inner.shared {
+            shared.standing.set(Standing::Away);
+        }
+        // What another store may know by now is not gone by until it was asked.
+        inner.known.doubt();
+    }
+}
+
+/// Follows the beats of a session until it is over, or there is no recall any more.
+async fn serve(recall: &Weak<Inner>, fleet: &Fleet, session: &Session, half_lease: Duration) {
+    let (mut beats, bell) = (session.beats(), fleet.bell());
+    loop {
+        let is_beat = tokio::select! {
+            biased;
+            () = session.over() => return,
+            changed = beats.changed() => match changed {
+                Ok(()) => true,
+                Err(_) => return,
+            },
+            () = bell.rung() => false,
+        };
+        let Some(inner) = recall.upgrade() else { return };
+        let Some(shared) = &inner.shared else { return };
+        match session.heart().confirmed().filter(|_| is_beat) {
+            Some((sent, generation)) if generation == inner.known.generation() => {
+                inner.known.confirm(sent, half_lease);
+                shared.is_away.store(false, Ordering::Relaxed);
+            }
+            _ => {
+                // If it fails, what is known is not confirmed, and the next beat tries again.
+                let learnt = inner.learn(shared).await;
+                if is_beat && learnt.is_ok() {
+                    shared.is_away.store(false, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A new session: nothing of before holds.
+    fn begin_anew(&self) {
+        let mut epoch = self.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        *epoch += 1;
+        self.known.begin_anew();
+        self.cache.clear();
+        self.flights.displace();
+    }
+
+    /// Learns what was forgotten since what is known.
+    pub(super) async fn learn(&self, shared: &Shared) -> Result<(), StoreError> {
+        self.learn_since(shared, self.known.generation()).await
+    }
+
+    async fn learn_since(&self, shared: &Shared, since: u64) -> Result<(), StoreError> {
+        let (epoch, asked) = (self.epoch(), Instant::now());
+        let forgotten = shared.ask(ReadForgotten { since }).await?;
+        // With nothing kept nothing is below the floor.
+        let floor = if since == BEYOND { 0 } else { forgotten.floor };
+        self.within(epoch, || {
+            self.known.learn(forgotten.scopes, floor, forgotten.generation);
+            self.known.confirm(asked, shared.half_lease);
+        });
+        Ok(())
+    }
+
+    /// The number of the session, for [`Inner::within`].
+    pub(super) fn epoch(&self) -> u64 {
+        *self.epoch.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with what the store has said, unless that was to an earlier session.
+    pub(super) fn within<T>(&self, epoch: u64, act: impl FnOnce() -> T) -> Option<T> {
+        let current = self.epoch.read().unwrap_or_else(PoisonError::into_inner);
+        (*current == epoch).then(act)
+    }
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,111 @@
+//! A flight with a store behind it: what is found there, who may compute, and what becomes of the value.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{
+    Inner, RecallError, Value,
+    cache::Entry,
+    computation::{self, Computation},
+    flight::{From, Landed, Landing, Outcome},
+    shared::{Right, Shared, millis},
+};
+use crate::{
+    fleet::Bell,
+    store::{Computed, MAX_RECALLED_BYTES, MAX_RECALLED_MS, Recollected, Remember, Remembered, session::Session},
+};
+
+/// After how long one that waits for another process looks again though nobody has rung.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How much longer than its computation may take a flight is waited for.
+const SLACK: Duration = Duration::from_secs(10);
+
+impl Inner {
+    /// From what the store has to what the flight brings.
+    pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Computation) -> Outcome {
+        let (key, bell) = (landing.key(), shared.fleet().bell());
+        let given_up = Instant::now() + self.options.deadline;
+        loop {
+            let Some(session) = shared.session().await else { return self.compute_unkept(landing, compute).await };
+            let (epoch, asked) = (self.epoch(), Instant::now());
+            let lasts = self.options.deadline + SLACK;
+            let Some(answer) = shared.recollect(&session, key, &bell, lasts).await else {
+                return self.compute_unkept(landing, compute).await;
+            };
+            match answer {
+                Recollected::Found { value, is_error: true, generation, .. } => {
+                    landing.flight.asks_at(generation, asked);
+                    return Err(RecallError::Failed(String::from_utf8_lossy(&value).into()));
+                }
+                Recollected::Found { value, generation, age_ms, left_ms, .. } => {
+                    landing.flight.asks_at(generation, asked);
+                    let made = asked.checked_sub(Duration::from_millis(age_ms)).unwrap_or(asked);
+                    let entry = Entry { value, generation, made, expires: asked + Duration::from_millis(left_ms) };
+                    self.within(epoch, || self.cache.keep(key, entry.clone()));
+                    return Ok(Landed { entry, from: From::Store });
+                }
+                Recollected::Alone { generation } => {
+                    landing.flight.asks_at(generation, asked);
+                    return self.compute_unkept(landing, compute).await;
+                }
+                Recollected::Lead { generation } => {
+                    landing.flight.asks_at(generation, asked);
+                    let right = Right::new(&session, key, bell.number());
+                    return self.compute_and_hand_in(shared, landing, compute, (&session, epoch, &bell), right).await;
+                }
+                Recollected::Wait { generation } => {
+                    landing.flight.asks_at(generation, asked);
+                    if asked >= given_up {
+                        return Err(RecallError::Deadline(self.options.deadline));
+                    }
+                    tokio::time::timeout(LOOK_AGAIN, bell.rung()).await.ok();
+                }
+            }
+        }
+    }
+
+    /// Computes what nobody keeps: the store is away, or says so.
+    async fn compute_unkept(&self, landing: &Landing, compute: Computation) -> Outcome {
+        let generation = landing.flight.generation();
+        let value = computation::run(compute, self.options.deadline).await?;
+        let now = Instant::now();
+        let entry = Entry { value: value.bytes, generation, made: now, expires: now };
+        Ok(Landed { entry, from: From::Computation { stored: false } })
+    }
+
+    /// Computes by right, and hands in what comes of it.
+    async fn compute_and_hand_in(
+        &self, shared: &Shared, landing: &Landing, compute: Computation, at: (&Session, u64, &Bell), right: Right,
+    ) -> Outcome {
+        let (session, epoch, bell) = at;
+        let computed = computation::run(compute, self.options.deadline).await;
+        let (outcome, ttl) = match &computed {
+            Ok(Value { bytes, ttl }) => {
+                let ttl = ttl.unwrap_or(self.options.ttl);
+                let is_kept = !ttl.is_zero() && bytes.len() <= MAX_RECALLED_BYTES;
+                if is_kept { (Computed::Value(bytes.clone()), ttl) } else { (Computed::Pass, self.options.ttl) }
+            }
+            Err(error) => (Computed::Error(error.to_string()), self.options.error_hold),
+        };
+        let asked = Instant::now();
+        let ttl_ms = millis(ttl).min(MAX_RECALLED_MS);
+        let (key, number, max_bytes) = (landing.key().clone(), bell.number(), self.options.shared_bytes);
+        let remember = Remember { session: session.id(), key, number, outcome, ttl_ms, max_bytes };
+        let remembered = shared.remember(remember).await;
+        if remembered.is_some() {
+            right.given_back();
+        }
+        let value = computed?;
+        let made = Instant::now();
+        let expires = asked + Duration::from_millis(ttl_ms);
+        let begun = landing.flight.generation();
+        let Some(Remembered::Kept { generation }) = remembered else {
+            let entry = Entry { value: value.bytes, generation: begun, made, expires: made };
+            return Ok(Landed { entry, from: From::Computation { stored: false } });
+        };
+        let entry = Entry { value: value.bytes, generation, made: asked, expires };
+        self.within(epoch, || self.cache.keep(landing.key(), entry.clone()));
+        Ok(Landed { entry, from: From::Computation { stored: true } })
+    }
+}

@@ -1,0 +1,259 @@
+//! The tier of one process: what is shared, what is kept, and what ends it.
+
+use std::{
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// A computation that counts how often it is begun, and ends when it is let.
+#[derive(Clone)]
+struct Counted {
+    begun: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+impl Counted {
+    /// One that is let end at once.
+    fn open() -> Self {
+        Self { begun: Arc::default(), gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)) }
+    }
+
+    fn closed() -> Self {
+        Self { begun: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    async fn until_begun(&self, times: usize) {
+        while self.begun() < times {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn open_gate(&self) {
+        self.gate.add_permits(1_000_000);
+    }
+
+    /// Gives the number of the computation.
+    fn compute(&self) -> impl FnOnce() -> crate::BoxFuture<'static, Result<Value, String>> + Send + 'static {
+        let it = self.clone();
+        move || {
+            let number = it.begun.fetch_add(1, Ordering::SeqCst) + 1;
+            Box::pin(async move {
+                it.gate.acquire().await.map_err(|error| error.to_string())?.forget();
+                Ok(Value::new(number.to_string()))
+            })
+        }
+    }
+}
+
+fn key() -> &'static CacheKey {
+    static KEY: LazyLock<CacheKey> = LazyLock::new(|| CacheKey::new("sales").part("tea"));
+    &KEY
+}
+
+fn local() -> Recall {
+    Recall::local(RecallOptions::default())
+}
+
+#[tokio::test]
+async fn a_thousand_equal_calls_start_one_computation() {
+    let (recall, counted) = (local(), Counted::closed());
+    let calls: Vec<_> = (0..1_000)
+        .map(|_| {
+            let (recall, compute) = (recall.clone(), counted.compute());
+            tokio::spawn(async move { recall.get(key(), Reading::on(), compute).await })
+        })
+        .collect();
+    counted.until_begun(1).await;
+    counted.open_gate();
+    let mut collapsed = 0;
+    for call in calls {
+        let recalled = call.await.unwrap().unwrap();
+        assert_eq!(recalled.value, "1");
+        collapsed += usize::from(recalled.source == Source::Collapsed { stored: true });
+    }
+    assert_eq!((counted.begun(), collapsed), (1, 999));
+    assert_eq!(recall.holding().computations, 0);
+}
+
+#[tokio::test]
+async fn an_empty_value_is_a_hit() {
+    let recall = local();
+    for source in [Source::Computed { stored: true }, Source::Hit { local: true }] {
+        let recalled = recall.get(key(), Reading::on(), || async { Ok::<_, String>("") }).await.unwrap();
+        assert_eq!((recalled.value.len(), recalled.source), (0, source));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_are_kept_for_thirty_seconds_and_tell_their_age() {
+    let (recall, counted) = (local(), Counted::open());
+    let read = || recall.get(key(), Reading::on(), counted.compute());
+    read().await.unwrap();
+    tokio::time::advance(Duration::from_secs(18)).await;
+    let hit = read().await.unwrap();
+    assert_eq!((hit.age, hit.ttl), (Duration::from_secs(18), Some(Duration::from_secs(12))));
+    tokio::time::advance(Duration::from_secs(12)).await;
+    assert_eq!(read().await.unwrap().source, Source::Computed { stored: true });
+    assert_eq!(counted.begun(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_shared_and_held_for_a_moment_but_not_kept() {
+    let recall = local();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let read = || {
+        let begun = begun.clone();
+        recall.get(key(), Reading::on(), move || async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Err::<Value, _>("no tea")
+        })
+    };
+    let failed = RecallError::Failed("no tea".into());
+    let (first, second) = tokio::join!(read(), read());
+    assert_eq!((first, second), (Err(failed.clone()), Err(failed.clone())));
+    tokio::time::advance(Duration::from_millis(50)).await;
+    assert_eq!(read().await, Err(failed.clone()));
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(read().await, Err(failed));
+    assert_eq!(begun.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_harms_nobody() {
+    let (recall, counted) = (local(), Counted::closed());
+    let first = {
+        let (recall, compute) = (recall.clone(), counted.compute());
+        tokio::spawn(async move { recall.get(key(), Reading::on(), compute).await })
+    };
+    counted.until_begun(1).await;
+    let second = tokio::spawn({
+        let (recall, compute) = (recall.clone(), counted.compute());
+        async move { recall.get(key(), Reading::on(), compute).await }
+    });
+    tokio::task::yield_now().await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    counted.open_gate();
+    let recalled = second.await.unwrap().unwrap();
+    assert_eq!((&recalled.value[..], counted.begun()), (&b"1"[..], 1));
+}
+
+#[tokio::test]
+async fn the_last_who_leaves_ends_the_computation_and_nobody_joins_it() {
+    let (recall, counted) = (local(), Counted::closed());
+    let only = {
+        let (recall, compute) = (recall.clone(), counted.compute());
+        tokio::spawn(async move { recall.get(key(), Reading::on(), compute).await })
+    };
+    counted.until_begun(1).await;
+    only.abort();
+    assert!(only.await.unwrap_err().is_cancelled());
+    assert_eq!(recall.holding().computations, 0);
+    // Its future is dropped, and with it its share of the gate.
+    while Arc::strong_count(&counted.gate) > 1 {
+        tokio::task::yield_now().await;
+    }
+    counted.open_gate();
+    assert_eq!(recall.get(key(), Reading::on(), counted.compute()).await.unwrap().value, "2");
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_for_all_who_wait() {
+    let recall = local();
+    let read = || {
+        recall.get(key(), Reading::on(), || async {
+            tokio::task::yield_now().await;
+            assert!(Instant::now().elapsed() > Duration::MAX, "out of tea");
+            Ok::<_, String>("tea")
+        })
+    };
+    let (first, second) = tokio::join!(read(), read());
+    assert_eq!(first, Err(RecallError::Panicked("out of tea".into())));
+    assert_eq!(second, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_computation_has_a_deadline() {
+    let recall = local();
+    let begun = Instant::now();
+    let late = recall.get(key(), Reading::on(), || async { std::future::pending::<Result<Value, String>>().await });
+    assert_eq!(late.await, Err(RecallError::Deadline(Duration::from_secs(30))));
+    assert!(begun.elapsed() < Duration::from_secs(31));
+}
+
+#[tokio::test]
+async fn a_value_from_before_an_invalidation_is_not_kept_and_not_joined() {
+    for wide in [false, true] {
+        let (recall, counted) = (local(), Counted::closed());
+        let before = {
+            let (recall, compute) = (recall.clone(), counted.compute());
+            tokio::spawn(async move { recall.get(key(), Reading::on(), compute).await })
+        };
+        counted.until_begun(1).await;
+        let generation = if wide {
+            recall.invalidate_prefix(&Prefix::new("sales")).await.unwrap()
+        } else {
+            recall.invalidate(key()).await.unwrap()
+        };
+        let after = {
+            let (recall, compute) = (recall.clone(), counted.compute());
+            tokio::spawn(async move { recall.get(key(), Reading::on().since(generation), compute).await })
+        };
+        counted.until_begun(2).await;
+        counted.open_gate();
+        assert_eq!(before.await.unwrap().unwrap().value, "1");
+        assert_eq!(after.await.unwrap().unwrap().value, "2");
+        let kept = recall.get(key(), Reading::on(), counted.compute()).await.unwrap();
+        assert_eq!(
+            (&kept.value[..], kept.source, kept.generation),
+            (&b"2"[..], Source::Hit { local: true }, generation)
+        );
+    }
+}
+
+#[tokio::test]
+async fn other_keys_outlive_an_invalidation() {
+    let (recall, counted) = (local(), Counted::open());
+    recall.get(key(), Reading::on(), counted.compute()).await.unwrap();
+    recall.invalidate(&CacheKey::new("sales")).await.unwrap();
+    recall.invalidate_prefix(&Prefix::new("sales").part("te")).await.unwrap();
+    let hit = recall.get(key(), Reading::on(), counted.compute()).await.unwrap();
+    assert_eq!(hit.source, Source::Hit { local: true });
+}
+
+#[tokio::test]
+async fn modes_share_as_much_as_they_say() {
+    let (recall, counted) = (local(), Counted::open());
+    let read = |mode| recall.get(key(), Reading::by(mode), counted.compute());
+    let (one, other) = tokio::join!(read(Mode::Off), read(Mode::Off));
+    assert_eq!((one.unwrap().source, counted.begun()), (Source::Computed { stored: false }, 2));
+    assert_eq!(other.unwrap().source, Source::Computed { stored: false });
+    let (one, other) = tokio::join!(read(Mode::Batch), read(Mode::Batch));
+    assert_eq!((one.unwrap().source, counted.begun()), (Source::Computed { stored: false }, 3));
+    assert_eq!(other.unwrap().source, Source::Collapsed { stored: false });
+    read(Mode::Batch).await.unwrap();
+    assert_eq!((recall.holding().values, counted.begun()), (0, 4));
+}
+
+#[tokio::test]
+async fn what_may_not_be_kept_is_shared_only_by_those_who_wait() {
+    let recall = local();
+    let read = || recall.get(key(), Reading::on(), || async { Ok::<_, String>(Value::new("secret").uncached()) });
+    let (one, other) = tokio::join!(read(), read());
+    assert_eq!(one.unwrap().source, Source::Computed { stored: false });
+    assert_eq!(other.unwrap().source, Source::Collapsed { stored: false });
+    assert_eq!(read().await.unwrap().source, Source::Computed { stored: false });
+}

@@ -1,0 +1,235 @@
+//! Calls: their messages counted, their last event written in the step that ends them, their holders told of a cancel.
+//!
+//! Every open message of a call counts once in `open`: the submit that begins it, the settle that lets a follow-up join, and
+//! the step that ends the message keep the count. With none left the call ends: well, or as cancelled if one of them ended
+//! so. The first that dies ends it at once, and marks it, so that the others end at their next step.
+
+use bytes::Bytes;
+
+use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release};
+use crate::{
+    message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, Piece, RESTART, SessionId},
+    store::{AN_EVENT, CALL_TTL_MS, CallState, agreed::EXPIRED_AT_ONCE, ring::Ring},
+};
+
+/// How a message of a call ended.
+#[derive(Clone, Copy)]
+pub(in crate::store) enum Fate<'a> {
+    Done(Option<&'a Bytes>),
+    Dead(&'a str),
+    Cancelled,
+}
+
+/// The call that a piece belongs to, if it does to one.
+fn call_of<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
+    let id = MessageId(piece.range.first);
+    match piece.part {
+        None => Ok(None),
+        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id })),
+        Some(Part::Joined) => tables.joined(queue, id),
+    }
+}
+
+/// The call that a message belongs to, or would be.
+pub(in crate::store) fn call_of_message<T: Tables>(tables: &mut T, queue: &Name, id: MessageId) -> Moved<CallId> {
+    Ok(tables.joined(queue, id)?.unwrap_or_else(|| CallId { queue: queue.clone(), id }))
+}
+
+/// Begins a call with the message just stored.
+pub(in crate::store) fn begin<T: Tables>(
+    tables: &mut T, now: u64, queue: &Name, first: u64, linger_ms: Option<u64>,
+) -> Moved<()> {
+    tables.expire_calls(now, EXPIRED_AT_ONCE)?;
+    let call = CallId { queue: queue.clone(), id: MessageId(first) };
+    let record = CallRecord {
+        open: 1,
+        running: 0,
+        delayed: 0,
+        cancelled: 0,
+        is_marked: false,
+        end: None,
+        next: 1,
+        first: 1,
+        bytes: 0,
+        key_bytes: 0,
+        linger_ms,
+        followed_ms: now,
+        outcome: None,
+        holders: Default::default(),
+        followers: Default::default(),
+    };
+    tables.put_call(&call, &record)?;
+    match linger_ms {
+        Some(linger_ms) => tables.put_look(&call, Some(now + linger_ms)),
+        None => Ok(()),
+    }
+}
+
+/// The call of a message that lets follow-ups join; nothing if it is of none.
+pub(in crate::store) fn joinable<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
+    let Some(call) = call_of(tables, queue, piece)? else { return Ok(None) };
+    Ok(tables.call(&call)?.map(|_| call))
+}
+
+/// The message just stored joins a call.
+pub(in crate::store) fn join<T: Tables>(tables: &mut T, call: &CallId, queue: &Name, first: u64) -> Moved<()> {
+    let Some(mut record) = tables.call(call)? else { return Ok(()) };
+    record.open += 1;
+    tables.put_joined(queue, MessageId(first), call)?;
+    tables.put_call(call, &record)
+}
+
+/// Whether a message is to end instead of being given.
+pub(in crate::store) fn is_withheld<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<bool> {
+    let Some(call) = call_of(tables, queue, piece)? else { return Ok(false) };
+    Ok(tables.call(&call)?.is_some_and(|record| record.is_marked))
+}
+
+/// A session has claimed a message. If it told something when it was held before, that is void now, which is told.
+pub(in crate::store) fn claimed<T: Tables>(
+    tables: &mut T, queue: &Name, piece: &Piece, session: SessionId, claim_no: u64,
+) -> Moved<()> {
+    let Some(call) = call_of(tables, queue, piece)? else { return Ok(()) };
+    let Some(mut record) = tables.call(&call)? else { return Ok(()) };
+    let id = MessageId(piece.range.first);
+    let before = tables.hold(&call, queue, id)?;
+    record.running += 1;
+    record.delayed -= u64::from(before.is_delayed);
+    *record.holders.entry(session).or_default() += 1;
+    if before.emitted > 0 && record.end.is_none() {
+        let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+        let attempt = (piece.attempts + 1).to_string();
+        append(tables, &call, &mut record, &CallEvent::bytes(RESTART, message.as_ref(), None, attempt.as_bytes()))?;
+    }
+    tables.put_hold(&call, queue, id, &Hold { by: Some((session, claim_no)), ..Hold::default() })?;
+    tables.put_call(&call, &record)
+}
+
+/// A message that was held waits again, or is delayed. False, with nothing changed, if its call was cancelled: then it ends.
+pub(in crate::store) fn returned<T: Tables>(
+    tables: &mut T, queue: &Name, piece: &Piece, is_delayed: bool,
+) -> Moved<bool> {
+    let Some(call) = call_of(tables, queue, piece)? else { return Ok(true) };
+    let Some(mut record) = tables.call(&call)? else { return Ok(true) };
+    if record.is_marked {
+        return Ok(false);
+    }
+    let id = MessageId(piece.range.first);
+    let hold = tables.hold(&call, queue, id)?;
+    let_go(tables, &call, &mut record, &hold)?;
+    record.delayed += u64::from(is_delayed);
+    tables.put_hold(&call, queue, id, &Hold { by: None, is_delayed, ..hold })?;
+    tables.put_call(&call, &record)?;
+    Ok(true)
+}
+
+/// What a session held of a call it holds no longer.
+fn let_go<T: Tables>(tables: &mut T, call: &CallId, record: &mut CallRecord, hold: &Hold) -> Moved<()> {
+    let Some((session, _)) = hold.by else { return Ok(()) };
+    record.running -= 1;
+    let left = record.holders.get(&session).copied().unwrap_or(1) - 1;
+    if left > 0 {
+        record.holders.insert(session, left);
+        return Ok(());
+    }
+    record.holders.remove(&session);
+    if record.is_marked { tables.tell_cancelled(session, call, false) } else { Ok(()) }
+}
+
+/// A message has ended, if it is one of a call: with the last one its call does.
+pub(in crate::store) fn ended<T: Tables>(
+    tables: &mut T, now: u64, queue: &Name, piece: &Piece, fate: Fate<'_>,
+) -> Moved<()> {
+    let Some(call) = call_of(tables, queue, piece)? else { return Ok(()) };
+    let Some(mut record) = tables.call(&call)? else { return Ok(()) };
+    let id = MessageId(piece.range.first);
+    let hold = tables.hold(&call, queue, id)?;
+    let_go(tables, &call, &mut record, &hold)?;
+    record.open -= 1;
+    record.delayed -= u64::from(hold.is_delayed);
+    tables.put_hold(&call, queue, id, &Hold::default())?;
+    if piece.part == Some(Part::Joined) {
+        tables.drop_joined(queue, id)?;
+    }
+    match fate {
+        Fate::Done(result) if piece.part == Some(Part::First) && record.end.is_none() => {
+            record.outcome = result.cloned();
+        }
+        Fate::Done(_) => {}
+        Fate::Cancelled => record.cancelled += 1,
+        Fate::Dead(why) if record.end.is_none() => {
+            let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+            record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
+            record.end = Some(CallState::Dead);
+            append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;
+            mark(tables, &call, &mut record)?;
+        }
+        Fate::Dead(_) => {}
+    }
+    if record.open == 0 {
+        if record.end.is_none() {
+            let was_cancelled = record.cancelled > 0;
+            record.outcome.take_if(|_| was_cancelled);
+            let result = record.outcome.clone().unwrap_or_default();
+            let (end, event) = if was_cancelled { (CallState::Cancelled, CANCELLED) } else { (CallState::Done, END) };
+            record.end = Some(end);
+            append(tables, &call, &mut record, &CallEvent::bytes(event, None, None, &result))?;
+        }
+        tables.put_look(&call, None)?;
+        tables.put_call_end(&call, now + CALL_TTL_MS)?;
+    }
+    tables.put_call(&call, &record)
+}
+
+/// Ends a message because its call was cancelled; it is counted no longer as what it was.
+pub(in crate::store) fn cancel_message<T: Tables>(
+    tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece,
+) -> Moved<()> {
+    queue.books.cancelled += 1;
+    queue.books.cancelled_sum = queue.books.cancelled_sum.plus(IdSum::of(piece.range));
+    release(tables, queue, piece)?;
+    ended(tables, now, &queue.books.queue, piece, Fate::Cancelled)
+}
+
+/// Marks a call, and has those who hold messages of it told.
+pub(in crate::store) fn mark<T: Tables>(tables: &mut T, call: &CallId, record: &mut CallRecord) -> Moved<()> {
+    record.is_marked = true;
+    tables.put_look(call, None)?;
+    for session in record.holders.keys() {
+        tables.tell_cancelled(*session, call, true)?;
+    }
+    Ok(())
+}
+
+/// Adds an event, and wakes those who wait for one.
+pub(in crate::store) fn append<T: Tables>(
+    tables: &mut T, call: &CallId, record: &mut CallRecord, event: &Bytes,
+) -> Moved<()> {
+    tables.put_event(call, record.next, event)?;
+    record.next += 1;
+    record.bytes += event.len() as u64 + AN_EVENT;
+    let waiting: Vec<SessionId> =
+        record.followers.iter().filter(|(_, follower)| follower.waits).map(|(session, _)| *session).collect();
+    for session in waiting {
+        let lives = tables.session(session)?.is_some();
+        match record.followers.get_mut(&session) {
+            Some(follower) if lives => {
+                follower.waits = false;
+                tables.ring(session, &Ring::Follow(follower.number))?;
+            }
+            _ => drop(record.followers.remove(&session)),
+        }
+    }
+    Ok(())
+}
+
+/// Forgets followers whose sessions are gone.
+pub(in crate::store) fn drop_gone_followers<T: Tables>(tables: &mut T, record: &mut CallRecord) -> Moved<()> {
+    let sessions: Vec<SessionId> = record.followers.keys().copied().collect();
+    for session in sessions {
+        if tables.session(session)?.is_none() {
+            record.followers.remove(&session);
+        }
+    }
+    Ok(())
+}

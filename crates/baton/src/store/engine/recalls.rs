@@ -1,0 +1,102 @@
+//! What is recalled: which generation covers a key, values within their bound, and the ends of flights.
+
+use super::{Moved, Recalled, Tables};
+use crate::{
+    message::{CacheKey, SessionId},
+    store::{
+        agreed::EXPIRED_AT_ONCE,
+        operation::{A_RECALLED, MAX_TOLD_FORGOTTEN},
+        ring::Ring,
+    },
+};
+
+/// What wakes one who recalls, to look at all it waits for and at what was forgotten.
+const LOOK: Ring = Ring::Follow(0);
+
+/// What a value counts for.
+pub(in crate::store) fn weight(key: &CacheKey, bytes: u64) -> u64 {
+    A_RECALLED + key.as_str().len() as u64 + bytes
+}
+
+/// The newest generation in which something was forgotten that covers the key.
+pub(in crate::store) fn covering<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<u64> {
+    let books = tables.recall_books()?;
+    let mut newest = books.floor;
+    if books.scopes > 0 {
+        for scope in key.scopes() {
+            newest = newest.max(tables.forgotten_at(&scope)?.unwrap_or(0));
+        }
+    }
+    Ok(newest)
+}
+
+/// Keeps a value in the place of the one before; the oldest make room.
+pub(in crate::store) fn keep<T: Tables>(
+    tables: &mut T, clock: u64, key: &CacheKey, kept: &Recalled, max_bytes: u64,
+) -> Moved<()> {
+    for (expires, name) in tables.oldest_recalled(EXPIRED_AT_ONCE)? {
+        if expires <= clock {
+            forget(tables, &name)?;
+        }
+    }
+    forget(tables, key)?;
+    let weight = weight(key, kept.value.len() as u64);
+    let over = (tables.recall_books()?.bytes + weight).saturating_sub(max_bytes);
+    if over > 0 {
+        // Each makes room for some of it; a few more where the bound was larger before.
+        let most = u32::try_from(weight.div_ceil(A_RECALLED)).unwrap_or(u32::MAX).saturating_add(EXPIRED_AT_ONCE);
+        let mut gone = 0;
+        for (_, name) in tables.oldest_recalled(most)? {
+            if gone >= over {
+                break;
+            }
+            gone += forget(tables, &name)?;
+        }
+    }
+    tables.put_recalled(key, kept)?;
+    let mut books = tables.recall_books()?;
+    books.bytes += weight;
+    tables.put_recall_books(&books)
+}
+
+/// Forgets the value of a key; what it counted for.
+fn forget<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<u64> {
+    let Some(bytes) = tables.drop_recalled(key)? else { return Ok(0) };
+    let weight = weight(key, bytes);
+    let mut books = tables.recall_books()?;
+    books.bytes = books.bytes.saturating_sub(weight);
+    tables.put_recall_books(&books)?;
+    Ok(weight)
+}
+
+/// A flight is over: those who wait for it are woken.
+pub(in crate::store) fn end_flight<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<()> {
+    tables.drop_flight(key)?;
+    for (session, number) in tables.awaiting(key)? {
+        if tables.session(session)?.is_some() {
+            tables.ring(session, &Ring::Follow(number))?;
+        }
+    }
+    tables.drop_awaiting(key)
+}
+
+/// Wakes those who recall, to look at what they wait for and what was forgotten.
+pub(in crate::store) fn tell<T: Tables>(tables: &mut T, most: u64) -> Moved<()> {
+    for session in tables.recallers(most)? {
+        tables.ring(session, &LOOK)?;
+    }
+    Ok(())
+}
+
+/// A session is over, and with it its flights: whoever waits for one contends for it.
+pub(in crate::store) fn gone<T: Tables>(tables: &mut T, id: SessionId) -> Moved<()> {
+    if !tables.drop_recaller(id)? {
+        return Ok(());
+    }
+    let flights = tables.flights_of(id)?;
+    for key in &flights {
+        tables.drop_flight(key)?;
+        tables.drop_awaiting(key)?;
+    }
+    if flights.is_empty() { Ok(()) } else { tell(tables, MAX_TOLD_FORGOTTEN) }
+}

@@ -1,0 +1,88 @@
+//! What is recalled, what was forgotten, and who computes.
+
+use bytes::Bytes;
+
+use super::Moved;
+use crate::message::{CacheKey, Scope, SessionId};
+
+/// The counters of what is recalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RecallBooks {
+    /// Grows with all that is forgotten.
+    pub(crate) generation: u64,
+    /// What is from before this generation counts as forgotten.
+    pub(crate) floor: u64,
+    /// What was forgotten since, by key or prefix: how many of them.
+    pub(crate) scopes: u64,
+    /// What all values count for.
+    pub(crate) bytes: u64,
+}
+
+/// What is kept under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecallKind {
+    Value,
+    Error,
+    /// Nothing is: values of this key may not be.
+    Pass,
+}
+
+/// A value that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recalled {
+    pub(crate) kind: RecallKind,
+    /// At which it is valid.
+    pub(crate) generation: u64,
+    /// The session and the number of the flight that brought it.
+    pub(crate) by: (SessionId, u64),
+    /// When it was made, and until when it is kept, on the fleet clock.
+    pub(crate) made: u64,
+    pub(crate) expires: u64,
+    pub(crate) value: Bytes,
+}
+
+/// The right to compute a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) session: SessionId,
+    pub(crate) number: u64,
+    /// At which it began.
+    pub(crate) generation: u64,
+    /// Until when it is waited for, on the fleet clock.
+    pub(crate) ends: u64,
+}
+
+/// Values by key, flights, and those who wait for them.
+pub(crate) trait Recalls {
+    fn recall_books(&mut self) -> Moved<RecallBooks>;
+    fn put_recall_books(&mut self, books: &RecallBooks) -> Moved<()>;
+    fn recalled(&mut self, key: &CacheKey) -> Moved<Option<Recalled>>;
+    /// Puts a value where there is none.
+    fn put_recalled(&mut self, key: &CacheKey, kept: &Recalled) -> Moved<()>;
+    /// Removes a value, if there is one; how many bytes it had.
+    fn drop_recalled(&mut self, key: &CacheKey) -> Moved<Option<u64>>;
+    /// The values that end first and when, of those that end together the lowest keys.
+    fn oldest_recalled(&mut self, limit: u32) -> Moved<Vec<(u64, CacheKey)>>;
+    /// In which generation a scope was forgotten last.
+    fn forgotten_at(&mut self, scope: &Scope) -> Moved<Option<u64>>;
+    /// Notes a scope that is not noted, with the fleet clock.
+    fn put_forgotten(&mut self, scope: &Scope, generation: u64, clock: u64) -> Moved<()>;
+    fn drop_forgotten(&mut self, scope: &Scope) -> Moved<()>;
+    /// The scopes forgotten after a generation, oldest first, with generation and clock.
+    fn forgotten_since(&mut self, generation: u64, limit: u64) -> Moved<Vec<(Scope, u64, u64)>>;
+    fn flight(&mut self, key: &CacheKey) -> Moved<Option<Flight>>;
+    /// Gives the right to a session; who had it before has it no longer.
+    fn put_flight(&mut self, key: &CacheKey, flight: &Flight) -> Moved<()>;
+    fn drop_flight(&mut self, key: &CacheKey) -> Moved<()>;
+    fn flights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>>;
+    /// Enters a session among those who wait for a key, to be woken with this number.
+    fn add_awaiting(&mut self, key: &CacheKey, session: SessionId, number: u64) -> Moved<()>;
+    fn awaiting(&mut self, key: &CacheKey) -> Moved<Vec<(SessionId, u64)>>;
+    fn drop_awaiting(&mut self, key: &CacheKey) -> Moved<()>;
+    /// Notes that a session recalls.
+    fn add_recaller(&mut self, session: SessionId) -> Moved<()>;
+    /// Some sessions that recall.
+    fn recallers(&mut self, limit: u64) -> Moved<Vec<SessionId>>;
+    /// Notes that it is over; whether it did.
+    fn drop_recaller(&mut self, session: SessionId) -> Moved<bool>;
+}

@@ -1,0 +1,72 @@
+//! Reading how a call stands.
+
+#[cfg(feature = "memory")]
+mod engine;
+#[cfg(feature = "redis")]
+mod redis;
+
+use bytes::Bytes;
+
+use crate::{
+    message::{CallId, SessionId},
+    store::Facts,
+};
+
+/// Reads how a call stands; nothing if there is none of this name, or it is forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadCall {
+    /// The call.
+    pub call: CallId,
+}
+
+/// How a call stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallView {
+    /// Its state.
+    pub state: CallState,
+    /// Of one that is done the result of its first message, of one that is dead why.
+    pub outcome: Option<Bytes>,
+    /// The first event that is kept.
+    pub first: u64,
+    /// The number that the next event gets.
+    pub next: u64,
+}
+
+/// The states of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallState {
+    /// None of its messages is being run, and one could be.
+    Waiting,
+    /// All of its messages wait for their next attempt.
+    Delayed,
+    /// A message is claimed.
+    Running,
+    /// It was cancelled, and not all of its messages know.
+    Cancelling,
+    /// All of its messages are done.
+    Done,
+    /// A message has failed for good.
+    Dead,
+    /// It was cancelled before all was done.
+    Cancelled,
+}
+
+impl CallState {
+    /// Whether it stays as it is.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+    }
+}
+
+/// How long a call is kept after its last message has ended.
+pub const CALL_TTL_MS: u64 = 3_600_000;
+
+impl Facts for ReadCall {
+    const READS: bool = true;
+
+    fn session(&self) -> Option<SessionId> {
+        None
+    }
+}

@@ -1,0 +1,37 @@
+//! The arguments and the answer of `call.lua`.
+
+use super::{CALL_TTL_MS, CallState, CallView, ReadCall};
+use crate::store::{
+    StoreError,
+    redis::{Arguments, Coded, Number, Reply, numbers},
+};
+
+impl Coded for ReadCall {
+    const NUMBERS: &'static [Number] = numbers![CALL_TTL_MS];
+
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        to.text(&self.call)
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Option<CallView>, StoreError> {
+        match code {
+            "OK" => {
+                let state = match reply.text()?.as_str() {
+                    "waiting" => CallState::Waiting,
+                    "delayed" => CallState::Delayed,
+                    "running" => CallState::Running,
+                    "cancelling" => CallState::Cancelling,
+                    "done" => CallState::Done,
+                    "dead" => CallState::Dead,
+                    "cancelled" => CallState::Cancelled,
+                    other => return Err(StoreError::Damaged(format!("a call is {other:?}"))),
+                };
+                let (first, next) = (reply.parsed()?, reply.parsed()?);
+                let outcome = if reply.is_done() { None } else { Some(reply.bytes()?) };
+                Ok(Some(CallView { state, outcome, first, next }))
+            }
+            "NONE" => Ok(None),
+            _ => Err(reply.refusal(code)),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A call is marked, and those who hold its messages are told.
+
+use super::{CancelCall, Cancelling};
+use crate::store::engine::{Effect, Moved, Tables, calls};
+
+impl Effect for CancelCall {
+    fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Cancelling> {
+        let Some(mut record) = tables.call(&self.call)? else { return Ok(Cancelling::Unknown) };
+        if record.end.is_some() {
+            return Ok(Cancelling::Ended);
+        }
+        if record.is_marked {
+            return Ok(Cancelling::Marked);
+        }
+        if self.if_forsaken {
+            let Some(linger_ms) = record.linger_ms else { return Ok(Cancelling::Followed) };
+            calls::drop_gone_followers(tables, &mut record)?;
+            if !record.followers.is_empty() {
+                record.followed_ms = now;
+            }
+            let until = record.followed_ms + linger_ms;
+            if until > now {
+                tables.put_look(&self.call, Some(until))?;
+                tables.put_call(&self.call, &record)?;
+                return Ok(Cancelling::Followed);
+            }
+        }
+        calls::mark(tables, &self.call, &mut record)?;
+        tables.put_call(&self.call, &record)?;
+        Ok(Cancelling::Marked)
+    }
+}

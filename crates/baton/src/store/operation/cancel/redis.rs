@@ -1,0 +1,23 @@
+//! The arguments and the answer of `cancel.lua`.
+
+use super::{CancelCall, Cancelling};
+use crate::store::{
+    StoreError,
+    redis::{Arguments, Coded, Reply},
+};
+
+impl Coded for CancelCall {
+    fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
+        to.text(&self.call).text(if self.if_forsaken { "1" } else { "" })
+    }
+
+    fn read(&self, code: &str, mut reply: Reply) -> Result<Cancelling, StoreError> {
+        Ok(match code {
+            "MARKED" => Cancelling::Marked,
+            "ENDED" => Cancelling::Ended,
+            "FOLLOWED" => Cancelling::Followed,
+            "UNKNOWN" => Cancelling::Unknown,
+            _ => return Err(reply.refusal(code)),
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! What is kept of a call's events.
+
+use super::{EventPage, ReadEvents};
+use crate::store::{
+    Refusal,
+    engine::{Effect, Moved, Tables},
+    operation::EVENTS_AT_ONCE,
+};
+
+impl Effect for ReadEvents {
+    fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<EventPage> {
+        let record = tables.call(&self.call)?.ok_or(Refusal::NoCall)?;
+        let from = self.from.clamp(1, record.next);
+        if from < record.first {
+            return Err(Refusal::EventsGone { first: record.first }.into());
+        }
+        let events = tables.events(&self.call, from, EVENTS_AT_ONCE, self.max_bytes)?;
+        Ok(EventPage { from, events, next: record.next, ended: record.end.is_some() })
+    }
+}

@@ -1,0 +1,222 @@
+-- Calls: engine/calls.rs in Lua. A call is named `queue/id`. Its record is a hash of numbers; beside it lie its open messages
+-- that are held, delayed or have told something, how many each session holds, who follows, its events and their keys.
+local calls = {}
+local CALL_FIELDS = { 'open', 'running', 'delayed', 'cancelled', 'marked', 'ended', 'next', 'first', 'bytes', 'keys',
+  'linger', 'followed' }
+
+-- The call that a piece belongs to.
+function calls.of(name, piece)
+  if piece.part == 'c' then return name .. '/' .. text(piece.first) end
+  return call('HGET', key.joined, name .. ' ' .. text(piece.first)) or nil
+end
+
+-- The record of a call; nothing if there is none. `ended` is 0, or 1 done, 2 dead, 3 cancelled; `linger` 0 without, or one
+-- more than its milliseconds.
+function calls.read(it)
+  local stored = it and call('HMGET', key.call(it), unpack(CALL_FIELDS))
+  if not stored or not stored[1] then return nil end
+  local record = { name = it, told = false }
+  for at, field in ipairs(CALL_FIELDS) do record[field] = tonumber(stored[at]) end
+  return record
+end
+
+function calls.write(record)
+  local fields = {}
+  for at, field in ipairs(CALL_FIELDS) do fields[2 * at - 1], fields[2 * at] = field, text(record[field]) end
+  call('HSET', key.call(record.name), unpack(fields))
+  if record.told then calls.ring(record) end
+end
+
+-- Wakes those who wait for an event.
+function calls.ring(record)
+  record.told = false
+  local followers = call('HGETALL', key.followers(record.name))
+  for at = 1, #followers, 2 do
+    local position, number = string.match(followers[at + 1], '^(%d+),(%d+),1$')
+    if position and alive(followers[at]) then
+      call('HSET', key.followers(record.name), followers[at], position .. ',' .. number .. ',0')
+      ring(followers[at], '!' .. number)
+    elseif position then
+      call('HDEL', key.followers(record.name), followers[at])
+    end
+  end
+end
+
+-- Adds an event as message/call.rs writes it; calls.write() wakes those who wait for it.
+function calls.append(record, event)
+  call('RPUSH', key.events(record.name), event)
+  record.next, record.bytes, record.told = record.next + 1, record.bytes + #event + AN_EVENT, true
+end
+function calls.tell(record, event, message, data)
+  if message then message = string.char(#message) .. message end
+  calls.append(record, string.char(message and 2 or 0, #event) .. event .. (message or '') .. data)
+end
+
+-- What is known of an open message: the session and the claim that hold it, how much it has told, whether it is delayed.
+function calls.hold(record, place)
+  local session, claim_no, emitted, delayed =
+    string.match(call('HGET', key.members(record.name), place) or '', '^(%x*),(%d*),(%d+),(%d)$')
+  if not emitted then return { session = '', claim_no = '', emitted = 0, delayed = 0 } end
+  return { session = session, claim_no = claim_no, emitted = tonumber(emitted), delayed = tonumber(delayed) }
+end
+function calls.put_hold(record, place, hold)
+  if hold.session == '' and hold.emitted == 0 and hold.delayed == 0 then
+    call('HDEL', key.members(record.name), place)
+  else
+    call('HSET', key.members(record.name), place,
+      hold.session .. ',' .. hold.claim_no .. ',' .. text(hold.emitted) .. ',' .. hold.delayed)
+  end
+end
+
+-- Begins a call with the message just stored.
+function calls.begin(name, first, linger)
+  local over = call('ZRANGEBYSCORE', key.call_ends, '-inf', text(now), 'LIMIT', 0, EXPIRED_AT_ONCE)
+  for _, it in ipairs(over) do
+    call('UNLINK', key.call(it), key.members(it), key.holders(it), key.followers(it), key.events(it), key.emit_keys(it))
+  end
+  if #over > 0 then call('ZREM', key.call_ends, unpack(over)) end
+  local it = name .. '/' .. text(first)
+  calls.write({ name = it, told = false, open = 1, running = 0, delayed = 0, cancelled = 0, marked = 0, ended = 0, next = 1,
+    first = 1, bytes = 0, keys = 0, linger = linger and linger + 1 or 0, followed = now })
+  if linger then call('ZADD', key.looks, text(now + linger), it) end
+end
+
+-- The message just stored joins a call, which is there.
+function calls.join(it, name, first)
+  call('HINCRBY', key.call(it), 'open', 1)
+  call('HSET', key.joined, name .. ' ' .. text(first), it)
+end
+
+-- Whether a message is to end instead of being given or going back.
+function calls.is_withheld(name, piece)
+  if not piece.part then return false end
+  local it = calls.of(name, piece)
+  return it and call('HGET', key.call(it), 'marked') == '1'
+end
+
+-- A session has claimed a message. If it told something when it was held before, that is void now, which is told.
+function calls.claimed(name, piece, session, claim_no)
+  local record = calls.read(calls.of(name, piece))
+  if not record then return end
+  local place = name .. ' ' .. text(piece.first)
+  local before = calls.hold(record, place)
+  record.running, record.delayed = record.running + 1, record.delayed - before.delayed
+  call('HINCRBY', key.holders(record.name), session, 1)
+  if before.emitted > 0 and record.ended == 0 then
+    calls.tell(record, RESTART, piece.part == 'j' and name .. '/' .. text(piece.first), text(piece.attempts + 1))
+  end
+  calls.put_hold(record, place, { session = session, claim_no = text(claim_no), emitted = 0, delayed = 0 })
+  calls.write(record)
+end
+
+-- What a session held of a call it holds no longer.
+function calls.let_go(record, hold)
+  if hold.session == '' then return end
+  record.running = record.running - 1
+  if call('HINCRBY', key.holders(record.name), hold.session, -1) <= 0 then
+    call('HDEL', key.holders(record.name), hold.session)
+    if record.marked == 1 then call('SREM', key.told(hold.session), record.name) end
+  end
+end
+
+-- A message that was held waits again, or is delayed (1).
+function calls.returned(name, piece, delayed)
+  local record = calls.read(calls.of(name, piece))
+  if not record then return end
+  local place = name .. ' ' .. text(piece.first)
+  local hold = calls.hold(record, place)
+  calls.let_go(record, hold)
+  record.delayed = record.delayed + delayed
+  calls.put_hold(record, place, { session = '', claim_no = '', emitted = hold.emitted, delayed = delayed })
+  calls.write(record)
+end
+
+-- Marks a call, and has those who hold messages of it told.
+function calls.mark(record)
+  record.marked = 1
+  call('ZREM', key.looks, record.name)
+  for _, session in ipairs(call('HKEYS', key.holders(record.name))) do call('SADD', key.told(session), record.name) end
+end
+
+-- A message of a call has ended: `D` done with its result or nothing, `x` dead and why, `c` cancelled.
+function calls.ended(name, piece, fate, detail)
+  local record = calls.read(calls.of(name, piece))
+  if not record then return end
+  local place = name .. ' ' .. text(piece.first)
+  local hold = calls.hold(record, place)
+  calls.let_go(record, hold)
+  record.open, record.delayed = record.open - 1, record.delayed - hold.delayed
+  call('HDEL', key.members(record.name), place)
+  if piece.part == 'j' then call('HDEL', key.joined, place) end
+  if fate == 'c' then
+    record.cancelled = record.cancelled + 1
+  elseif record.ended == 0 and fate == 'x' then
+    call('HSET', key.call(record.name), 'outcome', detail)
+    record.ended = 2
+    calls.tell(record, ERROR, piece.part == 'j' and name .. '/' .. text(piece.first), detail)
+    calls.mark(record)
+  elseif record.ended == 0 and piece.part == 'c' and detail then
+    call('HSET', key.call(record.name), 'outcome', detail)
+  end
+  if record.open == 0 then
+    if record.ended == 0 then
+      if record.cancelled > 0 then
+        record.ended = 3
+        call('HDEL', key.call(record.name), 'outcome')
+        calls.tell(record, CANCELLED, nil, '')
+      else
+        record.ended = 1
+        calls.tell(record, END, nil, call('HGET', key.call(record.name), 'outcome') or '')
+      end
+    end
+    call('ZREM', key.looks, record.name)
+    call('ZADD', key.call_ends, text(now + CALL_TTL_MS), record.name)
+  end
+  calls.write(record)
+end
+
+-- Ends a message because its call was cancelled; it is counted no longer as what it was.
+function calls.cancel_message(queue, piece)
+  add(queue, 'cancelled', 1)
+  add_sum(queue, 'cancelled_sum', piece.first, 1)
+  release(queue, piece)
+  calls.ended(queue.name, piece, 'c')
+end
+
+-- Forgets followers whose sessions are gone; the furthest of those left, nothing without any.
+function calls.furthest(record)
+  local followers, furthest = call('HGETALL', key.followers(record.name)), nil
+  for at = 1, #followers, 2 do
+    if alive(followers[at]) then
+      furthest = math.max(furthest or 0, tonumber(string.match(followers[at + 1], '^%d+')))
+    else
+      call('HDEL', key.followers(record.name), followers[at])
+    end
+  end
+  return furthest
+end
+
+-- Events of a call from a number on: so many at most, with so many bytes unless it is one.
+function calls.events(record, from, budget)
+  local given, bytes, at = {}, 0, from - record.first
+  while #given < EVENTS_AT_ONCE do
+    local page = call('LRANGE', key.events(record.name), at, math.min(at + 32, from - record.first + EVENTS_AT_ONCE) - 1)
+    for _, event in ipairs(page) do
+      bytes = bytes + #event
+      if #given > 0 and bytes > budget then return given end
+      given[#given + 1] = event
+    end
+    if #page < 32 then return given end
+    at = at + 32
+  end
+  return given
+end
+
+-- The answer to who reads events: the record, or a refusal; the first that is given; and the events.
+function calls.page(it, from, budget)
+  local record = calls.read(it)
+  if not record then return nil, { 'NOCALL' } end
+  from = math.min(math.max(tonumber(from), 1), record.next)
+  if from < record.first then return nil, { 'GONE', text(record.first) } end
+  return record, from, calls.events(record, from, tonumber(budget))
+end
