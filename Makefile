@@ -78,6 +78,7 @@ lint:
 		done; \
 		echo "ARCHITECTURE.md names $$path, which is not there"; exit 1; \
 	done
+	@$(CARGO) metadata --locked --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p baton-fleet --all-features
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		echo $(CARGO) deny check bans licenses sources; $(CARGO) deny --locked check bans licenses sources; \

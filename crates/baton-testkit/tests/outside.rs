@@ -1,13 +1,16 @@
 //! The program outside of the workspace builds and does what it says.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 #[test]
 fn a_program_outside_of_the_workspace_uses_the_library() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = root.join("examples/outside");
+    // With the dependencies of the workspace as they are locked there: these have been fetched, and are up to date.
+    fs::copy(root.join("Cargo.lock"), program.join("Cargo.lock")).expect("a lock file");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--offline", "--locked", "--manifest-path"]);
-    cargo.arg(root.join("examples/outside/Cargo.toml")).env("CARGO_TARGET_DIR", root.join("target/outside"));
+    cargo.args(["run", "--quiet", "--offline", "--manifest-path"]);
+    cargo.arg(program.join("Cargo.toml")).env("CARGO_TARGET_DIR", root.join("target/outside"));
     // Set for packages of the workspace, and not for it.
     for variable in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME"] {
         cargo.env_remove(variable);
