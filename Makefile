@@ -72,7 +72,7 @@ lint:
 		echo "$(CARGO) clippy -p baton-fleet --no-default-features --features '$$features'"; \
 		$(CARGO) clippy --locked -p baton-fleet --no-default-features --features "$$features" -- -D warnings || exit 1; \
 	done
-	@for path in $$(grep -o '`[a-z_.-]*/[a-z_./-]*`' ARCHITECTURE.md | tr -d '`' | sort -u); do \
+	@for path in $$(grep -o '`[a-z_.-][a-z_.-]*/[a-z_./-]*`' ARCHITECTURE.md | tr -d '`' | sort -u); do \
 		for root in . crates/baton/src crates/baton/src/store crates/baton/src/fleet crates/baton-testkit/src; do \
 			[ -e "$$root/$$path" ] && continue 2; \
 		done; \

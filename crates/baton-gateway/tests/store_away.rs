@@ -187,7 +187,7 @@ impl Load {
 }
 
 const fn is_keyed(number: u64) -> bool {
-    number / PEERS % 2 == 0
+    (number / PEERS).is_multiple_of(2)
 }
 
 #[test]

@@ -1,5 +1,11 @@
 //! Recalls of several processes over one store: one computation for all, invalidations that reach everybody, and what
 //! happens when the one that computes, or the store, goes away.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::{
     sync::{

@@ -1,4 +1,10 @@
 //! The process that computes is killed: one of those who wait computes in its stead.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::{
     path::Path,

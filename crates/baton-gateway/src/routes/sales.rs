@@ -107,7 +107,7 @@ pub(crate) async fn add(
     }?;
     // In a task of its own: whoever leaves in the middle leaves no total behind that is older than what is stored.
     let held = std::sync::Arc::clone(&state);
-    let begin = |_| async move { tokio::spawn(async move { stored(&held, rows).await }) };
+    let begin = |_| std::future::ready(tokio::spawn(async move { stored(&held, rows).await }));
     let stored = seat.call(begin).await.map_err(unready)?.await;
     let (Added { stored, known }, generation) = stored.map_err(|_| unreadable())??;
     let mut response = Response::new(Body::from(serde_json::to_vec(&Sold { stored, known }).unwrap_or_default()));
