@@ -47,7 +47,7 @@ const MOST_TOGETHER: usize = 512 << 10;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// It was refused, as [`solve`] refuses.
+    /// It was refused, as [`solve`](super::solve) refuses.
     #[error("{0}")]
     Refused(String),
     /// The child cannot be started.
