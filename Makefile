@@ -3,7 +3,7 @@
 #   make errors, make performance, make kill
 #               print failed messages and remove them, measure the running fleet, stop it
 #   make soak   kill, pause and cut off the nodes of a fleet for a while, then prove that nothing was lost
-#   make test   install what the tests need, run all of them
+#   make test   install what the tests need (a browser only by apt-get), run all of them
 #   make lint   formatting, clippy, each set of features by itself, documentation and the paths in it, licences and sources
 #               of dependencies
 #   make bench  count the instructions a message costs, then measure Baton and other job queues side by side on this
@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= 60
 # Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
 BENCH_ARGS ?=
 # What the library is built with by `make lint`, a set at a time; the first one is empty.
-FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron operate recall settings testing \
+FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron operate recall settings testing sqlite,jobs,recall \
 	sqlite,redis,redis-tls,cron,operate,recall,settings,testing
 
 .PHONY: up build errors performance kill soak test lint bench fuzz fuzz-http tools
@@ -67,7 +67,10 @@ test: tools
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p baton-cli -- -D warnings
+	@for package in baton-cli baton-gateway baton-bench baton-servers baton-testkit; do \
+		echo "$(CARGO) clippy -p $$package --all-targets"; \
+		$(CARGO) clippy --locked -p $$package --all-targets -- -D warnings || exit 1; \
+	done
 	@for features in $(FEATURE_SETS); do \
 		echo "$(CARGO) clippy -p baton-fleet --no-default-features --features '$$features'"; \
 		$(CARGO) clippy --locked -p baton-fleet --no-default-features --features "$$features" -- -D warnings || exit 1; \
@@ -123,3 +126,8 @@ tools:
 		else \
 			echo "the tests need$$missing (redis-server 7.0 or newer): install with your package manager, such as brew or dnf"; exit 1; \
 		fi; }
+	@for browser in chromium chromium-browser google-chrome; do command -v $$browser >/dev/null 2>&1 && exit 0; done; \
+	if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+		apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium && exit 0; \
+	fi; \
+	echo "there is no chromium: the one test with a browser is left out"

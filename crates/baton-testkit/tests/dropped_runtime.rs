@@ -8,6 +8,7 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Fleet, FleetOptions, Node, QueuePolicy,
+    operate::{Operator, Wanted},
     store::{Books, Clock, MemoryStore, Recount, TakeSurvey},
 };
 use baton_testkit::subject::test_fleet;
@@ -57,7 +58,11 @@ fn no_message_is_blamed(handled: impl Fn(Node) -> Node) {
         tokio::time::timeout(Duration::from_secs(60), done).await.unwrap();
         cancel.drain();
         last.await.unwrap().unwrap();
-        assert_eq!(books(&fleet).await.dead, 0, "what a runtime broke off is no failure of a message");
+        // A message that four of the sessions died with is an error; what a runtime broke off is no failure of it.
+        let errors = Operator::new(&fleet).errors(&Wanted::default()).await.unwrap();
+        println!("{} messages were lost four times", errors.len());
+        let blamed: Vec<_> = errors.iter().filter(|error| error.attempts > 0).collect();
+        assert!(blamed.is_empty(), "{blamed:?}");
         assert!(fleet.ask(Recount { max_hold_ms: 1_000 }).await.unwrap().queues.iter().all(|queue| queue.balance()));
     });
 }

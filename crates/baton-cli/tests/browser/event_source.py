@@ -36,7 +36,9 @@ class Browser:
             os.dup2(given_in, 3)
             os.dup2(given_out, 4)
 
+        # By itself it would call its makers.
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                 "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
                  "--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
         self.process = subprocess.Popen([program, *flags], preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)

@@ -27,7 +27,7 @@ mod lines;
 mod noop;
 #[cfg(test)]
 mod pulled;
-#[cfg(all(feature = "sqlite", feature = "recall"))]
+#[cfg(all(feature = "sqlite", feature = "recall", feature = "settings"))]
 pub mod sales;
 pub mod subset_sum;
 mod tick;
