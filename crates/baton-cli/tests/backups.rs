@@ -150,6 +150,20 @@ fn a_live_fleet_is_backed_up_and_not_restored() {
 }
 
 #[test]
+fn a_store_whose_file_is_gone_is_not_restored_while_nodes_wait_for_it() {
+    let sandbox = Sandbox::new();
+    let node = start(&sandbox);
+    sandbox.run(&["backup", "b.db"]).expect(0);
+    let away = sandbox.path().with_extension("away");
+    fs::rename(sandbox.path(), &away).unwrap();
+    let refused = sandbox.run(&["restore", "b.db"]).expect(1);
+    assert!(refused.one_line().contains("processes that wait for its file"), "{}", refused.err);
+    fs::rename(&away, sandbox.path()).unwrap();
+    stop_cleanly(&sandbox, node);
+    sandbox.run(&["restore", "b.db"]).expect(0);
+}
+
+#[test]
 fn other_stores_are_backed_up_by_their_own_means() {
     let sandbox = Sandbox::new();
     for (arguments, hint) in [

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod sandbox;
+
 use baton_testkit::server::{Persistence, RedisServer};
+use sandbox::{Sandbox, until};
 use serde_json::Value;
 
 fn baton(url: &str, arguments: &[&str]) -> Command {
@@ -90,4 +93,19 @@ fn the_fleet_goes_on_after_pauses_and_restarts_of_its_store() {
     // Each tick is one position of the source, and each has one id.
     let status = json(&url, &["status", "--json"]);
     assert_eq!(status["sources"][0]["cursor"].as_str().unwrap(), books["pushed"].to_string());
+}
+
+#[test]
+fn a_node_that_is_to_stop_waits_for_its_store_but_not_for_ever() {
+    let mut server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::on(&server);
+    let work = "/bin/sh -c 'touch begun; until [ -e end ]; do sleep 0.05; done'";
+    let mut node = sandbox.start(&["node", "--queue", "q", "--exec-once", work]);
+    sandbox.run(&["push", "--queue", "q", "1"]).expect(0);
+    until("it is at work", || sandbox.path().with_file_name("begun").exists());
+    server.kill();
+    node.signal("-TERM");
+    sandbox.write("end", "");
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+    assert!(sandbox.log().contains("left without a word"), "{}", sandbox.log());
 }

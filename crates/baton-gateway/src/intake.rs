@@ -105,7 +105,7 @@ impl State {
 /// Hands messages in; the verdict on them.
 async fn hand_in(fleet: Fleet, lot: Lot) -> Result<Option<LotVerdict>, SubmitError> {
     let session = fleet.session().await.map_err(|error| SubmitError { error, maybe_stored: false })?;
-    Ok(session.submit(vec![lot], None).await?.into_iter().next())
+    Ok(session.submit_if_room(vec![lot]).await?.into_iter().next())
 }
 
 /// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.

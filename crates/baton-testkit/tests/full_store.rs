@@ -13,8 +13,8 @@ use std::{
 use baton::{
     Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, NodeError, QueuePolicy, SessionId,
     store::{
-        Answer, Books, BoxFuture, Kind, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
-        TakeSurvey, Waiting, Woken, ask,
+        Answer, Books, BoxFuture, Kind, LotVerdict, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store,
+        StoreError, TakeSurvey, Waiting, Woken, ask,
         message::{Body, Lot, Outcome, Parcel, Range, Run},
         session::{Reported, Session, SessionOptions},
     },
@@ -25,7 +25,7 @@ use baton_testkit::{
 };
 use tokio::task::JoinHandle;
 
-/// A store that refuses reports with new bodies while it is full.
+/// A store that refuses what brings new bodies while it is full, by reports and by submits.
 #[derive(Clone)]
 struct FullStore {
     inner: Arc<dyn Store>,
@@ -34,8 +34,9 @@ struct FullStore {
 
 impl Store for FullStore {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
-        let is_refused =
-            matches!(request, Request::Settle(_)) && request.new_bodies().is_some() && self.is_full.load(SeqCst);
+        let is_refused = matches!(request, Request::Settle(_) | Request::Submit(_))
+            && request.new_bodies().is_some()
+            && self.is_full.load(SeqCst);
         if is_refused {
             return Box::pin(async { Err(StoreError::NoRoom("the disk is full".to_owned())) });
         }
@@ -226,4 +227,69 @@ async fn a_report_that_may_have_been_carried_out_holds_up_no_others_on_a_full_st
         assert_eq!((of_queue.books.done, of_queue.books.ready, of_queue.books.in_flight), expected);
         session.leave().await.unwrap();
     }
+}
+
+fn lots(count: u64) -> impl Iterator<Item = Lot> {
+    let parcel = |number: u64| Parcel::single(Body::new(number.to_string().as_bytes()).unwrap());
+    (1..=count).map(move |number| Lot { queue: Name::new("q").unwrap(), parcel: parcel(number), key: None, call: None })
+}
+
+/// Who wants no more than room is told at once that there is none, however many there are, and nothing of it is stored
+/// later; who waits for room gets it, and so does who comes then.
+async fn pushed_to_a_full_store<F: Fill>(setting: &Setting<F>) {
+    let session = setting.fleet.session().await.unwrap();
+    session.submit(lots(1).collect(), None).await.unwrap();
+    setting.fill.fill(true);
+    let pushes: Vec<_> = lots(50)
+        .map(|lot| {
+            let session = session.clone();
+            tokio::spawn(async move { session.submit_if_room(vec![lot]).await })
+        })
+        .collect();
+    for push in pushes {
+        let refused = tokio::time::timeout(Duration::from_secs(30), push).await.expect("at once").unwrap().unwrap_err();
+        assert!(matches!(refused.error, StoreError::NoRoom(_)) && !refused.maybe_stored, "{refused:?}");
+    }
+    let patient = tokio::spawn({
+        let session = session.clone();
+        async move { session.submit(lots(1).collect(), None).await }
+    });
+    setting.fill.fill(false);
+    tokio::time::timeout(Duration::from_secs(30), patient).await.expect("there is room").unwrap().unwrap();
+    let again = async {
+        while session.submit_if_room(lots(1).collect()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.expect("there is room");
+    assert_eq!(setting.books("q").await.pushed, 3);
+}
+
+#[tokio::test]
+async fn what_finds_no_room_is_told_at_once_and_not_stored_later() {
+    pushed_to_a_full_store(&Setting::refusing()).await;
+    pushed_to_a_full_store(&Setting::in_redis()).await;
+}
+
+#[tokio::test]
+async fn what_was_not_sent_goes_with_its_caller() {
+    let is_full = Arc::new(AtomicBool::new(true));
+    let store = FullStore { inner: Arc::new(MemoryStore::default()), is_full: is_full.clone() };
+    let session = Session::join(Arc::new(store), SessionOptions::client()).await.unwrap();
+    // These wait for room, in as many calls as may be under way, and behind them whatever comes.
+    let mut patient = Vec::new();
+    for lot in lots(4) {
+        let session = session.clone();
+        patient.push(tokio::spawn(async move { session.submit(vec![lot], None).await }));
+        tokio::task::yield_now().await;
+    }
+    let left = tokio::time::timeout(Duration::from_millis(1), session.submit_if_room(lots(1).collect())).await;
+    assert!(!matches!(left, Ok(Ok(_))), "{left:?}");
+    is_full.store(false, SeqCst);
+    for push in patient {
+        push.await.unwrap().unwrap();
+    }
+    let verdicts = session.submit(lots(1).collect(), None).await.unwrap();
+    assert_eq!(verdicts, [LotVerdict::Stored { first: 5 }], "what was left is not among them");
+    session.leave().await.unwrap();
 }

@@ -155,3 +155,31 @@ async fn the_largest_concurrency_is_one_like_any_other() {
     .await;
     assert_eq!(books.done, MESSAGES);
 }
+
+/// What is thrown panics as it goes.
+fn throw() -> ! {
+    std::panic::panic_any(Bomb)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_thrown_may_panic_as_it_goes() {
+    let policy = || QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
+    let books = run(|node| node.policy(policy()).handler("q", async |_: u64, _: Context| throw())).await;
+    assert_eq!(books.dead, MESSAGES);
+    let books = run(|node| node.policy(policy()).handler_blocking("q", |_: u64, _: Context| throw())).await;
+    assert_eq!(books.dead, MESSAGES);
+    let books = run(|node| {
+        let observed = node.observed_by(Arc::new(Thrower));
+        observed.handler("q", async |_: u64, _: Context| Ok(Done::default()))
+    })
+    .await;
+    assert_eq!(books.done, MESSAGES);
+}
+
+struct Thrower;
+
+impl Observer for Thrower {
+    fn told(&self, _: &Event) {
+        throw()
+    }
+}

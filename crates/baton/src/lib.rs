@@ -93,6 +93,7 @@ pub mod jobs;
 mod message;
 #[cfg(feature = "operate")]
 pub mod operate;
+mod panics;
 #[cfg(feature = "jobs")]
 pub mod pool;
 #[cfg(any(feature = "jobs", feature = "operate"))]

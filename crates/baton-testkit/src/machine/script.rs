@@ -266,7 +266,8 @@ impl Script {
 
     fn submit(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
         let known = &self.sessions[slot];
-        let lots = (0..1 + a % 4).map(|nth| {
+        // None now and then.
+        let lots = (0..if c % 29 == 7 { 0 } else { 1 + a % 4 }).map(|nth| {
             let seed = b.wrapping_mul(17).wrapping_add(nth);
             if c.wrapping_add(nth) % 4 == 1 {
                 return beginning(seed);

@@ -52,7 +52,7 @@ where
                     Ok(body) => function(body, context),
                     Err(error) => Err(not_taken(&error)),
                 };
-                let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+                let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(panic)));
                 // Given up before anybody hears of the end.
                 drop(permit);
                 reply.send(result).ok();
@@ -61,11 +61,8 @@ where
                 job = unrun;
                 tokio::time::sleep(NO_THREAD_PAUSE).await;
             }
-            match answer.await {
-                Ok(result) => result,
-                // A job is run or handed back, never dropped.
-                Err(_) => std::future::pending().await,
-            }
+            // A job is run or handed back, never dropped, and what it runs cannot break out of it.
+            answer.await.unwrap_or_else(|_| Err(Failure::new("the thread of the function ended before it did")))
         })
     }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     message::{Name, Parcel},
+    panics,
     store::{
         Clock, Push, Pushed, Refusal, StoreError, Taken,
         session::{Fate, Session},
@@ -168,9 +169,6 @@ async fn pull_all(
 
 /// What a source does; a panic of it is a failure like others.
 async fn unless_it_panics<T>(work: impl Future<Output = Result<T, SourceError>>) -> Result<T, SourceError> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message");
-        Err(SourceError::new(format_args!("it panicked: {text}")))
-    })
+    let panicked = |panic| SourceError::new(format_args!("it panicked: {}", panics::text(panic)));
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic)))
 }

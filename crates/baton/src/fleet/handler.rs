@@ -5,7 +5,6 @@ use std::{
     fmt,
     future::ready,
     marker::PhantomData,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +22,10 @@ use super::{
     emitting::{CallScope, EmitError},
     permits::Permit,
 };
-use crate::message::{Body, CallId, Calling, Key, Lot, MessageId, Name, Parcel};
+use crate::{
+    message::{Body, CallId, Calling, Key, Lot, MessageId, Name, Parcel},
+    panics,
+};
 
 /// A message as its handler gets it.
 #[derive(Debug, Clone)]
@@ -343,7 +345,7 @@ pub(super) fn placed(
     match spare {
         Some(mut work) => {
             // The new one is in its place also if the old one panics as it goes: that message has its outcome.
-            catch_unwind(AssertUnwindSafe(|| work.set(future))).ok();
+            panics::quietly(|| work.set(future));
             work
         }
         None => Work::new(future),
@@ -356,14 +358,8 @@ pub(super) fn not_taken(error: &serde_json::Error) -> Failure {
 }
 
 /// What becomes of a message whose handler panicked.
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    Failure::new(format_args!("the handler panicked: {}", panic_text(panic)))
-}
-
-/// What a panic says; nothing if it is no text.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+    Failure::new(format_args!("the handler panicked: {}", panics::text(panic)))
 }
 
 /// A function over bodies of type `T`.

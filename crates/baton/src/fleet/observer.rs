@@ -10,8 +10,11 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{event::Event, handler::panic_text, traces};
-use crate::message::{Name, Range};
+use super::{event::Event, traces};
+use crate::{
+    message::{Name, Range},
+    panics,
+};
 
 /// Is told what a node has done, as it does it. Its methods are called between messages and should be quick. A panic in
 /// one of them changes nothing for the node and its messages; the first is told as [`Event::ObserverPanicked`].
@@ -50,8 +53,9 @@ impl Guarded {
 
     fn guard(&self, call: impl Fn(&dyn Observer)) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| call(&*self.observer))) else { return };
+        let error = panics::text(panic);
         if !self.told.swap(true, Ordering::Relaxed) {
-            tell(self, &Event::ObserverPanicked { error: panic_text(&*panic) });
+            tell(self, &Event::ObserverPanicked { error });
         }
     }
 }

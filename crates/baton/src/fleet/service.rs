@@ -35,6 +35,10 @@ use crate::{
 
 /// How long a source that failed is left alone.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+/// How long a node that is to stop, and has nothing left to do but to report, waits for a store that is away.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How often such a node looks whether its handlers have ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How much is reported of why a source failed for good.
 const CAUSE_CHARS: usize = 200;
 
@@ -260,7 +264,7 @@ impl<'a> Service<'a> {
     }
 
     /// Stops generating, lets the workers end in good order. Batons are given back at once: handlers may take long, and
-    /// others can generate meanwhile.
+    /// others can generate meanwhile. A store that is away is waited for, but not for ever: what it is not told runs again.
     async fn drain(mut self) -> Result<(), StoreError> {
         self.generators.shutdown().await;
         let session = self.session.clone();
@@ -275,11 +279,18 @@ impl<'a> Service<'a> {
             tokio::time::sleep(self.node.lease).await;
         };
         tokio::pin!(at_once);
+        let mut look = Instant::now() + LAST_WORDS;
         loop {
             tokio::select! {
                 biased;
                 () = session.over() => return Ok(()),
                 () = &mut at_once => return Ok(()),
+                () = tokio::time::sleep_until(look) => {
+                    if self.executors.iter().all(|executor| executor.is_at_rest()) {
+                        return Ok(());
+                    }
+                    look = Instant::now() + LOOK_AGAIN;
+                }
                 ended = self.workers.join_next() => match ended {
                     None => return Ok(()),
                     Some(Ok(Err(error))) => return Err(error),
@@ -288,6 +299,7 @@ impl<'a> Service<'a> {
                 // One that fails is told of as held by the next beat, or leaves with the session.
                 Some(_) = resigning.next() => {}
                 changed = beats.changed() => {
+                    look = Instant::now() + LAST_WORDS;
                     let beaten = beats.borrow_and_update().clone();
                     if changed.is_err() {
                         self.cancel.now();

@@ -1,11 +1,11 @@
 //! A computation of the user's: with a deadline, and with its panics as errors.
 
-use std::{any::Any, fmt::Display, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{fmt::Display, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 
 use super::{RecallError, Value};
-use crate::store::BoxFuture;
+use crate::{panics, store::BoxFuture};
 
 /// A computation that was not begun yet.
 pub(super) type Computation = Box<dyn FnOnce() -> BoxFuture<'static, Result<Value, Arc<str>>> + Send>;
@@ -32,13 +32,7 @@ pub(super) async fn run(compute: Computation, deadline: Duration) -> Result<Valu
     match tokio::time::timeout(deadline, computing).await {
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(error))) => Err(RecallError::Failed(error)),
-        Ok(Err(panic)) => Err(RecallError::Panicked(told(&*panic).into())),
+        Ok(Err(panic)) => Err(RecallError::Panicked(panics::text(panic).into())),
         Err(_) => Err(RecallError::Deadline(deadline)),
     }
-}
-
-/// What a panic said.
-fn told(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing")
 }

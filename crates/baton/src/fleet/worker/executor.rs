@@ -127,6 +127,11 @@ impl Executor {
         self.permits.open_to(buffer.slots())
     }
 
+    /// Whether no handler is at work.
+    pub(in crate::fleet) fn is_at_rest(&self) -> bool {
+        self.buffer().slots() == 0
+    }
+
     /// Starts as many slots as there is work and room for.
     pub(super) fn start_slots(self: &Arc<Self>) {
         let mut slots = Vec::new();

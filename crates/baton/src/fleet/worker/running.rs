@@ -68,7 +68,7 @@ impl Starter {
                 self.spare = Some(work);
                 Begun::Ran(result)
             }
-            Err(panic) => Begun::Ran(Err(panicked(&*panic))),
+            Err(panic) => Begun::Ran(Err(panicked(panic))),
         }
     }
 
@@ -79,7 +79,7 @@ impl Starter {
     pub(super) fn begin(&mut self, message: Message, context: Context) -> Result<Work, Failure> {
         let spare = self.spare.take();
         let begun = catch_unwind(AssertUnwindSafe(|| self.handler.begin(spare, message, context, &self.permit)));
-        begun.map_err(|panic| panicked(&*panic))
+        begun.map_err(panicked)
     }
 
     /// Work to be polled to its end, at the latest its deadline from now on.
@@ -103,7 +103,7 @@ impl Future for Running {
         let Some(work) = &mut this.work else { return Poll::Pending };
         let result = match catch_unwind(AssertUnwindSafe(|| work.poll(context))) {
             Ok(Poll::Ready(result)) => return Poll::Ready(Ran { result, work: this.work.take() }),
-            Err(panic) => Err(panicked(&*panic)),
+            Err(panic) => Err(panicked(panic)),
             Ok(Poll::Pending) => {
                 let Some((deadline, late)) = &mut this.deadline else { return Poll::Pending };
                 ready!(late.as_mut().poll(context));
@@ -118,5 +118,5 @@ impl Future for Running {
 
 /// Drops work that is not gone on with; a panic at that is the handler's.
 pub(super) fn discard(work: Work) -> Result<(), Failure> {
-    catch_unwind(AssertUnwindSafe(|| drop(work))).map_err(|panic| panicked(&*panic))
+    catch_unwind(AssertUnwindSafe(|| drop(work))).map_err(panicked)
 }

@@ -91,20 +91,12 @@ impl Caller {
 
     /// The answer to an operation, however often it takes.
     pub(super) async fn repeat<O: Operation>(&self, operation: O) -> Result<O::Answer, StoreError> {
-        self.repeat_from::<O>(&operation.request()).await.result
+        self.repeat_from::<O>(&operation.request(), false).await.result
     }
 
-    /// As [`Caller::repeat_from`], until the store says that it has no room.
-    pub(super) async fn repeat_if_room<O: Operation>(&self, operation: O) -> Answered<O::Answer> {
-        self.attempts::<O>(&operation.request(), true).await
-    }
-
-    /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect.
-    pub(super) async fn repeat_from<O: Operation>(&self, request: &Request) -> Answered<O::Answer> {
-        self.attempts::<O>(request, false).await
-    }
-
-    async fn attempts<O: Operation>(&self, request: &Request, if_room: bool) -> Answered<O::Answer> {
+    /// As [`Caller::repeat`], telling also whether an unanswered attempt may have taken effect; with `if_room` only until
+    /// the store says that it has no room.
+    pub(super) async fn repeat_from<O: Operation>(&self, request: &Request, if_room: bool) -> Answered<O::Answer> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut ambiguous = false;
         loop {

@@ -26,7 +26,7 @@ pub(super) async fn dispose(
         for ids in ids.chunks(DISPOSED_AT_ONCE) {
             let (queue, ids) = (queue.clone(), ids.to_vec());
             let dispose = Dispose { session: session.id(), dispose_no: *last + 1, queue, ids, disposal };
-            let answered = session.caller.repeat_from::<Dispose>(&dispose.request()).await;
+            let answered = session.caller.repeat_from::<Dispose>(&dispose.request(), false).await;
             match &answered.result {
                 Ok(_) => *last += 1,
                 // An unanswered attempt may still execute under this number: it can stand for nothing else.

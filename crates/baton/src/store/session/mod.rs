@@ -244,7 +244,21 @@ impl Session {
     /// # Cancel safety
     /// The lots are handed in whether or not the future is kept.
     pub async fn submit(&self, lots: Vec<Lot>, bookmark: Option<MoveBookmark>) -> Result<Vec<LotVerdict>, SubmitError> {
-        let verdicts = submits::hand_in(&self.submits, lots, bookmark).await;
+        self.submitted(submits::hand_in(&self.submits, lots, bookmark).await)
+    }
+
+    /// As [`Session::submit`], but a store that has no room is not waited for.
+    ///
+    /// # Errors
+    /// As of [`Session::submit`]; [`StoreError::NoRoom`] means that nothing was stored, unless it says otherwise.
+    ///
+    /// # Cancel safety
+    /// Lots that were not sent yet when the future is dropped are not.
+    pub async fn submit_if_room(&self, lots: Vec<Lot>) -> Result<Vec<LotVerdict>, SubmitError> {
+        self.submitted(submits::hand_in_if_room(&self.submits, lots).await)
+    }
+
+    fn submitted(&self, verdicts: Result<Vec<LotVerdict>, SubmitError>) -> Result<Vec<LotVerdict>, SubmitError> {
         if let Err(SubmitError { error: error @ StoreError::Refused(Refusal::Stale), .. }) = &verdicts {
             // Also if its tasks have gone with the runtime they were in: the next call joins anew.
             self.caller.end(error.clone());

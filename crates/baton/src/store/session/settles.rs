@@ -91,11 +91,8 @@ async fn settle(
         while !runs.is_empty() {
             let rest = runs.split_off(fitting(&runs, weights));
             let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs, max_results };
-            let Answered { result, ambiguous } = if settle.runs.iter().any(brings) {
-                caller.repeat_if_room(settle.clone()).await
-            } else {
-                caller.repeat_from::<Settle>(&settle.clone().request()).await
-            };
+            let if_room = settle.runs.iter().any(brings);
+            let Answered { result, ambiguous } = caller.repeat_from::<Settle>(&settle.clone().request(), if_room).await;
             let result = match result {
                 // An attempt may have been carried out, or yet be, so its number is not free, and others must not wait for
                 // room behind it. Whichever the store takes first, that attempt or this, is right and answers for both.

@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
+    sync::{Arc, Mutex, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -48,10 +49,49 @@ fn why(error: &StoreError) -> String {
 
 /// Lots on their way, and who waits for the verdicts.
 pub(super) struct Item {
-    lots: Vec<Lot>,
+    lots: Waiting,
     /// Few have one, and all are moved from hand to hand.
     bookmark: Option<Box<MoveBookmark>>,
     reply: Verdicts,
+}
+
+/// Lots that are not sent yet.
+enum Waiting {
+    /// They are sent, however long that takes and whoever waits for it.
+    Given(Vec<Lot>),
+    /// They are sent while their caller waits, if there is room in the store. None are left of one that has gone.
+    Lent(Arc<Mutex<Vec<Lot>>>),
+}
+
+impl Waiting {
+    const fn is_lent(&self) -> bool {
+        matches!(self, Self::Lent(_))
+    }
+
+    fn take(&mut self) -> Vec<Lot> {
+        self.with(std::mem::take)
+    }
+
+    /// How many they are, and their bytes.
+    fn weigh(&mut self) -> (usize, usize) {
+        self.with(|lots| (lots.len(), lots.iter().map(|lot| lot.parcel.bytes().len()).sum()))
+    }
+
+    fn with<R>(&mut self, look: impl FnOnce(&mut Vec<Lot>) -> R) -> R {
+        match self {
+            Self::Given(lots) => look(lots),
+            Self::Lent(lots) => look(&mut lots.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
+
+/// Takes back what was lent and is not sent yet when its caller goes.
+struct Lender(Waiting);
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
 }
 
 /// How much there may be in the fleet before lots are refused.
@@ -67,12 +107,33 @@ type Verdicts = oneshot::Sender<Result<Vec<LotVerdict>, SubmitError>>;
 pub(super) async fn hand_in(
     items: &mpsc::Sender<Item>, lots: Vec<Lot>, bookmark: Option<MoveBookmark>,
 ) -> Result<Vec<LotVerdict>, SubmitError> {
-    let over = || SubmitError { error: Refusal::Stale.into(), maybe_stored: false };
+    well_formed(&lots)?;
+    pass_on(items, Waiting::Given(lots), bookmark).await
+}
+
+/// As [`hand_in`], if there is room in the store, and while the caller waits.
+pub(super) async fn hand_in_if_room(
+    items: &mpsc::Sender<Item>, lots: Vec<Lot>,
+) -> Result<Vec<LotVerdict>, SubmitError> {
+    well_formed(&lots)?;
+    let lots = Arc::new(Mutex::new(lots));
+    let _lender = Lender(Waiting::Lent(Arc::clone(&lots)));
+    pass_on(items, Waiting::Lent(lots), None).await
+}
+
+fn well_formed(lots: &[Lot]) -> Result<(), SubmitError> {
     let well_formed = lots.iter().all(|lot| lot.key.is_none() || lot.parcel.len() == 1);
-    if lots.is_empty() || lots.len() > MAX_LOTS || !well_formed {
-        let error = Refusal::Malformed("a submit takes 1 to 1024 lots, a keyed one holds one message").into();
-        return Err(SubmitError { error, maybe_stored: false });
+    if !lots.is_empty() && lots.len() <= MAX_LOTS && well_formed {
+        return Ok(());
     }
+    let error = Refusal::Malformed("a submit takes 1 to 1024 lots, a keyed one holds one message").into();
+    Err(SubmitError { error, maybe_stored: false })
+}
+
+async fn pass_on(
+    items: &mpsc::Sender<Item>, lots: Waiting, bookmark: Option<MoveBookmark>,
+) -> Result<Vec<LotVerdict>, SubmitError> {
+    let over = || SubmitError { error: Refusal::Stale.into(), maybe_stored: false };
     let (reply, answer) = oneshot::channel();
     items.send(Item { lots, bookmark: bookmark.map(Box::new), reply }).await.map_err(|_| over())?;
     answer.await.unwrap_or_else(|_| Err(SubmitError { maybe_stored: true, ..over() }))
@@ -81,10 +142,18 @@ pub(super) async fn hand_in(
 /// Sends groups in the order of their numbers until the session is over.
 pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds: Bounds) {
     let (mut under_way, mut ended) = (UnderWay(Vec::new()), pin!(caller.ended()));
+    let mut troubles = caller.troubles();
     // The last number given.
     let mut submit_no = 0;
     let mut waiting: Option<Item> = None;
     loop {
+        if !under_way.0.is_empty()
+            && let Some(error) = no_room(&caller)
+            && let Some(item) = waiting.take_if(|item| item.lots.is_lent())
+        {
+            item.reply.send(Err(SubmitError { error, maybe_stored: false })).ok();
+            continue;
+        }
         // A refused bookmark leaves its number unused, so it goes alone: nothing follows before it is answered.
         let alone = waiting.as_ref().is_some_and(|item| item.bookmark.is_some());
         // The answer of one that is being repeated must still be kept then.
@@ -96,7 +165,8 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
                 waiting = gather(&mut group, &mut items);
             }
             let group = match Group::new(caller.id(), submit_no + 1, group, bounds) {
-                Ok(group) => group,
+                Ok(Some(group)) => group,
+                Ok(None) => continue,
                 Err(error) => {
                     caller.end(error);
                     continue;
@@ -114,6 +184,8 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
             biased;
             _ = &mut ended, if under_way.0.is_empty() => break,
             Some(_) = under_way.next() => {}
+            // Whoever wants no more than room may have to be told that there is none.
+            Ok(()) = troubles.changed(), if waiting.as_ref().is_some_and(|item| item.lots.is_lent()) => {}
             item = items.recv(), if waiting.is_none() => match item {
                 Some(item) => waiting = Some(item),
                 None if under_way.0.is_empty() => return,
@@ -167,6 +239,9 @@ impl<F: Future> UnderWay<F> {
 struct Group {
     submit_no: u64,
     with_bookmark: bool,
+    /// Whether nobody in it waits for room.
+    if_room: bool,
+    bounds: Bounds,
     request: Request,
     packed: Packed,
     /// How many of the lots handed in belong to whom.
@@ -174,17 +249,28 @@ struct Group {
 }
 
 impl Group {
-    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Result<Box<Self>, StoreError> {
+    /// Nothing if all who brought something have gone.
+    fn new(
+        session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds,
+    ) -> Result<Option<Box<Self>>, StoreError> {
         let (mut bookmark, mut replies) = (None, Vec::with_capacity(items.len()));
-        let mut lots = Vec::new();
+        let (mut lots, mut if_room) = (Vec::new(), true);
         for mut item in items {
-            replies.push((item.lots.len(), item.reply));
+            let mut brought = item.lots.take();
+            if brought.is_empty() {
+                continue;
+            }
+            if_room &= item.lots.is_lent();
+            replies.push((brought.len(), item.reply));
             if lots.is_empty() {
-                lots = item.lots;
+                lots = brought;
             } else {
-                lots.append(&mut item.lots);
+                lots.append(&mut brought);
             }
             bookmark = bookmark.or(item.bookmark);
+        }
+        if lots.is_empty() {
+            return Ok(None);
         }
         let (lots, packed) = if lots.len() == 1 {
             Packing::one(lots)
@@ -198,20 +284,28 @@ impl Group {
         let (with_bookmark, bookmark) = (bookmark.is_some(), bookmark.map(|bookmark| *bookmark));
         let Bounds { max_backlog, max_keys } = bounds;
         let request = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys }.request();
-        Ok(Box::new(Self { submit_no, with_bookmark, request, packed, replies }))
+        Ok(Some(Box::new(Self { submit_no, with_bookmark, if_room, bounds, request, packed, replies })))
     }
 }
 
 /// Sends a group until it is answered and passes the verdicts on; whether its number was used.
-async fn send(caller: &Caller, group: Box<Group>) -> bool {
+async fn send(caller: &Caller, mut group: Box<Group>) -> bool {
     let mut ambiguous = false;
     let result = loop {
-        let answered = caller.repeat_from::<Submit>(&group.request).await;
+        let answered = caller.repeat_from::<Submit>(&group.request, group.if_room).await;
         ambiguous |= answered.ambiguous;
         match answered.result {
             // It overtook the one before it: that one is on its way, or being repeated.
             Err(StoreError::Refused(Refusal::OutOfTurn { last })) if last + 1 < group.submit_no => {
                 Box::pin(tokio::time::sleep(OVERTAKEN_PAUSE)).await;
+            }
+            Err(error @ StoreError::NoRoom(_)) => {
+                // What was unanswered before may have been carried out: the same is sent until that is known.
+                if !ambiguous {
+                    group.answer(&Err(SubmitError { error, maybe_stored: false }));
+                    group.request = group.nothing(caller.id());
+                }
+                group.if_room = false;
             }
             result => break result,
         }
@@ -222,34 +316,53 @@ async fn send(caller: &Caller, group: Box<Group>) -> bool {
         // number can stand for nothing else.
         caller.end(Refusal::Stale.into());
     }
-    let mut member = 0;
-    let Group { packed, replies, .. } = *group;
-    for (count, reply) in replies {
-        let share = match &result {
-            Ok(Submitted { lots }) => {
-                Ok((member..member + count).filter_map(|member| packed.verdict(member, lots)).collect())
-            }
-            Err(error) => Err(SubmitError { error: error.clone(), maybe_stored: ambiguous }),
-        };
-        member += count;
-        reply.send(share).ok();
-    }
+    group.answer(&result.map_err(|error| SubmitError { error, maybe_stored: ambiguous }));
     !refused
+}
+
+impl Group {
+    /// Tells everybody their verdicts, once.
+    fn answer(&mut self, result: &Result<Submitted, SubmitError>) {
+        let mut member = 0;
+        for (count, reply) in self.replies.drain(..) {
+            let share = match result {
+                Ok(Submitted { lots }) => {
+                    Ok((member..member + count).filter_map(|member| self.packed.verdict(member, lots)).collect())
+                }
+                Err(error) => Err(error.clone()),
+            };
+            member += count;
+            reply.send(share).ok();
+        }
+    }
+
+    /// What takes the place of lots that were refused: later numbers wait for this one, which so stands for nothing.
+    fn nothing(&self, session: SessionId) -> Request {
+        let Bounds { max_backlog, max_keys } = self.bounds;
+        let (submit_no, lots) = (self.submit_no, Vec::new());
+        Submit { session, submit_no, lots, bookmark: None, max_backlog, max_keys }.request()
+    }
+}
+
+/// Why nothing new is stored now, if that is for want of room.
+fn no_room(caller: &Caller) -> Option<StoreError> {
+    caller.trouble().filter(|trouble| matches!(trouble, StoreError::NoRoom(_)))
 }
 
 /// Adds what waits to a group while it fits; what came out and did not fit.
 fn gather(group: &mut Vec<Item>, items: &mut mpsc::Receiver<Item>) -> Option<Item> {
-    let weigh = |item: &Item| item.lots.iter().map(|lot| lot.parcel.bytes().len()).sum::<usize>();
-    let mut lots: usize = group.iter().map(|item| item.lots.len()).sum();
-    let mut bytes: usize = group.iter().map(weigh).sum();
+    let (mut lots, mut bytes) = group.iter_mut().map(|item| item.lots.weigh()).fold((0, 0), plus);
     while bytes < GROUP_BYTES {
-        let item = items.try_recv().ok()?;
-        lots += item.lots.len();
-        bytes += weigh(&item);
+        let mut item = items.try_recv().ok()?;
+        (lots, bytes) = plus((lots, bytes), item.lots.weigh());
         if item.bookmark.is_some() || lots > MAX_LOTS {
             return Some(item);
         }
         group.push(item);
     }
     None
+}
+
+const fn plus((lots, bytes): (usize, usize), (more, their_bytes): (usize, usize)) -> (usize, usize) {
+    (lots + more, bytes + their_bytes)
 }

@@ -36,6 +36,7 @@ use super::{
     remains,
     site::Site,
     stay::hold_alone,
+    wake,
 };
 use crate::{
     message::Name,
@@ -111,6 +112,10 @@ impl SqliteStore {
         }
         let source = Source::open(&from, ear)?;
         let missing = is_missing(&path)?;
+        // Those who had the store open let go of a file that is gone, and wait for it.
+        if missing && wake::is_listened_to(&path) {
+            return Err(RestoreError::InUse { path, who: "processes that wait for its file".to_owned() });
+        }
         // Before there is a door beside it, which nobody would need where this is refused.
         if !missing && Door::existing(&path).is_ok_and(|door| door.is_none()) {
             alone_with_file(&path)?;

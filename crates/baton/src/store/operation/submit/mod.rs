@@ -31,7 +31,7 @@ pub struct Submit {
     pub session: SessionId,
     /// 1, 2, 3 … within the session.
     pub submit_no: u64,
-    /// At most [`MAX_LOTS`].
+    /// At most [`MAX_LOTS`]; none if its number is to stand for nothing.
     pub lots: Vec<Lot>,
     /// A bookmark to move with them.
     pub bookmark: Option<MoveBookmark>,
@@ -113,8 +113,8 @@ impl Facts for Submit {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        if self.lots.is_empty() || self.lots.len() > MAX_LOTS {
-            return malformed("a submit takes 1 to 1024 lots");
+        if self.lots.len() > MAX_LOTS {
+            return malformed("a submit takes 1024 lots at most");
         }
         check_keys(&self.lots)?;
         if self.lots.iter().any(|lot| lot.call == Some(Calling::Joins)) {
