@@ -141,7 +141,7 @@ pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
     }
 }
 
-/// Without a time to come again: a repeated message may be a second one.
+/// A repeated message may be a second one, which only its sender can judge.
 fn maybe_stored(why: &str) -> Problem {
     let detail = format!("{why}: the message may be stored; with an Idempotency-Key it is safe to repeat it");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "maybe-stored", detail)

@@ -1,7 +1,9 @@
 //! Many messages in one request, a line each, stored as they come in.
 //!
 //! Lines are stored in their order, a parcel after the other, so what is stored is always the first so many of them: a
-//! problem says how many, and the sender can go on behind them.
+//! problem says how many, and the sender can go on behind them. Where no more come for a moment, those that came are stored.
+
+use std::{pin::pin, time::Duration};
 
 use axum::{body::Body, http::HeaderMap};
 use baton::{
@@ -9,7 +11,7 @@ use baton::{
     store::message::{self, Lot, Parcel, ParcelBuilder},
 };
 use serde::Serialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     body::{check, next, refuse, too_large},
@@ -22,6 +24,9 @@ use crate::{
 /// Messages and bytes of a parcel.
 const PARCEL: usize = 512;
 pub(crate) const PARCEL_BYTES: usize = 256 << 10;
+
+/// How long lines that came in wait for more to be stored with them.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Ids that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -70,7 +75,16 @@ impl<'a> Lines<'a> {
         let limits = &self.state.limits;
         let mut rest: Vec<u8> = Vec::new();
         let mut deadline = Instant::now() + limits.body_time;
-        while let Some(bytes) = next(body, deadline, limits.body_time).await.map_err(|it| (it, true))? {
+        loop {
+            let mut coming = pin!(next(body, deadline, limits.body_time));
+            let came = match timeout(PAUSE, &mut coming).await {
+                Ok(came) => came,
+                Err(_) => {
+                    self.flush().await.map_err(|it| (it, false))?;
+                    coming.await
+                }
+            };
+            let Some(bytes) = came.map_err(|it| (it, true))? else { break };
             let mut from = 0;
             for end in memchr::memchr_iter(b'\n', &bytes) {
                 let line = bytes.get(from..end).unwrap_or_default();

@@ -1,8 +1,15 @@
 //! Messages from outside: one, many, once under a key, and those that are none.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod scene;
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use baton_gateway::Limits;
+use baton_servers::RedisServer;
 use scene::{JSON, NDJSON, Scene, on_each_store, request};
 use serde_json::json;
 
@@ -57,6 +64,13 @@ fn many_messages_are_stored_as_they_come_and_a_bad_line_says_how_many_are() {
         peer.send(b"0\r\n\r\n");
         assert_eq!(peer.answer().json()["stored"], 4);
         assert_eq!(scene.ready("many"), 2704);
+        // One who sends little is not waited for until there is more.
+        let mut peer = scene.peer();
+        peer.send(&request("POST", "/push/few", &[NDJSON, ("transfer-encoding", "chunked")], b""));
+        peer.send(b"2\r\n1\n\r\n");
+        scene::until("the line is stored", || scene.ready("few") == 1);
+        peer.send(b"0\r\n\r\n");
+        assert_eq!(peer.answer().json()["stored"], 1);
     });
 }
 
@@ -132,6 +146,45 @@ fn a_queue_that_is_full_is_told_with_a_time_and_nobody_waits() {
     let many = format!("{body}\n{body}\n");
     let problem = scene.ask("POST", "/push/q", &[NDJSON], many.as_bytes()).problem(429, "queue-full");
     assert_eq!(problem["stored"], 0);
+}
+
+#[test]
+fn a_store_without_room_is_told_at_once_and_what_was_refused_is_not_stored_later() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let server = RedisServer::start(folder.path(), &["--save", "", "--appendonly", "no"]).unwrap();
+    let scene = Scene::begin(&server.url(), |_| {}, |_| {});
+    scene.until_ready();
+    let most = |bytes: u8| {
+        let mut peer = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        peer.write_all(format!("CONFIG SET maxmemory {bytes}\r\n").as_bytes()).unwrap();
+        let mut answer = [0; 5];
+        peer.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"+OK\r\n");
+    };
+    assert_eq!(scene.push("q", b"1").status, 202);
+    most(1);
+    for _ in 0..20 {
+        scene.push("q", &[b'1'; 10_000]).problem(503, "no-room");
+    }
+    most(0);
+    scene::until("there is room", || scene.push("q", b"2").status == 202);
+    assert_eq!(scene.ready("q"), 2);
+}
+
+#[test]
+fn slow_lines_take_no_place_of_a_request() {
+    let limits = Limits { requests: 2, ..Limits::default() };
+    let scene = Scene::with(|options| options.limits = limits);
+    let slow: Vec<_> = (0..8)
+        .map(|_| {
+            let mut peer = scene.peer();
+            peer.send(&request("POST", "/push/slow", &[NDJSON, ("transfer-encoding", "chunked")], b"2\r\n1\n\r\n"));
+            peer
+        })
+        .collect();
+    scene::until("they are all under way", || scene.ready("slow") == 8);
+    assert_eq!(scene.push("q", b"1").status, 202);
+    drop(slow);
 }
 
 #[test]

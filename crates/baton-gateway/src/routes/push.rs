@@ -104,6 +104,11 @@ pub(crate) async fn push(
             }
         }
         Media::Lines => {
+            // They may come in for as long as they like, and leave the place of a request to others.
+            if let Err(problem) = admission.becomes_stream(&state.room) {
+                refuse(&headers, body).await;
+                return Err(problem);
+            }
             let (count, ids) = Lines::new(&state, &queue, seat).store(&headers, body).await?;
             Ok(stored(&queue, count, &ids))
         }

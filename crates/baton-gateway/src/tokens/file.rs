@@ -31,7 +31,7 @@ struct Content {
 
 /// What a file is told apart by from what it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp(u64, u64, i64, i64);
+pub(super) struct Stamp(u64, u64, i64, i64, u32);
 
 impl TokenFile {
     /// The file at this path.
@@ -111,7 +111,7 @@ impl TokenFile {
     /// What the file is at this moment; nothing if it is not there.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         let it = fs::metadata(&self.path).ok()?;
-        Some(Stamp(it.ino(), it.len(), it.mtime(), it.mtime_nsec()))
+        Some(Stamp(it.ino(), it.len(), it.mtime(), it.mtime_nsec(), it.mode()))
     }
 
     /// Changes the tokens under a lock that all who change them take.

@@ -154,13 +154,13 @@ mod tests {
         let mode = |mode| fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
         mode(0o640);
         assert!(matches!(Keeper::new(Some(file.clone())), Err(TokenError::Exposed { .. })));
-        fs::write(file.path(), "{}").unwrap();
         later(&keeper);
         let (access, trouble) = keeper.judge(Some(&secret));
         assert_eq!(access, Access::Wrong);
         assert!(trouble.unwrap().contains("can be read by others"));
         later(&keeper);
         assert_eq!(keeper.judge(Some(&secret)), (Access::Wrong, None));
+        fs::write(file.path(), "{}").unwrap();
         mode(0o600);
         later(&keeper);
         assert!(keeper.judge(Some(&secret)).1.unwrap().contains("holds no tokens"));

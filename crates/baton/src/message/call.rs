@@ -94,12 +94,12 @@ pub const END: &str = "end";
 pub const ERROR: &str = "error";
 /// The call was cancelled. Data: `null`.
 pub const CANCELLED: &str = "cancelled";
-/// What those who stream events tell of a gap: no handler's event is called so.
-const GAP: &str = "gap";
+/// What those who stream events tell themselves, of a gap and that they stop: no handler's event is called so.
+const OF_STREAMS: [&str; 2] = ["gap", "closing"];
 
 /// Whether handlers cannot use this name for an event of theirs.
 pub(crate) fn is_reserved(event: &str) -> bool {
-    [RESTART, END, ERROR, CANCELLED, GAP].contains(&event)
+    [RESTART, END, ERROR, CANCELLED].contains(&event) || OF_STREAMS.contains(&event)
 }
 
 impl CallEvent {

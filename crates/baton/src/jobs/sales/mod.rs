@@ -133,12 +133,12 @@ impl Sales {
         &self.shared.path
     }
 
-    /// Under what a total is kept in a [`Recall`](crate::recall::Recall), as far as the file has been opened: the random id of
-    /// its data is part of it.
+    /// Under what a total is kept in a [`Recall`](crate::recall::Recall), as far as the file has been opened and still has its
+    /// name: the random id of its data is part of it.
     #[must_use]
     pub fn known_key(&self, item: Option<&str>) -> Option<CacheKey> {
         let open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().map(|file| file.keys.of(item))
+        open.as_ref().filter(|file| file.is_current()).map(|file| file.keys.of(item))
     }
 
     /// The same, of the file as it is now.
