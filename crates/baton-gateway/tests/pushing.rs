@@ -1,5 +1,4 @@
 //! Messages from outside: one, many, once under a key, and those that are none.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod scene;
 
