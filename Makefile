@@ -10,6 +10,8 @@
 #               machine (bench/README.md); what is missing is installed with npm, pip and apt-get, or left out by name
 #   make fuzz   the long run: 2,000 random fleets in simulated time, 50 in processes and a million random operations
 #               on each real store, a minute of fuzzing the codecs
+#   make mutants
+#               put faults back that once were there, one at a time, and prove that random fleets find each of them
 #   make fuzz-http
 #               try to break the gateway: schemathesis by its description (installed with pip), then peers that mean harm
 
@@ -27,6 +29,7 @@ SOAK_SECONDS ?= 120
 OPS ?= 1000000
 FLEETS ?= 2000
 REAL_FLEETS ?= 50
+MUTANT_FLEETS ?= 300
 SEED ?=
 FUZZ_SECONDS ?= 60
 # Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
@@ -35,7 +38,7 @@ BENCH_ARGS ?=
 FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron operate recall settings testing sqlite,jobs,recall \
 	sqlite,redis,redis-tls,cron,operate,recall,settings,testing
 
-.PHONY: up build errors performance kill soak test lint bench fuzz fuzz-http tools
+.PHONY: up build errors performance kill soak test lint bench fuzz mutants fuzz-http tools
 
 up: build
 	@exec $(BATON) $(WITH_STORE) up $(ARGS)
@@ -107,6 +110,11 @@ fuzz: tools
 	for target in parcel piece; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target -- -max_total_time=$$(($(FUZZ_SECONDS) / 2)) -max_len=4096 || exit 1; \
 	done
+
+# Each fault is a patch in fuzz/mutations and meets MUTANT_FLEETS of the simulator, from the first seed on; ARGS="--only 3"
+# takes those that begin so.
+mutants:
+	CARGO='$(CARGO)' python3 fuzz/mutations/run.py --fleets $(MUTANT_FLEETS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz-http: build
 	python3 fuzz/http/run.py --baton $(BATON) $(if $(SEED),--seed $(SEED)) $(ARGS)

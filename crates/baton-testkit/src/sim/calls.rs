@@ -3,7 +3,8 @@
 use baton::{
     SessionId,
     store::{
-        Answer, Cancelling, Claimed, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError, message::Outcome,
+        Answer, Cancelling, Claimed, Join, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError,
+        message::Outcome,
     },
 };
 
@@ -31,6 +32,11 @@ impl Scene {
         {
             node.calls += 1;
         }
+        match request {
+            Request::Push(_) => self.pushes(caller),
+            Request::Beat(beat) => self.asks(caller, beat),
+            _ => {}
+        }
     }
 
     /// A call or its reply was lost: its node repeats it after a pause, which grows to half a second.
@@ -53,6 +59,9 @@ impl Scene {
     pub(super) fn executed(&mut self, caller: Caller, request: &Request, answer: &Result<Answer, StoreError>) {
         let now = self.now();
         let by = caller.map(|(node, _)| node);
+        if matches!(request, Request::Push(_)) {
+            self.pushes(caller);
+        }
         let touched = match answer {
             Ok(_) => true,
             Err(StoreError::Refused(refusal)) => *refusal != Refusal::Stale,
@@ -78,7 +87,8 @@ impl Scene {
         }
         let Ok(answer) = answer else { return };
         match (request, answer) {
-            (Request::Join(join), Answer::Join(_)) => self.joined(caller, join.session, join.kind, join.lease_ms),
+            (Request::Join(join), Answer::Join(_)) => self.joined(caller, join),
+            (Request::Beat(_), Answer::Beat(beaten)) => self.helped(caller, beaten),
             (Request::Leave(leave), _) => self.session_gone(leave.session, false),
             (Request::Reap(reap), Answer::Reap(Reaped::Taken { .. })) => {
                 self.note(by, "reaps", self.name_of(reap.target));
@@ -196,8 +206,8 @@ impl Scene {
         }
     }
 
-    fn joined(&mut self, caller: Caller, session: SessionId, kind: Kind, lease_ms: u64) {
-        let now = self.now();
+    fn joined(&mut self, caller: Caller, join: &Join) {
+        let (now, session) = (self.now(), join.session);
         self.moved_ms = now;
         if let Some(ghost) = self.sessions.get_mut(&session) {
             // A late copy after it had left: nobody is behind it.
@@ -206,8 +216,10 @@ impl Scene {
             }
             return;
         }
-        let node = caller.map(|(node, _)| node).filter(|_| kind == Kind::Node);
-        let known = KnownSession { node, lease_ms, touched_ms: now, gone: false, settle_no: 0 };
+        let node = caller.map(|(node, _)| node).filter(|_| join.kind == Kind::Node);
+        let works =
+            join.queues.iter().filter(|_| join.kind == Kind::Node).filter_map(|queue| number(queue.as_str())).collect();
+        let known = KnownSession { node, works, lease_ms: join.lease_ms, touched_ms: now, gone: false, settle_no: 0 };
         self.sessions.insert(session, known);
         if let Some((node, life)) = caller
             && let Some(living) = self.living(node, life)

@@ -33,6 +33,8 @@ pub(super) struct KnownNode {
     pub(super) disturbed_until: u64,
     /// When the last of its handlers ends.
     pub(super) busy_until: u64,
+    /// When a push of it last began or ended.
+    pub(super) pushed_ms: u64,
     /// Calls since the last look.
     pub(super) calls: u64,
 }
@@ -51,6 +53,8 @@ pub(super) struct Handlers {
 pub(super) struct KnownSession {
     /// The node that began it.
     pub(super) node: Option<usize>,
+    /// The queues it works for, if it is a node's.
+    pub(super) works: Vec<usize>,
     pub(super) lease_ms: u64,
     pub(super) touched_ms: u64,
     pub(super) gone: bool,

@@ -17,6 +17,7 @@ mod calls;
 mod chance;
 mod drawn_source;
 pub(crate) mod end;
+mod gates;
 mod journal;
 mod known;
 mod ledger;

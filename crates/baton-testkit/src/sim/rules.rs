@@ -10,6 +10,7 @@
 //! * A source is ended in the store where it has no more messages, and nowhere else.
 //! * A node says that a source has ended only when the store has its last message.
 //! * A node that was asked to finish has left a second after its last handler.
+//! * A node leaves queues to others only as [`super::gates`] says.
 //! * At rest, a node makes [`AT_REST`] calls a second besides its beats, at most.
 
 use super::{

@@ -351,6 +351,7 @@ pub(super) fn known_node(plan: &NodePlan) -> KnownNode {
         joined_ms: 0,
         disturbed_until: 0,
         busy_until: 0,
+        pushed_ms: 0,
         calls: 0,
     }
 }

@@ -11,8 +11,9 @@ use baton_testkit::sim::{self, report::distribution, topology::Topology};
 /// work; a source that panics when opened, twice; a lost wake-up that others' wake-ups made dearer; messages passed from
 /// one busy node to the next; a place among those who wait, given up by a call that came too late; a source that failed
 /// while its node was paused (the rule was wrong); a lost wake-up of a queue whose claim had just gone along with a read;
-/// what late copies of claims have got, which only a beat tells of; a wake-up that went to a node which had just died too.
-const PINNED: [u64; 11] = [143, 304, 19, 51, 55, 609, 801, 20_409, 20_917, 50, 21_515];
+/// what late copies of claims have got, which only a beat tells of; a wake-up that went to a node which had just died too;
+/// a source whose last push found room when all was worked off (the rule was wrong).
+const PINNED: [u64; 12] = [143, 304, 19, 51, 55, 609, 801, 20_409, 20_917, 50, 21_515, 20_973];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
