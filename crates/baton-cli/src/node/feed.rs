@@ -33,8 +33,8 @@ pub(super) struct Feed {
     /// under 25 ms, and what was rotated away while no node read
     #[arg(long, requires = "lines")]
     follow: bool,
-    /// A message for each line this command prints; a successor runs it again and skips what was sent. If the command
-    /// fails, so does the source, for good
+    /// A message for each line that this command, run by sh, prints. A successor runs it again and skips what was sent, so it
+    /// must print the same lines in the same order: if it prints others by then, or fails, so does the source, for good
     #[arg(long, value_name = "COMMAND", conflicts_with = "cron")]
     lines_from: Option<String>,
     /// Lines are JSON values, not text
