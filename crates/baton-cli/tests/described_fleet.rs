@@ -149,7 +149,7 @@ fn programs_run_the_messages_of_queues() {
 [queues.upper]
 exec_once = "tr a-z A-Z"
 [queues.picky]
-exec_once = "sh -c 'exit {}'"
+exec_once = "sh -c 'exit $1' sh {}"
 concurrency = 1
 [queues.missing]
 exec = "no-such-program --at-all"

@@ -8,6 +8,7 @@ mod plan;
 mod program;
 mod queue_work;
 mod run;
+mod shell;
 mod signals;
 mod source_feed;
 mod trickle;
