@@ -382,7 +382,11 @@ fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
     let up = ["up", "--lines", "lines", "--exec-once", "echo {} | wc", "--until-done", "-q"];
     let ran = run(&sandbox, &up).expect(1);
     assert_eq!(ran.out, "");
-    assert!(ran.err.contains("queue messages has 1 message of others, which are run too; --queue NAME"), "{}", ran.err);
+    assert!(
+        ran.err.contains("queue messages has 1 message of others, which the program would run too; give these"),
+        "{}",
+        ran.err
+    );
     let ran = run(&sandbox, &[&up[..], &["--queue", "messages"]].concat()).expect(0);
     assert_eq!(sorted(&ran.out), ["1 | wc", "2 | wc", "7 | wc"]);
     assert!(ran.err.contains("queue messages has 1 message of others, which are run too"), "{}", ran.err);
