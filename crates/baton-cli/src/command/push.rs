@@ -115,9 +115,12 @@ fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inp
 }
 
 /// What decides whether such a body is taken: a flag, or how it is written.
-const fn hint(why: &BadBody) -> &'static str {
+fn hint(why: &BadBody) -> &'static str {
     match why {
         BadBody::TooLarge { .. } => " (--max-body)",
+        BadBody::NotJson { what, .. } if what.starts_with("key must be") => {
+            r#" (keys stand in double quotes: '{"a":1}')"#
+        }
         BadBody::NotJson { .. } => r#" (a text stands in quotes: '"hello"')"#,
         _ => "",
     }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use baton::{Name, jobs::CatchUp, settings::quantity};
 use clap::ValueEnum;
 
-use super::source_feed::{CRON_FORM, Pull, SourceFeed, calendar};
+use super::source_feed::{Pull, SourceFeed, calendar};
 use crate::exit::Failure;
 
 /// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
@@ -167,7 +167,7 @@ impl Feed {
             (.., Some(expression)) => {
                 let catch_up = self.catch_up.map_or_else(CatchUp::default, CatchUp::from);
                 calendar(expression, catch_up)
-                    .map_err(|cause| Failure::usage(format!("--cron: {cause}"), CRON_FORM))?;
+                    .map_err(|(cause, next)| Failure::usage(format!("--cron: {cause}"), next))?;
                 Pull::Cron { expression: expression.clone(), catch_up }
             }
             _ => Pull::Ticks(self.interval),

@@ -44,7 +44,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: Option<u32>,
     /// Attempts after the first, before a message goes to the errors [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u32>)]
     retries: Option<u32>,
     /// The pause before the first retry; it doubles with each [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
