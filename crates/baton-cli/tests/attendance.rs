@@ -1,5 +1,4 @@
 //! What is said to who gives a message to a queue that nobody works for, and of a call that is broken off.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 

@@ -1,4 +1,5 @@
 //! The line of figures on a terminal: drawn in the foreground, not behind a prompt.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 
@@ -36,7 +37,7 @@ fn written(sandbox: &Sandbox, place: &str) -> String {
     python.args(["-c", TERMINAL, place]).arg(up.get_program()).args(up.get_args());
     python.args(["--interval", "25ms", "--count", "100", "--rewind"]).current_dir(sandbox.dir.path());
     python.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).env("TERM", "xterm");
-    Ran::of(python.output().expect("python3 runs")).expect(0).out
+    Ran::of(python.output().unwrap()).expect(0).out
 }
 
 #[test]
