@@ -119,6 +119,11 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     if let Some((word, command)) = meant(error) {
         return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
     }
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && ["--listen", "--no-gateway", "--host", "--demo-init"].iter().any(|it| flag == it)
+    {
+        return Failure::usage(format!("{flag}: the gateway belongs to `baton up`"), "see `baton up --help`");
+    }
     let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let cause = if none { "no command is given".to_owned() } else { cause };
     let commands = Arguments::command();
@@ -155,6 +160,14 @@ mod tests {
             assert!(Arguments::command().find_subcommand(command).is_some(), "{command}");
             assert!(words.iter().all(|word| Arguments::command().find_subcommand(word).is_none()), "{words:?}");
         }
+    }
+
+    #[test]
+    fn flags_of_the_gateway_are_known_to_belong_to_up() {
+        let said = read(["baton", "node", "--listen", "x"].iter().map(OsString::from)).unwrap_err().to_string();
+        assert_eq!(said, "--listen: the gateway belongs to `baton up`; see `baton up --help`");
+        let said = read(["baton", "node", "--retries", "three"].iter().map(OsString::from)).unwrap_err().to_string();
+        assert!(said.contains("\"three\" is not a whole number, such as 3; see"), "{said}");
     }
 
     #[test]

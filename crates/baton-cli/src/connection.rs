@@ -83,6 +83,11 @@ impl Connection {
         Ok(Self { operator, url, is_new })
     }
 
+    /// Whether there was no store yet.
+    pub(crate) const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// That the store was made by this command, once something is in it; nothing if it was there. A path with a slip in
     /// it would go unnoticed.
     pub(crate) fn novelty(&self) -> Option<String> {

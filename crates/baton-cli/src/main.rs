@@ -2,6 +2,7 @@
 //! `baton::operate`.
 
 mod arguments;
+mod attendance;
 mod command;
 mod connection;
 mod exit;

@@ -1,5 +1,8 @@
 //! The figures `up` shows while it runs: one line that changes on a terminal; elsewhere log lines when they have changed,
 //! one a second at first and then one in ten.
+//!
+//! On a terminal the line is drawn only while this process is in the foreground there: behind a prompt it would be in
+//! somebody's way.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -11,6 +14,7 @@ use baton::{
     operate::{Glance, Operator, Workforce},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::{process::getpgrp, termios::tcgetpgrp};
 use tokio::sync::watch;
 
 use crate::{node::Log, output::plural};
@@ -30,7 +34,7 @@ impl Panel {
     pub(crate) fn new(quiet: bool, until_done: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal();
         let bar = shown.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            let bar = ProgressBar::with_draw_target(None, place());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 bar.set_style(style);
             }
@@ -59,6 +63,9 @@ impl Panel {
             let shown = if self.until_done { progress(&glance) } else { line(&glance, *workers.borrow()) };
             match &self.bar {
                 Some(bar) => {
+                    if bar.is_hidden() == is_in_front() {
+                        bar.set_draw_target(place());
+                    }
                     bar.set_message(shown);
                     bar.tick();
                 }
@@ -81,20 +88,36 @@ impl Panel {
     }
 }
 
+/// Whether this process is in the foreground of its terminal; where nobody can tell, it is.
+fn is_in_front() -> bool {
+    tcgetpgrp(io::stderr()).map_or(true, |group| group == getpgrp())
+}
+
+/// Where the line is drawn at the moment.
+fn place() -> ProgressDrawTarget {
+    if is_in_front() { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() }
+}
+
 fn line(it: &Glance, workers: Workforce) -> String {
     let generators: Vec<String> = it.generators.iter().map(ToString::to_string).collect();
     let generators = if generators.is_empty() { "none".to_owned() } else { generators.join(", ") };
     let (done, ready, dead, count) = (it.rates.done_per_s, it.rates.ready, it.dead, it.nodes);
     let paused = if it.paused { ", paused" } else { "" };
     let workers = told(workers);
-    format!("{done} done/s, {ready} ready, {dead} dead, {count} nodes, {workers}, generator {generators}{paused}")
+    let s = plural(count as u64);
+    format!("{done} done/s, {ready} ready, {dead} dead, {count} node{s}{workers}, generator {generators}{paused}")
 }
 
-/// How many workers this machine has, those that are in trouble or leave named apart.
+/// How many workers this machine has, those that are in trouble or leave named apart; nothing where there are none, as where
+/// children run the messages.
 fn told(Workforce { running, resting, leaving }: Workforce) -> String {
     let apart = [(resting, "crashed"), (leaving, "leaving")];
     let apart = apart.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
-    format!("{running} worker{} here{}", plural(running as u64), apart.collect::<String>())
+    let apart: String = apart.collect();
+    match running {
+        0 if apart.is_empty() => apart,
+        _ => format!(", {running} worker{} here{apart}", plural(running as u64)),
+    }
 }
 
 /// How far it is, and how long the rest takes at this pace, once it is known how much that is.
@@ -103,6 +126,7 @@ fn progress(it: &Glance) -> String {
     let ended_per_s = rates.done_per_s + rates.dead_per_s;
     let when = match (is_fed, ended_per_s > 0.0) {
         (true, _) => "more to come".to_owned(),
+        (false, _) if *left == 0 => "all done".to_owned(),
         (false, true) => format!("about {} to go", span(*left as f64 / ended_per_s)),
         (false, false) => "nothing ends at the moment".to_owned(),
     };
@@ -122,7 +146,15 @@ fn span(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::span;
+    use super::*;
+
+    #[test]
+    fn workers_are_named_where_there_are_some() {
+        let force = |running, resting, leaving| told(Workforce { running, resting, leaving });
+        assert_eq!(force(0, 0, 0), "");
+        assert_eq!(force(1, 0, 0), ", 1 worker here");
+        assert_eq!(force(0, 1, 2), ", 0 workers here, 1 crashed, 2 leaving");
+    }
 
     #[test]
     fn spans_are_rounded_up() {

@@ -11,6 +11,9 @@ use baton::{
 
 use crate::exit::{Exit, Failure};
 
+/// The fleet's file where nobody names one.
+const USUAL: &str = "baton.toml";
+
 /// The flags every command takes.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Store")]
@@ -54,6 +57,13 @@ pub(crate) struct Globals {
 }
 
 impl Globals {
+    /// Where the fleet's file is, or would be.
+    pub(crate) fn fleet_file(&self) -> PathBuf {
+        let named =
+            self.config.clone().or_else(|| std::env::var_os(CONFIG).filter(|it| !it.is_empty()).map(PathBuf::from));
+        named.unwrap_or_else(|| PathBuf::from(USUAL))
+    }
+
     /// Puts flags, environment, files and defaults together.
     pub(crate) fn resolve(self) -> Result<Settings, Failure> {
         self.read()?.map_err(refused)
@@ -109,7 +119,12 @@ impl Globals {
 pub(crate) fn refused(mistakes: Vec<Mistake>) -> Failure {
     let more = mistakes.len().saturating_sub(1);
     let first = mistakes.into_iter().next();
+    let path = first.as_ref().map(|it| it.path.clone()).unwrap_or_default();
     let (cause, next) = first.map(|it| (it.placed(), it.next)).unwrap_or_default();
-    let next = if more > 0 { format!("{next} ({more} more: `baton config --check`)") } else { next };
+    // The usual files, and one that a variable names, are checked without a flag.
+    let by_itself =
+        path.as_os_str() == USUAL || path.ends_with("baton/config.toml") || std::env::var_os(CONFIG).is_some();
+    let named = if by_itself { String::new() } else { format!("--config {} ", path.display()) };
+    let next = if more > 0 { format!("{next} ({more} more: `baton {named}config --check`)") } else { next };
     Failure::usage(cause, next)
 }

@@ -143,13 +143,26 @@ fn queues_that_others_work_for_are_fed_and_not_worked() {
 }
 
 #[test]
+fn queues_that_others_work_for_are_not_waited_for_by_who_works() {
+    let sandbox = Sandbox::new();
+    let fleet = "[queues.theirs]\nhandler = \"none\"\n[queues.ours]\nhandler = \"noop\"\n\
+                 [sources.urls]\nqueue = \"ours\"\nlines = \"urls\"\n\
+                 [sources.nightly]\nqueue = \"theirs\"\ncron = \"0 3 * * *\"\n";
+    sandbox.write("baton.toml", fleet);
+    sandbox.write("urls", "a\nb\n");
+    sandbox.run(&["push", "--queue", "theirs", "1"]).expect(0);
+    sandbox.run(&["up", "--source", "urls", "--workers", "0", "--until-done"]).expect(0);
+    assert_eq!((sandbox.count("ours", "done"), sandbox.count("theirs", "ready")), (2, 1));
+}
+
+#[test]
 fn programs_run_the_messages_of_queues() {
     let sandbox = Sandbox::new();
     let programs = r#"
 [queues.upper]
 exec_once = "tr a-z A-Z"
 [queues.picky]
-exec_once = "sh -c 'exit {}'"
+exec_once = "sh -c 'exit $1' sh {}"
 concurrency = 1
 [queues.missing]
 exec = "no-such-program --at-all"

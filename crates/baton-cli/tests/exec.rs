@@ -382,7 +382,11 @@ fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
     let up = ["up", "--lines", "lines", "--exec-once", "echo {} | wc", "--until-done", "-q"];
     let ran = run(&sandbox, &up).expect(1);
     assert_eq!(ran.out, "");
-    assert!(ran.err.contains("queue messages has 1 message of others, which are run too; --queue NAME"), "{}", ran.err);
+    assert!(
+        ran.err.contains("queue messages has 1 message of others, which the program would run too; give these"),
+        "{}",
+        ran.err
+    );
     let ran = run(&sandbox, &[&up[..], &["--queue", "messages"]].concat()).expect(0);
     assert_eq!(sorted(&ran.out), ["1 | wc", "2 | wc", "7 | wc"]);
     assert!(ran.err.contains("queue messages has 1 message of others, which are run too"), "{}", ran.err);
@@ -414,4 +418,35 @@ fn messages_that_fail_for_good_are_in_the_log() {
     assert!(ran.err.contains(told), "{}", ran.err);
     let groups = sandbox.run(&["errors", "--group"]).expect(0).out;
     assert!(groups.contains("failed with exit code 1: KeyError: no"), "{groups}");
+}
+
+#[test]
+fn a_body_never_becomes_code_of_a_shell() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "--queue", "q", "\"x; touch harm\""]).expect(0);
+    let node = |command: &str| run(&sandbox, &["node", "--queue", "q", "--exec-once", command, "--until-done"]);
+    let told = "{} inside the text of sh -c would be run as code; write sh -c 'cmd \"$1\"' sh {}";
+    for command in ["sh -c \"echo {}\"", "/bin/bash -ec 'echo {}'"] {
+        assert!(node(command).expect(2).one_line().ends_with(told));
+    }
+    sandbox.write("baton.toml", "[queues.q]\nexec_once = \"sh -c 'echo {}'\"\n");
+    let checked = sandbox.run(&["config", "--check"]).expect(2);
+    assert!(checked.one_line().contains(&format!("2:13: exec_once of queue q: {told}")), "{}", checked.err);
+    std::fs::remove_file(sandbox.dir.path().join("baton.toml")).unwrap();
+    assert_eq!(node("sh -c 'echo \"$1\"' sh {}").expect(0).out, "x; touch harm\n");
+    assert!(!sandbox.dir.path().join("harm").exists());
+}
+
+#[test]
+fn that_no_shell_reads_a_command_is_said_where_none_does() {
+    let sandbox = Sandbox::new();
+    let said = |command: &str| {
+        let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", command, "--until-done"]).expect(0);
+        let line = ran.err.lines().find(|line| line.contains("no shell reads the command")).map(str::to_owned);
+        line.unwrap_or_default()
+    };
+    assert!(said("echo $HOME").contains("so $HOME is a word like any other"));
+    assert!(said("echo a >> b").contains("so >> is a word like any other"));
+    assert_eq!(said("sh -c 'echo a >> b' > c"), "");
+    assert_eq!(said("echo '$HOME' \\*"), "");
 }

@@ -137,3 +137,21 @@ fn standard_input_has_a_name_of_its_own() {
     let ran = sandbox.run_with(&["node", "--handler", "noop", "--lines", "/dev/stdin"], b"1\n").expect(1);
     assert!(ran.one_line().contains("; take --lines - for standard input"), "{}", ran.err);
 }
+
+#[test]
+fn a_command_that_prints_other_lines_for_a_successor_ends_the_source_and_says_so() {
+    let sandbox = Sandbox::new();
+    let node = ["node", "--queue", "q", "--handler", "noop", "--lines-from", "cat names; sleep 1000", "--until-done"];
+    sandbox.write("names", "a\nb\n");
+    let mut first = sandbox.start(&node);
+    until("both are done", || sandbox.count("q", "done") == 2);
+    first.kill();
+    // A folder whose files were processed and removed lists others.
+    sandbox.write("names", "c\nd\n");
+    let ran = sandbox.run(&node).expect(1);
+    let told = "the command printed other lines than before up to line 2; rewind the source to begin anew (--rewind)";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    let mut anew = sandbox.start(&[&node[..], &["--rewind"]].concat());
+    until("the others are done", || sandbox.count("q", "done") == 4);
+    anew.kill();
+}

@@ -208,3 +208,34 @@ fn expect_mistake(sandbox: &Sandbox, text: &str, told: &str) {
     assert!(ran.one_line().starts_with(&format!("baton: baton.toml:{told}")), "{text}: {}", ran.err);
     assert_eq!(ran.out, "");
 }
+
+#[test]
+fn mistakes_of_queues_and_sources_are_told_beside_those_of_the_settings() {
+    let sandbox = Sandbox::new();
+    sandbox.write("fleet.toml", "stor = \"memory:\"\nwait = \"soon\"\n[queues.a]\nhandler = \"nop\"\n[sources.s]\n");
+    let all = sandbox.run(&["--config", "fleet.toml", "config", "--check"]).expect(2).err;
+    let places: Vec<&str> =
+        all.lines().filter_map(|line| line.split("fleet.toml:").nth(1)?.split(": ").next()).collect();
+    assert_eq!(places, ["1:1", "2:8", "4:11", "5:10", "5:10"], "{all}");
+    let ran = sandbox.run(&["--config", "fleet.toml", "up"]).expect(2);
+    assert!(ran.one_line().ends_with("(1 more: `baton --config fleet.toml config --check`)"), "{}", ran.err);
+}
+
+#[test]
+fn programs_and_lines_that_are_not_here_are_warned_of() {
+    let sandbox = Sandbox::new();
+    let fleet = "[queues.a]\nexec = \"no-such-program\"\n[sources.s]\nqueue = \"a\"\nlines = \"gone.txt\"\n";
+    sandbox.write("baton.toml", fleet);
+    let told = sandbox.run(&["config", "--check"]).expect(0).err;
+    assert!(told.contains("warning: queue a: there is no program \"no-such-program\""), "{told}");
+    assert!(told.contains("warning: source s: cannot read gone.txt: "), "{told}");
+}
+
+#[test]
+fn a_calendar_that_is_none_is_told_by_its_field_or_the_name_that_was_meant() {
+    let sandbox = Sandbox::new();
+    let told = |cron: &str| sandbox.run(&["node", "--handler", "noop", "--cron", cron]).expect(2).one_line().to_owned();
+    let hour = "--cron: \"0 25 * * *\" is no cron expression: its hour, \"25\", is not made of 0 to 23; write minute";
+    assert!(told("0 25 * * *").contains(hour), "{}", told("0 25 * * *"));
+    assert!(told("@dayly").ends_with("there is no such name; did you mean @daily?"), "{}", told("@dayly"));
+}

@@ -74,7 +74,7 @@ fn ctrl_c_cancels_the_search_and_a_missing_worker_is_told() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command(&["subset-sum", "--mode", "fleet", "--sum", "138", &fifty()]);
     let mut search = sandbox.start_by(&mut command);
-    until("it says that nobody works", || sandbox.log().contains("no node has begun it yet"));
+    until("it says that nobody works", || sandbox.log().contains("no node works for queue subset-sum"));
     search.signal("-INT");
     assert_eq!(search.wait(), Some(1), "{}", sandbox.log());
     assert!(sandbox.log().contains("interrupted after 0 matches"), "{}", sandbox.log());

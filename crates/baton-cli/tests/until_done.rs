@@ -115,7 +115,8 @@ fn a_source_that_fails_for_good_ends_with_1() {
             for command in [&["node"][..], &["up", "--workers", "1"]] {
                 let rest = ["-q", "--handler", "noop", "--until-done", "--queue", "q"];
                 let ran = sandbox.run(&[command, &rest, &flags].concat()).expect(1);
-                let line = ran.one_line();
+                // Before it, what is left may be said.
+                let line = ran.err.lines().last().unwrap_or_default();
                 assert!(line.contains("has failed for good") && line.contains(cause), "{line}");
                 assert!(
                     line.ends_with("correct that and run this again, or start the source over with --rewind"),
@@ -126,6 +127,18 @@ fn a_source_that_fails_for_good_ends_with_1() {
         // What came before the fault was pushed once.
         assert_eq!(sandbox.pushed(), 2);
     });
+}
+
+#[test]
+fn what_is_left_is_said_after_a_source_that_failed_too() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "--queue", "q", "1", "2"]).expect(0);
+    sandbox.run(&["pause", "q"]).expect(0);
+    sandbox.write("bad", b"good\n\xff\n");
+    let node = ["node", "-q", "--handler", "noop", "--until-done", "--queue", "q", "--lines", "bad"];
+    let told = sandbox.run(&node).expect(1).err;
+    assert!(told.contains("stopped before all was done: 3 messages left, and its source has not ended\n"), "{told}");
+    assert!(told.contains("has failed for good"), "{told}");
 }
 
 #[test]

@@ -82,21 +82,32 @@ fn what_does_not_end_in_time_is_handed_back() {
 }
 
 #[test]
-fn a_node_that_does_not_answer_is_told_from_one_that_left() {
+fn a_node_that_does_not_answer_has_not_stopped_while_its_process_lives() {
     let sandbox = Sandbox::new();
     let node = ["node", "--handler", "noop"];
     let (mut silent, mut other) = (sandbox.start(&node), sandbox.start(&node));
     until("both have joined", || sandbox.nodes(None).len() == 2);
     silent.signal("-STOP");
-    let killed = sandbox.run(&["kill"]).expect(0);
+    let killed = sandbox.run(&["kill"]).expect(1);
     assert_eq!(killed.out, "stopped 1 node\n");
-    let told = &killed.err;
-    assert!(told.starts_with("baton: 1 node did not answer in time; its process may still live: "), "{told}");
-    assert!(told.ends_with(&format!("/{}\n", silent.pid())), "{told}");
+    let told = killed.one_line();
+    assert!(told.starts_with("baton: 1 node did not stop: "), "{told}");
+    assert!(told.ends_with(&format!("/{}; end it by hand", silent.pid())), "{told}");
     assert_eq!(other.wait(), Some(0), "{}", sandbox.log());
     // When it goes on it joins anew, and hears of the order.
     silent.signal("-CONT");
     assert_eq!(silent.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn a_node_that_was_killed_without_a_word_counts_as_stopped() {
+    let sandbox = Sandbox::new();
+    // Its lease is longer than it takes to ask.
+    let mut node = sandbox.start(&["node", "--handler", "noop", "--lease", "3s"]);
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    node.kill();
+    let killed = sandbox.run(&["kill", "--now"]).expect(0);
+    assert_eq!((&*killed.out, &*killed.err), ("stopped 1 node\n", ""));
 }
 
 #[test]

@@ -3,15 +3,17 @@
 use std::{io::Read as _, time::Duration};
 
 use baton::{
-    CallOptions, CallState, FollowError, Followed, Key, Name, Since,
+    CallId, CallOptions, CallState, Follow, FollowError, Followed, Key, Name, Since,
     operate::{BadBody, OperateError},
     settings::quantity,
     store::message::MAX_BODY_BYTES,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::{
+    attendance::{UNHEARD, Unheard},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
@@ -78,19 +80,27 @@ impl Call {
                 error => Failure::new(error.to_string(), "run this again"),
             })?;
         let (mut follow, mut output) = (fleet.follow(&call, Since::Start), Output::new());
+        let mut unheard = Unheard::new(&connection, &self.queue, &call, None);
         loop {
             let followed = tokio::select! {
                 biased;
                 () = interrupted.any() => {
-                    if self.stay {
-                        remark(&format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it"));
+                    let told = if self.stay {
+                        format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it")
                     } else {
-                        connection.given(fleet.cancel_call(&call).await)?;
-                    }
-                    return Err(Failure::new(format!("interrupted while {call} was followed"), "run it again"));
+                        cancelled(&connection, &call, &mut follow).await?
+                    };
+                    remark(&told);
+                    connection.operator.leave().await;
+                    return Ok(Exit::Failed);
                 }
-                followed = follow.next() => followed,
+                followed = timeout(UNHEARD, follow.next()) => followed,
             };
+            let Ok(followed) = followed else {
+                unheard.wonder().await?;
+                continue;
+            };
+            unheard.heard();
             match followed {
                 Ok(Followed::Events(chunk)) if !self.result => {
                     for (number, event) in chunk.numbered() {
@@ -145,6 +155,28 @@ impl Call {
     }
 }
 
+/// Cancels the call; what became of it, as far as that is known soon.
+async fn cancelled(connection: &Connection, call: &CallId, follow: &mut Follow) -> Result<String, Failure> {
+    let unknown = |failure: Failure| failure.of(&format!("whether {call} is cancelled is not known"));
+    let fleet = connection.operator.fleet();
+    connection.given(fleet.cancel_call(call).await).map_err(unknown)?;
+    // Its handler is broken off with the next beat of its node, and may be done before that.
+    let ended = async { while !matches!(follow.next().await, Ok(Followed::End) | Err(_)) {} };
+    timeout(LAST_WORDS, ended).await.ok();
+    let status = connection.given(fleet.call_status(call).await).map_err(unknown)?;
+    Ok(match status.map(|it| it.state) {
+        None => format!("{call} has ended, and is not known any more"),
+        Some(CallState::Cancelled) => format!("{call} was cancelled"),
+        Some(CallState::Done) => format!("{call} was done before it could be cancelled"),
+        Some(CallState::Dead) => format!("{call} failed before it could be cancelled; see `baton errors`"),
+        Some(_) => {
+            format!("{call} is cancelled: what runs of it is broken off when its node hears so, and no more is run")
+        }
+    })
+}
+
+/// How long the end of a cancelled call is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long a store that went away is left alone.
 const AGAIN: Duration = Duration::from_millis(250);
 

@@ -2,6 +2,7 @@
 
 use std::{fmt::Display, path::Path, time::Duration};
 
+use baton::settings::document::{Document, Mistake};
 use serde::Serialize;
 
 use crate::{
@@ -53,12 +54,13 @@ A file that describes a fleet, here with all keys of each kind:
 
   [sources.urls]
   queue = \"fetch\"
-  lines = \"urls.txt\"        # or lines_from = \"COMMAND\", cron = \"0 3 * * *\", interval = \"1s\"
+  lines = \"urls.txt\"        # or lines_from = \"COMMAND\", cron = \"0 3 * * *\" (in UTC), interval = \"1s\"
   follow = false            # of lines
   json_lines = false        # of lines and lines_from
   count = 1000              # cron also takes catch_up = \"skip\", \"once\" or \"all\"")]
 pub(crate) struct Config {
-    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2
+    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2. Programs and files
+    /// of lines that are not on this machine are warned of
     #[arg(long)]
     check: bool,
     /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","files"}, each
@@ -155,11 +157,27 @@ impl Config {
     }
 }
 
+/// These mistakes and those of what the fleet's file describes, each once.
+fn with_described(mut mistakes: Vec<Mistake>, file: &Path) -> Vec<Mistake> {
+    let described = Document::at(file).and_then(|document| Description::read(&document).err()).unwrap_or_default();
+    let same = |one: &Mistake, two: &Mistake| (&one.path, one.line, one.column) == (&two.path, two.line, two.column);
+    let further: Vec<_> = described.into_iter().filter(|it| !mistakes.iter().any(|known| same(known, it))).collect();
+    mistakes.extend(further);
+    mistakes.sort_by(|one, two| (&one.path, one.line, one.column).cmp(&(&two.path, two.line, two.column)));
+    mistakes
+}
+
 /// Checks the files and what they describe; each mistake is a line of its own.
 pub(crate) fn check(globals: Globals) -> Result<Exit, Failure> {
-    let checked = globals.read()?.and_then(|settings| Ok((Description::of(&settings)?, settings)));
+    let file = globals.fleet_file();
+    let checked = match globals.read()? {
+        Ok(settings) => Description::of(&settings).map(|described| (described, settings)),
+        // What is wrong with the settings does not hide what is wrong with queues and sources.
+        Err(mistakes) => Err(with_described(mistakes, &file)),
+    };
     let mistakes = match checked {
         Ok((described, settings)) => {
+            described.iter().flat_map(Description::missing).for_each(|it| remark(&tame(&format!("warning: {it}"))));
             let (queues, sources) = described.map_or((0, 0), |it| it.size());
             let (some_queues, some_sources) = (plural(queues), plural(sources));
             let mut output = Output::new();

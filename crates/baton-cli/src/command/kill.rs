@@ -14,8 +14,9 @@ use crate::{
 /// Stop all nodes that are running now, and wait until they are gone
 ///
 /// Nodes finish what runs and hand the rest back; after --grace they hand back everything and leave at once. Nodes
-/// started after the order are not concerned. Exit code 1 names those that are still there. One that did not answer, and
-/// whose lease has run out meanwhile, is named too: what it held is others', but its process may still live.
+/// started after the order are not concerned. Exit code 1 names those that are still there. One that did not answer,
+/// and whose lease has run out meanwhile, is one of them if its process lives, or if that cannot be told because it ran on
+/// another host; what it held is others' all the same.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,22 +40,30 @@ impl Kill {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let grace = (!self.now).then_some(self.grace);
         let stopped = connection.given(connection.operator.stop(grace).await)?;
-        let left = stopped.survivors.len() as u64;
+        let (left, unanswered) = (stopped.survivors.len() as u64, stopped.unanswered.len() as u64);
         let exit = Output::print(self.json, &stopped, |output| match stopped.stopped as u64 {
-            _ if left > 0 => Ok(()),
-            0 if stopped.unanswered.is_empty() => output.line("no node is running"),
+            0 if left + unanswered > 0 => Ok(()),
+            0 => output.line("no node is running"),
             count => output.line(&format!("stopped {count} node{}", plural(count))),
         })?;
-        if !stopped.unanswered.is_empty() {
-            let (count, names) = (stopped.unanswered.len() as u64, listed(&stopped.unanswered));
-            let theirs = if count == 1 { "its process" } else { "their processes" };
-            remark(&format!("{count} node{} did not answer in time; {theirs} may still live: {names}", plural(count)));
+        let unknown = (unanswered > 0).then(|| {
+            let names = listed(&stopped.unanswered);
+            format!(
+                "{unanswered} node{} did not answer, and may still live on another host: {names}",
+                plural(unanswered)
+            )
+        });
+        if left > 0 {
+            unknown.iter().for_each(|it| remark(it));
+            let names = listed(&stopped.survivors);
+            let them = if left == 1 { "it" } else { "them" };
+            let next = format!("end {them} by hand");
+            return Err(Failure::new(format!("{left} node{} did not stop: {names}", plural(left)), next));
         }
-        if left == 0 {
-            return Ok(exit);
+        match unknown {
+            Some(cause) => Err(Failure::new(cause, "look there")),
+            None => Ok(exit),
         }
-        let names = listed(&stopped.survivors);
-        Err(Failure::new(format!("{left} node{} did not stop: {names}", plural(left)), "end them by hand"))
     }
 }
 

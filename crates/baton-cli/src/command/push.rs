@@ -10,6 +10,7 @@ use baton::{
 };
 
 use crate::{
+    attendance::Attendance,
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
@@ -65,15 +66,19 @@ impl Push {
             remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
         let (keyed, progress) = (self.key.is_some(), Progress::new(inputs.total_bytes()));
+        let queue = self.queue.clone();
         let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
         let failed = |error| failure(&error, keyed, url);
         // Until it has begun, a signal ends the command as it does by default.
         let importer = connection.operator.importer(import).await.map_err(failed)?;
+        // Before the push, which makes the queue; a store that does not tell is nothing to fail for.
+        let overview = if connection.is_new() { None } else { connection.operator.overview().await.ok() };
+        let novel = overview.and_then(|it| Attendance::of(&queue, &it).novelty(&queue));
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
         let receipt = importer.push(inputs, &interrupt::listen()?, show).await;
         progress.end();
-        if let Some(novelty) = connection.novelty().filter(|_| receipt.as_ref().is_ok_and(|it| it.pushed > 0)) {
-            remark(&novelty);
+        if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {
+            connection.novelty().or(novel).iter().for_each(|it| remark(it));
         }
         let receipt = receipt.map_err(failed)?;
         Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
@@ -110,9 +115,12 @@ fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inp
 }
 
 /// What decides whether such a body is taken: a flag, or how it is written.
-const fn hint(why: &BadBody) -> &'static str {
+fn hint(why: &BadBody) -> &'static str {
     match why {
         BadBody::TooLarge { .. } => " (--max-body)",
+        BadBody::NotJson { what, .. } if what.starts_with("key must be") => {
+            r#" (keys stand in double quotes: '{"a":1}')"#
+        }
         BadBody::NotJson { .. } => r#" (a text stands in quotes: '"hello"')"#,
         _ => "",
     }

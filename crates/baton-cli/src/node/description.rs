@@ -16,7 +16,7 @@ use super::{
     feed::HowToCatchUp,
     program::{Bounds, ProgramTask},
     queue_work::{QueueWork, Task},
-    source_feed::{CRON_FORM, Pull, SourceFeed, calendar},
+    source_feed::{Pull, SourceFeed, calendar},
     work::Built,
 };
 use crate::{exit::Failure, settings::Settings};
@@ -48,7 +48,18 @@ impl Description {
         (self.queues.len() as u64, self.sources.len() as u64)
     }
 
-    fn read(document: &Document) -> Result<Self, Vec<Mistake>> {
+    /// What it names that is not on this machine: it may be on others.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let programs = self.queues.iter().filter_map(|work| match &work.task {
+            Some(Task::Program(program)) => program.check(&format!("queue {}", work.queue)).err(),
+            _ => None,
+        });
+        let lines = self.sources.iter().filter_map(|it| Some(it.unreadable()?.of(&format!("source {}", it.name))));
+        programs.chain(lines).map(|failure| failure.cause).collect()
+    }
+
+    /// What a file describes; all of its mistakes if it has some.
+    pub(crate) fn read(document: &Document) -> Result<Self, Vec<Mistake>> {
         document.read(|root| {
             for setting in ["store", "fleet", "wait", "max_keys", "key_lifetime", "max_results"] {
                 root.leave(setting);
@@ -202,8 +213,8 @@ fn pull(name: &str, section: &mut Section<'_>, document: &Document) -> Option<Pu
             section.refuse(key, &format!("{key} of source {name} is for {}", of.join(" and ")), "leave it out");
         }
     }
-    if let Some(Err(cause)) = cron.as_ref().map(|expression| calendar(expression, catch_up)) {
-        section.refuse("cron", &format!("cron of source {name}: {cause}"), CRON_FORM);
+    if let Some(Err((cause, next))) = cron.as_ref().map(|expression| calendar(expression, catch_up)) {
+        section.refuse("cron", &format!("cron of source {name}: {cause}"), &next);
     }
     if lines.as_ref().is_some_and(|path| path.ends_with("-")) {
         section.refuse("lines", &format!("lines of source {name}: standard input is nothing that a fleet has"), STDIN);

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use baton::{Name, jobs::CatchUp, settings::quantity};
 use clap::ValueEnum;
 
-use super::source_feed::{CRON_FORM, Pull, SourceFeed, calendar};
+use super::source_feed::{Pull, SourceFeed, calendar};
 use crate::exit::Failure;
 
 /// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
@@ -33,8 +33,8 @@ pub(super) struct Feed {
     /// under 25 ms, and what was rotated away while no node read
     #[arg(long, requires = "lines")]
     follow: bool,
-    /// A message for each line this command prints; a successor runs it again and skips what was sent. If the command
-    /// fails, so does the source, for good
+    /// A message for each line that this command, run by sh, prints. A successor runs it again and skips what was sent, so it
+    /// must print the same lines in the same order: if it prints others by then, or fails, so does the source, for good
     #[arg(long, value_name = "COMMAND", conflicts_with = "cron")]
     lines_from: Option<String>,
     /// Lines are JSON values, not text
@@ -167,7 +167,7 @@ impl Feed {
             (.., Some(expression)) => {
                 let catch_up = self.catch_up.map_or_else(CatchUp::default, CatchUp::from);
                 calendar(expression, catch_up)
-                    .map_err(|cause| Failure::usage(format!("--cron: {cause}"), CRON_FORM))?;
+                    .map_err(|(cause, next)| Failure::usage(format!("--cron: {cause}"), next))?;
                 Pull::Cron { expression: expression.clone(), catch_up }
             }
             _ => Pull::Ticks(self.interval),

@@ -1,7 +1,7 @@
 //! The log of a node: one line an event on standard error, around the panel if there is one.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -72,7 +72,8 @@ impl Log {
             let mut stdout = io::stdout().lock();
             stdout.write_all(output).and_then(|()| stdout.flush())
         };
-        match self.panel.as_ref().filter(|panel| !panel.is_hidden()) {
+        // Where the output goes elsewhere, the panel is not in its way, and need not be drawn anew for each of thousands.
+        match self.panel.as_ref().filter(|panel| !panel.is_hidden() && io::stdout().is_terminal()) {
             // The panel's line would be drawn behind one that has no end, and wipe it.
             Some(panel) => panel.suspend(|| {
                 print()?;

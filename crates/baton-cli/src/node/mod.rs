@@ -8,6 +8,7 @@ mod plan;
 mod program;
 mod queue_work;
 mod run;
+mod shell;
 mod signals;
 mod source_feed;
 mod trickle;
@@ -40,8 +41,8 @@ pub(crate) struct NodeArguments {
     feed: Feed,
     #[command(flatten)]
     pub(crate) work: Work,
-    /// Exit when the sources named here or described in the file have ended and nothing is left in the queues: 0, or 3 if
-    /// these have errors, of whichever run; 1 if a source fails for good
+    /// Exit when the sources named here or described in the file have ended and nothing is left in the queues it works for
+    /// (or feeds, if it works for none): 0, or 3 if these have errors, of whichever run; 1 if a source fails for good
     #[arg(long)]
     pub(crate) until_done: bool,
     /// Work for the queue of the gateway's subset sums too

@@ -52,6 +52,14 @@ impl Plan {
         }
     }
 
+    /// The queues that must be empty where it ends when all is done: those it works for. One that works for none waits for
+    /// those it feeds, which others empty.
+    pub(super) fn to_be_emptied(&self) -> Vec<Name> {
+        let worked = self.queues.iter().filter(|it| it.task.is_some() && self.role != Role::Generator);
+        let worked: Vec<Name> = worked.map(|it| it.queue.clone()).collect();
+        if worked.is_empty() { self.queues.iter().map(|it| it.queue.clone()).collect() } else { worked }
+    }
+
     /// Refuses what cannot work, before anything is touched.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self.role {

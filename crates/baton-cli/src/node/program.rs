@@ -9,7 +9,7 @@ use baton::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Log, trickle::Trickle};
+use super::{Log, shell, trickle::Trickle};
 use crate::exit::Failure;
 
 /// How a command is written.
@@ -24,6 +24,8 @@ const FILES_BESIDE: u64 = 128;
 #[derive(Debug, Clone)]
 pub(super) struct ProgramTask {
     program: Program,
+    /// A word of its command that only a shell would understand, where none reads it.
+    for_a_shell: Option<String>,
     /// Whether each message has a process of its own.
     once: bool,
     /// Whether it searches for subset sums, and its messages may be split into parts.
@@ -65,12 +67,21 @@ impl ProgramTask {
                 "take --exec-once (in a file exec_once), or read the body from the line that comes on standard input",
             ));
         }
-        Ok(Self { once, ..Self::of(program) })
+        let code = shell::code(&program);
+        // Code that is the body and nothing else is what somebody wants; a body within code is read as code by mistake.
+        if code.as_ref().is_some_and(|code| code.contains("{}") && code.trim() != "{}") {
+            return Err((
+                "{} inside the text of sh -c would be run as code".to_owned(),
+                "write sh -c 'cmd \"$1\"' sh {}",
+            ));
+        }
+        let for_a_shell = if code.is_none() { shell::meant_for_one(line) } else { None };
+        Ok(Self { once, for_a_shell, ..Self::of(program) })
     }
 
     /// A program that is there, whose children get many messages.
     pub(super) fn of(program: Program) -> Self {
-        Self { program, once: false, searches: false, bounds: Bounds::default() }
+        Self { program, for_a_shell: None, once: false, searches: false, bounds: Bounds::default() }
     }
 
     /// One that searches for subset sums.
@@ -85,9 +96,7 @@ impl ProgramTask {
 
     /// That a word of the command would mean something to a shell, if one does.
     pub(super) fn not_for_a_shell(&self) -> Option<String> {
-        let line = self.program.to_string();
-        let word =
-            line.split(' ').find(|word| ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"].contains(word))?;
+        let word = self.for_a_shell.as_ref()?;
         Some(format!("no shell reads the command, so {word} is a word like any other; sh -c '…' is one that does"))
     }
 

@@ -24,6 +24,8 @@ use crate::{
 
 /// How long, over its lease, a node that must stop at once may take to hand back what it holds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How a run that was stopped goes on.
+const AGAIN: &str = "; run this again to go on";
 
 impl NodeArguments {
     /// Runs until it is asked to stop, or is done if it is to end then.
@@ -71,8 +73,13 @@ impl NodeArguments {
             // What it read is nowhere else, so nobody can go on with it; where it stays known it does no harm.
             tokio::time::timeout(LAST_WORDS, connection.operator.remove_source(&source.name)).await.ok();
         }
+        // Its lines would be pushed once more.
+        let next = if self.feed.reads_stdin() { "; run this without --lines to go on with those" } else { AGAIN };
         if matches!(ended, Ok(Exit::Failed)) {
-            say_what_is_left(plan, self.feed.reads_stdin(), connection, log).await;
+            say_what_is_left(plan, next, connection, log).await;
+        } else if ended.is_err() && witness.failed().borrow().is_some() {
+            // What to do about the source is said with its failure.
+            say_what_is_left(plan, "", connection, log).await;
         }
         ended
     }
@@ -99,10 +106,11 @@ impl NodeArguments {
             if let Some(waiting) = waiting_of_others(queue, &survey) {
                 // A program that somebody meant for these lines alone may do harm to others.
                 if self.work.leaves_the_queue_open() {
-                    let next = "--queue NAME gives these lines a queue of their own; with that queue's name it goes on";
-                    return Err(Failure::new(waiting, next));
+                    let next =
+                        format!("give these lines a queue of their own by --queue NAME, or run all by --queue {queue}");
+                    return Err(Failure::new(format!("{waiting}, which the program would run too"), next));
                 }
-                at_first.ended.push(waiting);
+                at_first.ended.push(format!("{waiting}, which are run too"));
             }
             at_first.ended.extend(others_at_work(queue, &survey));
         }
@@ -190,10 +198,11 @@ struct AtFirst {
 }
 
 /// Says what waits of what was to be done.
-async fn say_what_is_left(plan: &Plan, read_stdin: bool, connection: &Connection, log: &Log) {
+async fn say_what_is_left(plan: &Plan, next: &str, connection: &Connection, log: &Log) {
     // A store that does not tell is not waited for: whoever stops wants to go.
     let Ok(Ok(survey)) = tokio::time::timeout(LAST_WORDS, connection.operator.survey()).await else { return };
-    let concerned = survey.queues.iter().filter(|it| plan.queues.iter().any(|work| work.queue == it.queue));
+    let queues = plan.to_be_emptied();
+    let concerned = survey.queues.iter().filter(|it| queues.contains(&it.queue));
     let left: u64 = concerned.map(|it| it.ready + it.delayed + it.in_flight).sum();
     let more = if plan.awaited.iter().any(|name| survey.sources.iter().any(|it| it.name == *name && !it.ended)) {
         ", and its source has not ended"
@@ -201,9 +210,9 @@ async fn say_what_is_left(plan: &Plan, read_stdin: bool, connection: &Connection
         ""
     };
     let s = plural(left);
-    // Its lines would be pushed once more.
-    let next = if read_stdin { "run this without --lines to go on with those" } else { "run this again to go on" };
-    log.say(&format!("stopped before all was done: {left} message{s} left{more}; {next}"));
+    if left > 0 || !next.is_empty() {
+        log.say(&format!("stopped before all was done: {left} message{s} left{more}{next}"));
+    }
 }
 
 /// Waits until nothing is left to do; how that ended.
@@ -212,8 +221,7 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
         HeldUp::Paused => log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),
         _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
     };
-    let queues: Vec<Name> = plan.queues.iter().map(|work| work.queue.clone()).collect();
-    let dead = connection.operator.until_done(&queues, &plan.awaited, held_up).await;
+    let dead = connection.operator.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
     let count = dead.iter().map(|(_, count)| count).sum();
     match dead.as_slice() {
         [] => {
@@ -261,7 +269,7 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
 fn waiting_of_others(queue: &Name, survey: &Survey) -> Option<String> {
     let books = survey.queues.iter().find(|it| it.queue == *queue)?;
     let left = books.ready + books.delayed + books.in_flight;
-    (left > 0).then(|| format!("queue {queue} has {left} message{} of others, which are run too", plural(left)))
+    (left > 0).then(|| format!("queue {queue} has {left} message{} of others", plural(left)))
 }
 
 /// That others run messages of the queue, if they do; it may be by another program.

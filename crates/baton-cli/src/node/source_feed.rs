@@ -9,6 +9,7 @@ use std::{
 use baton::{
     Name, Node,
     jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
+    settings::document::meant,
     store::message::Digest,
 };
 
@@ -77,7 +78,7 @@ impl SourceFeed {
             }
             Pull::Cron { expression, catch_up } => {
                 let cron = calendar(expression, *catch_up)
-                    .map_err(|cause| Failure::usage(format!("source {name}: {cause}"), CRON_FORM))?;
+                    .map_err(|(cause, next)| Failure::usage(format!("source {name}: {cause}"), next))?;
                 node.source_into(queue, name, counted(cron, count, Cron::count))
             }
         })
@@ -111,13 +112,23 @@ impl SourceFeed {
 }
 
 /// How a cron expression is written.
-pub(super) const CRON_FORM: &str = "write minute hour day month weekday, as '*/5 * * * *'";
+const CRON_FORM: &str = "write minute hour day month weekday, as '*/5 * * * *'";
 
-/// The calendar of an expression, or why it is none.
-pub(super) fn calendar(expression: &str, catch_up: CatchUp) -> Result<Cron, String> {
+/// The names that expressions have.
+const NAMED: [&str; 6] = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually"];
+
+/// The calendar of an expression, or why it is none and what to do.
+pub(super) fn calendar(expression: &str, catch_up: CatchUp) -> Result<Cron, (String, String)> {
     Cron::new(expression, catch_up).map_err(|error| match error {
-        InvalidCron::Expression { expression, cause } => format!("{expression:?} is no cron expression: {cause}"),
-        other => other.to_string(),
+        InvalidCron::Expression { expression, cause } => {
+            let next = match meant(&expression, NAMED).filter(|_| expression.starts_with('@')) {
+                Some(near) => format!("did you mean {near}?"),
+                None if expression.starts_with('@') => format!("there are {}", NAMED.join(", ")),
+                None => CRON_FORM.to_owned(),
+            };
+            (format!("{expression:?} is no cron expression: {cause}"), next)
+        }
+        other => (other.to_string(), CRON_FORM.to_owned()),
     })
 }
 

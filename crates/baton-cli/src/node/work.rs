@@ -28,7 +28,7 @@ pub(crate) struct Work {
     /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
     /// {} in the command; BATON_KEY, BATON_QUEUE, BATON_ID and BATON_ATTEMPT in its environment. Exit code 0 is done, and
     /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
-    /// command
+    /// command; if you want one, give it the body as an argument: sh -c 'gzip -k "$1"' sh {}
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]
     exec_once: Option<String>,
     /// What to do with a message where no command does it
@@ -44,7 +44,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: Option<u32>,
     /// Attempts after the first, before a message goes to the errors [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u32>)]
     retries: Option<u32>,
     /// The pause before the first retry; it doubles with each [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]

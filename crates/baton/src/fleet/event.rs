@@ -220,6 +220,9 @@ impl fmt::Display for Event {
             Self::MessageFailed { queue, id, attempt, error, retry_after } => {
                 write!(f, "message {id} of {queue} failed at attempt {attempt}")?;
                 match retry_after {
+                    Some(after) if after.as_secs() == 0 => {
+                        write!(f, " and is tried again after {} ms: {error}", after.as_millis())
+                    }
                     Some(after) => write!(f, " and is tried again after {:.1} s: {error}", after.as_secs_f64()),
                     None => write!(f, " for good: {error}"),
                 }

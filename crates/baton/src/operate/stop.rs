@@ -18,14 +18,15 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// What came of an order to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stopped {
-    /// Nodes that have left.
+    /// Nodes that have left, or whose processes are gone.
     pub stopped: usize,
     /// Whether some had to leave at once.
     pub at_once: bool,
-    /// Nodes that are still there.
+    /// Nodes that are still there. One whose lease ran out is, while its process on this host lives: stopped or cut off, it
+    /// joins anew when it goes on, to be told to stop.
     pub survivors: Vec<Whereabouts>,
-    /// Nodes that did not answer: their leases ran out, and what they held is others'. Their processes may still live,
-    /// stopped or cut off, and then join anew when they go on, to be told to stop.
+    /// Nodes that did not answer: their leases ran out, and what they held is others'. Whether their processes live cannot
+    /// be told from here.
     pub unanswered: Vec<Whereabouts>,
 }
 
@@ -84,8 +85,15 @@ impl Operator {
         // Nodes started from here on live.
         let upto = nodes(&survey).map(|node| node.join_no).max();
         let stopped = |at_once, awaited: Awaited| {
-            let survivors: Vec<Whereabouts> = awaited.there.into_values().map(|it| it.node).collect();
-            let unanswered = awaited.unanswered;
+            let mut survivors: Vec<Whereabouts> = awaited.there.into_values().map(|it| it.node).collect();
+            let mut unanswered = Vec::new();
+            for node in awaited.unanswered {
+                match node.is_there() {
+                    Some(true) => survivors.push(node),
+                    Some(false) => {}
+                    None => unanswered.push(node),
+                }
+            }
             Stopped { stopped: count - survivors.len() - unanswered.len(), at_once, survivors, unanswered }
         };
         if count == 0 {

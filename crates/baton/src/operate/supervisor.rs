@@ -12,7 +12,7 @@ use std::{
     process::Stdio,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -119,6 +119,8 @@ pub(super) struct Crew {
 struct Member {
     /// The process id, 0 while none runs.
     pid: Arc<AtomicU32>,
+    /// Whether it crashed and is started again after a pause.
+    rests: Arc<AtomicBool>,
     cancel: Cancel,
 }
 
@@ -131,6 +133,12 @@ impl Crew {
     pub(super) fn staying(&self) -> impl Iterator<Item = (u64, Option<u32>)> {
         let staying = self.members.iter().filter(|(_, member)| member.cancel.asked().is_none());
         staying.map(|(number, member)| (*number, Some(member.pid.load(Relaxed)).filter(|pid| *pid > 0)))
+    }
+
+    /// How many of those that stay have crashed and are started again after a pause. One whose start is pending has not.
+    pub(super) fn resting(&self) -> usize {
+        let staying = self.members.values().filter(|member| member.cancel.asked().is_none());
+        staying.filter(|member| member.rests.load(Relaxed)).count()
     }
 
     /// How many finish what they run.
@@ -146,12 +154,12 @@ impl Crew {
     /// Starts so many more.
     pub(super) fn start(&mut self, count: usize) {
         for _ in 0..count {
-            let (number, pid, cancel) = (self.next, Arc::<AtomicU32>::default(), Cancel::new());
+            let (number, pid, rests) = (self.next, Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
             self.next += 1;
-            let supervisor = self.supervisor.clone();
-            self.members.insert(number, Member { pid: pid.clone(), cancel: cancel.clone() });
+            let (supervisor, cancel) = (self.supervisor.clone(), Cancel::new());
+            self.members.insert(number, Member { pid: pid.clone(), rests: rests.clone(), cancel: cancel.clone() });
             self.kept.spawn(async move {
-                supervisor.keep(&pid, &cancel).await;
+                supervisor.keep(&pid, &rests, &cancel).await;
                 number
             });
         }
@@ -192,7 +200,7 @@ impl Crew {
 
 impl Supervisor {
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
-    async fn keep(&self, pid: &AtomicU32, cancel: &Cancel) {
+    async fn keep(&self, pid: &AtomicU32, rests: &AtomicBool, cancel: &Cancel) {
         let mut backoff = Backoff::new(PAUSE.0, PAUSE.1);
         while cancel.asked().is_none() {
             let begun = Instant::now();
@@ -215,10 +223,12 @@ impl Supervisor {
             if let Some(why) = why {
                 (self.hear)(&SupervisorEvent::Lost { why, pause });
             }
+            rests.store(true, Relaxed);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cancel.any() => return,
             }
+            rests.store(false, Relaxed);
         }
     }
 
@@ -301,4 +311,41 @@ pub fn obey_leash(cancel: &Cancel) -> io::Result<()> {
         cancel.now();
     };
     thread::Builder::new().name("baton-leash".to_owned()).spawn(obey).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crew(program: &str, argument: &str) -> Crew {
+        Crew::new(Supervisor {
+            program: program.into(),
+            arguments: vec![argument.into()],
+            variables: Vec::new(),
+            without: Vec::new(),
+            last_words: Duration::from_secs(1),
+            hear: Arc::new(|_| {}),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_worker_whose_start_is_pending_has_not_crashed() {
+        let mut crew = crew("sleep", "600");
+        crew.start(2);
+        let running = crew.staying().filter(|(_, pid)| pid.is_some()).count();
+        assert_eq!((running, crew.staying().count(), crew.resting()), (0, 2, 0));
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_ended_rests_until_it_is_started_again() {
+        let mut crew = crew("false", "");
+        crew.start(1);
+        let rests = async {
+            while crew.resting() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), rests).await.unwrap();
+        assert_eq!(crew.staying().count(), 1);
+    }
 }

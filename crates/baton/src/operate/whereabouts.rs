@@ -2,13 +2,17 @@
 
 use std::{fmt, time::Duration};
 
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::{Operator, wording::tame};
 use crate::{
     message::SessionId,
-    store::{Kind, SessionView, StoreError, Survey},
+    store::{Kind, SessionView, StoreError, Survey, session::host_name},
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -27,6 +31,21 @@ pub struct Whereabouts {
 impl Whereabouts {
     pub(super) fn of(view: &SessionView) -> Self {
         Self { session: view.session, process: Some((view.host.clone(), view.pid)) }
+    }
+
+    /// Whether its process is there; nothing if that cannot be told from here: it runs on another host, or is this one,
+    /// which says nothing of a node within it.
+    pub(super) fn is_there(&self) -> Option<bool> {
+        let (host, pid) = self.process.as_ref()?;
+        if *host != host_name() || *pid == std::process::id() {
+            return None;
+        }
+        let process = Pid::from_raw(i32::try_from(*pid).ok()?)?;
+        let there = !matches!(test_kill_process(process), Err(Errno::SRCH));
+        // One that has ended and was not waited for is there by name alone.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let ended = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']));
+        Some(there && !ended)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What children run.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt, fs,
     io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
@@ -84,6 +84,11 @@ impl Program {
         let found = std::env::split_paths(&folders).filter_map(|folder| fit(&folder.join(&self.program)));
         // As a shell does it: one that cannot be run is passed over if there is another.
         found.reduce(|first, second| first.or(second)).ok_or_else(missing)?
+    }
+
+    /// Its name and its arguments.
+    pub fn words(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(&self.program).chain(&self.arguments).map(OsString::as_os_str)
     }
 
     /// What starts it.

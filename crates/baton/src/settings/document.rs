@@ -63,6 +63,12 @@ impl Document {
         Self { path, text }
     }
 
+    /// A file as it is now; nothing if it cannot be read.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        Self::load(path, false).ok().flatten()
+    }
+
     /// Reads a file; nothing if it is missing and nobody asked for it.
     pub(super) fn load(path: &Path, required: bool) -> Result<Option<Self>, SettingsError> {
         let refuse = |why| SettingsError::File { path: path.to_owned(), why };

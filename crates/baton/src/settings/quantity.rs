@@ -33,6 +33,14 @@ pub fn lifetime(text: &str) -> Result<Duration, String> {
     if time.as_millis() == 0 { Err(format!("{text:?} is less than a millisecond")) } else { Ok(time) }
 }
 
+/// A whole number.
+///
+/// # Errors
+/// Why the text is none.
+pub fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a whole number, such as 3"))
+}
+
 /// How many there may be: 1 or more.
 ///
 /// # Errors

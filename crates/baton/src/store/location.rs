@@ -18,10 +18,26 @@ pub enum StoreUrl {
 
 /// A text that is no store's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a store: {why}; use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or memory:")]
+#[error("{text:?} is not a store: {why}; {next}")]
 pub struct InvalidUrl {
     text: String,
     why: String,
+    next: String,
+}
+
+/// How a store is named.
+const FORMS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or memory:";
+
+/// What was probably meant by a text that begins with no scheme that is known; never anything of it that may be a secret.
+fn near(text: &str) -> Option<String> {
+    let Some((scheme, _)) = text.split_once(':') else {
+        let is_file = text.contains('/') || [".db", ".sqlite", ".sqlite3"].iter().any(|end| text.ends_with(end));
+        return (is_file && !text.contains('@')).then(|| format!("did you mean sqlite:{text}?"));
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    let alike = |(known, _): &(&str, _)| scheme.get(..2) == known.get(..2) && scheme.len().abs_diff(known.len()) <= 2;
+    let forms = [("redis", "redis://HOST:PORT/DB"), ("sqlite", "sqlite:PATH"), ("memory", "memory:")];
+    forms.into_iter().find(alike).map(|(_, form)| format!("did you mean {form}?"))
 }
 
 impl FromStr for StoreUrl {
@@ -30,10 +46,11 @@ impl FromStr for StoreUrl {
         let refuse = |why: &str| {
             // Whatever stands before an @ may be a secret, also where the rest is no URL.
             let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"));
-            InvalidUrl { text: shown.chars().take(120).collect(), why: why.to_owned() }
+            InvalidUrl { text: shown.chars().take(120).collect(), why: why.to_owned(), next: FORMS.to_owned() }
         };
+        let unknown = |why| InvalidUrl { next: near(text).unwrap_or_else(|| FORMS.to_owned()), ..refuse(why) };
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(refuse("it names no scheme"));
+            return Err(unknown("it names no scheme"));
         };
         match scheme {
             "memory" if rest.is_empty() => Ok(Self::Memory),
@@ -65,7 +82,7 @@ impl FromStr for StoreUrl {
                 }
                 Ok(Self::Redis(url))
             }
-            _ => Err(refuse("unknown scheme")),
+            _ => Err(unknown("unknown scheme")),
         }
     }
 }
@@ -97,6 +114,16 @@ fn without_password(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_is_told_with_what_was_probably_meant() {
+        let told = |text: &str| text.parse::<StoreUrl>().unwrap_err().to_string();
+        assert!(told("jobs.db").ends_with("; did you mean sqlite:jobs.db?"), "{}", told("jobs.db"));
+        assert!(told("reddis://u:secret@h").ends_with("; did you mean redis://HOST:PORT/DB?"));
+        for other in ["jobs", "u:secret@h/x.db", "secret@h/x.db", "mysql://h"] {
+            assert!(told(other).ends_with(FORMS) && !told(other).contains("secret"), "{}", told(other));
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_shown_without_secrets() {

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use baton::{
-    CallId, CallOptions, CallState, Cancel, Chunk, FollowError, Followed, Since,
+    CallOptions, Cancel, Chunk, FollowError, Followed, Name, Since,
     jobs::subset_sum::{Order, Problem, Summary, Wish},
     operate::OperateError,
 };
@@ -11,15 +11,15 @@ use tokio::time::timeout;
 
 use super::{heard, refused};
 use crate::{
+    attendance::{UNHEARD, Unheard},
     connection::{Connection, Missing},
     exit::Failure,
     node::SEARCHES,
-    output::remark,
     settings::Settings,
 };
 
-/// After how long without a node that works on it that is said.
-const UNHEARD: Duration = Duration::from_secs(2);
+/// What there is to do where nobody works for its queue.
+const ADVICE: &str = "no node works for queue subset-sum; `baton up` starts one that does";
 /// How long the search goes on after this process was killed.
 const LINGER: Duration = Duration::from_secs(5);
 /// How long a store that went away is left alone.
@@ -37,7 +37,8 @@ pub(super) async fn search(
     let call = fleet.queue::<Order>(SEARCHES).call(&Order::new(problem, wish), &options).await;
     let call = call.map_err(|error| Failure::new(error.to_string(), "run this again"))?;
     let (mut follow, mut found) = (fleet.follow(&call, Since::Start), Found::new(wish));
-    let mut is_told = false;
+    let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
+    let mut unheard = Unheard::new(&connection, &queue, &call, Some(ADVICE));
     loop {
         let Some(followed) = heard(cancel, timeout(UNHEARD, follow.next())).await else {
             connection.given(fleet.cancel_call(&call).await)?;
@@ -45,7 +46,7 @@ pub(super) async fn search(
         };
         match followed {
             Ok(Ok(Followed::Events(chunk))) => {
-                is_told = true;
+                unheard.heard();
                 let matches = found.take(&chunk)?;
                 let goes_on = if matches.is_empty() { ControlFlow::Continue(()) } else { each(matches) };
                 if goes_on.is_break() || found.is_enough() {
@@ -61,22 +62,11 @@ pub(super) async fn search(
             Ok(Err(FollowError::Store(error))) if error.is_retryable() => tokio::time::sleep(AGAIN).await,
             Ok(Err(FollowError::Store(error))) => return connection.given(Err(OperateError::Store(error))),
             Ok(Err(error)) => return Err(Failure::new(error.to_string(), "run it again")),
-            Err(_) if is_told => {}
-            Err(_) => is_told = waits(&connection, &call).await?,
+            Err(_) => unheard.wonder().await?,
         }
     }
     connection.operator.leave().await;
     Ok(found.summary)
-}
-
-/// Says that nobody has begun, if that is so.
-async fn waits(connection: &Connection, call: &CallId) -> Result<bool, Failure> {
-    let status = connection.given(connection.operator.fleet().call_status(call).await)?;
-    let waits = status.is_some_and(|status| status.state == CallState::Waiting);
-    if waits {
-        remark(&format!("no node has begun it yet; `baton up` starts one that works for {SEARCHES}"));
-    }
-    Ok(waits)
 }
 
 /// What was told so far.

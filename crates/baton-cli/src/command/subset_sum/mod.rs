@@ -47,6 +47,7 @@ pub(crate) struct SubsetSum {
     data: Option<String>,
     /// The sum they must have
     #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present = "child")]
+    #[arg(value_parser = quantity::whole::<i128>)]
     sum: Option<i128>,
     /// Where it is computed
     #[arg(long, value_enum, value_name = "MODE", default_value = "process")]

@@ -43,7 +43,8 @@ impl Schedule {
     pub(super) fn new(expression: &str) -> Result<Self, InvalidCron> {
         // One text for all ways to space it out: it is the source's definition.
         let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
-        let refuse = |cause: CronError| InvalidCron::Expression { expression: expression.clone(), cause: text(&cause) };
+        let refuse =
+            |_: CronError| InvalidCron::Expression { cause: fault(&expression), expression: expression.clone() };
         let cron: Cron = expression.parse().map_err(refuse)?;
         let schedule = Self { expression, cron, zone: TimeZone::UTC, zone_name: None };
         // From the beginning, not from now: one whose years are over has ended, and is no mistake.
@@ -73,7 +74,7 @@ impl Schedule {
             Ok(due) if due.timestamp() <= last => Err(failed(&"the calendar goes back")),
             Ok(due) => Ok(Some(due.timestamp())),
             Err(CronError::TimeSearchLimitExceeded) => Ok(None),
-            Err(error) => Err(failed(&text(&error))),
+            Err(_) => Err(failed(&"the calendar has none")),
         }
     }
 
@@ -112,13 +113,36 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// What croner says, without the names of its types.
-fn text(error: &CronError) -> String {
-    match error {
-        CronError::EmptyPattern => "it is empty".to_owned(),
-        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => {
-            text.trim_end_matches('.').to_owned()
-        }
-        other => other.to_string(),
+/// The fields of an expression, and what may stand in each.
+const FIELDS: [(&str, &str); 7] = [
+    ("second", "0 to 59"),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of month", "1 to 31"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("day of week", "0 to 7, or SUN to SAT"),
+    ("year", "1 to 9999"),
+];
+
+/// What is wrong with an expression that is none: the first field that is refused also where all others are free.
+fn fault(expression: &str) -> String {
+    let fields: Vec<&str> = expression.split(' ').filter(|field| !field.is_empty()).collect();
+    if fields.is_empty() {
+        return "it is empty".to_owned();
     }
+    if expression.starts_with('@') {
+        return "there is no such name".to_owned();
+    }
+    if !(5..=7).contains(&fields.len()) {
+        return format!("it has {} field{}, not 5 to 7", fields.len(), if fields.len() == 1 { "" } else { "s" });
+    }
+    // Seconds are left out first, then years.
+    let known = FIELDS.iter().skip(usize::from(fields.len() == 5));
+    for (nth, (field, (name, range))) in fields.iter().zip(known).enumerate() {
+        let alone = (0..fields.len()).map(|place| if place == nth { field } else { "*" });
+        if alone.collect::<Vec<_>>().join(" ").parse::<Cron>().is_err() {
+            return format!("its {name}, {field:?}, is not made of {range}");
+        }
+    }
+    "its fields do not go together".to_owned()
 }

@@ -181,6 +181,15 @@ async fn bad_expressions_zones_and_cursors_are_refused() {
         let error = Cron::new(bad, CatchUp::Skip).unwrap_err();
         assert!(matches!(&error, InvalidCron::Expression { .. }), "{bad:?}: {error}");
     }
+    let cause = |bad: &str| match Cron::new(bad, CatchUp::Skip) {
+        Err(InvalidCron::Expression { cause, .. }) => cause,
+        other => panic!("{bad}: {other:?}"),
+    };
+    assert_eq!(cause("* 25 * * *"), "its hour, \"25\", is not made of 0 to 23");
+    assert_eq!(cause("61 * * * * *"), "its second, \"61\", is not made of 0 to 59");
+    assert_eq!(cause("* * * * MOO"), "its day of week, \"MOO\", is not made of 0 to 7, or SUN to SAT");
+    assert_eq!(cause("* * *"), "it has 3 fields, not 5 to 7");
+    assert_eq!(cause("@dayly"), "there is no such name");
     assert_eq!(Cron::new("0 0 30 2 *", CatchUp::Skip).unwrap_err(), InvalidCron::Never("0 0 30 2 *".to_owned()));
     let cron = Cron::new(" 0  12 * * MON ", CatchUp::Skip).unwrap();
     assert_eq!(cron.clone().zone("Mars/Olympus").unwrap_err(), InvalidCron::Zone("Mars/Olympus".to_owned()));

@@ -131,6 +131,9 @@ fn failed(error: PoolError) -> Failure {
     match error {
         PoolError::Failed { message, fatal: true } => Failure::fatal(message),
         PoolError::Busy { .. } | PoolError::Closed => Failure::temporary(error),
+        PoolError::Ended { status, .. } if status.success() => {
+            Failure::new(format!("{error}; a program that ends behind one message is for --exec-once (ExecOnce)"))
+        }
         PoolError::Start { error, program } => not_started(&program, &error),
         error => Failure::new(error),
     }

@@ -10,6 +10,7 @@ use super::{
     file::NamedFile,
     followed::{Followed, Growth},
     pipe::NamedPipe,
+    printed::Printed,
 };
 use crate::{
     Batch, BoxFuture, Flow, SourceError, Stream,
@@ -88,7 +89,7 @@ pub(super) struct Cursor {
     pub(super) lines: u64,
     /// The byte behind them; used for files only.
     pub(super) offset: u64,
-    /// What a followed file is recognised by.
+    /// What a followed file is recognised by, or the lines that a command printed.
     pub(super) head: Option<u32>,
 }
 
@@ -115,7 +116,13 @@ pub(super) struct Cutter {
     at: Cursor,
     /// Lines to pass over first: a predecessor gave them.
     skip: u64,
+    /// What those were, if the predecessor said it.
+    skipped: Option<u32>,
     count: u64,
+    /// What a command has printed, as far as it is noted.
+    printed: Printed,
+    /// Bytes of the buffer that are noted there.
+    noted: usize,
     buffer: Vec<u8>,
     /// Bytes of the buffer that are used up.
     used: usize,
@@ -129,10 +136,25 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// Goes on at `at`, where the input stands, but gives no line before `skip` and none behind `count`.
-    pub(super) const fn new(input: Input, form: Form, at: Cursor, skip: u64, count: u64) -> Self {
-        let (used, searched, found, unmarked) = (0, 0, Found::More, matches!(input, Input::Pipe(_)));
-        Self { input, form, at, skip, count, buffer: Vec::new(), used, searched, found, unmarked, body: Vec::new() }
+    /// Goes on at `at`, where the input stands, but gives no line before `start` and none behind `count`.
+    pub(super) fn new(input: Input, form: Form, at: Cursor, start: Cursor, count: u64) -> Self {
+        let unmarked = matches!(input, Input::Pipe(_));
+        Self {
+            input,
+            form,
+            at,
+            skip: start.lines,
+            skipped: start.head,
+            count,
+            printed: Printed::default(),
+            noted: 0,
+            buffer: Vec::new(),
+            used: 0,
+            searched: 0,
+            found: Found::More,
+            unmarked,
+            body: Vec::new(),
+        }
     }
 
     async fn fill(&mut self, batch: &mut Batch) -> Result<Flow, SourceError> {
@@ -163,8 +185,8 @@ impl Cutter {
             if over && self.at.lines < self.skip {
                 let (lines, skip) = (self.at.lines, self.skip);
                 let s = if lines == 1 { "" } else { "s" };
-                return Err(SourceError::for_good(format_args!(
-                    "the command printed {lines} line{s}, but {skip} were read before: it must print the same each time"
+                return Err(SourceError::until_rewound(format_args!(
+                    "the command printed {lines} line{s}, but {skip} were read before; rewind the source to begin anew"
                 )));
             }
             if given {
@@ -180,19 +202,44 @@ impl Cutter {
         }
     }
 
-    fn reach(&self, batch: &mut Batch) {
+    fn reach(&mut self, batch: &mut Batch) {
+        self.note();
         let Cursor { lines, offset, .. } = self.at;
         match &self.input {
             Input::File(_) => batch.reach(format_args!("{lines}:{offset}")),
             Input::Followed(file) => batch.reach(format_args!("{lines}:{offset}:{:08x}", file.head(offset))),
-            Input::Pipe(_) | Input::Command(_) => batch.reach(lines),
+            Input::Command(_) => batch.reach(format_args!("{lines}:{offset}:{:08x}", self.printed.digest())),
+            Input::Pipe(_) => batch.reach(lines),
+        }
+    }
+
+    /// Notes what a command printed and was used up: many lines at once, for the sake of speed.
+    fn note(&mut self) {
+        if let Input::Command(_) = self.input {
+            self.printed.add(self.buffer.get(self.noted..self.used).unwrap_or_default());
+            self.noted = self.used;
+        }
+    }
+
+    /// Refuses the last line to pass over, which ends at `next`, if it and those before it are others than before.
+    fn check_skipped(&self, next: usize) -> Result<(), SourceError> {
+        let mut printed = self.printed.clone();
+        printed.add(self.buffer.get(self.noted..next).unwrap_or_default());
+        match self.skipped {
+            Some(before) if before != printed.digest() => Err(SourceError::until_rewound(format_args!(
+                "the command printed other lines than before up to line {}; rewind the source to begin anew",
+                self.skip
+            ))),
+            _ => Ok(()),
         }
     }
 
     async fn read(&mut self) -> Result<(), SourceError> {
+        self.note();
         self.buffer.drain(..self.used);
         self.searched -= self.used;
         self.used = 0;
+        self.noted = 0;
         self.found = self.input.read(&mut self.buffer).await?;
         Ok(())
     }
@@ -215,6 +262,9 @@ impl Cutter {
         };
         let line = self.buffer.get(self.used..end).unwrap_or_default();
         let gave = if self.at.lines < self.skip {
+            if number == self.skip {
+                self.check_skipped(next)?;
+            }
             false
         } else {
             let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -8,7 +8,7 @@
 //! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, and the byte behind them |
 //! | a file that is [followed](Lines::follow) | for ever, finished lines only; also when another file takes its name | the same, if the file begins as it did; else it begins at the start |
 //! | a named pipe, or standard input | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
-//! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over as many lines: it must print the same |
+//! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over the lines that were given; fails for good if they are others by then |
 //!
 //! A line that cannot be a message, a file that is not the one read before, and a command that fails end the stream for
 //! good, with an error that names the line and the cause.
@@ -19,6 +19,7 @@ mod file;
 mod followed;
 mod naming;
 mod pipe;
+mod printed;
 mod rotated;
 #[cfg(test)]
 mod tests;
@@ -67,7 +68,7 @@ impl Lines {
         Self { origin: Origin::Stdin, form: Form::Text, count: None, follow: false }
     }
 
-    /// The lines that a shell command prints. It runs in a process group of its own, which is killed with the stream.
+    /// The lines that a shell command, run by `sh`, prints; it must print the same lines in the same order each time. It runs in a process group of its own, which is killed with the stream.
     pub fn command(command: impl Into<String>) -> Self {
         Self { origin: Origin::Command(command.into()), form: Form::Text, count: None, follow: false }
     }
@@ -100,7 +101,7 @@ impl Lines {
             Origin::Stdin => (Input::Pipe(NamedPipe::stdin(cursor)?), Cursor::default()),
             Origin::Command(line) => (Input::Command(Command::start(line)?), Cursor::default()),
         };
-        Ok(Box::new(Cutter::new(input, self.form, at, start.lines, self.count.unwrap_or(u64::MAX))))
+        Ok(Box::new(Cutter::new(input, self.form, at, start, self.count.unwrap_or(u64::MAX))))
     }
 
     async fn open_path(&self, path: &Path, cursor: &str, start: Cursor) -> Result<(Input, Cursor), SourceError> {

@@ -139,10 +139,52 @@ async fn a_command_is_run_again_and_passed_over_to_the_cursor() {
 }
 
 #[tokio::test]
+async fn a_command_that_prints_other_lines_than_before_is_not_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = folder.path().join("names");
+    let lister = Lines::command(format!("cat {}", names.display())).count(3);
+    std::fs::write(&names, "a\nb\nc\nd\n").unwrap();
+    let mut stream = lister.open("").await.unwrap();
+    let Pulled { cursor: Some(cursor), .. } = next(&mut *stream).await else { panic!("no cursor") };
+    for (now, is_refused) in [("b\nc\nd\ne\n", true), ("a\nc\nb\n", true), ("a\nb\nc\nd\n", false), ("a\nb\nc", false)]
+    {
+        std::fs::write(&names, now).unwrap();
+        let mut stream = lister.clone().count(4).open(&cursor).await.unwrap();
+        for _ in 0..2 {
+            match pull(&mut *stream).await {
+                Err(error) => {
+                    assert!(is_refused && error.is_until_rewound(), "{now:?}: {error}");
+                    assert!(error.to_string().starts_with("the command printed other lines than before up to line 3;"));
+                }
+                Ok(_) => assert!(!is_refused, "{now:?}"),
+            }
+        }
+    }
+    std::fs::write(&names, "a\n").unwrap();
+    assert!(failure(&lister.clone().count(4), &cursor).await.starts_with("the command printed 1 line, but 3 were"));
+    // Cursors of former releases say nothing of the lines.
+    std::fs::write(&names, "x\ny\nz\nd\n").unwrap();
+    assert_eq!(rest(&lister.count(4), "3").await.unwrap(), ["\"d\""]);
+}
+
+#[tokio::test]
+async fn the_lines_of_a_command_are_known_again_however_they_were_cut() {
+    // Over several reads, and batches that end within them.
+    let seq = Lines::command("seq 400000");
+    let mut stream = seq.open("").await.unwrap();
+    for _ in 0..5 {
+        let Pulled { cursor: Some(cursor), bodies, .. } = next(&mut *stream).await else { panic!("no cursor") };
+        let last: u64 = bodies.last().unwrap().trim_matches('"').parse().unwrap();
+        let mut successor = seq.open(&cursor).await.unwrap();
+        assert_eq!(next(&mut *successor).await.bodies.first().unwrap(), &format!("\"{}\"", last + 1));
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_fails_gives_its_lines_but_not_a_broken_one() {
     let lines = Lines::command("echo one; printf tw; echo oh >&2; echo no >&2; echo >&2; exit 3");
     let mut stream = lines.open("").await.unwrap();
-    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["\"one\""], "1"));
+    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["\"one\""], "1:4:2c8b08da"));
     let error = pull(&mut *stream).await.unwrap_err().to_string();
     assert_eq!(error, "the command failed with exit code 3: no");
     assert_eq!(failure(&Lines::command("kill -9 $$"), "").await, "the command was killed by signal 9");
@@ -159,7 +201,7 @@ async fn a_command_that_fails_gives_its_lines_but_not_a_broken_one() {
 async fn lines_of_a_slow_command_do_not_wait_for_more() {
     let mut stream = Lines::command("echo one; sleep 600").open("").await.unwrap();
     let pulled = timeout(Duration::from_secs(60), pull(&mut *stream)).await.unwrap();
-    assert_eq!(pulled.unwrap(), Pulled::more(&["\"one\""], "1"));
+    assert_eq!(pulled.unwrap(), Pulled::more(&["\"one\""], "1:4:2c8b08da"));
 }
 
 #[tokio::test]

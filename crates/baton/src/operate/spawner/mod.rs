@@ -118,8 +118,8 @@ async fn unless<T>(cancel: &Cancel, asked: impl Future<Output = T>) -> Option<T>
 }
 
 fn workforce(crew: &Crew) -> Workforce {
-    let (running, resting): (Vec<_>, Vec<_>) = crew.staying().partition(|(_, pid)| pid.is_some());
-    Workforce { running: running.len(), resting: resting.len(), leaving: crew.leaving() }
+    let resting = crew.resting();
+    Workforce { running: crew.staying().count().saturating_sub(resting), resting, leaving: crew.leaving() }
 }
 
 /// A worker as the survey shows it.

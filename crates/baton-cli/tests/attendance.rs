@@ -1,0 +1,48 @@
+//! What is said to who gives a message to a queue that nobody works for, and of a call that is broken off.
+
+mod sandbox;
+
+use sandbox::{Sandbox, until};
+
+#[test]
+fn a_push_to_a_queue_that_nobody_knows_or_works_for_says_so_and_which_was_perhaps_meant() {
+    let sandbox = Sandbox::new();
+    let push = |queue: &str| sandbox.run(&["push", "1", "--queue", queue]).expect(0).err;
+    assert!(push("fetch").contains("a new store was made"));
+    assert_eq!(push("fetch"), "");
+    assert_eq!(push("fetsh"), "baton: queue fetsh is new, and no node works for it; did you mean fetch?\n");
+    assert_eq!(push("invoices"), "baton: queue invoices is new, and no node works for it\n");
+    let _node = sandbox.start(&["node", "--queue", "worked", "--handler", "noop"]);
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    assert_eq!(push("worked"), "");
+    assert_eq!(sandbox.pushed(), 5);
+}
+
+#[test]
+fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_good() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "1", "--queue", "fetch"]).expect(0);
+    let mut call = sandbox.start(&["call", "fetsh", "1"]);
+    until("it is said", || sandbox.log().contains("baton: no node works for queue fetsh; did you mean fetch?\n"));
+    call.signal("-INT");
+    assert_eq!(call.wait(), Some(1));
+    let log = sandbox.log();
+    assert!(log.contains("baton: fetsh/1 is cancelled: ") && !log.contains("again"), "{log}");
+    let _node = sandbox.start(&["node", "--queue", "fetsh", "--handler", "noop"]);
+    until("nothing of it is left", || sandbox.count("fetsh", "ready") == 0);
+    let audit = sandbox.run(&["audit", "--queue", "fetsh", "--json"]).expect(0).json();
+    assert_eq!((audit.get("cancelled").unwrap().as_u64(), audit.get("done").unwrap().as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_call_whose_handler_runs_is_broken_off_by_ctrl_c_which_says_so() {
+    let sandbox = Sandbox::new();
+    let slow = ["--handler", "demo", "--demo-delay", "10m", "--demo-fail", "0"];
+    let _node = sandbox.start(&[&["node", "--queue", "slow"][..], &slow].concat());
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    let mut call = sandbox.start(&["call", "slow", "1"]);
+    until("it runs", || sandbox.count("slow", "in_flight") == 1);
+    call.signal("-TERM");
+    assert_eq!(call.wait(), Some(1));
+    assert!(sandbox.log().contains("baton: slow/1 was cancelled\n"), "{}", sandbox.log());
+}
