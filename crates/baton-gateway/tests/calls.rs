@@ -46,11 +46,17 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         let rest = peer.rest();
         assert_eq!(rest, "id: count/1:2\nevent: counted\ndata: 2\n\nid: count/1:3\nevent: end\ndata: 2\n\n");
         lets.add_permits(1);
-        let (head, mut peer) = scene.open("POST", "/call/count", &[JSON], b"1");
+        // As `curl --json` asks.
+        let (head, mut peer) = scene.open("POST", "/call/count", &[JSON, ("accept", "application/json")], b"1");
         assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
         assert_eq!(head.header("location"), Some("/jobs/count/2"));
         let told = "{\"number\":1,\"event\":\"counted\",\"data\":1}\n{\"number\":2,\"event\":\"end\",\"data\":1}\n";
         assert_eq!(peer.rest(), told);
+        for accept in ["*/*", "application/*", "application/json"] {
+            let (head, mut peer) = scene.open("GET", "/jobs/count/2/events", &[("accept", accept)], b"");
+            assert_eq!(head.header("content-type"), Some("application/x-ndjson"), "{accept}");
+            assert_eq!(peer.rest(), told, "{accept}");
+        }
         let job = json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
         assert_eq!(scene.get("/jobs/count/2").json(), job);
     });

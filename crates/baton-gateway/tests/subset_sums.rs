@@ -44,6 +44,10 @@ fn matches_are_lines_as_they_are_found_or_events() {
     let told = events.rest();
     assert!(told.contains("id: subset-sum/2:1\nevent: match\ndata: [1,2,-3]\n\n"), "{told}");
     assert!(told.ends_with("event: end\ndata: {\"complete\":true,\"count\":2}\n\n"), "{told}");
+    lets.add_permits(2);
+    let (head, mut lines) = scene.open("GET", SEARCH, &[("accept", "application/json")], b"");
+    assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
+    assert!(lines.rest().starts_with("{\"number\":1,\"event\":\"match\",\"data\":[1,2,-3]}\n"));
     // A browser that comes again goes on with its search.
     let again = [SSE, ("last-event-id", "subset-sum/2:1")];
     let (head, mut events) = scene.open("GET", SEARCH, &again, b"");
@@ -52,7 +56,7 @@ fn matches_are_lines_as_they_are_found_or_events() {
     let over = [SSE, ("last-event-id", "subset-sum/2:3")];
     assert_eq!(scene.ask("GET", SEARCH, &over, b"").status, 204);
     scene.ask("GET", SEARCH, &[("last-event-id", "other/2:3")], b"").problem(400, "bad-event-id");
-    scene.get("/jobs/subset-sum/3").problem(404, "unknown-job");
+    scene.get("/jobs/subset-sum/4").problem(404, "unknown-job");
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub(crate) async fn events(
     State(state): State<Shared>, OfCall(call): OfCall, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    let form = negotiation::form(&headers, &[Form::Events, Form::Lines])?;
+    let form = negotiation::form(&headers, &[Form::Lines, Form::Events])?;
     let since = match last_event(&headers)? {
         // A browser that comes again has the same query as before.
         Some((of, number)) if of.as_ref().is_none_or(|of| *of == call) => Since::Number(number.saturating_add(1)),
