@@ -222,8 +222,8 @@ impl Gateway {
         self.address
     }
 
-    /// Answers until it is asked to stop. Then streams are told, what is under way may end, and after
-    /// [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
+    /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
+    /// and after [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
     pub async fn run(self, cancel: Cancel) {
         let Self { listener, connections, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
@@ -236,6 +236,7 @@ impl Gateway {
         }
         drop(listener);
         state.closing.send_replace(true);
+        state.readiness.close();
         let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             biased;
