@@ -155,3 +155,28 @@ fn what_a_child_tells_before_its_end_reaches_who_follows_the_call() {
     until("it is done", || sandbox.count("work", "done") == 2);
     drop(node);
 }
+
+#[test]
+fn a_caller_is_told_the_cause_in_a_line_and_nothing_that_its_child_said_of_others() {
+    let sandbox = Sandbox::new();
+    let text = "#!/bin/sh\nwhile read -r line; do\ncase $line in\n\
+        *fine*) echo 'card 1234' >&2; echo '{\"event\":\"end\",\"result\":1}';;\n\
+        *) echo 'about to break' >&2; echo 'KeyError: x' >&2; exit 1;;\nesac\ndone\n";
+    sandbox.write("breaks.sh", text);
+    let _node = sandbox.start(&["node", "--queue", "work", "--concurrency", "1", "--exec", "/bin/sh breaks.sh"]);
+    for _ in 0..2 {
+        sandbox.run(&["call", "work", "\"fine\""]).expect(0);
+    }
+    until("it is said that nobody reads that", || sandbox.log().contains("wrote \"result\" beside `end`"));
+    assert_eq!(sandbox.log().matches("beside `end`").count(), 1, "{}", sandbox.log());
+    let ran = sandbox.run(&["call", "work", "1"]).expect(3);
+    let told: Value = serde_json::from_str(ran.out.trim()).unwrap();
+    let cause = "the child failed with exit code 1 before it answered: KeyError: x";
+    assert_eq!(told["data"], json!({"message": cause}));
+    assert_eq!(ran.one_line(), "baton: work/3 failed; see `baton errors --queue work`");
+    let listed = sandbox.run(&["errors", "--json"]).expect(0).json();
+    assert_eq!(listed["error"], format!("{cause}\nabout to break\nKeyError: x"));
+    assert!(sandbox.log().contains("card 1234"), "{}", sandbox.log());
+    let ran = sandbox.run(&["call", "work", "1", "--result"]).expect(3);
+    assert!(ran.one_line().contains(cause), "{}", ran.err);
+}
