@@ -83,6 +83,25 @@ fn what_is_missing_or_malformed_is_said_and_nothing_is_begun() {
 }
 
 #[test]
+fn what_would_take_too_long_is_refused_before_it_is_begun_with_a_way_that_can_be_gone() {
+    let scene = Scene::new();
+    let numbers: Vec<String> = (1..=60).map(|number| number.to_string()).collect();
+    let search = format!("/subsetSum?data=%5B{}%5D&sum=900", numbers.join(","));
+    for mode in ["", "&mode=fleet"] {
+        let refused = scene.get(&format!("{search}{mode}")).problem(422, "too-long");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("limit=1000") && detail.contains("count_only=true"), "{detail}");
+    }
+    assert_eq!(scene.ready("subset-sum"), 0);
+    scene.work(scene.fleet.node().handler("subset-sum", async |task: Value, _: Context| {
+        Ok(Done::with(&json!({"count": task["limit"], "complete": false}))?)
+    }));
+    assert_eq!(scene.get(&format!("{search}&limit=1000")).status, 200);
+    let counted = scene.get(&format!("{search}&limit=7&count_only=true"));
+    assert_eq!(counted.text(), "Count: 7\n");
+}
+
+#[test]
 fn a_search_whose_reader_cannot_come_again_is_cancelled_when_it_leaves() {
     let scene = Scene::new();
     let lets = Arc::new(Semaphore::new(1));
