@@ -204,6 +204,7 @@ impl Gateway {
             room: Room::new(&limits, connections),
             readiness: Readiness::new(limits.waiting),
             queue_paces: Default::default(),
+            staff: Default::default(),
             recall: Recall::shared(fleet, RecallOptions::default()),
             sales: sales.map(Sales::at),
             speaker: Speaker::start(demo_init, limits.waiting),

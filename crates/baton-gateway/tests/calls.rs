@@ -112,6 +112,23 @@ fn lines_of_one_request_are_messages_and_no_jobs() {
 }
 
 #[test]
+fn a_job_that_waits_says_how_many_nodes_work_for_its_queue() {
+    let scene = Scene::new();
+    assert_eq!(scene.push("reszie", b"1").status, 202);
+    let job = scene.get("/jobs/reszie/1").json();
+    assert_eq!((&job["state"], &job["nodes"]), (&json!("waiting"), &json!(0)));
+    // Cancelling is a mark: somebody must come by.
+    let marked = scene.ask("DELETE", "/jobs/reszie/1", &[], b"");
+    assert_eq!(
+        (marked.status, &marked.json()["state"], &marked.json()["nodes"]),
+        (202, &json!("cancelling"), &json!(0))
+    );
+    scene.work(scene.fleet.node().handler("reszie", async |_: u64, _: Context| Ok(Done::default())));
+    until("a node came by", || scene.get("/jobs/reszie/1").json()["state"] == "cancelled");
+    assert!(scene.get("/jobs/reszie/1").json().get("nodes").is_none());
+}
+
+#[test]
 fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
     on_each_store(|scene| {
         let lets = Arc::new(Semaphore::new(0));
