@@ -18,21 +18,28 @@ use crate::state::State;
 const KEPT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was counted last, if that could be done.
+/// What was counted last.
 #[derive(Debug, Default)]
-pub(crate) struct Staff(Mutex<Option<(Instant, Option<BTreeMap<Name, u64>>)>>);
+pub(crate) struct Staff(Mutex<Option<Count>>);
+
+#[derive(Debug)]
+struct Count {
+    at: Instant,
+    /// By queue; nothing if the store did not tell.
+    nodes: Option<BTreeMap<Name, u64>>,
+}
 
 impl State {
     /// How many live nodes worked for this queue when they were counted; nothing if the store does not tell.
     pub(crate) async fn nodes_of(&self, queue: &Name) -> Option<u64> {
         // Those who ask meanwhile wait for the same count.
         let mut counted = self.staff.0.lock().await;
-        if counted.as_ref().is_none_or(|(at, _)| at.elapsed() >= KEPT) {
+        if counted.as_ref().is_none_or(|count| count.at.elapsed() >= KEPT) {
             let survey = timeout(PATIENCE, self.fleet.ask(TakeSurvey)).await;
-            *counted = Some((Instant::now(), survey.ok().and_then(Result::ok).map(|survey| count(&survey))));
+            let nodes = survey.ok().and_then(Result::ok).map(|survey| count(&survey));
+            *counted = Some(Count { at: Instant::now(), nodes });
         }
-        let (_, nodes) = counted.as_ref()?;
-        nodes.as_ref().map(|nodes| nodes.get(queue).copied().unwrap_or_default())
+        counted.as_ref()?.nodes.as_ref().map(|nodes| nodes.get(queue).copied().unwrap_or_default())
     }
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn paths() -> Vec<&'static str> {
 /// All routes over what they share.
 pub(crate) fn router(state: Shared) -> Router {
     let unknown = |uri: Uri| async move {
-        let hint = meant(&uri).map(|path| format!(": did you mean {path}?")).unwrap_or_default();
-        let detail = format!("there is nothing here{hint}; see /api/openapi.json");
+        let hint = meant(&uri).map(|path| format!("did you mean {path}? ")).unwrap_or_default();
+        let detail = format!("there is nothing here; {hint}/api/openapi.json names all paths");
         Problem::new(StatusCode::NOT_FOUND, "unknown", detail)
     };
     let wrong_method = |uri: Uri| async move {

@@ -49,7 +49,7 @@ pub struct CallStatus {
     pub state: CallState,
     /// What its first message left with [`Done::with`](super::Done::with), once all of its messages are done.
     pub result: Option<Bytes>,
-    /// Why it is dead, in a line; [`Operator::errors`](crate::operate::Operator::errors) has all of it.
+    /// Why it is dead, in a line; `Operator::errors` has all of it.
     pub error: Option<String>,
     /// The first event that is kept.
     pub first: u64,

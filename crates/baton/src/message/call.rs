@@ -90,7 +90,7 @@ pub struct CallEvent {
 pub const RESTART: &str = "restart";
 /// The call has ended well. Data: the result of its first message, or `null`.
 pub const END: &str = "end";
-/// A message of the call has failed for good. Data: `{"message": why}`, the cause alone: see [`cause`].
+/// A message of the call has failed for good. Data: `{"message": why}`, with the first line of it alone.
 pub const ERROR: &str = "error";
 /// The call was cancelled. Data: `null`.
 pub const CANCELLED: &str = "cancelled";
