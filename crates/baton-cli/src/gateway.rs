@@ -88,7 +88,8 @@ impl Answering {
     /// Says where it is; if that is not where it is expected, also to those who want no log.
     pub(crate) fn announce(&self, log: &Log) {
         let line = format!("gateway at http://{}", self.address);
-        if self.is_elsewhere { log.say(&line) } else { log.line(&line) }
+        let taken = || format!("port {} is taken: {line}", DEFAULT_ADDRESS.port());
+        if self.is_elsewhere { log.say(&taken()) } else { log.line(&line) }
     }
 
     /// Waits for its end.

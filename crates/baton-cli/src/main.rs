@@ -8,6 +8,7 @@ mod connection;
 mod exit;
 mod gateway;
 mod interrupt;
+mod late_store;
 mod node;
 mod output;
 mod panel;

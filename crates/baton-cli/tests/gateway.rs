@@ -70,6 +70,11 @@ fn the_next_port_is_taken_if_the_usual_one_is_not_free_and_none_where_none_is_wa
     let (one, other, none) = (Sandbox::new(), Sandbox::new(), Sandbox::new());
     let (_one, _other, _none) = (up(&one, &[]), up(&other, &["--quiet"]), up(&none, &["--no-gateway"]));
     assert_ne!(address(&one), address(&other));
+    // Another test may have been faster than either of them.
+    for sandbox in [&one, &other] {
+        let is_usual = address(sandbox) == "127.0.0.1:8000";
+        assert_ne!(sandbox.log().contains("port 8000 is taken: gateway at"), is_usual, "{}", sandbox.log());
+    }
     assert!(!none.log().contains("gateway"), "{}", none.log());
     let until_done = Sandbox::new();
     until_done.write("lines", "a\nb\n");
@@ -114,9 +119,11 @@ fn tokens_are_made_listed_and_revoked_and_asked_for_from_the_first_on() {
         |token: &str| ask(&address, &format!("POST /push/work HTTP/1.1\r\nauthorization: Bearer {token}\r\nx:"), "1");
     assert!(with(&token).starts_with("HTTP/1.1 202 "), "{}", with(&token));
     assert!(with(reader["token"].as_str().unwrap()).starts_with("HTTP/1.1 403 "));
-    sandbox.run(&["token", "revoke", "ci"]).expect(0);
+    assert_eq!(sandbox.run(&["token", "revoke", "ci"]).expect(0).out, "revoked token ci\n");
     sandbox.run(&["token", "revoke", "ci"]).expect(1);
     until("it is revoked", || with(&token).starts_with("HTTP/1.1 401 "));
+    let last = sandbox.run(&["token", "revoke", "eye"]).expect(0).out;
+    assert!(last.contains("that was the last one: running gateways stay closed to everybody"), "{last}");
     assert!(!sandbox.log().contains(&token), "{}", sandbox.log());
 }
 
@@ -154,4 +161,29 @@ fn what_a_child_tells_before_its_end_reaches_who_follows_the_call() {
     sandbox.run(&["push", "--queue", "work", "1"]).expect(0);
     until("it is done", || sandbox.count("work", "done") == 2);
     drop(node);
+}
+
+#[test]
+fn a_caller_is_told_the_cause_in_a_line_and_nothing_that_its_child_said_of_others() {
+    let sandbox = Sandbox::new();
+    let text = "#!/bin/sh\nwhile read -r line; do\ncase $line in\n\
+        *fine*) echo 'card 1234' >&2; echo '{\"event\":\"end\",\"result\":1}';;\n\
+        *) echo 'about to break' >&2; echo 'KeyError: x' >&2; exit 1;;\nesac\ndone\n";
+    sandbox.write("breaks.sh", text);
+    let _node = sandbox.start(&["node", "--queue", "work", "--concurrency", "1", "--exec", "/bin/sh breaks.sh"]);
+    for _ in 0..2 {
+        sandbox.run(&["call", "work", "\"fine\""]).expect(0);
+    }
+    until("it is said that nobody reads that", || sandbox.log().contains("wrote \"result\" beside `end`"));
+    assert_eq!(sandbox.log().matches("beside `end`").count(), 1, "{}", sandbox.log());
+    let ran = sandbox.run(&["call", "work", "1"]).expect(3);
+    let told: Value = serde_json::from_str(ran.out.trim()).unwrap();
+    let cause = "the child failed with exit code 1 before it answered: KeyError: x";
+    assert_eq!(told["data"], json!({"message": cause}));
+    assert_eq!(ran.one_line(), "baton: work/3 failed; see `baton errors --queue work`");
+    let listed = sandbox.run(&["errors", "--json"]).expect(0).json();
+    assert_eq!(listed["error"], format!("{cause}\nabout to break\nKeyError: x"));
+    assert!(sandbox.log().contains("card 1234"), "{}", sandbox.log());
+    let ran = sandbox.run(&["call", "work", "1", "--result"]).expect(3);
+    assert!(ran.one_line().contains(cause), "{}", ran.err);
 }

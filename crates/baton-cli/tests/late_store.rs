@@ -23,6 +23,18 @@ fn send(address: &str, head: &str, body: &str) -> TcpStream {
     stream
 }
 
+/// Where the gateway says it is.
+fn address(sandbox: &Sandbox) -> String {
+    let mut address = String::new();
+    until("the gateway is there", || {
+        let log = sandbox.log();
+        let found = log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+        address = found.unwrap_or_default().to_owned();
+        !address.is_empty()
+    });
+    address
+}
+
 fn answer(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -38,13 +50,7 @@ fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_af
     let _node = sandbox.start(&["node", "--queue", "work", "--handler", "noop"]);
     let up = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0"];
     let _up = sandbox.start(&up);
-    let mut address = String::new();
-    until("the gateway is there", || {
-        let log = sandbox.log();
-        let found = log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
-        address = found.unwrap_or_default().to_owned();
-        !address.is_empty()
-    });
+    let address = address(&sandbox);
     let is_ready = |address: &str| answer(send(address, "GET /health/ready", "")).starts_with("HTTP/1.1 200 ");
     for round in 0..2 {
         if round > 0 {
@@ -75,4 +81,25 @@ fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_af
     until("all are done", || sandbox.count("work", "done") == 40);
     sandbox.run(&["kill"]).expect(0);
     sandbox.run(&["audit", "--deep"]).expect(0);
+}
+
+#[test]
+fn up_with_a_gateway_waits_for_redis_without_a_bound_unless_one_is_said_and_tells_who_waits_when_it_goes() {
+    let mut server = RedisServer::start(Persistence::None);
+    server.kill();
+    let up = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0"];
+    for (bound, code) in [(&[][..], 0), (&["--wait", "3"][..], 5)] {
+        let sandbox = Sandbox::on(&server);
+        let mut up = sandbox.start(&[&up[..], bound].concat());
+        let address = address(&sandbox);
+        let waiting = send(&address, "POST /push/work", "1");
+        until("it waits", || answer(send(&address, "GET /health/ready", "")).contains("\"waiting\":1"));
+        if bound.is_empty() {
+            until("it says so", || sandbox.log().contains("is waited for (--wait SECONDS bounds that)"));
+            up.signal("-TERM");
+        }
+        let told = answer(waiting);
+        assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("store-away"), "{told}");
+        assert_eq!(up.wait(), Some(code), "{}", sandbox.log());
+    }
 }

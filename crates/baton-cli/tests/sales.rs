@@ -36,8 +36,13 @@ fn sales_are_loaded_whole_or_not_at_all_and_added_up() {
     let missing = sandbox.run(&["sales", "total"]).expect(5);
     assert!(missing.one_line().contains("`baton sales load`"), "{}", missing.err);
     sandbox.write("june.csv", "transaction_id,item,amount\n1,book,12.50\n2,\"a \"\"b\"\", c\",1\n3,book,0.50\n");
-    assert_eq!(sandbox.run(&["sales", "load", "june.csv"]).expect(0).out, "loaded 3 sales\n");
-    assert_eq!(sandbox.run(&["sales", "load", "june.csv"]).expect(0).out, "loaded 0 sales, 3 were there before\n");
+    let store = format!("sqlite:{}", sandbox.path().display());
+    let loaded = sandbox.run(&["sales", "load", "june.csv"]).expect(0).out;
+    assert_eq!(loaded, format!("loaded 3 sales; no gateway was told, since there is no store {store}\n"));
+    sandbox.run(&["push", "1"]).expect(0);
+    let loaded = sandbox.run(&["sales", "load", "june.csv"]).expect(0).out;
+    let told = format!("loaded 0 sales, 3 were there before; totals of fleet baton in {store} are forgotten\n");
+    assert_eq!(loaded, told);
     assert_eq!(sandbox.run(&["sales", "total"]).expect(0).out, "Total sales for all items is 14\n");
     assert_eq!(sandbox.run(&["sales", "total", "book"]).expect(0).out, "Total sales for item book is 13\n");
     let summed = sandbox.run(&["sales", "total", "a \"b\", c", "--json"]).expect(0).json();

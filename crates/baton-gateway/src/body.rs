@@ -121,7 +121,7 @@ pub(crate) async fn refuse(headers: &HeaderMap, mut body: Body) {
 }
 
 pub(crate) fn too_large(most: usize) -> Problem {
-    let detail = format!("a message has at most {most} bytes");
+    let detail = format!("a message has at most {most} bytes: store what is larger elsewhere and send where it is");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
 }
 

@@ -8,6 +8,31 @@ use baton::{CallEvent, CallId, Chunk};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
+/// An event of a job, for the description of the routes.
+///
+/// As NDJSON each line is one; lines that are empty only show that the way is open and are to be skipped. As server-sent
+/// events `id` is `queue/id:number`, `event` its name and `data` its data.
+///
+/// Handlers tell events of names of their own, as `match` of a subset sum. These are not theirs: `restart`, the message is run
+/// again, and what it told before without a key is void (data: which attempt this is); `part`, of a subset sum that is split, one of its parts
+/// has ended (data: `count`, `complete`); `gap`, events before the number `next` in its data are not kept any more;
+/// `closing`, of NDJSON alone, the gateway stops, and `next` in its data is the number to go on from. The last is one of `end`
+/// (data: the result), `error` (data: `message`, the cause in one line, or a problem of the gateway itself) and `cancelled`.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[schema(as = Event)]
+pub(crate) struct EventShape {
+    /// Its number among the events of the job, from 1: `from` names the first that is wanted. None for `gap`, `closing` and
+    /// problems of the gateway.
+    number: Option<u64>,
+    /// Its name.
+    event: String,
+    /// Of a job that was split: which of its messages told it, as `queue/id`; none for the first.
+    message: Option<String>,
+    /// Any JSON.
+    #[schema(value_type = Value)]
+    data: Value,
+}
+
 /// A form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -17,6 +42,8 @@ pub(crate) enum Form {
     Lines,
     /// A line of text for each match of a subset sum.
     Matches,
+    /// A line of text with how many matches of a subset sum there are.
+    Count,
 }
 
 impl Form {
@@ -25,7 +52,7 @@ impl Form {
         match self {
             Self::Events => "text/event-stream",
             Self::Lines => "application/x-ndjson",
-            Self::Matches => "text/plain",
+            Self::Matches | Self::Count => "text/plain",
         }
     }
 
@@ -34,13 +61,13 @@ impl Form {
         HeaderValue::from_static(match self {
             Self::Events => "text/event-stream",
             Self::Lines => "application/x-ndjson",
-            Self::Matches => "text/plain; charset=utf-8",
+            Self::Matches | Self::Count => "text/plain; charset=utf-8",
         })
     }
 
     /// Whether one who reads it can go on after a cut.
     pub(crate) const fn has_numbers(self) -> bool {
-        !matches!(self, Self::Matches)
+        !matches!(self, Self::Matches | Self::Count)
     }
 
     /// Events, made once for all who follow their call in this form.
@@ -66,7 +93,12 @@ impl Form {
                 data(bytes, &event.data);
                 bytes.extend_from_slice(b"}\n");
             }
-            Self::Matches => match name {
+            Self::Matches | Self::Count => match name {
+                "end" if self == Self::Count => {
+                    let end: Value = serde_json::from_slice(&event.data).unwrap_or_default();
+                    let count = end.get("count").and_then(Value::as_u64).unwrap_or_default();
+                    bytes.extend_from_slice(format!("Count: {count}\n").as_bytes());
+                }
                 "match" => {
                     bytes.extend_from_slice(b"Match: ");
                     data(bytes, &event.data);
@@ -93,7 +125,7 @@ impl Form {
                 getrandom::fill(&mut chance).ok();
                 format!("retry: {}\n\n", 1000 + u32::from(u16::from_le_bytes(chance)) % 3000).into()
             }
-            Self::Lines | Self::Matches => Bytes::new(),
+            Self::Lines | Self::Matches | Self::Count => Bytes::new(),
         }
     }
 
@@ -102,7 +134,7 @@ impl Form {
         match self {
             Self::Events => Bytes::from_static(b": still here\n\n"),
             Self::Lines => Bytes::from_static(b"\n"),
-            Self::Matches => Bytes::new(),
+            Self::Matches | Self::Count => Bytes::new(),
         }
     }
 
@@ -115,7 +147,7 @@ impl Form {
                 format!("id: {call}:{lost}\nevent: gap\ndata: {{\"next\":{next}}}\n\n").into()
             }
             Self::Lines => format!("{{\"event\":\"gap\",\"data\":{{\"next\":{next}}}}}\n").into(),
-            Self::Matches => Bytes::from_static(b"Gap: some matches were not kept long enough\n"),
+            Self::Matches | Self::Count => Bytes::from_static(b"Gap: some matches were not kept long enough\n"),
         }
     }
 
@@ -124,7 +156,7 @@ impl Form {
         match self {
             Self::Events => format!("event: error\ndata: {problem}\n\n").into(),
             Self::Lines => format!("{{\"event\":\"error\",\"data\":{problem}}}\n").into(),
-            Self::Matches => {
+            Self::Matches | Self::Count => {
                 let detail = problem.get("detail").and_then(Value::as_str).unwrap_or("failed");
                 format!("Error: {detail}\n").into()
             }
@@ -139,7 +171,7 @@ impl Form {
                 let next = next.map_or(Value::Null, Value::from);
                 format!("{{\"event\":\"closing\",\"data\":{{\"next\":{next}}}}}\n").into()
             }
-            Self::Matches => Bytes::from_static(b"Error: the gateway stops\n"),
+            Self::Matches | Self::Count => Bytes::from_static(b"Error: the gateway stops\n"),
         }
     }
 }

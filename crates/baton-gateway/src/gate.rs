@@ -70,15 +70,15 @@ fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Ad
 /// What the bearer of the request's token may do.
 fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let presented = match (given.next(), given.next()) {
-        (None, _) => None,
+    let (presented, is_bearers) = match (given.next(), given.next()) {
+        (None, _) => (None, true),
         (Some(one), None) => {
             let secret = one.to_str().ok().and_then(|text| text.split_once(' '));
             let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
             // What is no token is as wrong as another one.
-            Some(secret.map_or("", |(_, secret)| secret.trim()))
+            (Some(secret.map_or("", |(_, secret)| secret.trim())), secret.is_some())
         }
-        (Some(_), Some(_)) => Some(""),
+        (Some(_), Some(_)) => (Some(""), false),
     };
     let (access, trouble) = state.keeper.judge(presented);
     if let Some(why) = trouble {
@@ -94,7 +94,14 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
             "a token is needed: send Authorization: Bearer TOKEN; `baton token add NAME` makes one",
             "Bearer realm=\"baton\"",
         )),
-        Access::Wrong => Err(refused("the token is not valid", "Bearer realm=\"baton\", error=\"invalid_token\"")),
+        Access::Wrong if !is_bearers => Err(refused(
+            "one Authorization header is wanted, with a token: Authorization: Bearer TOKEN; `baton token add NAME` makes one",
+            "Bearer realm=\"baton\", error=\"invalid_request\"",
+        )),
+        Access::Wrong => Err(refused(
+            "the token is not valid, or not any more: `baton token list`, on the gateway's machine, names those that are, `baton token add NAME` makes one",
+            "Bearer realm=\"baton\", error=\"invalid_token\"",
+        )),
     }
 }
 
@@ -107,7 +114,11 @@ impl FromRequestParts<Shared> for Operates {
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         match parts.extensions.get::<Right>() {
             Some(Right::Operate) => Ok(Self),
-            _ => Err(Problem::new(StatusCode::FORBIDDEN, "right", "this needs a token with the right to operate")),
+            _ => {
+                let detail =
+                    "this needs a token with the right to operate: `baton token add NAME --right operate` makes one";
+                Err(Problem::new(StatusCode::FORBIDDEN, "right", detail))
+            }
         }
     }
 }

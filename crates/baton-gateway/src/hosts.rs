@@ -44,7 +44,10 @@ impl Hosts {
             }
         }
         let foreign = |what| {
-            let detail = format!("{what}: pages of other sites may not ask; send the request from a program");
+            let detail = format!(
+                "{what}, and pages of other origins may not ask: send the request from a program, or put the page and the \
+                 gateway behind one proxy, at one name (--host NAME)"
+            );
             Problem::new(StatusCode::FORBIDDEN, "cross-origin", detail)
         };
         match only(headers, &SEC_FETCH_SITE)? {

@@ -17,7 +17,7 @@
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may operate |
 //! | `room`, `pace`, `limits` | how much there may be at once; how fast it goes; all bounds |
-//! | `readiness` | whether the store answers |
+//! | `readiness`, `staff` | whether the store answers; how many nodes work for a queue |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
 //! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
 //! | `say` | a module that takes its time to start |
@@ -41,6 +41,7 @@ mod room;
 mod routes;
 mod say;
 mod server;
+mod staff;
 mod stall;
 mod state;
 mod stream;

@@ -100,7 +100,7 @@ impl<'a> Lines<'a> {
             }
             rest.extend_from_slice(bytes.get(from..).unwrap_or_default());
             if rest.len() > limits.message_bytes {
-                return Err((too_large(limits.message_bytes), true));
+                return Err((self.of_line(too_large(limits.message_bytes)), true));
             }
             self.state.room.grow(permit, rest.len() + self.builder.body_bytes()).map_err(|it| (it, true))?;
         }
@@ -113,13 +113,21 @@ impl<'a> Lines<'a> {
             return Ok(());
         }
         let limits = &self.state.limits;
-        let checked = check(limits, line).map_err(|it| (it, true))?;
-        let body = message::Body::new(checked).map_err(|_| (too_large(limits.message_bytes), true))?;
+        let checked = check(limits, line).map_err(|it| {
+            let it = self.of_line(it);
+            let is_joined = self.line == 1 && has_several(line);
+            (if is_joined { it.next("curl joins lines unless they are sent with --data-binary") } else { it }, true)
+        })?;
+        let body = message::Body::new(checked).map_err(|_| (self.of_line(too_large(limits.message_bytes)), true))?;
         self.builder.add(body).map_err(|error| (Problem::bad("bad-body", error.to_string()), true))?;
         if self.builder.len() >= PARCEL || self.builder.body_bytes() >= PARCEL_BYTES {
             self.flush().await.map_err(|it| (it, false))?;
         }
         Ok(())
+    }
+
+    fn of_line(&self, problem: Problem) -> Problem {
+        problem.of(&format!("line {}", self.line))
     }
 
     /// Stores what was taken.
@@ -138,4 +146,10 @@ impl<'a> Lines<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a line is several JSON texts.
+fn has_several(line: &[u8]) -> bool {
+    let mut texts = serde_json::Deserializer::from_slice(line).into_iter::<serde::de::IgnoredAny>();
+    matches!(texts.next(), Some(Ok(_))) && matches!(texts.next(), Some(Ok(_)))
 }

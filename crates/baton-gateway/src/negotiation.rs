@@ -13,8 +13,7 @@ const LONGEST_WAIT: u64 = 60;
 pub(crate) fn form(headers: &HeaderMap, offered: &[Form]) -> Result<Form, Problem> {
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok()).collect();
     let ranges: Vec<Range<'_>> = accepted.iter().flat_map(|it| it.split(',')).filter_map(Range::parse).collect();
-    let best =
-        offered.iter().rev().map(|form| (quality(&ranges, form.media()), *form)).max_by_key(|(quality, _)| *quality);
+    let best = offered.iter().rev().map(|form| (quality(&ranges, *form), *form)).max_by_key(|(quality, _)| *quality);
     match best {
         _ if ranges.is_empty() => offered.first().copied().ok_or_else(|| unacceptable(offered)),
         Some((1.., form)) => Ok(form),
@@ -50,15 +49,21 @@ impl<'a> Range<'a> {
         match (self.kind, self.subtype) {
             ("*", "*") => Some(0),
             (it, "*") if it.eq_ignore_ascii_case(kind) => Some(1),
-            (it, other) if it.eq_ignore_ascii_case(kind) && other.eq_ignore_ascii_case(subtype) => Some(2),
+            (it, other) if it.eq_ignore_ascii_case(kind) && other.eq_ignore_ascii_case(subtype) => Some(3),
             _ => None,
         }
     }
+
+    /// How closely it names a form. Who asks for JSON can read it line by line: `curl --json` says no more than that.
+    fn closeness_to(&self, form: Form) -> Option<u8> {
+        let is_json = || form == Form::Lines && self.closeness("application/json") == Some(3);
+        self.closeness(form.media()).or_else(|| is_json().then_some(2))
+    }
 }
 
-/// The weight that the closest range gives a media type.
-fn quality(ranges: &[Range<'_>], media: &str) -> u32 {
-    let named = ranges.iter().filter_map(|range| Some((range.closeness(media)?, range.weight)));
+/// The weight that the closest range gives a form.
+fn quality(ranges: &[Range<'_>], form: Form) -> u32 {
+    let named = ranges.iter().filter_map(|range| Some((range.closeness_to(form)?, range.weight)));
     named.max_by_key(|(closeness, _)| *closeness).map_or(0, |(_, weight)| weight)
 }
 
@@ -92,6 +97,12 @@ mod tests {
         assert_eq!(of("text/*"), Ok(Form::Events));
         assert_eq!(of("application/x-ndjson;q=0.2, text/event-stream;q=0.3"), Ok(Form::Events));
         assert_eq!(of("application/x-ndjson;q=0, */*"), Ok(Form::Events));
+        assert_eq!(
+            ["application/json", "application/*", "text/html, Application/JSON;q=0.1"].map(of),
+            [Ok(Form::Lines); 3]
+        );
+        assert_eq!(of("application/json;q=0.2, text/event-stream"), Ok(Form::Events));
+        assert_eq!(of("application/json, application/x-ndjson;q=0"), Err(406));
         assert_eq!(of("text/html"), Err(406));
         assert_eq!(of("text/event-stream;q=0"), Err(406));
     }

@@ -11,7 +11,7 @@ use utoipa::{
     },
 };
 
-use crate::{lines::Ids, problem::ProblemShape, routes};
+use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -30,7 +30,15 @@ use crate::{lines::Ids, problem::ProblemShape, routes};
         routes::say,
         routes::description
     ),
-    components(schemas(Ids, ProblemShape, routes::Pushed<'static>, routes::Job<'static>, routes::SaleShape, routes::Sold)),
+    components(schemas(
+        Ids,
+        EventShape,
+        ProblemShape,
+        routes::Pushed<'static>,
+        routes::Job<'static>,
+        routes::SaleShape,
+        routes::Sold
+    )),
     security((), ("bearer" = [])),
     modifiers(&Bearer)
 )]
@@ -52,6 +60,15 @@ pub(crate) fn json() -> Bytes {
     JSON.get_or_init(|| Description::openapi().to_json().unwrap_or_default().into()).clone()
 }
 
+/// The methods of a path, for people.
+pub(crate) fn methods(path: &str) -> String {
+    let description = Description::openapi();
+    let Some(item) = description.paths.paths.get(path) else { return "another".to_owned() };
+    let methods = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)];
+    let methods = methods.into_iter().filter(|(_, operation)| operation.is_some()).map(|(method, _)| method);
+    methods.collect::<Vec<_>>().join(" or ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +81,20 @@ mod tests {
         described.sort_unstable();
         known.sort_unstable();
         assert_eq!(described, known);
+        assert!(known.iter().all(|path| methods(path).split(" or ").all(|it| ["GET", "POST", "DELETE"].contains(&it))));
+    }
+
+    #[test]
+    fn a_message_and_a_result_may_be_any_json() {
+        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        for path in ["/push/{queue}", "/call/{queue}"] {
+            let body = &description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+            assert!(body.is_object() && body.get("type").is_none(), "{path}: {body}");
+        }
+        let schemas = &description["components"]["schemas"];
+        let result = &schemas["Job"]["properties"]["result"];
+        assert!(result.is_object() && result.get("type").is_none(), "{result}");
+        assert!(schemas["Event"]["properties"]["number"].is_object(), "{schemas}");
+        assert!(schemas["Problem"]["properties"]["ids"].is_object(), "{schemas}");
     }
 }

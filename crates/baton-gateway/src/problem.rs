@@ -10,6 +10,8 @@ use axum::{
 };
 use serde_json::{Map, Value};
 
+use crate::lines::Ids;
+
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -47,6 +49,16 @@ impl Problem {
     /// Says after how many seconds it may be tried again.
     pub(crate) fn after(self, seconds: u64) -> Self {
         self.header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The same, said of a part of the request.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Self { detail: format!("{what}: {}", self.detail), ..self }
+    }
+
+    /// The same with what is to be done.
+    pub(crate) fn next(self, step: &str) -> Self {
+        Self { detail: format!("{}; {step}", self.detail), ..self }
     }
 
     /// The same with a further member.
@@ -107,6 +119,10 @@ pub(crate) struct ProblemShape {
     stored: Option<u64>,
     /// Of many messages in one request: the line that is wrong, from 1.
     line: Option<u64>,
+    /// Of many messages in one request: the ids of those that are stored for sure.
+    ids: Option<Vec<Ids>>,
+    /// Of events that are not kept any more: the number of the first that is.
+    first: Option<u64>,
     /// Of a store that does not answer: how many requests wait for it.
     waiting: Option<u64>,
 }

@@ -5,7 +5,10 @@
 //! is handed in by one session, in its order. It is away from the first call on that found it so, be that a beat, a request
 //! or a look.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use baton::{
     Fleet, MessageId, Name, StoreError,
@@ -32,18 +35,37 @@ pub(crate) struct Readiness {
     pub(crate) store: Deferred<Fleet, StoreError>,
     starter: Starter<Fleet, StoreError>,
     doubted: Notify,
+    /// Whether nobody looks any more.
+    is_closed: AtomicBool,
 }
 
 impl Readiness {
     pub(crate) fn new(bounds: Bounds) -> Self {
         let (store, starter) = Deferred::new(bounds);
-        Self { store, starter, doubted: Notify::new() }
+        Self { store, starter, doubted: Notify::new(), is_closed: AtomicBool::new(false) }
     }
 
     /// A request has found the store to be away: others wait until it was looked at.
     pub(crate) fn doubt(&self) {
         self.starter.gone();
-        self.doubted.notify_one();
+        if self.is_closed.load(Ordering::Acquire) {
+            self.give_up();
+        } else {
+            self.doubted.notify_one();
+        }
+    }
+
+    /// Nobody looks any more: whoever waits for a store that is away is told so, and whoever finds it away from now on. One
+    /// that answers is used to the end.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        if !self.store.is_started() {
+            self.give_up();
+        }
+    }
+
+    fn give_up(&self) {
+        self.starter.failed(StoreError::Unreachable("the gateway stops".to_owned()));
     }
 
     /// Looks again and again, for ever; ends the trouble when it answers again.

@@ -204,6 +204,7 @@ impl Gateway {
             room: Room::new(&limits, connections),
             readiness: Readiness::new(limits.waiting),
             queue_paces: Default::default(),
+            staff: Default::default(),
             recall: Recall::shared(fleet, RecallOptions::default()),
             sales: sales.map(Sales::at),
             speaker: Speaker::start(demo_init, limits.waiting),
@@ -222,8 +223,8 @@ impl Gateway {
         self.address
     }
 
-    /// Answers until it is asked to stop. Then streams are told, what is under way may end, and after
-    /// [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
+    /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
+    /// and after [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
     pub async fn run(self, cancel: Cancel) {
         let Self { listener, connections, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
@@ -236,6 +237,7 @@ impl Gateway {
         }
         drop(listener);
         state.closing.send_replace(true);
+        state.readiness.close();
         let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             biased;

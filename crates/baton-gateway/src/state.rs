@@ -12,6 +12,7 @@ use crate::{
     readiness::Readiness,
     room::Room,
     say::Speaker,
+    staff::Staff,
     tokens::Keeper,
 };
 
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub(crate) room: Room,
     pub(crate) readiness: Readiness,
     pub(crate) queue_paces: QueuePaces,
+    pub(crate) staff: Staff,
     /// What expensive answers are recalled by, for all of the fleet.
     pub(crate) recall: Recall,
     /// The sales, where some are kept.

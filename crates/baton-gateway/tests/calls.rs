@@ -46,11 +46,17 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         let rest = peer.rest();
         assert_eq!(rest, "id: count/1:2\nevent: counted\ndata: 2\n\nid: count/1:3\nevent: end\ndata: 2\n\n");
         lets.add_permits(1);
-        let (head, mut peer) = scene.open("POST", "/call/count", &[JSON], b"1");
+        // As `curl --json` asks.
+        let (head, mut peer) = scene.open("POST", "/call/count", &[JSON, ("accept", "application/json")], b"1");
         assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
         assert_eq!(head.header("location"), Some("/jobs/count/2"));
         let told = "{\"number\":1,\"event\":\"counted\",\"data\":1}\n{\"number\":2,\"event\":\"end\",\"data\":1}\n";
         assert_eq!(peer.rest(), told);
+        for accept in ["*/*", "application/*", "application/json"] {
+            let (head, mut peer) = scene.open("GET", "/jobs/count/2/events", &[("accept", accept)], b"");
+            assert_eq!(head.header("content-type"), Some("application/x-ndjson"), "{accept}");
+            assert_eq!(peer.rest(), told, "{accept}");
+        }
         let job = json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
         assert_eq!(scene.get("/jobs/count/2").json(), job);
     });
@@ -106,6 +112,23 @@ fn lines_of_one_request_are_messages_and_no_jobs() {
 }
 
 #[test]
+fn a_job_that_waits_says_how_many_nodes_work_for_its_queue() {
+    let scene = Scene::new();
+    assert_eq!(scene.push("reszie", b"1").status, 202);
+    let job = scene.get("/jobs/reszie/1").json();
+    assert_eq!((&job["state"], &job["nodes"]), (&json!("waiting"), &json!(0)));
+    // Cancelling is a mark: somebody must come by.
+    let marked = scene.ask("DELETE", "/jobs/reszie/1", &[], b"");
+    assert_eq!(
+        (marked.status, &marked.json()["state"], &marked.json()["nodes"]),
+        (202, &json!("cancelling"), &json!(0))
+    );
+    scene.work(scene.fleet.node().handler("reszie", async |_: u64, _: Context| Ok(Done::default())));
+    until("a node came by", || scene.get("/jobs/reszie/1").json()["state"] == "cancelled");
+    assert!(scene.get("/jobs/reszie/1").json().get("nodes").is_none());
+}
+
+#[test]
 fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
     on_each_store(|scene| {
         let lets = Arc::new(Semaphore::new(0));
@@ -121,9 +144,9 @@ fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
         lets.add_permits(14);
         let dead = push(b"13", "wait=999");
         assert_eq!((dead.status, dead.header("preference-applied")), (200, Some("wait=60")));
-        assert_eq!((&dead.json()["state"], &dead.json()["error"]), (&json!("dead"), &json!("unlucky\nnumber")));
+        assert_eq!((&dead.json()["state"], &dead.json()["error"]), (&json!("dead"), &json!("unlucky")));
         let (_, mut peer) = scene.open("GET", "/jobs/count/3/events?from=14", &[SSE], b"");
-        assert!(peer.rest().ends_with("event: error\ndata: {\"message\":\"unlucky\\nnumber\"}\n\n"));
+        assert!(peer.rest().ends_with("event: error\ndata: {\"message\":\"unlucky\"}\n\n"));
     });
 }
 

@@ -69,16 +69,20 @@ fn tokens_are_needed_once_there_is_one_and_revoked_ones_are_refused_within_a_sec
     missing.problem(401, "token");
     assert_eq!(missing.header("www-authenticate"), Some("Bearer realm=\"baton\""));
     scene.get("/nothing").problem(401, "token");
-    with("POST", "/push/q", "baton_wrong").problem(401, "token");
-    scene.ask("POST", "/push/q", &[("authorization", "Basic eDp5"), JSON], b"1").problem(401, "token");
+    let says = |problem: serde_json::Value, next: &str| {
+        assert!(problem["detail"].as_str().unwrap().contains(next), "{problem}");
+    };
+    says(with("POST", "/push/q", "baton_wrong").problem(401, "token"), "`baton token list`");
+    let basic = scene.ask("POST", "/push/q", &[("authorization", "Basic eDp5"), JSON], b"1");
+    says(basic.problem(401, "token"), "Authorization: Bearer TOKEN");
     let both = [("authorization", &*format!("Bearer {operate}")), ("authorization", "Bearer x"), JSON];
     scene.ask("POST", "/push/q", &both, b"1").problem(401, "token");
-    with("POST", "/push/q", &read).problem(403, "right");
+    says(with("POST", "/push/q", &read).problem(403, "right"), "--right operate");
     assert_eq!(with("GET", "/api/openapi.json", &read).status, 200);
     assert_eq!(with("POST", "/push/q", &operate).status, 202);
     // Page before token.
     let page = [("authorization", &*format!("Bearer {operate}")), ("origin", "http://evil.example"), JSON];
-    scene.ask("POST", "/push/q", &page, b"1").problem(403, "cross-origin");
+    says(scene.ask("POST", "/push/q", &page, b"1").problem(403, "cross-origin"), "--host NAME");
     assert_eq!(scene.ready("q"), 1);
     file.revoke(&name("writer")).unwrap();
     until("it is revoked", || with("POST", "/push/q", &operate).status == 401);

@@ -20,9 +20,16 @@ fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     for unknown in ["/", "/healthy", "/push", "/push/", "/push/q/1", "/health/", "//health", "/..%2fhealth"] {
         scene.get(unknown).problem(404, "unknown");
     }
+    for (asked, meant) in [("/totalsales", "/totalSales"), ("/health/", "/health"), ("/Push/q", "/push/{queue}")] {
+        let told = scene.get(asked).problem(404, "unknown");
+        assert!(told["detail"].as_str().unwrap().contains(&format!("did you mean {meant}?")), "{told}");
+    }
     let wrong = scene.get("/push/q");
-    wrong.problem(405, "method");
+    let told = wrong.problem(405, "method");
+    assert_eq!(told["detail"], "this method is not for /push/{queue}: use POST");
     assert_eq!(wrong.header("allow"), Some("POST"));
+    let told = scene.ask("PUT", "/jobs/q/1", &[], b"").problem(405, "method");
+    assert_eq!(told["detail"], "this method is not for /jobs/{queue}/{id}: use GET or DELETE");
     scene.ask("OPTIONS", "/push/q", &[], b"").problem(405, "method");
     scene.ask("BREW", "/health", &[], b"").problem(405, "method");
 }

@@ -52,6 +52,7 @@ fn many_messages_are_stored_as_they_come_and_a_bad_line_says_how_many_are() {
         let some = format!("{}[[\n1\n2\n", "7\n".repeat(700));
         let problem = scene.ask("POST", "/push/many", &[NDJSON], some.as_bytes()).problem(400, "bad-json");
         assert_eq!((&problem["stored"], &problem["line"]), (&json!(700), &json!(701)));
+        assert!(problem["detail"].as_str().unwrap().starts_with("line 701: "), "{problem}");
         assert_eq!(problem["ids"], json!([{"first": 2001, "last": 2700}]));
         assert_eq!(scene.ready("many"), 2700);
         // Without an end of its last line, in chunks that end anywhere.
@@ -214,4 +215,13 @@ fn over_the_bounds_of_what_is_under_way_requests_are_shed_and_health_is_told() {
     assert_eq!(scene.get("/health").status, 200);
     drop((one, further));
     scene::until("there is room again", || scene.push("q", b"1").status == 202);
+}
+
+#[test]
+fn lines_that_curl_has_joined_are_refused_with_what_to_do() {
+    let scene = Scene::new();
+    let problem = scene.ask("POST", "/push/q", &[NDJSON], br#"{"n":1}{"n":2}"#).problem(400, "bad-json");
+    assert!(problem["detail"].as_str().unwrap().contains("--data-binary"), "{problem}");
+    let problem = scene.ask("POST", "/push/q", &[NDJSON], br#"{"n":1}]"#).problem(400, "bad-json");
+    assert!(!problem["detail"].as_str().unwrap().contains("--data-binary"), "{problem}");
 }

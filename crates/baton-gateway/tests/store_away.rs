@@ -136,6 +136,21 @@ fn a_store_that_cannot_be_used_is_told_to_each_who_waits_and_to_who_comes_later(
     assert_eq!((scene.get("/health").status, scene.get("/health/ready").status), (200, 503));
 }
 
+#[test]
+fn whoever_waits_for_the_store_is_told_when_the_gateway_stops() {
+    let scene = Scene::begin("redis://127.0.0.1:1/", |_| {}, |_| {});
+    until("it was looked for", || waiting(&scene) == Some(0));
+    let mut peers = line_up(&scene, "q", 2);
+    let mut job = scene.peer();
+    job.send(&request("GET", "/jobs/q/1", &[], b""));
+    until("it waits", || waiting(&scene) == Some(3));
+    peers.push(job);
+    scene.cancel.drain();
+    for mut peer in peers {
+        peer.answer().problem(503, "store-away");
+    }
+}
+
 /// Pushes without an end, each body once, every other one with a key; what was answered to each.
 struct Load {
     peers: Vec<std::thread::JoinHandle<HashMap<u64, (u16, String)>>>,

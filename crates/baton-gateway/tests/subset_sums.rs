@@ -44,6 +44,10 @@ fn matches_are_lines_as_they_are_found_or_events() {
     let told = events.rest();
     assert!(told.contains("id: subset-sum/2:1\nevent: match\ndata: [1,2,-3]\n\n"), "{told}");
     assert!(told.ends_with("event: end\ndata: {\"complete\":true,\"count\":2}\n\n"), "{told}");
+    lets.add_permits(2);
+    let (head, mut lines) = scene.open("GET", SEARCH, &[("accept", "application/json")], b"");
+    assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
+    assert!(lines.rest().starts_with("{\"number\":1,\"event\":\"match\",\"data\":[1,2,-3]}\n"));
     // A browser that comes again goes on with its search.
     let again = [SSE, ("last-event-id", "subset-sum/2:1")];
     let (head, mut events) = scene.open("GET", SEARCH, &again, b"");
@@ -52,7 +56,7 @@ fn matches_are_lines_as_they_are_found_or_events() {
     let over = [SSE, ("last-event-id", "subset-sum/2:3")];
     assert_eq!(scene.ask("GET", SEARCH, &over, b"").status, 204);
     scene.ask("GET", SEARCH, &[("last-event-id", "other/2:3")], b"").problem(400, "bad-event-id");
-    scene.get("/jobs/subset-sum/3").problem(404, "unknown-job");
+    scene.get("/jobs/subset-sum/4").problem(404, "unknown-job");
 }
 
 #[test]
@@ -76,6 +80,25 @@ fn what_is_missing_or_malformed_is_said_and_nothing_is_begun() {
     let head = peer.head();
     assert_eq!((head.status, head.header("allow")), (405, Some("GET")));
     assert_eq!(scene.ready("subset-sum"), 0);
+}
+
+#[test]
+fn what_would_take_too_long_is_refused_before_it_is_begun_with_a_way_that_can_be_gone() {
+    let scene = Scene::new();
+    let numbers: Vec<String> = (1..=60).map(|number| number.to_string()).collect();
+    let search = format!("/subsetSum?data=%5B{}%5D&sum=900", numbers.join(","));
+    for mode in ["", "&mode=fleet"] {
+        let refused = scene.get(&format!("{search}{mode}")).problem(422, "too-long");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("limit=1000") && detail.contains("count_only=true"), "{detail}");
+    }
+    assert_eq!(scene.ready("subset-sum"), 0);
+    scene.work(scene.fleet.node().handler("subset-sum", async |task: Value, _: Context| {
+        Ok(Done::with(&json!({"count": task["limit"], "complete": false}))?)
+    }));
+    assert_eq!(scene.get(&format!("{search}&limit=1000")).status, 200);
+    let counted = scene.get(&format!("{search}&limit=7&count_only=true"));
+    assert_eq!(counted.text(), "Count: 7\n");
 }
 
 #[test]

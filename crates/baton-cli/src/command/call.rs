@@ -132,7 +132,9 @@ impl Call {
         }
         match status.state {
             CallState::Dead => {
-                remark(&format!("{call} failed: {}; see `baton errors`", status.error.unwrap_or_default()));
+                // Why was told by its last event, where events are printed.
+                let why = status.error.filter(|_| self.result).map(|why| format!(": {why}")).unwrap_or_default();
+                remark(&format!("{call} failed{why}; see `baton errors --queue {}`", call.queue));
                 Ok(Exit::Dead)
             }
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),

@@ -131,20 +131,28 @@ impl Load {
             _ => sales.load(io::BufReader::new(io::stdin())).await,
         };
         let Added { stored, known } = added.map_err(|error| failure(&error))?;
-        forget(settings, &sales).await?;
+        let is_told = forget(settings, &sales).await?;
         Output::print(self.json, &Loaded { stored, known }, |output| {
             let known = if known > 0 { format!(", {known} were there before") } else { String::new() };
-            output.line(&format!("loaded {stored} sale{}{known}", plural(stored)))
+            // Gateways of other fleets are not told, and whoever meant one of those sees it here.
+            let (fleet, store) = (&settings.fleet.value, &settings.store.value);
+            let told = if is_told {
+                format!("totals of fleet {fleet} in {store} are forgotten")
+            } else {
+                format!("no gateway was told, since there is no store {store}")
+            };
+            output.line(&format!("loaded {stored} sale{}{known}; {told}", plural(stored)))
         })
     }
 }
 
-/// Has gateways forget the totals from before. Where there is no store yet, none has kept any.
-async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<(), Failure> {
+/// Has gateways forget the totals from before; whether there is a store by which they were told. Where there is none yet,
+/// nobody has kept any.
+async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<bool, Failure> {
     let prefix = sales.prefix().await.map_err(|error| failure(&error))?;
     let is_absent = matches!(&settings.store.value, StoreUrl::Sqlite(path) if !path.exists());
     if is_absent || settings.store.value == StoreUrl::Memory {
-        return Ok(());
+        return Ok(false);
     }
     let connection = Connection::open(settings, Missing::Refuse, None)?;
     // Waits for a store that is not up yet, and tells so.
@@ -152,7 +160,7 @@ async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<(), Failure
     let recall = Recall::shared(connection.operator.fleet(), RecallOptions::default());
     let forgotten = recall.invalidate_prefix(&prefix).await;
     connection.operator.leave().await;
-    forgotten.map(drop).map_err(|error| {
+    forgotten.map(|_| true).map_err(|error| {
         let cause = format!("the sales are loaded, but gateways may show totals from before for 30 s: {error}");
         Failure::new(cause, "run it again: what is loaded is not loaded twice").with(Exit::Store)
     })

@@ -17,7 +17,11 @@ use crate::{
 ///
 /// As long as there is none, everybody on this machine may ask the gateway for everything, and it listens at loopback
 /// alone. From the first token on, whoever asks must bear one: `Authorization: Bearer TOKEN`. Tokens are kept by their
-/// digests, in a file of yours that nobody else can read; a running gateway notices a change within a second.
+/// digests, in a file of yours that nobody else can read; a running gateway notices a change within a second. The file is of
+/// this machine: a gateway on another one goes by its own.
+///
+/// When the last one is revoked, running gateways stay closed to everybody; one that is started then is open to everybody on
+/// this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -147,8 +151,10 @@ impl Token {
                 })
             }
             Deed::Revoke(Revoke { name, place, json }) => {
-                place.file()?.revoke(&name).map_err(|error| of_tokens(&error))?;
-                let line = format!("revoked token {name}");
+                let left = place.file()?.revoke(&name).map_err(|error| of_tokens(&error))?;
+                let last = "; that was the last one: running gateways stay closed to everybody, one that is started now \
+                            is open to everybody on this machine";
+                let line = format!("revoked token {name}{}", if left == 0 { last } else { "" });
                 Output::print(json, &Revoked { revoked: name }, |output| output.line(&line))
             }
         }

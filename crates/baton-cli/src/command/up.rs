@@ -6,22 +6,19 @@ use baton::{
     Cancel, Role,
     operate::{Limits, Spawner, Workforce},
     settings::quantity,
-    store::{StoreError, Survey},
 };
 use tokio::sync::watch;
 
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    gateway::{Answering, GatewayArguments},
+    gateway::GatewayArguments,
+    late_store,
     node::{Log, NodeArguments, obey_signals},
     panel::Panel,
     settings::Settings,
     supervisor::{Workers, cores, supervisor},
 };
-
-/// After how long a person who waits for the store wants to know what is there already.
-const LONG: Duration = Duration::from_secs(1);
 
 /// Run a fleet on this machine: a node with the source, and worker processes beside it
 ///
@@ -37,7 +34,8 @@ const LONG: Duration = Duration::from_secs(1);
 /// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
 ///
 /// It answers HTTP at 127.0.0.1:8000, or at the next port that is free: `curl --json 1 localhost:8000/push/QUEUE` pushes a
-/// message, /api/openapi.json describes the rest. --listen names another address, --no-gateway none.
+/// message, /api/openapi.json describes the rest. --listen names another address, --no-gateway none. With a gateway a Redis that
+/// is not up yet is waited for, for ever unless --wait says how long.
 ///
 /// Otherwise, without --queue, --exec, --exec-once, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
 #[derive(Debug, clap::Args)]
@@ -88,9 +86,21 @@ impl Up {
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
         let gateway = self.gateway.start(&connection, self.node.until_done, &log, &cancel).await?;
-        // From here on outages are waited for; a store that was never there is an error.
-        connection.given(surveyed(&connection, gateway.as_ref(), &log).await)?;
         obey_signals(&cancel, &log, self.node.work.lease)?;
+        let up = tokio::select! {
+            biased;
+            () = cancel.any() => Ok(false),
+            up = late_store::awaited(settings, &connection, gateway.as_ref(), &log) => up.map(|()| true),
+        };
+        // From here on outages are waited for.
+        if up != Ok(true) {
+            cancel.drain();
+            // Requests that wait for the store are told before their gateway goes.
+            if let Some(gateway) = gateway {
+                gateway.ended().await;
+            }
+            return connection.given(up).map(|_| if self.node.until_done { Exit::Failed } else { Exit::Ok });
+        }
         let workforce = watch::Sender::new(Workforce::default());
         let workers = workforce.subscribe();
         let supervisor = supervisor(settings, &self.node, &log)?;
@@ -124,21 +134,4 @@ impl Up {
         connection.operator.leave().await;
         ended
     }
-}
-
-/// Waits for the store, and says where the gateway is: when the store answers, or once that takes long.
-async fn surveyed(connection: &Connection, gateway: Option<&Answering>, log: &Log) -> Result<Survey, StoreError> {
-    let announce = || gateway.iter().for_each(|gateway| gateway.announce(log));
-    let survey = connection.operator.survey();
-    tokio::pin!(survey);
-    tokio::select! {
-        surveyed = &mut survey => {
-            if surveyed.is_ok() {
-                announce();
-            }
-            return surveyed;
-        }
-        () = tokio::time::sleep(LONG) => announce(),
-    }
-    survey.await
 }

@@ -43,11 +43,15 @@ pub(crate) struct Job<'a> {
     state: CallState,
     /// What its handler left, if it is done
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     result: Option<&'a RawValue>,
-    /// Why it is dead
+    /// Why it is dead, in one line; `baton errors` has all of it
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    /// While it waits: how many nodes work for its queue, counted every 2 s. 0 where none does, as of a queue whose name has a
+    /// slip in it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<u64>,
     /// The first event that is kept
     first_event: u64,
     /// The number that the next event gets
@@ -77,6 +81,14 @@ impl state::State {
         let status = self.asked(|fleet| async move { fleet.call_status(call).await }).await?;
         status.ok_or_else(unknown)
     }
+
+    /// How many nodes could take up a call that waits.
+    async fn nodes_while_waiting(&self, call: &CallId, status: &CallStatus) -> Option<u64> {
+        match status.state {
+            CallState::Waiting | CallState::Delayed | CallState::Cancelling => self.nodes_of(&call.queue).await,
+            _ => None,
+        }
+    }
 }
 
 fn unknown() -> Problem {
@@ -84,14 +96,15 @@ fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown-job", detail)
 }
 
-/// A call as JSON.
-pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus) -> Response<Body> {
+/// A call as JSON, with how many nodes work for its queue if that is known.
+pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes: Option<u64>) -> Response<Body> {
     let job = Job {
         queue: call.queue.as_str(),
         id: call.id.0,
         state: status.state,
         result: status.result.as_deref().and_then(|json| serde_json::from_slice(json).ok()),
         error: status.error.as_deref(),
+        nodes,
         first_event: status.first,
         next_event: status.next,
     };
@@ -115,12 +128,15 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus) -> Res
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn job(State(state): State<Shared>, OfCall(call): OfCall) -> Result<Response<Body>, Problem> {
-    Ok(shown(StatusCode::OK, &call, &state.status(&call).await?))
+    let status = state.status(&call).await?;
+    let nodes = state.nodes_while_waiting(&call, &status).await;
+    Ok(shown(StatusCode::OK, &call, &status, nodes))
 }
 
 /// Cancel a job
 ///
-/// What waits is not run; what runs is broken off within a moment. What has ended stays as it is.
+/// What waits is not run; what runs is broken off within a moment. What has ended stays as it is. Cancelling is a mark that nodes
+/// act upon: a job that waits where no node works for its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
@@ -145,21 +161,25 @@ pub(crate) async fn cancel(
         Cancelling::Ended => StatusCode::OK,
         Cancelling::Marked | Cancelling::Followed => StatusCode::ACCEPTED,
     };
-    Ok(shown(code, &call, &state.status(&call).await?))
+    let status = state.status(&call).await?;
+    let nodes = state.nodes_while_waiting(&call, &status).await;
+    Ok(shown(code, &call, &status, nodes))
 }
 
 /// Follow the events of a job
 ///
 /// From its first event on, or behind `Last-Event-ID`, or from a number or `now`; up to its last event: `end`, `error` or
-/// `cancelled`.
+/// `cancelled`. They come as NDJSON, an `Event` a line, which is also for who accepts `application/json` or anything, or as
+/// server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one after 15 s without an event, are to be
+/// skipped.
 #[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
         ("id" = u64, Path, minimum = 1),
-        ("from" = Option<String>, Query, description = "The number of the first event wanted, or `now`", pattern = "^([0-9]{1,18}|now)$"),
+        ("from" = Option<String>, Query, description = "The `number` of the first event wanted, which is what stands behind the colon of the `id` of a server-sent one; or `now`", pattern = "^([0-9]{1,18}|now)$"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id:number`")),
     responses(
-        (status = 200, description = "Events as they are told", content((Object = "text/event-stream"), (String = "application/x-ndjson"))),
+        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream"))),
         (status = 204, description = "It has ended, and its last event was read before"),
         (status = 400, description = "No queue, no id or no place among events", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
@@ -171,7 +191,7 @@ pub(crate) async fn events(
     State(state): State<Shared>, OfCall(call): OfCall, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    let form = negotiation::form(&headers, &[Form::Events, Form::Lines])?;
+    let form = negotiation::form(&headers, &[Form::Lines, Form::Events])?;
     let since = match last_event(&headers)? {
         // A browser that comes again has the same query as before.
         Some((of, number)) if of.as_ref().is_none_or(|of| *of == call) => Since::Number(number.saturating_add(1)),

@@ -14,7 +14,7 @@ mod total_sales;
 use axum::{
     Router,
     extract::{FromRequestParts, Path},
-    http::{Method, StatusCode, request::Parts},
+    http::{StatusCode, Uri, request::Parts},
     routing::MethodRouter,
 };
 use baton::Name;
@@ -60,17 +60,34 @@ pub(crate) fn paths() -> Vec<&'static str> {
 
 /// All routes over what they share.
 pub(crate) fn router(state: Shared) -> Router {
-    let unknown =
-        || async { Problem::new(StatusCode::NOT_FOUND, "unknown", "there is nothing here; see /api/openapi.json") };
-    let wrong_method = |method: Method| async move {
-        Problem::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method",
-            format!("{method} is not for this path; Allow says what is"),
-        )
+    let unknown = |uri: Uri| async move {
+        let hint = meant(&uri).map(|path| format!("did you mean {path}? ")).unwrap_or_default();
+        let detail = format!("there is nothing here; {hint}/api/openapi.json names all paths");
+        Problem::new(StatusCode::NOT_FOUND, "unknown", detail)
+    };
+    let wrong_method = |uri: Uri| async move {
+        let path = meant(&uri).unwrap_or_default();
+        let detail = format!("this method is not for {path}: use {}", crate::openapi::methods(path));
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)
     };
     let router = table().into_iter().fold(Router::new(), |router, (path, routes)| router.route(path, routes));
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(state)
+}
+
+/// The path that is asked for, or was meant.
+fn meant(uri: &Uri) -> Option<&'static str> {
+    table().into_iter().map(|(path, _)| path).find(|path| is_meant(path, uri.path()))
+}
+
+/// Whether a path is another one but for upper and lower case and a slash at its end.
+fn is_meant(path: &str, asked: &str) -> bool {
+    let asked = asked.strip_suffix('/').unwrap_or(asked);
+    let pairs = || path.split('/').zip(asked.split('/'));
+    path.split('/').count() == asked.split('/').count()
+        && pairs().all(|(one, other)| match one.starts_with('{') {
+            true => !other.is_empty(),
+            false => one.eq_ignore_ascii_case(other),
+        })
 }
 
 /// The queue of a path.

@@ -14,7 +14,9 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 
 /// This description
 #[utoipa::path(get, path = "/api/openapi.json", tag = "api",
-    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
+    responses(
+        (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
+        (status = 401, description = "No token, or none that is valid", body = crate::problem::ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn description() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], openapi::json())
 }

@@ -51,7 +51,7 @@ pub(crate) struct Pushed<'a> {
         ("Prefer" = Option<String>, Header, description = "`wait=N`: the answer comes when the message has ended, or after N seconds, at most 60"),
         ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200)),
     request_body(content(
-        (Object = "application/json"),
+        (serde_json::Value = "application/json"),
         (String = "application/x-ndjson"))),
     responses(
         (status = 200, description = "Stored and ended within the time that was waited", body = super::Job<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
@@ -132,7 +132,7 @@ async fn waited(
     }
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
     let mut response = match state.status(call).await {
-        Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status),
+        Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),
         _ => {
             state.look_at_queues(&call.queue).await;
             let mut response = accepted(call);

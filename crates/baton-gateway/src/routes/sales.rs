@@ -14,6 +14,7 @@ use baton::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, schema::Type};
 
 use super::total_sales::{none, unreadable};
 use crate::{
@@ -51,9 +52,24 @@ pub(crate) struct SaleShape {
     transaction_id: String,
     #[schema(max_length = 1024)]
     item: String,
-    /// With up to two decimals; a number, or a text with one.
-    #[schema(multiple_of = 0.01)]
+    #[schema(schema_with = amount_shape)]
     amount: f64,
+}
+
+fn amount_shape() -> Schema {
+    let number = ObjectBuilder::new().schema_type(Type::Number).multiple_of(Some(0.01));
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^-?[0-9]{1,16}([.][0-9]{1,2})?$"));
+    let either = OneOfBuilder::new().item(number).item(text);
+    either.description(Some("With up to two decimals; a number, or a text with one.")).build().into()
+}
+
+/// One sale, or many.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it is described")]
+pub(crate) enum SalesShape {
+    One(SaleShape),
+    Many(Vec<SaleShape>),
 }
 
 /// What became of sales.
@@ -70,7 +86,7 @@ pub(crate) struct Sold {
 /// One as a JSON object, many as an array or as NDJSON, one a line: all are stored or none. When it is answered, no total
 /// that was computed before is kept any more. A transaction exists once, so it is safe to repeat.
 #[utoipa::path(post, path = "/sales", tag = "sales",
-    request_body(content((SaleShape = "application/json"), (String = "application/x-ndjson"))),
+    request_body(content((SalesShape = "application/json"), (String = "application/x-ndjson"))),
     responses(
         (status = 200, description = "All were stored before", body = Sold, content_type = "application/json", headers(("Baton-Generation" = u64))),
         (status = 201, description = "Stored", body = Sold, content_type = "application/json", headers(("Baton-Generation" = u64, description = "Who sends it as `Baton-Min-Generation` reads no total from before"))),
@@ -123,7 +139,9 @@ async fn stored(state: &GatewayState, rows: Vec<(u64, Sale)>) -> Result<(Added, 
     let sales = state.sales.as_ref().ok_or_else(none)?;
     let added = sales.add(rows).await.map_err(|error| match error {
         SalesError::Conflict { line } => {
-            Problem::new(StatusCode::CONFLICT, "transaction-used", error.to_string()).with("line", line)
+            let detail =
+                format!("sale {line}: its transaction_id is known with another item or amount; nothing is stored");
+            Problem::new(StatusCode::CONFLICT, "transaction-used", detail).with("line", line)
         }
         _ => unreadable(),
     })?;

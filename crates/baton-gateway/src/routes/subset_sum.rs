@@ -10,6 +10,10 @@ use baton::{
     CallOptions, Name, Since,
     jobs::subset_sum::{self, MOST_NUMBERS, Order, Wish},
 };
+use tokio::{
+    sync::Semaphore,
+    time::{Duration, Instant},
+};
 
 use super::{jobs, query::Query};
 use crate::{
@@ -25,6 +29,10 @@ use crate::{
 
 /// The queue of subset sums.
 const QUEUE: &str = "subset-sum";
+/// How long it is estimated what a search costs, and how many are estimated at once. What is not known by then is judged by
+/// whoever searches.
+const ESTIMATE: Duration = Duration::from_secs(2);
+static ESTIMATES: Semaphore = Semaphore::const_new(2);
 
 pub(super) fn routes() -> MethodRouter<Shared> {
     get(search)
@@ -33,15 +41,18 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// Which subsets of some integers have a sum
 ///
 /// Each match is a line `Match: [1,2,-3]`, as it is found; or an event `match`, where events are accepted. With
-/// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled.
+/// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled. What would take over ten
+/// minutes is refused before it is begun.
 #[utoipa::path(get, path = "/subsetSum", tag = "subset sums",
     params(
         ("data" = String, Query, description = "Up to 64 integers of 64 bits, as a JSON array"),
         ("sum" = String, Query, description = "The sum that they must have", pattern = "^-?[0-9]{1,38}$"),
         ("mode" = Option<String>, Query, description = "Where it is computed: by one worker, or split over the fleet", pattern = "^(process|fleet)$"),
+        ("limit" = Option<u64>, Query, description = "The search ends after so many matches; not with `mode=fleet`", minimum = 1),
+        ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not told; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id:number`")),
     responses(
-        (status = 200, description = "Matches as they are found", content((String = "text/plain"), (Object = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The job"))),
+        (status = 200, description = "Matches as they are found", content((String = "text/plain"), (String = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The job"))),
         (status = 204, description = "The search has ended, and its last event was read before"),
         (status = 400, description = "What is missing or malformed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
@@ -49,6 +60,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 404, description = "There is no such search, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "No form is accepted", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "These events are not kept any more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 422, description = "It would take too long", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` it may have begun", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn search(
@@ -56,54 +68,123 @@ pub(crate) async fn search(
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     if method == Method::HEAD {
-        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "HEAD would begin a search for nobody");
+        let problem =
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "HEAD would begin a search for nobody: use GET");
         return Err(problem.header(header::ALLOW, HeaderValue::from_static("GET")));
     }
     let queue = Name::new(QUEUE).map_err(|error| of_store(&error.into()))?;
-    let form = negotiation::form(&headers, &[Form::Matches, Form::Events, Form::Lines])?;
+    let sought = Sought::parse(query.as_deref().unwrap_or_default());
+    let text = if sought.as_ref().is_ok_and(|sought| sought.wish.count_only) { Form::Count } else { Form::Matches };
+    let form = negotiation::form(&headers, &[text, Form::Events, Form::Lines])?;
     if let Some((call, number)) = jobs::last_event(&headers)? {
         let call = call.filter(|call| call.queue == queue);
         let call = call.ok_or_else(|| Problem::bad("bad-event-id", "the Last-Event-ID is none of a subset sum"))?;
         return jobs::follow(&state, &admission, call, Since::Number(number.saturating_add(1)), form).await;
     }
-    let task = task(query.as_deref().unwrap_or_default())?;
+    let sought = sought?;
+    let task = sought.task()?;
+    sought.check().await?;
     let options = CallOptions { linger: Some(state.linger), ..CallOptions::default() };
     let call = state.store_call(&mut state.seat(task.len())?, &queue, task.as_bytes(), &options).await?;
     Streaming { call, since: Since::Start, form, forsaken: !form.has_numbers() }.respond(&state, &admission)
 }
 
-/// What a worker is given.
-fn task(query: &str) -> Result<String, Problem> {
-    let bad = |detail: String| Problem::bad("bad-query", detail);
-    let query = Query::parse(query)?;
-    query.only(&["data", "sum", "mode"])?;
-    let missing = |name: &str, example: &str| bad(format!("{name} is missing: give {name}={example}"));
-    let data = query.get("data")?.ok_or_else(|| missing("data", "[1,2,-3]"))?;
-    let sum = query.get("sum")?.ok_or_else(|| missing("sum", "0"))?;
-    let data: Vec<i64> = serde_json::from_str(data)
-        .map_err(|error| bad(format!("data is not a JSON array of integers of 64 bits: {error}")))?;
-    if data.is_empty() || data.len() > MOST_NUMBERS {
-        return Err(bad(format!("data has {} integers; there may be 1 to {MOST_NUMBERS}", data.len())));
+/// What is asked for.
+#[derive(Debug)]
+struct Sought {
+    problem: subset_sum::Problem,
+    wish: Wish,
+    is_split: bool,
+}
+
+fn bad(detail: impl Into<String>) -> Problem {
+    Problem::bad("bad-query", detail)
+}
+
+impl Sought {
+    fn parse(query: &str) -> Result<Self, Problem> {
+        let query = Query::parse(query)?;
+        query.only(&["data", "sum", "mode", "limit", "count_only"])?;
+        let missing = |name: &str, example: &str| bad(format!("{name} is missing: give {name}={example}"));
+        let data = query.get("data")?.ok_or_else(|| missing("data", "[1,2,-3]"))?;
+        let sum = query.get("sum")?.ok_or_else(|| missing("sum", "0"))?;
+        let data: Vec<i64> = serde_json::from_str(data)
+            .map_err(|error| bad(format!("data is not a JSON array of integers of 64 bits: {error}")))?;
+        if data.is_empty() || data.len() > MOST_NUMBERS {
+            return Err(bad(format!("data has {} integers; there may be 1 to {MOST_NUMBERS}", data.len())));
+        }
+        let sum: i128 = sum.parse().map_err(|_| bad("sum is not an integer"))?;
+        let is_split = match query.get("mode")? {
+            None | Some("process") => false,
+            Some("fleet") => true,
+            Some(_) => return Err(bad("mode is process or fleet")),
+        };
+        let limit = query.get("limit")?.map(|limit| limit.parse().ok().filter(|limit| *limit > 0));
+        let limit = limit.map(|limit| limit.ok_or_else(|| bad("limit is a number from 1 on"))).transpose()?;
+        let count_only = match query.get("count_only")? {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(bad("count_only is true or false")),
+        };
+        // Each part of a search would count for itself.
+        if is_split && (limit.is_some() || count_only) {
+            return Err(bad("limit and count_only are for mode=process"));
+        }
+        let wish = Wish { limit, count_only, ..Wish::default() };
+        Ok(Self { problem: subset_sum::Problem::new(data, sum), wish, is_split })
     }
-    let sum: i128 = sum.parse().map_err(|_| bad("sum is not an integer".to_owned()))?;
-    let problem = subset_sum::Problem::new(data, sum);
-    let task = match query.get("mode")? {
-        None | Some("process") => serde_json::to_string(&problem),
-        Some("fleet") => serde_json::to_string(&Order::new(&problem, &Wish::default())),
-        Some(_) => return Err(bad("mode is process or fleet".to_owned())),
+
+    /// What a worker is given.
+    fn task(&self) -> Result<String, Problem> {
+        let task = match (self.is_split, self.wish == Wish::default()) {
+            (true, _) => serde_json::to_string(&Order::new(&self.problem, &self.wish)),
+            (false, true) => serde_json::to_string(&self.problem),
+            (false, false) => serde_json::to_string(&Order::whole(&self.problem, &self.wish)),
+        };
+        task.map_err(|error| bad(error.to_string()))
+    }
+
+    /// Refuses what every worker would: it would be an error of the fleet for each who asks.
+    async fn check(&self) -> Result<(), Problem> {
+        let (problem, wish) = (self.problem.clone(), self.wish);
+        let _turn = ESTIMATES.acquire().await;
+        let until = Instant::now() + ESTIMATE;
+        let checked = tokio::task::spawn_blocking(move || problem.check(&wish, &|| Instant::now() >= until)).await;
+        match checked {
+            Ok(Err(refusal)) => Err(too_long(&refusal, self.is_split)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn too_long(refusal: &subset_sum::Refusal, is_split: bool) -> Problem {
+    let detail = match refusal {
+        subset_sum::Refusal::TooLong { matches, seconds, most } => {
+            let how = if is_split { "without mode=fleet give" } else { "give" };
+            format!(
+                "about {matches} matches would take about {seconds} s, more than {most} s: {how} limit=1000 or count_only=true"
+            )
+        }
+        refusal => refusal.to_string(),
     };
-    task.map_err(|error| bad(error.to_string()))
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "too-long", detail)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::task;
+    use super::*;
+
+    fn task(query: &str) -> Result<String, Problem> {
+        Sought::parse(query)?.task()
+    }
 
     #[test]
     fn what_is_wrong_is_said() {
         assert_eq!(task("data=[1,2,-3]&sum=0").unwrap(), r#"{"data":[1,2,-3],"sum":0}"#);
         let split = task("sum=-7&data=%5B1%5D&mode=fleet").unwrap();
         assert!(split.starts_with(r#"{"data":[1],"sum":-7,"#) && split.contains(r#""parts":"#), "{split}");
+        let limited = task("sum=0&data=[1]&limit=3&count_only=true").unwrap();
+        assert!(limited.contains(r#""limit":3,"count_only":true"#) && !limited.contains("parts"), "{limited}");
         let many = format!("sum=0&data=[{}1]", "1,".repeat(64));
         for (query, says) in [
             ("", "data is missing"),
@@ -122,6 +203,10 @@ mod tests {
             ("data=[1]&sum=1&mode=magic", "mode is process or fleet"),
             ("data=[1]&sum=1&sum=2", "more than once"),
             ("data=[1]&sum=1&some=2", "not known"),
+            ("data=[1]&sum=1&limit=0", "limit is a number from 1 on"),
+            ("data=[1]&sum=1&limit=x", "limit is a number from 1 on"),
+            ("data=[1]&sum=1&count_only=1", "count_only is true or false"),
+            ("data=[1]&sum=1&limit=1&mode=fleet", "for mode=process"),
         ] {
             let problem = task(query).unwrap_err();
             let detail = problem.json()["detail"].as_str().unwrap().to_owned();

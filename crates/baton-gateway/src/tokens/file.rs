@@ -96,16 +96,20 @@ impl TokenFile {
         Ok(secret)
     }
 
-    /// Takes a token away; a running gateway refuses it within a second.
+    /// Takes a token away; a running gateway refuses it within a second. How many are left: without any, a running gateway
+    /// lets nobody in, and one that is started then everybody on this machine.
     ///
     /// # Errors
     /// [`TokenError::Unknown`] if there is none of this name; the file's failure.
-    pub fn revoke(&self, name: &Name) -> Result<(), TokenError> {
+    pub fn revoke(&self, name: &Name) -> Result<usize, TokenError> {
+        let mut left = 0;
         self.change(|tokens| {
             let before = tokens.len();
             tokens.retain(|it| it.name != name.as_str());
-            if tokens.len() == before { Err(TokenError::Unknown(name.clone())) } else { Ok(()) }
-        })
+            left = tokens.len();
+            if left == before { Err(TokenError::Unknown(name.clone())) } else { Ok(()) }
+        })?;
+        Ok(left)
     }
 
     /// What the file is at this moment; nothing if it is not there.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Fleet;
 use crate::{
-    message::{Body, CallId, Calling, Digest, InvalidMessage, Key, Lot, LotKey, Name, Parcel},
+    message::{Body, CallId, Calling, Digest, InvalidMessage, Key, Lot, LotKey, Name, Parcel, cause},
     store::{CallState, CallView, CancelCall, Cancelling, ReadCall, StoreError},
 };
 
@@ -49,7 +49,7 @@ pub struct CallStatus {
     pub state: CallState,
     /// What its first message left with [`Done::with`](super::Done::with), once all of its messages are done.
     pub result: Option<Bytes>,
-    /// Why it is dead.
+    /// Why it is dead, in a line; `Operator::errors` has all of it.
     pub error: Option<String>,
     /// The first event that is kept.
     pub first: u64,
@@ -60,7 +60,7 @@ pub struct CallStatus {
 impl From<CallView> for CallStatus {
     fn from(CallView { state, outcome, first, next }: CallView) -> Self {
         let (result, error) = match state {
-            CallState::Dead => (None, outcome.map(|why| String::from_utf8_lossy(&why).into_owned())),
+            CallState::Dead => (None, outcome.map(|why| cause(&String::from_utf8_lossy(&why)).to_owned())),
             _ => (outcome, None),
         };
         Self { state, result, error, first, next }

@@ -90,7 +90,7 @@ pub struct CallEvent {
 pub const RESTART: &str = "restart";
 /// The call has ended well. Data: the result of its first message, or `null`.
 pub const END: &str = "end";
-/// A message of the call has failed for good. Data: `{"message": why}`.
+/// A message of the call has failed for good. Data: `{"message": why}`, with the first line of it alone.
 pub const ERROR: &str = "error";
 /// The call was cancelled. Data: `null`.
 pub const CANCELLED: &str = "cancelled";
@@ -143,9 +143,15 @@ impl CallEvent {
     }
 }
 
+/// The first line of an error that says something: what whoever calls is told. The rest, as the last lines that a program
+/// printed, is for those who operate the fleet.
+pub(crate) fn cause(why: &str) -> &str {
+    why.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 /// The data of an [`ERROR`].
 fn error_data(why: &str) -> Bytes {
-    serde_json::json!({ "message": why }).to_string().into()
+    serde_json::json!({ "message": cause(why) }).to_string().into()
 }
 
 fn take(bytes: &mut Bytes, len: usize) -> Result<Bytes, InvalidMessage> {
@@ -178,6 +184,7 @@ mod tests {
         assert_eq!(read(END, b"").data, "null");
         assert_eq!(read(END, b"[1]").data, "[1]");
         assert_eq!(read(ERROR, b"said \"no\"").data, r#"{"message":"said \"no\""}"#);
+        assert_eq!(read(ERROR, b"\n it broke\nTraceback\n").data, r#"{"message":"it broke"}"#);
         assert!(read(CANCELLED, b"").is_last() && !read(RESTART, b"2").is_last());
         assert!(is_reserved("gap") && !is_reserved("match"));
     }

@@ -128,7 +128,7 @@ impl Pool {
     {
         // The child goes before its permit, so that the next one is not started beside it.
         let _permit = self.permit().await?;
-        let (child, answer) = loop {
+        let (mut child, answer) = loop {
             let mut child = self.child().await?;
             let answer = self.hint_after(task, child.answer(task, &self.0.limits, &mut hear)).await;
             // One that ends after an answer has not failed the task behind that.
@@ -137,6 +137,13 @@ impl Pool {
                 answer => break (child, answer),
             }
         };
+        if let Some((listener, field)) = self.0.listener.as_ref().zip(child.misnamed()) {
+            listener(&format!(
+                "message {} has ended without a result: its child wrote {field:?} beside `end`, which nobody reads; a result is \
+                 its `data`",
+                task.id
+            ));
+        }
         match &answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
                 self.0.starts().backoff.reset();

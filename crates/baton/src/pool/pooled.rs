@@ -47,6 +47,10 @@ impl Pooled {
     /// Gives it a task and hears it until it has answered. After an error other than [`PoolError::Failed`] it is of no
     /// more use; [`PoolError::Untouched`] if it had answered others before, and has not even begun to read this one.
     pub(super) async fn answer(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
+        // What it said of the tasks of others is none of this one's business. What it said when it started is.
+        if self.tasks > 0 {
+            self.complaints.begin_anew();
+        }
         let Self { child, talk, .. } = self;
         let pid = child.pid();
         let answer = {
@@ -93,6 +97,11 @@ impl Pooled {
     /// Whether it runs, has read all it was given, and has said nothing that nobody asked for.
     pub(super) fn is_still(&self) -> bool {
         self.talk.is_still()
+    }
+
+    /// What it wrote its result into instead of `data`, once.
+    pub(super) fn misnamed(&mut self) -> Option<String> {
+        self.talk.misnamed()
     }
 
     /// Tasks it has answered.

@@ -5,9 +5,9 @@
 //! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
 //! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::PoolError;
@@ -107,6 +107,13 @@ pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     })
 }
 
+/// The first field of a line that means nothing here, if it has one.
+pub(super) fn odd_field(line: &[u8]) -> Option<String> {
+    let fields: BTreeMap<Cow<'_, str>, IgnoredAny> = serde_json::from_slice(line).ok()?;
+    let known = ["event", "id", "data", "key", "message", "fatal"];
+    fields.into_keys().find(|field| !known.contains(&&**field)).map(|field| shown(field.as_bytes()))
+}
+
 /// The beginning of a line, for people.
 pub(super) fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
@@ -154,6 +161,9 @@ mod tests {
         assert_eq!(event, Event { name: "match".into(), key: Some("a".into()), data: Some("3") });
         let error = read(br#"{"event":"error","message":"no\nway","fatal":true}"#, 7).unwrap();
         assert!(matches!(error, Said::Error { message, fatal: true } if message == "no\nway"));
+        let odd = |line: &str| odd_field(line.as_bytes());
+        assert_eq!(odd(r#"{"event":"end","id":7,"result":{"a":1}}"#).as_deref(), Some("result"));
+        assert_eq!(odd(r#"{"event":"end","id":7}"#), None);
         assert!(refused(r#"{"event":"end","id":8}"#).contains("answered task 8, but was given 7"));
         assert!(refused("hello").contains("printed \"hello\", which is no event"));
         assert!(refused("[\"end\",7,null]").contains("it is no JSON object"));

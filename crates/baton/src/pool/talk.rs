@@ -29,6 +29,16 @@ pub(super) struct Talk {
     /// The last task, as it was given.
     given: Vec<u8>,
     patience: Patience,
+    naming: Naming,
+}
+
+/// Whether the child may write its result into a field that nobody reads. Its first answer without a result tells.
+#[derive(Debug)]
+enum Naming {
+    Unknown,
+    /// The field.
+    Odd(String),
+    Looked,
 }
 
 /// Who hears what a child tells before it has finished.
@@ -52,12 +62,25 @@ pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
 impl Talk {
     pub(super) fn new(input: ChildStdin, output: ChildStdout) -> io::Result<Self> {
         let output = Output::new(output)?;
-        Ok(Self { input, output, is_behind: false, given: Vec::new(), patience: Patience::default() })
+        let (given, patience, naming) = (Vec::new(), Patience::default(), Naming::Unknown);
+        Ok(Self { input, output, is_behind: false, given, patience, naming })
+    }
+
+    /// The field that it wrote its result into instead of `data`, once.
+    pub(super) fn misnamed(&mut self) -> Option<String> {
+        match &mut self.naming {
+            Naming::Odd(field) => {
+                let field = std::mem::take(field);
+                self.naming = Naming::Looked;
+                Some(field)
+            }
+            _ => None,
+        }
     }
 
     /// Gives it a task and hears it until it has answered.
     pub(super) async fn have(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
-        let Self { input, output, given, is_behind, patience } = self;
+        let Self { input, output, given, is_behind, patience, naming } = self;
         given.clear();
         task.write(given);
         let is_short = given.len() <= PIPE;
@@ -69,11 +92,11 @@ impl Talk {
             let wait = patience.begin();
             written.await?;
             output.wait_in_thread(wait.in_thread());
-            let answer = hear_out(output, task.id, limits, hear).await;
+            let answer = hear_out(output, naming, task.id, limits, hear).await;
             wait.ended();
             return answer;
         }
-        let heard = hear_out(output, task.id, limits, hear);
+        let heard = hear_out(output, naming, task.id, limits, hear);
         // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
         tokio::pin!(heard);
         tokio::select! {
@@ -106,7 +129,9 @@ impl Talk {
 }
 
 /// Hears a child until it has answered.
-async fn hear_out(output: &mut Output, task: u64, limits: &Limits, hear: &mut impl Hear) -> Answer {
+async fn hear_out(
+    output: &mut Output, naming: &mut Naming, task: u64, limits: &Limits, hear: &mut impl Hear,
+) -> Answer {
     loop {
         let reading = output.line(limits.line);
         let said = match limits.silence {
@@ -122,6 +147,12 @@ async fn hear_out(output: &mut Output, task: u64, limits: &Limits, hear: &mut im
         };
         match protocol::read(line, task)? {
             Said::Event(event) => hear.hear(event).await?,
+            Said::End { data: None } => {
+                if matches!(naming, Naming::Unknown) {
+                    *naming = protocol::odd_field(line).map_or(Naming::Looked, Naming::Odd);
+                }
+                return Ok(None);
+            }
             Said::End { data } => return Ok(data.map(RawValue::to_owned)),
             Said::Error { message, fatal } => return Err(PoolError::Failed { message, fatal }),
         }

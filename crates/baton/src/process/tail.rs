@@ -2,12 +2,17 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Poll, ready},
     time::Duration,
 };
 
+use rustix::io::ioctl_fionread;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
+    io::{AsyncRead as _, ReadBuf},
+    process::ChildStderr,
     task::JoinSet,
 };
 
@@ -15,6 +20,8 @@ use tokio::{
 const LINE: usize = 400;
 /// Bytes kept in all.
 const KEPT: usize = 2_000;
+/// Bytes read at once.
+const READ: usize = 4 << 10;
 /// How long the rest is awaited behind the end of the child: a process it left behind may hold the pipe open.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -29,11 +36,37 @@ pub(crate) struct LastLines {
     bytes: usize,
     /// What is read of the line that has not ended yet.
     begun: Vec<u8>,
+    /// How many bytes of that are not to be kept.
+    old: usize,
+    /// How many of the bytes to come are not to be kept.
+    unread: usize,
 }
 
 impl LastLines {
     /// Takes what was read next; `hear` gets each line that has ended.
     pub(crate) fn add(&mut self, read: &[u8], hear: &dyn Fn(&str)) {
+        let (before, since) = read.split_at(self.unread.min(read.len()));
+        if !before.is_empty() {
+            self.unread -= before.len();
+            self.take(before, hear);
+            self.forget();
+        }
+        self.take(since, hear);
+    }
+
+    /// Keeps nothing of what was read so far, nor of so many bytes that are printed and not read yet. They are heard all the
+    /// same.
+    fn begin_anew(&mut self, unread: usize) {
+        self.forget();
+        self.unread = unread;
+    }
+
+    fn forget(&mut self) {
+        self.lines.clear();
+        (self.bytes, self.old) = (0, self.begun.len());
+    }
+
+    fn take(&mut self, read: &[u8], hear: &dyn Fn(&str)) {
         for part in read.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE.saturating_sub(self.begun.len());
             self.begun.extend_from_slice(part.get(..room).unwrap_or(part));
@@ -45,12 +78,16 @@ impl LastLines {
 
     /// Ends the line that was begun.
     pub(crate) fn end_line(&mut self, hear: &dyn Fn(&str)) {
-        let line = String::from_utf8_lossy(&self.begun).trim_end().to_owned();
-        self.begun.clear();
-        if line.trim().is_empty() {
-            return;
-        }
-        hear(&line);
+        let begun = std::mem::take(&mut self.begun);
+        let shown =
+            |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).trim_end().to_owned()).filter(|it| !it.is_empty());
+        let line = shown(&begun);
+        line.iter().for_each(|line| hear(line));
+        let line = match std::mem::take(&mut self.old) {
+            0 => line,
+            old => begun.get(old..).and_then(shown),
+        };
+        let Some(line) = line else { return };
         self.bytes += line.len() + 1;
         self.lines.push_back(line);
         while self.bytes > KEPT {
@@ -85,8 +122,15 @@ impl LastLines {
 /// Reads error output to its end, so that the child is never held up by it, and keeps its last lines.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    lines: Arc<Mutex<LastLines>>,
+    heard: Arc<Mutex<Heard>>,
     reading: JoinSet<()>,
+}
+
+/// What was read is in the lines, and all else still in the pipe: both change together.
+#[derive(Debug)]
+struct Heard {
+    lines: LastLines,
+    errors: ChildStderr,
 }
 
 impl Tail {
@@ -95,18 +139,23 @@ impl Tail {
     /// # Panics
     /// Outside of a tokio runtime.
     #[must_use]
-    pub(crate) fn of(errors: impl AsyncRead + Unpin + Send + 'static, hear: Option<Listener>) -> Self {
-        let lines: Arc<Mutex<LastLines>> = Arc::default();
-        let kept = Arc::clone(&lines);
+    pub(crate) fn of(errors: ChildStderr, hear: Option<Listener>) -> Self {
+        let heard = Arc::new(Mutex::new(Heard { lines: LastLines::default(), errors }));
+        let kept = Arc::clone(&heard);
         let reading = JoinSet::from_iter([async move {
-            let add = |read: &[u8]| {
-                let hear = |line: &str| hear.iter().for_each(|hear| hear(line));
-                let mut lines = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if read.is_empty() { lines.end_line(&hear) } else { lines.add(read, &hear) }
-            };
-            read_all(errors, add).await;
+            let hear = |line: &str| hear.iter().for_each(|hear| hear(line));
+            let mut room = vec![0; READ];
+            while read_some(&kept, &mut room, &hear).await {}
+            kept.lock().unwrap_or_else(PoisonError::into_inner).lines.end_line(&hear);
         }]);
-        Self { lines, reading }
+        Self { heard, reading }
+    }
+
+    /// What the child has printed up to now is not told any more.
+    pub(crate) fn begin_anew(&self) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = ioctl_fionread(&heard.errors).unwrap_or(0);
+        heard.lines.begin_anew(usize::try_from(unread).unwrap_or(0));
     }
 
     /// The last line, once the child has ended; empty if it complained of nothing.
@@ -115,7 +164,7 @@ impl Tail {
     /// It can be asked for again.
     pub(crate) async fn last_line(&mut self) -> String {
         self.heard_out().await;
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).lines.last()
     }
 
     /// What it complained of, once the child has ended: see [`LastLines::told`].
@@ -124,7 +173,7 @@ impl Tail {
     /// It can be asked for again.
     pub(crate) async fn told(&mut self) -> String {
         self.heard_out().await;
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).told()
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).lines.told()
     }
 
     async fn heard_out(&mut self) {
@@ -133,14 +182,16 @@ impl Tail {
     }
 }
 
-/// Hands over what is read, and nothing at the end.
-async fn read_all(mut from: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
-    let mut read = Vec::with_capacity(4 << 10);
-    while let Ok(1..) = from.read_buf(&mut read).await {
-        take(&read);
-        read.clear();
-    }
-    take(&[]);
+/// Reads what is there, or waits for something; whether there may be more.
+async fn read_some(heard: &Mutex<Heard>, room: &mut [u8], hear: &(dyn Fn(&str) + Sync)) -> bool {
+    poll_fn(|context| {
+        let Heard { lines, errors } = &mut *heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = ReadBuf::new(room);
+        let result = ready!(Pin::new(errors).poll_read(context, &mut read));
+        lines.add(read.filled(), hear);
+        Poll::Ready(result.is_ok() && !read.filled().is_empty())
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -164,6 +215,22 @@ mod tests {
         assert_eq!((lines.last(), lines.told().lines().next()), ("line 9999".to_owned(), Some("line 9999")));
         assert!(lines.text().len() <= KEPT && lines.text().len() > KEPT - 20);
     }
+
+    #[test]
+    fn what_was_printed_before_is_heard_and_not_kept() {
+        let mut lines = LastLines::default();
+        let heard = Mutex::new(Vec::new());
+        let hear = |line: &str| heard.lock().unwrap().push(line.to_owned());
+        lines.add(b"one\ntw", &hear);
+        // The next five bytes are printed already.
+        lines.begin_anew(5);
+        lines.add(b"o\nol", &hear);
+        assert_eq!(lines.text(), "");
+        lines.add(b"d new\nlast\n", &hear);
+        assert_eq!(lines.text(), " new\nlast");
+        assert_eq!(*heard.lock().unwrap(), ["one", "two", "old new", "last"]);
+    }
+
     #[test]
     fn the_line_that_names_the_error_is_told_first() {
         let told = |text: &str| {

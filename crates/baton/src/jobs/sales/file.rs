@@ -4,7 +4,8 @@
 //! nothing of a row is kept. Rows are added in one transaction or not at all.
 
 use std::{
-    os::unix::fs::MetadataExt as _,
+    fs::OpenOptions,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
@@ -114,6 +115,10 @@ impl File {
 }
 
 fn connect(path: &Path, writes: bool) -> Result<Connection, SalesError> {
+    if writes {
+        // A new one is its owner's alone, as is what SQLite makes beside it. If this fails, opening it tells why.
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).ok();
+    }
     let create = if writes { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| of(path, &error))?;

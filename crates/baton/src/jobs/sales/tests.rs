@@ -148,6 +148,17 @@ async fn another_file_of_the_same_name_is_seen_and_a_foreign_one_is_left_alone()
 }
 
 #[tokio::test]
+async fn a_new_file_is_its_owners_alone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let sales = Sales::at(folder.path().join("sales.db"));
+    sales.add(vec![(1, Sale::new("a", "book", "1").unwrap())]).await.unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.unwrap().metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
 async fn a_scan_that_nobody_waits_for_ends() {
     let scene = scene();
     scene.sales.add(random_sales(200_000, 1).collect()).await.unwrap();

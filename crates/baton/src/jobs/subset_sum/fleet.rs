@@ -35,6 +35,12 @@ impl Order {
         Self(Task::new(problem, wish).split_into(PARTS))
     }
 
+    /// The whole of a problem, in one message.
+    #[must_use]
+    pub fn whole(problem: &Problem, wish: &Wish) -> Self {
+        Self(Task::new(problem, wish))
+    }
+
     /// In so many parts, at most a thousand.
     #[must_use]
     pub fn parts(self, parts: u32) -> Self {

@@ -1,5 +1,7 @@
 //! What is asked: some integers and the sum to be reached.
 
+use std::{num::NonZero, thread};
+
 use serde::{Deserialize, Serialize};
 
 use super::plan::Plan;
@@ -53,6 +55,16 @@ impl Problem {
     pub fn split(&self, parts: usize) -> Result<Vec<Self>, Refusal> {
         let parts = Plan::of(self)?.split(parts);
         Ok(parts.into_iter().map(|part| Self { part: Some(part), ..self.clone() }).collect())
+    }
+
+    /// Whether a search on this machine would refuse this as too large. Blocks its thread for a moment; `cancelled` ends
+    /// that, and what is not known by then is not refused.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it would cost more than is wished.
+    pub fn check(&self, wish: &Wish, cancelled: &dyn Fn() -> bool) -> Result<(), Refusal> {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Plan::of(self)?.check(wish, cores, cancelled).map(drop)
     }
 
     /// The integers of a subset, in their order.
