@@ -140,6 +140,12 @@ fn queues_that_others_work_for_are_fed_and_not_worked() {
     until("it is fed", || sandbox.count("theirs", "ready") == 3);
     feeds.signal("-TERM");
     assert_eq!(feeds.wait(), Some(0));
+    // There is nothing for workers to do, so there are none.
+    let mut feeds = sandbox.start(&["up", "--no-gateway"]);
+    until("it runs", || sandbox.nodes(None).len() == 1);
+    feeds.signal("-TERM");
+    assert_eq!(feeds.wait(), Some(0));
+    assert!(!sandbox.log().contains("worker"), "{}", sandbox.log());
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn what_cannot_work_is_refused_in_one_line() {
         (2, &["--lines", "x", "--cron", "* * * * *"]),
         (2, &["--json-lines"]),
         (2, &["--cron", "now and then"]),
+        (2, &["--cron", "* * * * *", "--until-done"]),
         (2, &["--catch-up", "all"]),
         (2, &["--heartbeat", "500ms"]),
         (2, &["--demo-delay", "2s..1s"]),

@@ -75,8 +75,11 @@ impl Up {
                 plan.set_concurrency(workers);
             }
             Limits { min: 0, max: 0 }
-        } else {
+        } else if plan.has_work() {
             self.workers.limits(settings)?
+        } else {
+            // Others work for its queues.
+            Limits { min: 0, max: 0 }
         };
         if limits.max > 0 {
             plan.beside_workers(cores());

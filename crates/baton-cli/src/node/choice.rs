@@ -2,11 +2,7 @@
 
 use baton::{Name, Role, settings::document::meant};
 
-use super::{
-    NodeArguments, Plan,
-    description::Description,
-    source_feed::{Pull, SourceFeed},
-};
+use super::{NodeArguments, Plan, description::Description, source_feed::SourceFeed};
 use crate::exit::Failure;
 
 impl NodeArguments {
@@ -61,9 +57,7 @@ impl NodeArguments {
                 }
             }
         }
-        let endless = |it: &&SourceFeed| {
-            matches!(it.pull, Pull::Lines { follow: true, .. } | Pull::Ticks(_)) && it.count.is_none()
-        };
+        let endless = |it: &&SourceFeed| it.pull.is_endless() && it.count.is_none();
         if let Some(source) = sources.iter().find(endless).filter(|_| self.until_done) {
             return Err(Failure::usage(
                 format!("source {} never ends, so --until-done would not come", source.name),

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use baton::{Name, jobs::CatchUp, settings::quantity};
 use clap::ValueEnum;
 
-use super::source_feed::{Pull, SourceFeed, calendar};
+use super::source_feed::{Pull, SourceFeed, calendar, is_endless};
 use crate::exit::Failure;
 
 /// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
@@ -111,6 +111,9 @@ impl Feed {
                 "--follow waits for more lines for ever, so --until-done would not come",
                 "leave one of the two out, or add --count",
             ));
+        }
+        if until_done && self.count.is_none() && self.cron.as_deref().is_some_and(is_endless) {
+            return Err(Failure::usage("this cron never ends, so --until-done would not come", "add --count"));
         }
         if until_done && self.is_named() && !self.is_of_its_own() && self.count.is_none() {
             return Err(Failure::usage("ticks never end, so --until-done would not come", "add --count"));

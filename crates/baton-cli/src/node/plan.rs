@@ -102,6 +102,11 @@ impl Plan {
         })
     }
 
+    /// Whether messages are run at all.
+    pub(crate) fn has_work(&self) -> bool {
+        self.queues.iter().any(|work| work.task.is_some())
+    }
+
     /// Whether a program runs messages.
     pub(crate) fn has_programs(&self) -> bool {
         self.programs().next().is_some()

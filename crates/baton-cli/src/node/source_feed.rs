@@ -40,7 +40,21 @@ pub(super) enum Pull {
     Cron { expression: String, catch_up: CatchUp },
 }
 
+/// Whether an expression of a cron names no years: the last of its seven fields.
+pub(super) fn is_endless(expression: &str) -> bool {
+    expression.split_whitespace().nth(6).is_none_or(|years| years == "*")
+}
+
 impl Pull {
+    /// Whether it never ends by itself.
+    pub(super) fn is_endless(&self) -> bool {
+        match self {
+            Self::Ticks(_) | Self::Lines { follow: true, .. } => true,
+            Self::Cron { expression, .. } => is_endless(expression),
+            Self::Lines { .. } | Self::Stdin { .. } | Self::LinesFrom { .. } => false,
+        }
+    }
+
     /// The name of a source that was given none.
     pub(super) fn name(&self) -> Result<Name, Failure> {
         let derived = match self {
