@@ -65,6 +65,7 @@ macro_rules! for_each_case {
             an_old_baton_is_refused_and_counted
             ids_are_consecutive_over_sources_and_submits
             submits_are_serial_and_repeat_their_answers
+            a_submit_of_nothing_uses_its_number
             a_key_is_one_message_for_a_day
             a_key_is_bound_to_its_queue
             keys_are_bounded_and_none_is_dropped

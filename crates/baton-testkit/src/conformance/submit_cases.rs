@@ -29,6 +29,16 @@ pub async fn submits_are_serial_and_repeat_their_answers(scene: &mut Scene) {
     assert_eq!(scene.books().await.pushed, 5 + SUBMIT_WINDOW);
 }
 
+/// A number may stand for nothing: it is used, and what comes late under it is nothing too.
+pub async fn a_submit_of_nothing_uses_its_number(scene: &mut Scene) {
+    let node = scene.node().await;
+    let nothing = scene.a_submit(node, Vec::new());
+    assert_eq!(scene.ask(nothing.clone()).await.unwrap().lots, []);
+    let late = Submit { lots: vec![lot(parcel(2))], ..nothing };
+    assert_eq!(scene.ask(late).await.unwrap().lots, []);
+    assert_eq!(scene.fill(node, 1).await, 1);
+}
+
 /// The same key is the same message until it expires; with another body it is a mistake.
 pub async fn a_key_is_one_message_for_a_day(scene: &mut Scene) {
     let node = scene.node().await;
