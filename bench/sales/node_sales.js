@@ -1,7 +1,7 @@
 // Total sales for Node over a LevelDB store: plain, with equal requests batched, and cached for 30 s.
 //   node node_sales.js load FOLDER N            so many sales of ten items
 //   node node_sales.js serve FOLDER PORT plain|batched|cached
-// Each total reads every sale of the store as a stream, as the book's version does with `createValueStream`.
+// Each total reads every sale of the store as a stream.
 'use strict'
 const http = require('http')
 const { Level } = require('level')
@@ -67,4 +67,5 @@ function serve (port) {
   }).listen(port, '127.0.0.1', () => console.log('ready'))
 }
 
-db.open().then(() => deed === 'load' ? load(Number(argument)) : serve(Number(argument)))
+// A sublevel opens by itself, but later than its store.
+db.open().then(() => sales.open()).then(() => deed === 'load' ? load(Number(argument)) : serve(Number(argument)))
