@@ -31,9 +31,9 @@ else
 fi
 nginx_ready=
 if command -v nginx >/dev/null 2>&1; then
-    # As many workers as it likes, no log: the most it can do.
+    # As many workers as it likes, no log: the most it can do. They are this user's: the folder is.
     cat >"$folder/nginx.conf" <<CONF
-worker_processes auto; pid $folder/nginx.pid; error_log $folder/nginx.log; daemon off;
+user $(id -un) $(id -gn); worker_processes auto; pid $folder/nginx.pid; error_log $folder/nginx.log; daemon off;
 events { worker_connections 1024; }
 http {
   access_log off; keepalive_requests 1000000000;
