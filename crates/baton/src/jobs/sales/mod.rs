@@ -37,6 +37,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Semaphore;
@@ -105,9 +106,19 @@ pub struct Sales {
     shared: Arc<Shared>,
 }
 
+/// How often those who only want a key look whether the file still has its name: a look is a call of the system.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The file as it was opened.
+struct Open {
+    file: Arc<File>,
+    /// When it was last seen to have its name still.
+    looked: Instant,
+}
+
 struct Shared {
     path: PathBuf,
-    open: Mutex<Option<Arc<File>>>,
+    open: Mutex<Option<Open>>,
     /// As many totals are computed at once as there are cores; others wait.
     scans: Arc<Semaphore>,
 }
@@ -137,8 +148,15 @@ impl Sales {
     /// name: the random id of its data is part of it.
     #[must_use]
     pub fn known_key(&self, item: Option<&str>) -> Option<CacheKey> {
-        let open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.as_ref().filter(|file| file.is_current()).map(|file| file.keys.of(item))
+        let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Open { file, looked } = open.as_mut()?;
+        if looked.elapsed() >= LOOK_AGAIN {
+            if !file.is_current() {
+                return None;
+            }
+            *looked = Instant::now();
+        }
+        Some(file.keys.of(item))
     }
 
     /// The same, of the file as it is now.
@@ -213,7 +231,7 @@ impl Shared {
     /// The file that has the name now.
     fn file(&self, create: bool) -> Result<Arc<File>, SalesError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = open.as_ref().filter(|file| file.is_current()) {
+        if let Some(Open { file, .. }) = open.as_ref().filter(|open| open.file.is_current()) {
             return Ok(Arc::clone(file));
         }
         *open = None;
@@ -221,7 +239,8 @@ impl Shared {
             make_folder(&self.path);
         }
         let file = Arc::new(File::open(&self.path, create)?);
-        Ok(Arc::clone(open.insert(file)))
+        *open = Some(Open { file: Arc::clone(&file), looked: Instant::now() });
+        Ok(file)
     }
 }
 
