@@ -40,7 +40,15 @@ fn start(sandbox: &Sandbox) -> Running {
     ]);
     let deadline = Instant::now() + Duration::from_secs(60);
     while pushed(sandbox) <= before + 100 {
-        assert!(Instant::now() < deadline, "never: the fleet is at work. Its nodes said:\n{}", sandbox.log());
+        let look = || {
+            let (audit, status) = (sandbox.run(&["audit", "--json"]), sandbox.run(&["status"]));
+            format!("{:?} {}{}\n{}{}\n{}", audit.code, audit.out, audit.err, status.out, status.err, sandbox.log())
+        };
+        assert!(
+            Instant::now() < deadline,
+            "never: the fleet is at work, {before} were pushed before. Now:\n{}",
+            look()
+        );
         thread::sleep(Duration::from_millis(20));
     }
     node
