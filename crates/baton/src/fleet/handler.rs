@@ -96,6 +96,8 @@ impl Scope {
 }
 
 impl Context {
+    #[expect(clippy::inline_always, reason = "it is made in place, per message")]
+    #[inline(always)]
     pub(super) fn new(
         scope: &Arc<Scope>, message: &Message, last_error: Option<String>, call: Option<Arc<CallScope>>,
     ) -> Self {
@@ -203,6 +205,11 @@ pub struct Done {
 }
 
 impl Done {
+    /// Whether it leaves nothing behind.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.result.is_none() && self.follow_ups.is_empty()
+    }
+
     /// Finished, with a result for whoever asks by [`Queue::result`](super::Queue::result): it is kept for an hour, if it
     /// has at most 1 MiB.
     ///

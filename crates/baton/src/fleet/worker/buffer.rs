@@ -21,7 +21,7 @@ use crate::message::{MessageId, Name, Outcome, Parcel, Piece, Range, Run};
 
 /// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
-/// How long a message that is run inline may hold up those behind it.
+/// How long a handful that is run inline may hold up what is behind it.
 const HELD_UP: Duration = Duration::from_millis(10);
 /// How long outcomes gather between two reports while there is more to do.
 const GATHERING: Duration = Duration::from_millis(3);
@@ -50,8 +50,8 @@ pub(super) struct Buffer {
     runner: Option<usize>,
     /// How often slots came for messages.
     turns: u64,
-    /// How far the runner was when it was looked at last, and since when it is there.
-    seen: Option<((u64, u32), Instant)>,
+    /// At which turn the runner was when it was looked at last, and since when it is there.
+    seen: Option<(u64, Instant)>,
     /// With how many messages left the dispatcher wants to know, to claim more.
     claim_at: Option<usize>,
     /// Whether a report is under way, after which the dispatcher looks by itself.
@@ -274,7 +274,7 @@ impl Buffer {
         [alone, held_up, overstay, self.gathering].into_iter().flatten().min()
     }
 
-    /// Takes from the runner what it has not begun if it stands still; when to look again.
+    /// Takes from the runner what it has not begun if its handful takes too long; when to look again.
     fn held_up(&mut self, now: Instant) -> Option<Instant> {
         let seen = self.seen.take();
         let Some(runner) = self.runner else {
@@ -283,17 +283,16 @@ impl Buffer {
             return comes.then(|| now + HELD_UP);
         };
         let entry = self.entries.get_mut(runner)?.as_mut()?;
-        let (at, behind) = match &entry.holds {
-            Holds::Handful { share, position } => (position.at(), share.to.saturating_sub(position.at()) as usize),
-            _ => (0, 0),
+        let behind = match &entry.holds {
+            Holds::Handful { share, position } => share.to.saturating_sub(position.at()) as usize,
+            _ => 0,
         };
         if behind + self.prefetched.len() == 0 {
             return None;
         }
-        let mark = (self.turns, at);
-        let since = seen.filter(|(seen, _)| *seen == mark).map_or(now, |(_, since)| since);
+        let since = seen.filter(|(turn, _)| *turn == self.turns).map_or(now, |(_, since)| since);
         if now < since + HELD_UP {
-            self.seen = Some((mark, since));
+            self.seen = Some((self.turns, since));
             return Some(since + HELD_UP);
         }
         self.take_rest();
@@ -417,5 +416,42 @@ impl Buffer {
             Some(Some(entry)) => std::mem::replace(&mut entry.holds, holds),
             _ => Holds::Nothing,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fleet::worker::mode::Stretch,
+        message::{Body, ParcelBuilder},
+    };
+
+    #[test]
+    fn what_is_behind_a_handful_that_takes_long_is_taken_from_it_though_it_moves() {
+        let (mut buffer, mut now) = (Buffer::new(Name::new("q").unwrap(), false), Instant::now());
+        let mut parcel = ParcelBuilder::default();
+        (0..1_000).for_each(|_| parcel.add(Body::new(b"0").unwrap()).unwrap());
+        buffer.add(1, vec![(Piece::fresh(1, 1_000, 99), parcel.finish().unwrap())], now);
+        let (slot, position) = (buffer.expect(AbortHandle::new_pair().0), Arc::new(Position::default()));
+        let mut completed = Completed::default();
+        let mut handful = 0;
+        while handful < 256 {
+            buffer.came(slot, &mut completed);
+            let Assignment::Handful { share, .. } = buffer.assign(slot, &position) else { panic!("not run inline") };
+            (handful, completed.ended) = (share.len(), share.len());
+            completed.inline = Some(Stretch { count: share.to - share.from, pending: 0, took: Duration::ZERO });
+        }
+        let left = buffer.prefetched.len();
+        // Looked at three times within that time, and each time it has begun another message.
+        for _ in 0..3 {
+            assert!(buffer.is_inline());
+            position.next();
+            buffer.look(now, 1);
+            now += HELD_UP / 2;
+        }
+        assert!(!buffer.is_inline(), "others are to have a part in it");
+        assert_eq!(buffer.prefetched.len(), left + 256 - 3);
+        assert!(position.next() > 1 << 20, "and it begins none of them");
     }
 }

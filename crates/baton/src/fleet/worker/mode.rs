@@ -4,7 +4,7 @@
 //! ready at once, and nothing is worse for all others, since one core is used and a slow one holds the rest up. **By
 //! tasks**, each message has a task of its own that holds up nobody. A queue begins inline, on trial: each of the
 //! first messages is timed, and the first that is not quick ends it. Later the clock, which costs half a message, is read
-//! once a stretch.
+//! once a stretch. Of messages that take next to nothing a handful is larger: coming for it costs as much as some of them.
 
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use std::time::Duration;
 const QUICK: Duration = Duration::from_micros(50);
 /// Messages between two readings of the clock.
 pub(super) const STRETCH: u32 = 16;
+/// Messages in a handful of those that take no longer than [`BRISK`] each.
+const LARGE: u32 = 256;
+const BRISK: Duration = Duration::from_nanos(400);
 /// A stretch as long as this had a message in it that must not be inline.
 const LONG: Duration = Duration::from_millis(10);
 /// Slow stretches in a row that end the work inline.
@@ -30,6 +33,8 @@ pub(super) enum Mode {
         stretch: Stretch,
         /// Slow stretches in a row.
         slow: u32,
+        /// Whether the last stretch was of messages that take next to nothing.
+        brisk: bool,
     },
     /// Each in a task.
     ByTasks {
@@ -49,7 +54,7 @@ pub(super) struct Stretch {
 
 impl Default for Mode {
     fn default() -> Self {
-        Self::Inline { timed: 0, stretch: Stretch::default(), slow: 0 }
+        Self::Inline { timed: 0, stretch: Stretch::default(), slow: 0, brisk: false }
     }
 }
 
@@ -58,6 +63,7 @@ impl Mode {
     pub(super) const fn handful(&self) -> Option<u32> {
         match self {
             Self::Inline { timed: ..STRETCH, .. } => Some(1),
+            Self::Inline { brisk: true, .. } => Some(LARGE),
             Self::Inline { .. } => Some(STRETCH),
             Self::ByTasks { .. } => None,
         }
@@ -65,7 +71,7 @@ impl Mode {
 
     /// Messages were run inline and timed; whether the queue is worked by tasks from now on.
     pub(super) fn ran_inline(&mut self, ran: Stretch) -> bool {
-        let Self::Inline { timed, stretch, slow } = self else { return false };
+        let Self::Inline { timed, stretch, slow, brisk } = self else { return false };
         stretch.count += ran.count;
         stretch.pending += ran.pending;
         stretch.took += ran.took;
@@ -78,6 +84,7 @@ impl Mode {
         } else {
             let Stretch { count, pending, took } = std::mem::take(stretch);
             *slow = if took > QUICK * count { *slow + 1 } else { 0 };
+            *brisk = took <= BRISK * count;
             *slow == SLOW_STRETCHES || took > LONG || pending > count / 2
         };
         if leave {
@@ -96,7 +103,7 @@ impl Mode {
         if let Self::ByTasks { quick } = self {
             *quick = if at_once && took <= QUICK { *quick + 1 } else { 0 };
             if *quick == QUICK_IN_A_ROW {
-                *self = Self::Inline { timed: STRETCH, stretch: Stretch::default(), slow: 0 };
+                *self = Self::Inline { timed: STRETCH, stretch: Stretch::default(), slow: 0, brisk: false };
             }
         }
     }
@@ -143,6 +150,15 @@ mod tests {
         assert!(proven().ran_inline(ran(3, 0, 10_001)));
         assert!(!proven().ran_inline(ran(16, 8, 10)));
         assert!(proven().ran_inline(ran(16, 9, 10)));
+    }
+
+    #[test]
+    fn a_handful_is_large_while_messages_take_next_to_nothing() {
+        let mut mode = proven();
+        assert!(!mode.ran_inline(Stretch { took: BRISK * 16, ..ran(16, 0, 0) }));
+        assert_eq!(mode.handful(), Some(LARGE));
+        assert!(!mode.ran_inline(Stretch { took: BRISK * 257, ..ran(LARGE, 0, 0) }));
+        assert_eq!(mode.handful(), Some(STRETCH));
     }
 
     #[test]

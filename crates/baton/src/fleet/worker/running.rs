@@ -25,6 +25,8 @@ pub(super) struct Starter {
 
 /// What became of a message that was begun.
 pub(super) enum Begun {
+    /// Its handler was ready at once, and it leaves nothing behind.
+    Done,
     /// Its handler was ready at once.
     Ran(Result<Done, Failure>),
     /// Its handler is at work.
@@ -54,22 +56,23 @@ impl Starter {
         Arc::strong_count(&self.permit) == 1
     }
 
-    /// Calls the handler, and polls once inline.
-    pub(super) fn try_inline(&mut self, message: Message, context: Context) -> Begun {
-        let spare = self.spare.take();
+    /// Calls the handler, and polls once inline. The message is made where the handler is called, and what most of them
+    /// come to is told apart at once: moving either costs more than a handler that does little.
+    #[inline]
+    pub(super) fn try_inline(&mut self, message: impl FnOnce() -> (Message, Context)) -> Begun {
+        let Self { handler, permit, spare, .. } = self;
         let begun = catch_unwind(AssertUnwindSafe(|| {
-            let mut work = self.handler.begin(spare, message, context, &self.permit);
-            let polled = work.poll(&mut TaskContext::from_waker(Waker::noop()));
-            (work, polled)
+            let (message, context) = message();
+            let mut work = handler.begin(spare.take(), message, context, permit);
+            let ran = match work.poll(&mut TaskContext::from_waker(Waker::noop())) {
+                Poll::Pending => return Begun::Works(work),
+                Poll::Ready(Ok(done)) if done.is_plain() => Begun::Done,
+                Poll::Ready(result) => Begun::Ran(result),
+            };
+            *spare = Some(work);
+            ran
         }));
-        match begun {
-            Ok((work, Poll::Pending)) => Begun::Works(work),
-            Ok((work, Poll::Ready(result))) => {
-                self.spare = Some(work);
-                Begun::Ran(result)
-            }
-            Err(panic) => Begun::Ran(Err(panicked(panic))),
-        }
+        begun.unwrap_or_else(|panic| Begun::Ran(Err(panicked(panic))))
     }
 
     /// Calls the handler; its work is still to be polled.

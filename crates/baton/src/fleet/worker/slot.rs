@@ -17,7 +17,7 @@ use crate::{
     fleet::{
         emitting::CallScope,
         event::Event,
-        handler::{Context, Done, Failure, Message, Work},
+        handler::{Context, Done, Failure, Message, Scope, Work},
         observer::tell,
         permits::Permit,
     },
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Messages, or time, after which it lets others of its runtime have a turn.
-const AT_A_STRETCH: u32 = 512;
+const AT_A_STRETCH: u32 = 8_192;
 const TURN: Duration = Duration::from_micros(200);
 /// The same for handlers that wait in their thread: they take little of that time of the processor.
 const WAITING_TURN: Duration = Duration::from_millis(1);
@@ -93,6 +93,7 @@ impl Slot {
         self.starts(share);
         // A message of a call is a piece of its own.
         let call = self.executor.call_scope(share);
+        let scope = &Arc::clone(&self.executor.scope);
         let (mut failed, mut waits) = (0, None);
         let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
         loop {
@@ -101,9 +102,8 @@ impl Slot {
                 break;
             }
             let id = MessageId(piece.range.first + u64::from(index));
-            let (message, context) = self.message(share, index, call.as_ref());
-            match self.starter.try_inline(message, context) {
-                Begun::Ran(Ok(Done { result: None, follow_ups })) if follow_ups.is_empty() => plain.len += 1,
+            match self.starter.try_inline(|| message(scope, share, index, call.as_ref())) {
+                Begun::Done => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
                     self.record_done(claim_no, plain);
@@ -153,8 +153,8 @@ impl Slot {
     async fn run_one(&mut self, one: &Share) {
         self.starts(one);
         let call = self.executor.call_scope(one);
-        let (message, context) = self.message(one, one.from, call.as_ref());
         let begun = Instant::now();
+        let (message, context) = message(&self.executor.scope, one, one.from, call.as_ref());
         match self.starter.begin(message, context) {
             Ok(work) => self.attend(one, begun, work, call).await,
             Err(failure) => self.ended(one, begun, true, Err(failure)),
@@ -211,23 +211,6 @@ impl Slot {
         self.completed.now = Some(now);
         (self.run, self.spent) = if at_once { (self.run + 1, self.spent + took) } else { (0, Duration::ZERO) };
         self.since = None;
-    }
-
-    fn message(&self, share: &Share, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
-        let scope = &self.executor.scope;
-        let piece = &share.piece;
-        let message = Message {
-            queue: scope.queue.clone(),
-            id: MessageId(piece.range.first + u64::from(index)),
-            born: piece.born,
-            attempts: piece.attempts,
-            losses: piece.losses,
-            body: share.parcel.body(index).unwrap_or_default(),
-        };
-        // Only what was retried has something to tell.
-        let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
-        let context = Context::new(scope, &message, last_error, call.cloned());
-        (message, context)
     }
 
     /// Counts how long the messages of a piece waited, at the first of them. Of those that come again it is not known
@@ -310,6 +293,25 @@ impl Slot {
         tell(&*executor.observer, &Event::MessageFailed { queue, id, attempt, error, retry_after });
         outcome
     }
+}
+
+/// A message as its handler is given it, made in place: each copy of it costs as much as all the rest.
+#[expect(clippy::inline_always, reason = "else it is made here and copied to where the handler gets it, per message")]
+#[inline(always)]
+fn message(scope: &Arc<Scope>, share: &Share, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
+    let piece = &share.piece;
+    let message = Message {
+        queue: scope.queue.clone(),
+        id: MessageId(piece.range.first + u64::from(index)),
+        born: piece.born,
+        attempts: piece.attempts,
+        losses: piece.losses,
+        body: share.parcel.body(index).unwrap_or_default(),
+    };
+    // Only what was retried has something to tell.
+    let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
+    let context = Context::new(scope, &message, last_error, call.cloned());
+    (message, context)
 }
 
 /// The parcel of a message that joins a call, which it names.
