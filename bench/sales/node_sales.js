@@ -1,44 +1,73 @@
-// Total sales for Node over a LevelDB store: plain, with equal requests batched, and cached for 30 s.
+// Total sales for Node over a LevelDB store, as books on Node show it: plain, with equal requests batched, and cached for 30 s
+// by callbacks (each hit is logged and answered at the next tick) or by keeping the promise.
 //   node node_sales.js load FOLDER N            so many sales of ten items
-//   node node_sales.js serve FOLDER PORT plain|batched|cached
+//   node node_sales.js serve FOLDER PORT plain|batched|cached|promised
 // Each total reads every sale of the store as a stream.
 'use strict'
 const http = require('http')
+const url = require('url')
 const { Level } = require('level')
 
 const [, , deed, folder, argument, mode] = process.argv
 const db = new Level(folder, { valueEncoding: 'json' })
 const sales = db.sublevel('sales', { valueEncoding: 'json' })
 
-async function totalSales (item) {
-  let sum = 0
+function totalSales (item, callback) {
+  console.log('a total is computed')
+  sum(item).then(total => callback(null, total), callback)
+}
+
+async function sum (item) {
+  let total = 0
   for await (const sale of sales.values()) {
-    if (item === undefined || sale.item === item) sum += sale.amount
+    if (!item || sale.item === item) total += sale.amount
   }
-  return sum
+  return total
 }
 
 // One run for all who ask at the same time.
-const underWay = new Map()
-function batched (item) {
-  let run = underWay.get(item)
-  if (run === undefined) {
-    run = totalSales(item).finally(() => underWay.delete(item))
-    underWay.set(item, run)
+const waiting = new Map()
+function batched (item, callback) {
+  const others = waiting.get(item)
+  if (others) {
+    console.log('joined')
+    return others.push(callback)
   }
-  return run
+  waiting.set(item, [callback])
+  totalSales(item, (error, total) => {
+    const all = waiting.get(item)
+    waiting.delete(item)
+    for (const one of all) one(error, total)
+  })
+}
+
+// The same, and what it came to is kept.
+const kept = new Map()
+function cached (item, callback) {
+  if (kept.has(item)) {
+    console.log('hit')
+    return process.nextTick(callback, null, kept.get(item))
+  }
+  batched(item, (error, total) => {
+    if (!error && !kept.has(item)) {
+      kept.set(item, total)
+      setTimeout(() => kept.delete(item), 30_000)
+    }
+    callback(error, total)
+  })
 }
 
 // The promise itself is kept: whoever comes while it is pending waits with the others.
-const kept = new Map()
-function cached (item) {
-  let run = kept.get(item)
-  if (run === undefined) {
-    run = totalSales(item)
-    kept.set(item, run)
-    run.then(() => setTimeout(() => kept.delete(item), 30_000), () => kept.delete(item))
+const promises = new Map()
+function promised (item, callback) {
+  let promise = promises.get(item)
+  if (promise === undefined) {
+    console.log('a total is computed')
+    promise = sum(item)
+    promises.set(item, promise)
+    promise.then(() => setTimeout(() => promises.delete(item), 30_000), () => promises.delete(item))
   }
-  return run
+  promise.then(total => callback(null, total), callback)
 }
 
 async function load (count) {
@@ -54,15 +83,12 @@ async function load (count) {
 }
 
 function serve (port) {
-  const total = { plain: totalSales, batched, cached }[mode]
+  const total = { plain: totalSales, batched, cached, promised }[mode]
   http.createServer((request, response) => {
-    const item = new URL(request.url, 'http://localhost').searchParams.get('item') ?? undefined
-    total(item).then(sum => {
-      response.writeHead(200)
-      response.end(`Total sales for item ${item} is ${sum}`)
-    }, error => {
-      response.writeHead(500)
-      response.end(String(error))
+    const { item } = url.parse(request.url, true).query
+    total(item, (error, sum) => {
+      response.writeHead(error ? 500 : 200)
+      response.end(error ? String(error) : `Total sales for item ${item} is ${sum}`)
     })
   }).listen(port, '127.0.0.1', () => console.log('ready'))
 }

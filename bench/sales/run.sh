@@ -54,7 +54,7 @@ fi
 
 node_measure() { # mode
     [ -n "$node_ready" ] || return 0
-    (cd "$here" && exec node node_sales.js serve "$folder/level" "$node_port" "$1" >/dev/null) &
+    (cd "$here" && exec node node_sales.js serve "$folder/level" "$node_port" "$1" >"$folder/node.log") &
     pid=$! started="$started $!"
     until_up "http://127.0.0.1:$node_port/?item=book"
     measure "node $1" "http://127.0.0.1:$node_port/?item=book"
@@ -70,5 +70,6 @@ for turn in 1 2; do
     measure "baton cached" "http://127.0.0.1:$port/totalSales?item=book"
     measure "baton /health" "http://127.0.0.1:$port/health"
     node_measure cached
+    node_measure promised
     [ -z "$nginx_ready" ] || measure "nginx cached" "http://127.0.0.1:$nginx_port/totalSales?item=book"
 done

@@ -18,6 +18,7 @@ mod supervisor;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use tokio::runtime::Builder;
 
 use crate::{
@@ -25,6 +26,11 @@ use crate::{
     exit::{Exit, Failure},
     output::remark,
 };
+
+/// Parcels are large, and live from one thread to another: the one of the C library gives their memory back to the system
+/// and asks for it again all the time.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
