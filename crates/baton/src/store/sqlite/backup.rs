@@ -32,10 +32,9 @@ use super::{
     log,
     mark::{self, Mark},
     note::Note,
-    one_name::Hold,
     remains,
     site::Site,
-    stay::hold_alone,
+    stay::{hold_alone, let_by, try_hold},
     wake,
 };
 use crate::{
@@ -118,13 +117,22 @@ impl SqliteStore {
         }
         // Before there is a door beside it, which nobody would need where this is refused.
         if !missing && Door::existing(&path).is_ok_and(|door| door.is_none()) {
-            alone_with_file(&path)?;
+            hold_alone(&path).map_err(|error| in_use(&path, error))?;
         }
         let door = Door::of(&path)
             .map_err(|error| io_error(&path, &error))?
             .ok_or_else(|| StoreError::Unfit(format!("{} is in a folder that cannot be written", path.display())))?;
-        alone(&door, &path)?;
-        let _hold = if missing { None } else { alone_with_file(&path)? };
+        let begun = Instant::now();
+        let _hold = loop {
+            alone(&door, &path)?;
+            if missing {
+                break None;
+            }
+            if let Some(hold) = try_hold(&path, begun).map_err(|error| in_use(&path, error))? {
+                break hold;
+            }
+            let_by(&door)?;
+        };
         let mut kept = None;
         let backup = building::in_place(&path, |site| {
             let backup = copy(source.db(), site)?;
@@ -168,16 +176,16 @@ fn alone(door: &Door, path: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Refuses while somebody has the file open by another name.
-fn alone_with_file(path: &Path) -> Result<Option<Hold>, RestoreError> {
-    hold_alone(path).map_err(|error| match error {
+/// What is said of somebody who has the file open by another name.
+fn in_use(path: &Path, error: StoreError) -> RestoreError {
+    match error {
         StoreError::Unfit(_) => {
             let (who, name) = holder::with_file(path).unwrap_or_else(|| ("another process".to_owned(), None));
             let name = name.map(|name| format!(", by the name {}", name.display())).unwrap_or_default();
             RestoreError::InUse { path: path.to_owned(), who: format!("{who}{name}") }
         }
         error => error.into(),
-    })
+    }
 }
 
 /// A backup, open.

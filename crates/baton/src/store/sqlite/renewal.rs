@@ -3,7 +3,7 @@
 //! Done alone inside (see `door`), on a file whose log has ended: the new file is complete before it takes the place of
 //! the old one. Where somebody has the store open, or the disk has no room for two, the file stays as it is.
 
-use std::path::Path;
+use std::{path::Path, time::Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -14,7 +14,7 @@ use super::{
     location::{io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
-    stay::hold_alone,
+    stay::{let_by, try_hold},
 };
 use crate::store::StoreError;
 
@@ -25,11 +25,20 @@ use crate::store::StoreError;
 pub(super) fn renew(site: &Site) -> Result<(), StoreError> {
     let path = real_path(&site.path);
     let door = Door::of(&path).map_err(|error| io_error(&path, &error))?;
-    let alone = door.as_ref().is_some_and(Door::is_alone);
-    if !alone || is_missing(&path)? {
+    let Some(door) = door.filter(Door::is_alone) else { return Ok(()) };
+    if is_missing(&path)? {
         return Ok(());
     }
-    let _hold = hold_alone(&path)?;
+    let begun = Instant::now();
+    let _hold = loop {
+        if let Some(hold) = try_hold(&path, begun)? {
+            break hold;
+        }
+        let_by(&door)?;
+        if !door.is_alone() {
+            return Ok(());
+        }
+    };
     log::end(&path)?;
     if log::has_log(&path) || mark::read(&path)? != Mark::Closed {
         return Ok(());

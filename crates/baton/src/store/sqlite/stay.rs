@@ -70,13 +70,18 @@ impl Stay {
             probe(path)?;
             return Ok(false);
         };
-        let deadline = Instant::now() + AT_THE_DOOR;
+        let begun = Instant::now();
+        let mut met = begun;
         loop {
             if door.is_alone() {
-                let (past_log, hold) = self.first_in(create, purpose, site)?;
-                self.hold = hold;
-                door.share().map_err(|error| no_locks(&error))?;
-                return Ok(past_log);
+                if let Some((past_log, hold)) = self.first_in(create, purpose, site, begun)? {
+                    self.hold = hold;
+                    door.share().map_err(|error| no_locks(&error))?;
+                    return Ok(past_log);
+                }
+                let_by(door)?;
+                met = Instant::now();
+                continue;
             }
             let missing = is_missing(path)?;
             if missing && !create {
@@ -94,7 +99,7 @@ impl Stay {
                 }
                 door.release().map_err(|error| no_locks(&error))?;
             }
-            if Instant::now() > deadline {
+            if met.elapsed() > AT_THE_DOOR {
                 let path = path.display();
                 return Err(StoreError::Unreachable(if missing {
                     format!("{path} is gone while running processes have it open: bring it back, or stop them")
@@ -109,8 +114,11 @@ impl Stay {
         }
     }
 
-    /// Makes what is missing and judges what lies beside the file, alone.
-    fn first_in(&self, create: bool, purpose: Purpose, site: &Site) -> Result<(bool, Option<Hold>), StoreError> {
+    /// Makes what is missing and judges what lies beside the file, alone. Nothing while somebody else still has the file:
+    /// one who is between the door and the file, on its way in or out, and may be waiting for the door.
+    fn first_in(
+        &self, create: bool, purpose: Purpose, site: &Site, begun: Instant,
+    ) -> Result<Option<(bool, Option<Hold>)>, StoreError> {
         let path = &self.path;
         if is_missing(path)? {
             if !create {
@@ -119,16 +127,16 @@ impl Stay {
             building::build(path)?;
         }
         probe(path)?;
-        let hold = hold_alone(path)?;
+        let Some(hold) = try_hold(path, begun)? else { return Ok(None) };
         log::check_names(path)?;
         match log::examine(path) {
             Ok(found) => {
                 if let Some(found) = found {
                     site.tell(&found);
                 }
-                Ok((false, hold))
+                Ok(Some((false, hold)))
             }
-            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok((true, hold)),
+            Err(StoreError::Unfit(_)) if purpose == Purpose::Reads => Ok(Some((true, hold))),
             Err(error) => Err(error),
         }
     }
@@ -146,17 +154,35 @@ pub(super) fn check_unused(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// For one who is alone at the door: sees to it that nobody has the file open by another name. One that is just
-/// ending may hold it a moment longer than its door.
+/// For one who is alone at the door: sees to it that nobody has the file open by another name. Nothing while somebody has it
+/// who may be between the door and the file: then that one is let by ([`let_by`]) before this is asked again.
 ///
 /// # Errors
-/// [`StoreError::Unfit`] if somebody stays.
+/// [`StoreError::Unfit`] if somebody has had it since `begun`, for long.
+pub(super) fn try_hold(path: &Path, begun: Instant) -> Result<Option<Option<Hold>>, StoreError> {
+    match Hold::alone(path) {
+        Err(StoreError::Unfit(_)) if begun.elapsed() < WITH_THE_FILE => Ok(None),
+        held => held.map(Some),
+    }
+}
+
+/// Gives up being alone at the door for a moment: one who has the file and waits for the door would wait for ever.
+///
+/// # Errors
+/// [`StoreError::Unfit`] where the file system has no locks.
+pub(super) fn let_by(door: &Door) -> Result<(), StoreError> {
+    door.release().map_err(|error| no_locks(&error))?;
+    std::thread::sleep(AT_THE_DOOR / 10);
+    Ok(())
+}
+
+/// The same as [`try_hold`] where there is no door, waited for.
 pub(super) fn hold_alone(path: &Path) -> Result<Option<Hold>, StoreError> {
-    let deadline = Instant::now() + WITH_THE_FILE;
+    let begun = Instant::now();
     loop {
-        match Hold::alone(path) {
-            Err(StoreError::Unfit(_)) if Instant::now() < deadline => std::thread::sleep(AT_THE_DOOR / 10),
-            held => return held,
+        match try_hold(path, begun)? {
+            Some(hold) => return Ok(hold),
+            None => std::thread::sleep(AT_THE_DOOR / 10),
         }
     }
 }
@@ -172,4 +198,37 @@ pub(super) fn no_door(path: &Path) -> StoreError {
 
 fn no_locks(error: &std::io::Error) -> StoreError {
     StoreError::Unfit(format!("the store's file system has no file locks: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        message::Name,
+        store::{Clock, sqlite::holder},
+    };
+
+    #[test]
+    fn one_who_has_the_file_and_waits_for_the_door_is_let_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        building::build(&path).unwrap();
+        let door = || Door::of(&path).unwrap().unwrap();
+        // The moment in which a first one gives up being alone there, to share it.
+        let first = door();
+        assert!(first.is_alone());
+        let hold = Hold::alone(&path).unwrap();
+        first.release().unwrap();
+        let site = Site::new(path.clone(), Name::new("baton").unwrap(), Clock::system(), false);
+        let mut second = Stay::before(path.clone(), Some(door()));
+        let entering = std::thread::spawn(move || second.enter(false, Purpose::Messages, &site).map(|_| second));
+        let begun = Instant::now();
+        while holder::inside(&path).is_none() && begun.elapsed() < WITH_THE_FILE / 2 {
+            std::thread::yield_now();
+        }
+        first.share().unwrap();
+        let second = entering.join().unwrap().unwrap();
+        assert!(begun.elapsed() < WITH_THE_FILE && !first.is_alone());
+        drop((second, hold));
+    }
 }
