@@ -1,6 +1,6 @@
 //! A process that recalls one key and computes it for ever: for the test in which it is killed.
 
-use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode};
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode, time::Duration};
 
 use baton::{
     Fleet, FleetOptions,
@@ -20,12 +20,17 @@ struct Arguments {
     /// Where each computation writes a line as it begins
     #[arg(long, value_name = "PATH")]
     begun: PathBuf,
+    /// After how long a silence somebody else computes
+    #[arg(long, value_name = "MS")]
+    lease_ms: u64,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { store, begun } = Arguments::parse();
-    let fleet = match Fleet::connect_with(&store, FleetOptions::new(test_fleet())) {
+    let Arguments { store, begun, lease_ms } = Arguments::parse();
+    let mut options = FleetOptions::new(test_fleet());
+    options.session.lease = Duration::from_millis(lease_ms);
+    let fleet = match Fleet::connect_with(&store, options) {
         Ok(fleet) => fleet,
         Err(error) => {
             eprintln!("{error}");
