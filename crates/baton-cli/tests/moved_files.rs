@@ -212,3 +212,33 @@ fn a_node_says_who_holds_the_lock() {
     node.signal("-TERM");
     assert_eq!(node.wait(), Some(0));
 }
+
+#[test]
+fn a_link_to_a_file_that_was_moved_away_is_no_place_for_a_new_store() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.dir.path();
+    fs::create_dir(folder.join("real")).unwrap();
+    std::os::unix::fs::symlink("real/x.db", folder.join("link.db")).unwrap();
+    let push = |store: &str| sandbox.run(&["push", "1", "--store", store]);
+    push("sqlite:real/x.db").expect(0);
+    push("sqlite:link.db").expect(0);
+    let mut node = sandbox.start(&["node", "--store", "sqlite:link.db", "--queue", "other", "--handler", "noop"]);
+    until("it has joined", || sandbox.log().contains("joined"));
+    fs::rename(folder.join("real/x.db"), folder.join("real/away.db")).unwrap();
+    until("the node says so", || sandbox.log().contains("is gone"));
+    for store in ["sqlite:real/x.db", "sqlite:link.db"] {
+        assert!(push(store).expect(5).one_line().contains("is gone"));
+    }
+    assert!(fs::symlink_metadata(folder.join("link.db")).unwrap().is_symlink() && !folder.join("real/x.db").exists());
+    fs::rename(folder.join("real/away.db"), folder.join("real/x.db")).unwrap();
+    until("the node is back", || sandbox.log().contains("is back"));
+    push("sqlite:link.db").expect(0);
+    node.signal("-TERM");
+    assert_eq!(node.wait(), Some(0));
+    // One whose folder is away is no place either.
+    fs::rename(folder.join("real"), folder.join("moved")).unwrap();
+    assert!(push("sqlite:link.db").expect(5).one_line().contains("there is no folder"));
+    fs::rename(folder.join("moved"), folder.join("real")).unwrap();
+    let books = sandbox.run(&["audit", "--deep", "--json", "--store", "sqlite:real/x.db"]).expect(0).json();
+    assert_eq!((&books["pushed"], &books["balanced"]), (&3.into(), &true.into()));
+}

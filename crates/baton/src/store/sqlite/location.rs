@@ -20,10 +20,25 @@ pub(super) fn sidecar(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The path with links followed and, where the file does not exist yet, those of its folder.
+/// The most links that follow each other, as for the system.
+const MAX_LINKS: u32 = 40;
+
+/// The path with links followed and, where the file does not exist, those of its folder. A link to a file that is not there
+/// leads to where that would be: what lies beside it there tells whether it ever was.
 pub(super) fn real_path(path: &Path) -> PathBuf {
-    let in_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
-    fs::canonicalize(path).ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if let Ok(real) = fs::canonicalize(&path) {
+            return real;
+        }
+        let in_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+        let place = in_folder().unwrap_or_else(|| path.clone());
+        match (fs::read_link(&path), path.parent()) {
+            (Ok(target), Some(folder)) => path = folder.join(target),
+            _ => return place,
+        }
+    }
+    path
 }
 
 /// Whether there is no file, or one in which nothing was ever written.
@@ -76,5 +91,29 @@ pub(super) fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
         ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => StoreError::Unreachable(text),
         _ if may_not(error) => StoreError::Unfit(format!("{text}: check its permissions and those of its folder")),
         _ => StoreError::Unfit(format!("{text}: choose another path or check its permissions")),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_where_its_file_would_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| fs::canonicalize(folder.path()).unwrap().join(name);
+        fs::create_dir(at("real")).unwrap();
+        symlink("real/x.db", at("link")).unwrap();
+        symlink(at("link"), at("second")).unwrap();
+        symlink("away/x.db", at("nowhere")).unwrap();
+        symlink("round", at("round")).unwrap();
+        assert_eq!([real_path(&at("link")), real_path(&at("second"))], [at("real/x.db"), at("real/x.db")]);
+        assert_eq!(real_path(&at("nowhere")), at("away/x.db"));
+        assert!(real_path(&at("round")).ends_with("round"));
+        assert_eq!(real_path(&at("none")), at("none"));
+        fs::write(at("real/x.db"), "1").unwrap();
+        assert_eq!(real_path(&at("second")), at("real/x.db"));
     }
 }
