@@ -173,6 +173,37 @@ async fn a_long_log_does_not_make_a_small_disk_full() {
     assert!(reserve(&path));
 }
 
+/// What is more than the disk has room for at once is stored a part at a time, and the room of a log is given back for it.
+#[tokio::test]
+async fn what_does_not_fit_together_is_stored_in_parts() {
+    let Some(disk) = Disk::of(20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let path = disk.0.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    let body = format!("\"{}\"", "x".repeat(62_000));
+    let lot = || Lot { queue: name("a"), parcel: parcel(&[body.as_bytes(); 4]), key: None, call: None };
+    let (mut left, mut no, mut parts) = (100, 1, 0);
+    for submit_no in 1..=100 {
+        let lots = (0..left.min(40)).map(|_| lot()).collect();
+        let submit = Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let stored = ask(&store, submit.clone()).await.unwrap().lots;
+        // The same again is answered as before.
+        assert_eq!(ask(&store, submit).await.unwrap().lots, stored);
+        parts += u32::from(stored.len() < left.min(40));
+        left -= stored.len();
+        while work(&store, session, no).await.is_some() {
+            no += 1;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    assert!(left == 0 && parts > 0 && reserve(&path), "{left} {parts}");
+}
+
 async fn small_push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let lots = vec![Lot { queue: name("a"), parcel: parcel(&[b"1"]), key: None, call: None }];
     ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await

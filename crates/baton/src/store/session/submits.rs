@@ -327,7 +327,8 @@ impl Group {
         for (count, reply) in self.replies.drain(..) {
             let share = match result {
                 Ok(Submitted { lots }) => {
-                    Ok((member..member + count).filter_map(|member| self.packed.verdict(member, lots)).collect())
+                    let verdict = |member| self.packed.verdict(member, lots).unwrap_or(LotVerdict::Full);
+                    Ok((member..member + count).map(verdict).collect())
                 }
                 Err(error) => Err(error.clone()),
             };

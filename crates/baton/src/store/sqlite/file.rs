@@ -108,10 +108,10 @@ impl OpenFile {
 
     fn try_open(site: &Site, purpose: Purpose) -> Result<Self, StoreError> {
         let create = site.may_create();
-        if create {
-            check_folder(&site.path)?;
-        }
         let path = real_path(&site.path);
+        if create {
+            check_folder(&path)?;
+        }
         if let Some(kind) = mounts::network_file_system(&path) {
             return Err(unfit(&path, &format!("is on a network file system ({kind}): put the store on a local disk")));
         }
@@ -260,6 +260,23 @@ impl OpenFile {
             self.held_at.set(pages);
             site.log_is_held(self.path(), pages);
         }
+    }
+
+    /// Gives back the room that the log takes up on the disk, unless the file is no longer the one it belongs to; whether
+    /// there was any and readers may have let that happen. In one's turn.
+    pub(super) fn give_log_up(&self, site: &Site) -> bool {
+        if self.log_is_long() {
+            self.copy_back(site);
+            return true;
+        }
+        let takes_room = std::fs::metadata(sidecar(self.path(), "-wal")).is_ok_and(|log| log.len() > 0);
+        let emptied = takes_room && self.is_unchanged() && self.empty_log();
+        if emptied {
+            self.log_pages.store(0, Ordering::Relaxed);
+            self.held_at.set(0);
+            site.log_is_free();
+        }
+        emptied
     }
 
     /// Copies all of the log back and empties it, without waiting for readers; whether they let that happen.

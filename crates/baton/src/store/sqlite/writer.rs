@@ -144,32 +144,53 @@ fn gather(jobs: Vec<Job>, inbox: &mut Inbox<Job>) -> (Vec<Request>, Vec<(Caller,
     (requests, callers)
 }
 
-/// Carries out one request; on a full disk with the room that the log takes up, and with that kept for it unless it
-/// brings new bodies.
+/// Carries out one request; on a full disk with the room that the log takes up, with that kept for it unless it brings new
+/// bodies, and with as much of them as there is room for.
 fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreError> {
-    let requests = std::slice::from_ref(request);
-    let error = match carry_out(current, requests) {
-        Ok(answers) => return Ok(answers),
-        Err(Failure::All(error) | Failure::One(error)) => error,
+    let mut error = match carry_out_one(current, request) {
+        Err(error @ StoreError::NoRoom(_)) => error,
+        done => return done,
     };
-    if !matches!(error, StoreError::NoRoom(_)) {
-        return Err(error);
-    }
     let site = Arc::clone(current.site());
     let file = current.file()?;
     let is_new = request.new_bodies().is_some();
-    if is_new && file.log_pages() == 0 {
-        return Err(error);
-    }
     let given_up = !is_new && Reserve::of(file.path()).give_up();
     let turn = file.turn()?;
-    // Lets the log begin anew in the room it has, now that the file may grow.
-    file.copy_back(&site);
+    // Lets the log begin anew, or leave, now that the file may grow.
+    let gained = if is_new {
+        file.give_log_up(&site)
+    } else {
+        file.copy_back(&site);
+        true
+    };
     drop(turn);
     if given_up {
         site.tell(&StoreEvent::ReserveUsed { path: site.path.clone() });
     }
-    carry_out(current, requests).map_err(|(Failure::All(error) | Failure::One(error))| error)
+    if gained {
+        match carry_out_one(current, request) {
+            Err(no_room @ StoreError::NoRoom(_)) => error = no_room,
+            done => return done,
+        }
+    }
+    let mut part = request.clone();
+    while let Request::Submit(submit) = &mut part
+        && submit.bookmark.is_none()
+        && submit.lots.len() > 1
+    {
+        // The answer is as much shorter: who submitted knows by that what found no room.
+        submit.lots.truncate(submit.lots.len() / 2);
+        match carry_out_one(current, &part) {
+            Err(StoreError::NoRoom(_)) => {}
+            done => return done,
+        }
+    }
+    Err(error)
+}
+
+fn carry_out_one(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreError> {
+    let done = carry_out(current, std::slice::from_ref(request));
+    done.map_err(|(Failure::All(error) | Failure::One(error))| error)
 }
 
 type Answers = (Vec<Done>, Rings);

@@ -87,7 +87,7 @@ pub enum LotVerdict {
 /// The answer to [`Submit`]: a verdict a lot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// In the order of the lots.
+    /// In the order of the lots; fewer if there was no room on the disk for those behind, which are not stored.
     pub lots: Vec<LotVerdict>,
 }
 
