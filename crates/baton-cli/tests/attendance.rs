@@ -28,6 +28,10 @@ fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_goo
     assert_eq!(call.wait(), Some(1));
     let log = sandbox.log();
     assert!(log.contains("baton: fetsh/1 is cancelled: ") && !log.contains("again"), "{log}");
+    // It has left, and closed the store in order: the last one out leaves no log.
+    let names = std::fs::read_dir(sandbox.dir.path()).unwrap().map(|it| it.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains("-wal")).collect();
+    assert!(left.is_empty(), "{left:?}");
     let _node = sandbox.start(&["node", "--queue", "fetsh", "--handler", "noop"]);
     until("nothing of it is left", || sandbox.count("fetsh", "ready") == 0);
     let audit = sandbox.run(&["audit", "--queue", "fetsh", "--json"]).expect(0).json();

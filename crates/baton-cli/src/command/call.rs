@@ -91,6 +91,7 @@ impl Call {
                         cancelled(&connection, &call, &mut follow).await?
                     };
                     remark(&told);
+                    drop(follow);
                     connection.operator.leave().await;
                     return Ok(Exit::Failed);
                 }

@@ -214,12 +214,14 @@ impl Fleet {
         self.when_up(|| store::ask(&*self.store, operation.clone())).await
     }
 
-    /// Leaves, if it had joined, and closes the store in order; a later call opens it anew. What is under way is answered
+    /// Leaves, if it had joined, and closes the store in order; a later call, also one that follows, opens it anew. What is under way is answered
     /// first only if its callers wait for it.
     ///
     /// # Errors
     /// The store's failure; the lease then does the rest.
     pub async fn leave(&self) -> Result<(), StoreError> {
+        // Else it would join again at once, for what is followed still.
+        self.follows.rest().await;
         let left = match self.session.lock().await.take() {
             Some(session) => session.leave().await,
             None => Ok(()),

@@ -61,6 +61,21 @@ impl Follows {
         self.logs().bells.remove(&number);
     }
 
+    /// Stops hearing wake-ups, until something is followed or waited for anew, or read on.
+    pub(in crate::fleet) async fn rest(&self) {
+        let listener = self.logs().listener.take();
+        if let Some(listener) = listener {
+            listener.abort();
+            // How it ended is known.
+            listener.await.ok();
+        }
+    }
+
+    /// Hears wake-ups again, if it has stopped.
+    pub(super) fn hear(&self, fleet: &Fleet) {
+        self.logs().listen(fleet);
+    }
+
     /// The log of a call, which lasts as long as somebody follows it.
     pub(super) fn log(&self, fleet: &Fleet, call: &CallId) -> Arc<Log> {
         let mut logs = self.logs();

@@ -106,6 +106,7 @@ impl Log {
     /// Reads what is behind the end of the log, or waits until there may be something.
     pub(super) async fn read_on(&self) -> Result<(), FollowError> {
         let from = self.state().next;
+        self.fleet.follows.hear(&self.fleet);
         let session = self.fleet.session().await?;
         let follow = FollowCall {
             session: session.id(),
