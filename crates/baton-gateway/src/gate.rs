@@ -58,6 +58,14 @@ fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<H
 
 fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
     state.hosts.admit(&request)?;
+    if request
+        .headers()
+        .get(header::TRANSFER_ENCODING)
+        .is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    {
+        let detail = "a body may come in chunks, and not packed besides: send Transfer-Encoding: chunked alone";
+        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-encoding", detail));
+    }
     let is_free = FREE.contains(&request.uri().path());
     let right = if is_free { Right::Read } else { bearer(state, request.headers())? };
     let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };

@@ -1,4 +1,4 @@
-//! A connection whose peer must go on reading.
+//! A connection whose peer must go on reading, and may end what it sends before it is answered.
 
 use std::{
     io,
@@ -13,17 +13,25 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
+/// How long the end of what a peer sends is kept back while it has not been answered: it may be listening still, or gone,
+/// which is the same to see.
+const LISTENS: Duration = Duration::from_secs(2);
+
 /// Fails to write once its peer has taken nothing for `time`, while something is to be sent.
 pub(crate) struct Stalling {
     stream: TcpStream,
     time: Duration,
     /// Runs while a write waits.
     waits: Option<Pin<Box<Sleep>>>,
+    /// Whether something has come in since something was sent.
+    owes: bool,
+    /// Runs while the end is kept back.
+    ends: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stalling {
     pub(crate) const fn new(stream: TcpStream, time: Duration) -> Self {
-        Self { stream, time, waits: None }
+        Self { stream, time, waits: None, owes: false, ends: None }
     }
 
     fn judged<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -42,13 +50,29 @@ impl AsyncRead for Stalling {
     fn poll_read(
         mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        if self.ends.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            if buffer.filled().len() > before {
+                self.owes = true;
+                return Poll::Ready(Ok(()));
+            }
+            if buffer.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        if self.owes {
+            let ends = self.ends.get_or_insert_with(|| Box::pin(tokio::time::sleep(LISTENS)));
+            ready!(ends.as_mut().poll(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Stalling {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.owes &= polled.is_pending();
         self.judged(context, polled)
     }
 
@@ -56,6 +80,7 @@ impl AsyncWrite for Stalling {
         mut self: Pin<&mut Self>, context: &mut Context<'_>, slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.owes &= polled.is_pending();
         self.judged(context, polled)
     }
 

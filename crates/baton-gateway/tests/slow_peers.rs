@@ -2,7 +2,10 @@
 
 mod scene;
 
-use std::time::{Duration, Instant};
+use std::{
+    net::Shutdown,
+    time::{Duration, Instant},
+};
 
 use baton_gateway::{GatewayOptions, Limits};
 use scene::{JSON, NDJSON, Scene, request, until};
@@ -78,6 +81,9 @@ fn heads_have_bounds() {
     ] {
         assert_eq!(status(nonsense), 400, "{:?}", String::from_utf8_lossy(nonsense));
     }
+    let packed =
+        b"POST /push/q HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip, chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n";
+    assert_eq!(status(packed), 501);
     assert_eq!(scene.ready("q"), 0);
 }
 
@@ -139,4 +145,29 @@ fn a_stop_waits_for_what_is_under_way_and_no_longer_than_it_may() {
     scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();
     assert!(begun.elapsed() >= stop_time / 2, "{:?}", begun.elapsed());
     assert_eq!(scene.ready("q"), 1);
+}
+
+#[test]
+fn a_peer_that_ends_what_it_sends_is_answered_and_one_that_is_gone_is_noticed() {
+    let scene = Scene::new();
+    for nth in 0..50 {
+        let mut peer = scene.peer();
+        peer.send(&request("POST", "/push/q", &[JSON, ("connection", "close")], b"1"));
+        peer.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(peer.answer().status, 202, "{nth}");
+        peer.closes();
+    }
+    assert_eq!(scene.ready("q"), 50);
+    // Between two requests nobody is owed anything.
+    let mut peer = scene.peer();
+    peer.send(&request("GET", "/health", &[], b""));
+    assert_eq!(peer.answer().status, 200);
+    peer.stream.shutdown(Shutdown::Write).unwrap();
+    assert!(peer.closes() < Duration::from_secs(1));
+    // One that has sent half of a request.
+    let mut peer = scene.peer();
+    peer.send(b"POST /push/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n\"");
+    peer.stream.shutdown(Shutdown::Write).unwrap();
+    peer.closes();
+    assert_eq!(scene.ready("q"), 50);
 }

@@ -61,25 +61,19 @@ impl Keeper {
     /// What the bearer of this may do. If the tokens cannot be read any more, why not, once.
     pub(crate) fn judge(&self, presented: Option<&str>) -> (Access, Option<String>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let trouble = self.look(&mut state);
-        let access = match presented {
-            _ if !state.needed => Access::Granted(Right::Operate),
-            None => Access::Missing,
-            Some(secret) => {
-                let presented = hex(&digest(secret));
-                // All of them are looked at, and each to its end.
-                let granted = state.tokens.iter().fold(None, |granted, token| {
-                    let is_it: bool = token.sha256.as_bytes().ct_eq(presented.as_bytes()).into();
-                    if is_it { Some(token.right) } else { granted }
-                });
-                granted.map_or(Access::Wrong, Access::Granted)
-            }
-        };
+        let mut trouble = self.look(&mut state, LOOK_AGAIN);
+        let mut access = state.access(presented);
+        if access == Access::Wrong && state.trouble.is_none() {
+            // It may have been made a moment ago.
+            trouble = trouble.or(self.look(&mut state, Duration::ZERO));
+            access = state.access(presented);
+        }
         (access, trouble)
     }
 
-    fn look(&self, state: &mut State) -> Option<String> {
-        let file = self.file.as_ref().filter(|_| state.looked.elapsed() >= LOOK_AGAIN)?;
+    /// Reads the file if it has changed, unless that was looked at so recently.
+    fn look(&self, state: &mut State, again: Duration) -> Option<String> {
+        let file = self.file.as_ref().filter(|_| state.looked.elapsed() >= again)?;
         state.looked = Instant::now();
         let stamp = file.stamp();
         if stamp == state.stamp && state.trouble.is_none() {
@@ -100,6 +94,24 @@ impl Keeper {
                 let is_new = state.trouble.as_deref() != Some(&told);
                 state.trouble = Some(told.clone());
                 is_new.then_some(told)
+            }
+        }
+    }
+}
+
+impl State {
+    fn access(&self, presented: Option<&str>) -> Access {
+        match presented {
+            _ if !self.needed => Access::Granted(Right::Operate),
+            None => Access::Missing,
+            Some(secret) => {
+                let presented = hex(&digest(secret));
+                // All of them are looked at, and each to its end.
+                let granted = self.tokens.iter().fold(None, |granted, token| {
+                    let is_it: bool = token.sha256.as_bytes().ct_eq(presented.as_bytes()).into();
+                    if is_it { Some(token.right) } else { granted }
+                });
+                granted.map_or(Access::Wrong, Access::Granted)
             }
         }
     }
@@ -137,6 +149,8 @@ mod tests {
         assert_eq!(keeper.judge(Some(&operate)).0, Access::Granted(Right::Operate));
         assert_eq!(keeper.judge(None).0, Access::Missing);
         assert_eq!(keeper.judge(Some("baton_x")).0, Access::Wrong);
+        let new = file.add(&Name::new("new").unwrap(), Right::Read).unwrap();
+        assert_eq!(keeper.judge(Some(&new)).0, Access::Granted(Right::Read), "at once");
         file.revoke(&reader).unwrap();
         file.revoke(&writer).unwrap();
         assert!(matches!(file.revoke(&writer), Err(TokenError::Unknown(_))));
