@@ -51,6 +51,15 @@ impl Output {
         Ok(Exit::Ok)
     }
 
+    /// Whether there is any standard output. One that was closed by whoever started this process (`>&-`) has the null device
+    /// in its place, open for reading too, which nobody has who throws something away on purpose (`>/dev/null`).
+    pub(crate) fn is_there() -> bool {
+        let stdout = io::stdout();
+        let is_null = || Some(rustix::fs::fstat(&stdout).ok()?.st_rdev == rustix::fs::stat("/dev/null").ok()?.st_rdev);
+        let reads = || rustix::fs::fcntl_getfl(&stdout).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::RDWR));
+        !(is_null() == Some(true) && reads())
+    }
+
     /// Whether the reader has gone.
     pub(crate) const fn is_closed(&self) -> bool {
         self.closed

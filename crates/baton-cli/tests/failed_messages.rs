@@ -215,3 +215,19 @@ fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
     runtime.shutdown_background();
     assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
 }
+
+#[test]
+fn errors_are_not_removed_where_there_is_no_standard_output() {
+    let sandbox = prepared();
+    let by_shell = |redirection: &str| {
+        let script = format!("exec \"$0\" errors --drain {redirection}");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_baton")]).env_clear().env("HOME", sandbox.dir.path());
+        command.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).stdin(Stdio::null());
+        Ran::of(command.output().unwrap())
+    };
+    assert!(by_shell(">&-").expect(1).one_line().contains("standard output is closed"));
+    assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)).len(), 4);
+    by_shell(">/dev/null").expect(0);
+    assert_eq!(sandbox.run(&["errors"]).expect(0).err, "baton: no errors\n");
+}

@@ -67,6 +67,10 @@ pub(crate) struct Errors {
 
 impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if self.drain && !Output::is_there() {
+            let next = "give it a place for them, or > /dev/null to throw them away";
+            return Err(Failure::new("standard output is closed: errors that nobody sees are not removed", next));
+        }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let operator = &connection.operator;
         let ids = self.id.into_iter().map(MessageId).collect();

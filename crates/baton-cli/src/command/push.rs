@@ -1,6 +1,6 @@
 //! `baton push`: messages from the command line, from files and from standard input.
 
-use std::{ffi::OsString, io, path::PathBuf};
+use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use baton::{
     Key, Name,
@@ -72,7 +72,8 @@ impl Push {
         // Until it has begun, a signal ends the command as it does by default.
         let importer = connection.operator.importer(import).await.map_err(failed)?;
         // Before the push, which makes the queue; a store that does not tell is nothing to fail for.
-        let overview = if connection.is_new() { None } else { connection.operator.overview().await.ok() };
+        let looking = connection.operator.clone().wait(Duration::ZERO);
+        let overview = if connection.is_new() { None } else { looking.overview().await.ok() };
         let novel = overview.and_then(|it| Attendance::of(&queue, &it).novelty(&queue));
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
         let receipt = importer.push(inputs, &interrupt::listen()?, show).await;

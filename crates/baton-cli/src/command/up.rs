@@ -15,6 +15,7 @@ use crate::{
     gateway::GatewayArguments,
     late_store,
     node::{Log, NodeArguments, obey_signals},
+    output::span,
     panel::Panel,
     settings::Settings,
     supervisor::{Workers, cores, supervisor},
@@ -113,6 +114,10 @@ impl Up {
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
+            log.line(&format!(
+                "not finished within {}: what still runs is broken off and runs again",
+                span(self.grace)
+            ));
             cancel.now();
             std::future::pending::<()>().await;
         };
