@@ -133,7 +133,11 @@ impl Load {
         let Added { stored, known } = added.map_err(|error| failure(&error))?;
         let is_told = forget(settings, &sales).await?;
         Output::print(self.json, &Loaded { stored, known }, |output| {
-            let known = if known > 0 { format!(", {known} were there before") } else { String::new() };
+            let known = match known {
+                0 => String::new(),
+                1 => ", 1 was there before".to_owned(),
+                known => format!(", {known} were there before"),
+            };
             // Gateways of other fleets are not told, and whoever meant one of those sees it here.
             let (fleet, store) = (&settings.fleet.value, &settings.store.value);
             let told = if is_told {
