@@ -1,14 +1,15 @@
-//! By hand, with as many messages as `BATON_MANY` says (50,000): what the server spends on a storm of failures, and how long
-//! its longest calls are. Times depend on the machine, so they are told and not judged; `bounds.rs` judges what is counted.
+//! By hand, with as many messages as `BATON_MANY` says (50,000): what the server spends on a storm of failures, how long its
+//! longest calls are, what a beat costs among a thousand sources of others, and that keys which have expired keep nobody out. Times depend on the machine, so they are told and not judged; `bounds.rs` judges what is counted.
 //!
 //! `BATON_MANY=1000000 cargo test -p baton-fleet --test redis_store -- --ignored --nocapture storms`
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use baton::{
-    MessageId,
+    Key, MessageId, SessionId,
     store::{message::*, *},
 };
+use bytes::Bytes;
 
 use crate::{
     RedisServer, behind,
@@ -108,4 +109,69 @@ async fn a_storm_of_failures_by_the_clock() {
     ask(&*store, Leave { session: client }).await.unwrap();
     assert!(ask(&*store, Purge).await.unwrap().is_some());
     tell_longest(&server, "purged");
+}
+
+/// A source of a name with this number.
+fn offer(number: u32) -> Offer {
+    let source = name(&format!("source-{number}"));
+    Offer { source, queue: name("q"), definition: Digest::of(b"it"), adopts: false }
+}
+
+#[ignore = "by hand"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beat_among_a_thousand_sources_in_a_storm_of_them_by_the_clock() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let node = async |offers: Vec<Offer>| {
+        let (session, host, queues) = (SessionId::random(), "here".to_owned(), vec![name("q")]);
+        let (kind, pid, lease_ms, heartbeat_ms, former) = (Kind::Node, 1, 60_000, 100, None);
+        ask(&store, Join { session, kind, host, pid, queues, lease_ms, heartbeat_ms, offers, former }).await.unwrap();
+        session
+    };
+    let _all = node((0..1_000).map(offer).collect()).await;
+    let few = node((0..10).map(offer).collect()).await;
+    for beats in [1_000, 10_000] {
+        let before = cpu(&server);
+        for _ in 0..beats {
+            ask(&store, Beat { session: few, report: Bytes::new(), asks: Vec::new() }).await.unwrap();
+        }
+        let micros = (cpu(&server) - before) * 1e6 / f64::from(beats);
+        println!("1,000 sources known, 10 offered: {micros:.1} µs of Redis a beat ({beats})");
+    }
+    let stats: String = behind(&server, "INFO commandstats");
+    println!("{}", stats.lines().find(|line| line.starts_with("cmdstat_fcall:")).unwrap_or_default());
+}
+
+#[ignore = "by hand"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_have_expired_keep_nobody_out_in_a_storm_of_them() {
+    let server = RedisServer::start(&[]);
+    let (store, many) = (store(&server), many());
+    let client = join(&store, Kind::Client).await;
+    let lot = |number: u64, lives_ms| {
+        let mut builder = ParcelBuilder::default();
+        builder.add(Body::new(b"1").unwrap()).unwrap();
+        let key = Some(LotKey { key: Key::new(&format!("k{number}")).unwrap(), digest: Digest::of(b"1"), lives_ms });
+        Lot { queue: name("q"), parcel: builder.finish().unwrap(), key, call: None }
+    };
+    let mut submit_no = 0;
+    let mut stored = async |from: u64, count: u64, lives_ms| {
+        let mut stored = 0;
+        for begin in (from..from + count).step_by(1_000) {
+            submit_no += 1;
+            let lots = (begin..(begin + 1_000).min(from + count)).map(|number| lot(number, lives_ms)).collect();
+            let submit =
+                Submit { session: client, submit_no, lots, bookmark: None, max_backlog: 1 << 40, max_keys: many };
+            let verdicts = ask(&store, submit).await.unwrap().lots;
+            stored += verdicts.iter().filter(|verdict| matches!(verdict, LotVerdict::Stored { .. })).count();
+        }
+        stored as u64
+    };
+    // So long that none expires while they are pushed.
+    let lives_ms = 30_000 + many / 20;
+    assert_eq!(stored(0, many, lives_ms).await, many);
+    assert_eq!(stored(many, 1, lives_ms).await, 0, "at the bound");
+    tokio::time::sleep(Duration::from_millis(lives_ms)).await;
+    println!("{} of 10,000 new keys beside {many} that have expired", stored(2 * many, 10_000, 60_000).await);
+    assert_eq!(stored(3 * many, 10_000.min(many - 10_000), 60_000).await, 10_000.min(many - 10_000));
 }
