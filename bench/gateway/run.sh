@@ -4,7 +4,7 @@
 # Each is measured in turns, since the machine's pace changes. Ends what it starts.
 set -eu
 seconds=${1:-5} connections=${2:-64} here=$(dirname "$0") baton=${BATON:-target/release/baton}
-folder=$(mktemp -d) redis_port=$((20000 + $$ % 10000)) port=$((30000 + $$ % 10000))
+folder=$(mktemp -d) redis_port=$((20000 + $$ % 10000)) port=$((10000 + $$ % 10000))
 redis-server --port "$redis_port" --save '' --appendonly no --dir "$folder" >"$folder/redis.log" 2>&1 &
 redis=$!
 trap 'kill "$up" "$redis" 2>/dev/null; wait; rm -rf "$folder"' EXIT

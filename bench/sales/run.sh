@@ -8,7 +8,7 @@ seconds=${1:-5} rows=${2:-100000} here=$(cd "$(dirname "$0")" && pwd) baton=${BA
 command -v wrk >/dev/null 2>&1 || { echo "wrk is not installed: nothing can be measured (apt-get install wrk)"; exit 1; }
 folder=$(mktemp -d) started=
 trap 'for pid in $started; do kill "$pid" 2>/dev/null || true; done; wait; rm -rf "$folder"' EXIT
-port=$((30000 + $$ % 10000)) node_port=$((port + 1)) nginx_port=$((port + 2))
+port=$((10000 + $$ % 10000)) node_port=$((port + 1)) nginx_port=$((port + 2))
 until_up() { tries=0; until curl -fs -o /dev/null "$1"; do tries=$((tries + 1)); [ "$tries" -lt 300 ] || { echo "never up: $1"; exit 1; }; sleep 0.1; done; }
 # The rate of a URL; a second argument is shown before it.
 measure() { wrk -t1 -c20 -d"${seconds}s" --timeout 30s --latency "$2" >"$folder/wrk" 2>&1
