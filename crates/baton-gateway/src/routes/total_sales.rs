@@ -2,8 +2,8 @@
 
 use axum::{
     body::{Body, Bytes},
-    extract::{RawQuery, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header},
     routing::{MethodRouter, get},
 };
 use baton::{
@@ -48,9 +48,11 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 500, description = "The sales cannot be read", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or it took too long", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn total(
-    State(state): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap,
+    State(state): State<Shared>, request: Request<Body>,
 ) -> Result<Response<Body>, Problem> {
-    let query = Query::parse(query.as_deref().unwrap_or_default())?;
+    // As it came: a hit would pay for a copy of its headers.
+    let (asked, _) = request.into_parts();
+    let (query, headers) = (Query::parse(asked.uri.query().unwrap_or_default())?, asked.headers);
     query.only(&["item", "cache"])?;
     let (item, reading) = (query.get("item")?, reading(&query, &headers)?);
     if let Some(item) = item {
