@@ -117,6 +117,7 @@ fn refused(error: GatewayError) -> Failure {
             Failure::usage(error.to_string(), "make one with `baton token add NAME`, or listen at 127.0.0.1")
         }
         GatewayError::Tokens(error) => of_tokens(&error),
+        GatewayError::Thread(_) => Failure::new(error.to_string(), "free some memory or threads"),
         _ => Failure::new(error.to_string(), "choose another address with --listen, or start none with --no-gateway"),
     }
 }

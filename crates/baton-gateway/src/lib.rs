@@ -12,7 +12,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `server`, `connection`, `stall` | the loop that accepts, one connection from its begin to its end, a peer that does not read |
+//! | `server`, `threads`, `connection`, `stall` | the loop that accepts, the threads that speak to peers, one connection from its begin to its end, a peer that does not read |
 //! | `gate` | what every request passes, and what every response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may operate |
@@ -45,6 +45,7 @@ mod staff;
 mod stall;
 mod state;
 mod stream;
+mod threads;
 pub mod tokens;
 
 pub use self::{

@@ -31,6 +31,7 @@ use crate::{
     routes,
     say::Speaker,
     state::State,
+    threads::Threads,
     tokens::{Keeper, TokenError, TokenFile},
 };
 
@@ -166,6 +167,9 @@ pub enum GatewayError {
         /// Why not.
         error: io::Error,
     },
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
 }
 
 /// A gateway that listens, and answers once it runs.
@@ -173,6 +177,7 @@ pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
     connections: usize,
+    threads: Threads,
     state: Arc<State>,
 }
 
@@ -196,6 +201,7 @@ impl Gateway {
         let address =
             listener.local_addr().map_err(|error| GatewayError::Listen { address: DEFAULT_ADDRESS, error })?;
         let connections = make_room(limits.connections);
+        let threads = Threads::start().map_err(GatewayError::Thread)?;
         let ear: GatewayEar = ear.unwrap_or_else(|| Arc::new(|_| {}));
         let state = State {
             fleet: fleet.clone(),
@@ -214,7 +220,7 @@ impl Gateway {
             closing: watch::Sender::new(false),
             ear,
         };
-        Ok(Self { listener, address, connections, state: Arc::new(state) })
+        Ok(Self { listener, address, connections, threads, state: Arc::new(state) })
     }
 
     /// Where it listens.
@@ -226,14 +232,14 @@ impl Gateway {
     /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
     /// and after [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
     pub async fn run(self, cancel: Cancel) {
-        let Self { listener, connections, state, .. } = self;
+        let Self { listener, connections, mut threads, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
         let mut open = JoinSet::new();
         tokio::select! {
             biased;
             () = cancel.any() => {}
             () = state.readiness.watch(&state.fleet, &state.trouble) => {}
-            () = accept(&listener, connections, &router, &state, &mut open) => {}
+            () = accept(&listener, connections, &router, &state, &mut threads, &mut open) => {}
         }
         drop(listener);
         state.closing.send_replace(true);
@@ -248,7 +254,10 @@ impl Gateway {
     }
 }
 
-async fn accept(listener: &TcpListener, most: usize, router: &Router, state: &Arc<State>, open: &mut JoinSet<()>) {
+async fn accept(
+    listener: &TcpListener, most: usize, router: &Router, state: &Arc<State>, threads: &mut Threads,
+    open: &mut JoinSet<()>,
+) {
     let protocol = connection::protocol(&state.limits);
     let (mut was_full, mut has_failed, ends) = (false, false, Pace::default());
     loop {
@@ -270,7 +279,10 @@ async fn accept(listener: &TcpListener, most: usize, router: &Router, state: &Ar
                 // Answers are small and are waited for; a socket that is gone already is found out by reading.
                 stream.set_nodelay(true).ok();
                 ask_after(&stream).ok();
-                open.spawn(connection::serve(stream, protocol.clone(), router.clone(), Arc::clone(state)));
+                let (protocol, router, state) = (protocol.clone(), router.clone(), Arc::clone(state));
+                let serve = move |stream| connection::serve(stream, protocol, router, state);
+                // One that cannot be handed over is closed.
+                threads.serve(stream, serve, open).ok();
             }
             // The peer was faster.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -12,6 +12,7 @@ use axum::{
 use baton::{CallId, Fleet, Follow, FollowError, Followed, Since, StoreError};
 use futures_util::stream;
 use tokio::{
+    runtime::Handle,
     sync::watch,
     time::{Duration, Instant, sleep},
 };
@@ -52,7 +53,7 @@ impl Streaming {
             greeted: false,
             away_since: None,
             over: false,
-            forsakes: forsaken.then(|| Forsakes { fleet: state.fleet.clone(), call, ended: false }),
+            forsakes: forsaken.then(|| Forsakes { fleet: state.fleet.clone(), home: Handle::current(), call, ended: false }),
         };
         let body = stream::unfold(followed, |mut followed| async {
             let bytes = followed.next().await?;
@@ -177,6 +178,8 @@ fn is_outage(error: &StoreError) -> bool {
 /// Cancels a call whose only follower leaves before its end.
 struct Forsakes {
     fleet: Fleet,
+    /// The runtime of the gateway: it is dropped on a thread that may be about to end.
+    home: Handle,
     call: CallId,
     ended: bool,
 }
@@ -187,10 +190,8 @@ impl Drop for Forsakes {
             return;
         }
         let (fleet, call) = (self.fleet.clone(), self.call.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // If it fails, the call's own time without a follower does the rest.
-            runtime.spawn(async move { fleet.cancel_call(&call).await.ok() });
-        }
+        // If it fails, the call's own time without a follower does the rest.
+        self.home.spawn(async move { fleet.cancel_call(&call).await.ok() });
     }
 }
 
