@@ -69,8 +69,7 @@ fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Ad
     let is_free = FREE.contains(&request.uri().path());
     let right = if is_free { Right::Read } else { bearer(state, request.headers())? };
     let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };
-    let (admission, mut request) = (Admission::new(holding), request.map(Body::new));
-    request.extensions_mut().insert(right);
+    let (admission, mut request) = (Admission::new(right, holding), request.map(Body::new));
     request.extensions_mut().insert(admission.clone());
     Ok((request, admission))
 }
@@ -120,7 +119,7 @@ impl FromRequestParts<Shared> for Operates {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        match parts.extensions.get::<Right>() {
+        match parts.extensions.get::<Admission>().map(Admission::right) {
             Some(Right::Operate) => Ok(Self),
             _ => {
                 let detail =

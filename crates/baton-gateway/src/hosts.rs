@@ -17,7 +17,6 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Debug)]
 pub(crate) struct Hosts {
     bound: IpAddr,
-    /// In lower case.
     named: Vec<String>,
 }
 
@@ -25,7 +24,7 @@ impl Hosts {
     /// For a listener at this address; loopback is always meant, and who listens at all addresses may be addressed by
     /// any. Further names are said by those who start the gateway.
     pub(crate) fn new(bound: SocketAddr, named: &[String]) -> Self {
-        Self { bound: bound.ip(), named: named.iter().map(|name| name.to_ascii_lowercase()).collect() }
+        Self { bound: bound.ip(), named: named.to_vec() }
     }
 
     /// Refuses what was addressed to somebody else, and what another page asks for.
@@ -66,23 +65,25 @@ impl Hosts {
 
     fn is_meant(&self, authority: &str) -> bool {
         let Some(host) = host_of(authority) else { return false };
-        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         match address.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip == self.bound || self.bound.is_unspecified(),
-            Err(_) => host == "localhost" || self.named.contains(&host),
+            Err(_) => {
+                host.eq_ignore_ascii_case("localhost") || self.named.iter().any(|name| name.eq_ignore_ascii_case(host))
+            }
         }
     }
 }
 
-/// The host of `host` or `host:port`, in lower case; nothing if it is neither.
-fn host_of(authority: &str) -> Option<String> {
+/// The host of `host` or `host:port`; nothing if it is neither.
+fn host_of(authority: &str) -> Option<&str> {
     let (host, port) = match authority.rfind(']') {
         Some(end) if authority.starts_with('[') => authority.split_at_checked(end + 1)?,
         _ => authority.find(':').map_or((authority, ""), |at| authority.split_at(at)),
     };
     let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':');
-    (is_port && !host.is_empty() && host.chars().all(fits)).then(|| host.to_ascii_lowercase())
+    (is_port && !host.is_empty() && host.chars().all(fits)).then_some(host)
 }
 
 /// The value of a header that may be given once.

@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{limits::Limits, pace::Pace, problem::Problem};
+use crate::{limits::Limits, pace::Pace, problem::Problem, tokens::Right};
 
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
@@ -127,11 +127,19 @@ pub(crate) enum Holding {
 
 /// What a request was admitted with. One that turns out to take long becomes a stream, and leaves its place to others.
 #[derive(Clone)]
-pub(crate) struct Admission(Arc<Mutex<Holding>>);
+pub(crate) struct Admission {
+    right: Right,
+    holding: Arc<Mutex<Holding>>,
+}
 
 impl Admission {
-    pub(crate) fn new(holding: Holding) -> Self {
-        Self(Arc::new(Mutex::new(holding)))
+    pub(crate) fn new(right: Right, holding: Holding) -> Self {
+        Self { right, holding: Arc::new(Mutex::new(holding)) }
+    }
+
+    /// What whoever asks may do.
+    pub(crate) const fn right(&self) -> Right {
+        self.right
     }
 
     pub(crate) fn becomes_stream(&self, room: &Room) -> Result<(), Problem> {
@@ -145,7 +153,7 @@ impl Admission {
     }
 
     fn replace(&self, holding: Holding) -> Holding {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), holding)
+        std::mem::replace(&mut *self.holding.lock().unwrap_or_else(PoisonError::into_inner), holding)
     }
 }
 

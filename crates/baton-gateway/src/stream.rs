@@ -53,7 +53,12 @@ impl Streaming {
             greeted: false,
             away_since: None,
             over: false,
-            forsakes: forsaken.then(|| Forsakes { fleet: state.fleet.clone(), home: Handle::current(), call, ended: false }),
+            forsakes: forsaken.then(|| Forsakes {
+                fleet: state.fleet.clone(),
+                home: Handle::current(),
+                call,
+                ended: false,
+            }),
         };
         let body = stream::unfold(followed, |mut followed| async {
             let bytes = followed.next().await?;

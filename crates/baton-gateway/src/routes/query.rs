@@ -1,12 +1,14 @@
 //! The query of a request. What is given twice, or is not known, is refused by name: a slip in it would go unnoticed.
 
+use std::borrow::Cow;
+
 use crate::problem::Problem;
 
 /// Names and values, decoded.
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl Query {
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+impl<'a> Query<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, Problem> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -18,7 +20,7 @@ impl Query {
 
     /// Refuses names that are none of these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
-        if self.0.iter().all(|(name, _)| known.contains(&name.as_str())) {
+        if self.0.iter().all(|(name, _)| known.contains(&name.as_ref())) {
             return Ok(());
         }
         Err(Problem::bad(
@@ -32,13 +34,16 @@ impl Query {
         let mut given = self.0.iter().filter(|(it, _)| it == name);
         match (given.next(), given.next()) {
             (_, Some(_)) => Err(Problem::bad("bad-query", format!("{name} is given more than once"))),
-            (one, None) => Ok(one.map(|(_, value)| value.as_str())),
+            (one, None) => Ok(one.map(|(_, value)| value.as_ref())),
         }
     }
 }
 
 /// A part of a query as it was before it was written so: `+` is a space, `%` begins two digits of a byte.
-fn decoded(text: &str) -> Option<String> {
+fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| matches!(byte, b'+' | b'%')) {
+        return Some(Cow::Borrowed(text));
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -52,7 +57,7 @@ fn decoded(text: &str) -> Option<String> {
             byte => byte,
         });
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

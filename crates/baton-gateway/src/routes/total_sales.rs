@@ -47,9 +47,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 404, description = "This gateway has no sales", body = ProblemShape, content_type = "application/problem+json"),
         (status = 500, description = "The sales cannot be read", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or it took too long", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
-pub(crate) async fn total(
-    State(state): State<Shared>, request: Request<Body>,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn total(State(state): State<Shared>, request: Request<Body>) -> Result<Response<Body>, Problem> {
     // As it came: a hit would pay for a copy of its headers.
     let (asked, _) = request.into_parts();
     let (query, headers) = (Query::parse(asked.uri.query().unwrap_or_default())?, asked.headers);
@@ -99,7 +97,7 @@ fn shown(item: Option<&str>, total: Total) -> Bytes {
     format!("\"{tag}\"{text}").into()
 }
 
-fn reading(query: &Query, headers: &HeaderMap) -> Result<Reading, Problem> {
+fn reading(query: &Query<'_>, headers: &HeaderMap) -> Result<Reading, Problem> {
     let mode = match query.get("cache")? {
         None | Some("on") => Mode::On,
         Some("batch") => Mode::Batch,
