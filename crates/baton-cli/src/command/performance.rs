@@ -20,7 +20,7 @@ Examples:
 
 A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the \
 sample; null if no message was started. Only first attempts count: a message that was retried, requeued or lost with a \
-node would count from its push.")]
+node would count from its push. Those of a queue are those of all that its nodes work for.")]
 pub(crate) struct Performance {
     /// How long to measure; plain numbers are seconds
     #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]

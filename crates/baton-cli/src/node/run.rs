@@ -143,7 +143,7 @@ impl NodeArguments {
             if self.until_done {
                 return Err(why.of(&format!("source {source}")));
             }
-            told.push(format!("source {source} is left to other nodes: {}", why.cause));
+            told.push(format!("source {source} is left to other nodes until this one is started again: {}", why.cause));
         }
         Ok(told)
     }

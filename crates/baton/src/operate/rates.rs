@@ -165,9 +165,41 @@ fn waits(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Report {
     let concerned = |it: &&SessionView| queue.is_none_or(|queue| it.queues.contains(queue));
     let report = |it: &SessionView| serde_json::from_slice::<Report>(&it.report).unwrap_or_default();
     nodes(later).filter(concerned).fold(Report::default(), |sum, it| {
-        // A node that joined anew goes on counting.
-        let same = |other: &&SessionView| other.session == it.session || (other.pid, &other.host) == (it.pid, &it.host);
-        let before = earlier.sessions.iter().find(same).map(report).unwrap_or_default();
+        // A node that joined anew goes on counting. Its process may have other sessions, which count nothing.
+        let same = |other: &&SessionView| other.session == it.session;
+        let process = |other: &&SessionView| (other.pid, &other.host) == (it.pid, &it.host);
+        let before = nodes(earlier).find(same).or_else(|| nodes(earlier).find(process));
+        let before = before.map(report).unwrap_or_default();
         sum.and(&report(it).since(&before))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{message::SessionId, store::Kind};
+
+    #[test]
+    fn what_a_node_counted_before_is_found_beside_other_sessions_of_its_process() {
+        let session = |number: u128, kind, waits: &[u64]| SessionView {
+            session: SessionId::from_u128(number),
+            kind,
+            host: "here".to_owned(),
+            pid: 1,
+            queues: Vec::new(),
+            lease_ms: 1_000,
+            join_no: 1,
+            joined_ms: 0,
+            beat_ms: 0,
+            report: serde_json::to_vec(&Report { waits: waits.to_vec(), ..Report::default() }).unwrap().into(),
+        };
+        let survey = |now_ms, sessions| Survey { now_ms, sessions, sources: Vec::new(), queues: Vec::new() };
+        let earlier = survey(0, vec![session(1, Kind::Client, &[]), session(2, Kind::Node, &[5, 3])]);
+        let later =
+            |number, waits| survey(1_000, vec![session(1, Kind::Client, &[]), session(number, Kind::Node, waits)]);
+        let rates = Rates::between(&earlier, &later(2, &[5, 3]), None);
+        assert_eq!(rates.latency_ms, Latency { p50: None, p99: None }, "nothing was started");
+        assert_eq!(waits(&earlier, &later(2, &[6, 3]), None).waits, [1, 0]);
+        assert_eq!(waits(&earlier, &later(3, &[6, 3]), None).waits, [1, 0], "it has joined anew");
+    }
 }
