@@ -219,3 +219,24 @@ fn a_larger_body_is_taken_if_it_is_allowed() {
     }
     assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(0).json()["ready"], 2);
 }
+
+#[test]
+fn what_a_store_that_stands_still_has_not_answered_is_not_said_to_be_missing() {
+    let server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::on(&server);
+    let mut child =
+        sandbox.command(&["push", "-", "--queue", "q", "--wait", "1"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines(300).as_bytes()).unwrap();
+    until("the first lines are stored", || sandbox.count("q", "ready") == 300);
+    let signal =
+        |name: &str| std::process::Command::new("kill").arg(name).arg(server.pid().to_string()).status().unwrap();
+    assert!(signal("-STOP").success());
+    stdin.write_all(lines(300).as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(signal("-CONT").success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("300 lines are stored, the last is line 300 of standard input, line"), "{said}");
+    assert!(said.contains("600 of standard input may or may not be stored"), "{said}");
+}

@@ -93,7 +93,7 @@ impl fmt::Display for StoreEvent {
                 write!(
                     f,
                     "{path} was not closed in order and its log is not beside it: if it was copied or moved without \
-                     {path}-wal, what was stored last is missing"
+                     {path}-wal, what was stored last is missing; if another program was the last to close it, nothing is"
                 )?;
                 match aside.as_ref().map(|aside| aside.display()) {
                     Some(aside) => write!(

@@ -121,3 +121,25 @@ async fn a_log_that_a_reader_holds_is_bounded_and_names_it_and_all_goes_on_when_
     let heard = std::mem::take(&mut *told.lock().unwrap());
     assert!(matches!(&heard[..], [StoreEvent::LogEmptied { .. }]), "{heard:?}");
 }
+
+#[tokio::test]
+async fn a_reader_that_was_there_before_any_writer_is_named_in_time_and_all_goes_on_when_it_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let first = open(&path, "baton", true);
+    ask(&first, join(SessionId::random())).await.unwrap();
+    first.close().await;
+    let reader = Reader::of(&path);
+    let (store, session, begun) = (open(&path, "baton", false), SessionId::random(), Instant::now());
+    let refused = ask(&store, join(session)).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(20) && refused.is_retryable(), "{:?}: {refused}", begun.elapsed());
+    if cfg!(target_os = "linux") {
+        assert!(refused.to_string().contains(&format!("process {} (", reader.0.id())), "{refused}");
+    }
+    reader.end();
+    ask(&store, join(session)).await.unwrap();
+    push(&store, session, 1).await.unwrap();
+    store.close().await;
+    let beside = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(beside.into_iter().all(|name| !name.contains("aside")), "nothing was put aside");
+}

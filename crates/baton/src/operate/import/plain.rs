@@ -23,7 +23,8 @@ const UNDER_WAY: usize = 64;
 /// What is told when a person ends the import.
 const INTERRUPTED: ImportCause = ImportCause::Interrupted { unanswered: false };
 
-type Answer = (Chunk, Result<Vec<LotVerdict>, SubmitError>);
+/// The number of a chunk, and the store's word on it.
+type Answer = (u64, Result<Vec<LotVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
 pub(super) async fn push<P: FnMut(Progress)>(
@@ -36,6 +37,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
         tally,
         session: None,
         under_way: JoinSet::new(),
+        sent: BTreeMap::new(),
         refused: BTreeMap::new(),
         unknown: Vec::new(),
         not_before: Instant::now(),
@@ -74,6 +76,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
     if cause.is_some() || !pusher.unknown.is_empty() {
         pusher.hear_last_words().await;
     }
+    pusher.unknown.extend(pusher.sent.into_values());
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
     match cause.or_else(|| stop.map(|stop| stop.cause(labels, None))) {
         Some(cause) => Err(pusher.tally.broken_off(cause, labels, &refused, &pusher.unknown)),
@@ -88,6 +91,8 @@ struct Pusher<'a, P> {
     tally: Tally<P>,
     session: Option<Session>,
     under_way: JoinSet<Answer>,
+    /// What is under way, by number.
+    sent: BTreeMap<u64, Chunk>,
     /// Surely not stored, by number: to be sent again in order.
     refused: BTreeMap<u64, Chunk>,
     /// Neither known to be stored nor known not to be.
@@ -132,18 +137,21 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         let mut submit = Box::pin(async move { session.submit(lots, None).await });
         // Begun here and not in the task, so that chunks are handed in in the order they were read.
         let begun = std::future::poll_fn(|context| std::task::Poll::Ready(submit.as_mut().poll(context))).await;
+        let number = chunk.number;
+        self.sent.insert(number, chunk);
         match begun {
-            std::task::Poll::Ready(answer) => self.judge((chunk, answer)),
+            std::task::Poll::Ready(answer) => self.judge((number, answer)),
             std::task::Poll::Pending => {
-                self.under_way.spawn(async move { (chunk, submit.await) });
+                self.under_way.spawn(async move { (number, submit.await) });
                 Ok(())
             }
         }
     }
 
     /// Takes the store's word on a chunk.
-    fn judge(&mut self, (chunk, answer): Answer) -> Result<(), ImportCause> {
+    fn judge(&mut self, (number, answer): Answer) -> Result<(), ImportCause> {
         self.heard = Instant::now();
+        let chunk = self.sent.remove(&number).ok_or(ImportCause::Fault)?;
         match answer {
             Ok(verdicts) => match verdicts.first() {
                 Some(LotVerdict::Stored { first }) => {

@@ -7,7 +7,8 @@
 //! finds the copy in the store's place, also by hand and under its feet, joins anew instead of going on with numbers
 //! that mean something else there; what those sessions held goes back after their leases.
 //!
-//! **Failure.** Nothing is changed, and nothing is left lying about.
+//! **Failure.** Nothing is changed, and nothing is left lying about; what one that was killed has left, the next restore
+//! removes.
 
 use std::{
     fs,
@@ -133,6 +134,7 @@ impl SqliteStore {
             }
             let_by(&door)?;
         };
+        building::clear(&path)?;
         let mut kept = None;
         let backup = building::in_place(&path, |site| {
             let backup = copy(source.db(), site)?;

@@ -56,6 +56,30 @@ pub(super) fn in_place<T>(path: &Path, build: impl FnOnce(&Path) -> Result<T, St
     Ok(built)
 }
 
+/// Removes what was being built for the name `path` by one that was killed. Alone inside: nobody else builds there.
+///
+/// # Errors
+/// [`StoreError::Unfit`] if the folder cannot be read or written.
+pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    let is_left = |beside: &str| {
+        let number = beside
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .and_then(|rest| rest.split_at_checked(32));
+        number.is_some_and(|(id, kind)| id.parse::<SessionId>().is_ok() && BESIDE.contains(&kind))
+    };
+    for entry in fs::read_dir(folder).map_err(|error| io_error(folder, &error))? {
+        let entry = entry.map_err(|error| io_error(folder, &error))?;
+        if entry.file_name().to_str().is_some_and(is_left) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn fill(site: &Path) -> Result<(), StoreError> {
     let db = Connection::open_with_flags(site, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
     db.pragma_update(None, "page_size", 4_096)?;
@@ -90,6 +114,22 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_one_that_was_killed_was_building_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let id = SessionId::random();
+        let (left, journal) = (format!("x.db-{id}"), format!("x.db-{id}-journal"));
+        let others =
+            ["x.db".to_owned(), "x.db-lock".to_owned(), format!("y.db-{id}"), format!("x.db-{id}-wal.aside-1")];
+        for name in others.iter().chain([&left, &journal]) {
+            fs::write(at(name), "").expect("a file");
+        }
+        clear(&at("x.db")).expect("cleared");
+        assert!(!at(&left).exists() && !at(&journal).exists());
+        assert!(others.iter().all(|name| at(name).exists()));
+    }
 
     /// What is at the front of the file is never moved when pages leave its end: the mark, which is read past the log,
     /// stays where it is.

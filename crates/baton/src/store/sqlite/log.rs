@@ -8,13 +8,14 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::CheckpointMode};
 
 use super::{
-    connection::flags,
+    connection::{PATIENCE, flags},
+    holder,
     location::{io_error, sidecar, unfit},
     lock::Turnstile,
     mark::{self, Mark},
@@ -23,6 +24,8 @@ use super::{
 };
 use crate::store::{StoreError, StoreEvent};
 
+/// How long the first writer waits for a foreign reader before it says so.
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the last one out waits for a foreign reader before it leaves the log to the next one.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// How often one asks again who waits for readers to let go of the log.
@@ -141,29 +144,58 @@ pub(super) fn is_marked(path: &Path, span: &str) -> bool {
 /// Sees to it that a span is begun; its note. For writers, before their first write.
 ///
 /// # Errors
-/// As SQLite's; waits for readers of the log as long as it takes.
+/// As SQLite's; [`StoreError::Unreachable`] if another program keeps looking at the file: while it does, the mark cannot
+/// get there.
 pub(super) fn begin(db: &Connection, path: &Path, turnstile: &Turnstile) -> Result<Note, StoreError> {
-    loop {
-        {
+    let begun = Instant::now();
+    db.busy_timeout(FIRST_PATIENCE)?;
+    let note = loop {
+        let note = {
             let _turn = turnstile.enter()?;
-            if let Some(note) = Note::read(path).filter(|note| is_of(path, note)) {
-                return Ok(note);
-            }
-            // First the log is emptied under the mark it has, so that no half of it is ever under another.
-            if copied_back(db)? {
-                Note::remove(path).map_err(|error| io_error(path, &error))?;
-                db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-                let span = mark::new_span();
-                mark::write(db, Some(&span))?;
-                if copied_back(db)? {
-                    let note = Note::now(path, span);
-                    note.write(path).map_err(|error| io_error(path, &error))?;
-                    return Ok(note);
-                }
-            }
+            try_begin(db, path)
+        };
+        match note? {
+            Some(note) => break note,
+            None if begun.elapsed() > FIRST_PATIENCE => return Err(kept_out(path)),
+            None => std::thread::sleep(AGAIN),
         }
-        std::thread::sleep(AGAIN);
+    };
+    db.busy_timeout(PATIENCE)?;
+    Ok(note)
+}
+
+/// In one's turn; nothing while others are in the way.
+fn try_begin(db: &Connection, path: &Path) -> Result<Option<Note>, StoreError> {
+    if let Some(note) = Note::read(path).filter(|note| is_of(path, note)) {
+        return Ok(Some(note));
     }
+    // First the log is emptied under the mark it has, so that no half of it is ever under another.
+    if !copied_back(db)? {
+        return Ok(None);
+    }
+    Note::remove(path).map_err(|error| io_error(path, &error))?;
+    // While somebody reads, the mark would stay in a log in which nothing else is.
+    if !holder::readers(path).is_empty() {
+        return Ok(None);
+    }
+    let span = mark::new_span();
+    let written =
+        db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).and_then(|()| mark::write(db, Some(&span)));
+    if unless_busy(written)?.is_none() || !copied_back(db)? {
+        return Ok(None);
+    }
+    let note = Note::now(path, span);
+    note.write(path).map_err(|error| io_error(path, &error))?;
+    Ok(Some(note))
+}
+
+/// What is said where nobody can begin to write.
+fn kept_out(path: &Path) -> StoreError {
+    let who = holder::of(path).or_else(|| holder::named(&holder::readers(path)));
+    let (path, who) = (path.display(), who.unwrap_or_else(|| "another program".to_owned()));
+    StoreError::Unreachable(format!(
+        "{who} has {path} open in a transaction, and had before anybody could write: end it"
+    ))
 }
 
 /// Ends the span, alone: everything goes into the file, and the log away. What is not in order is left to the next.
@@ -203,11 +235,15 @@ pub(super) fn end(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Copies the whole log into the file and empties it; whether readers let that happen.
+/// Copies the whole log into the file and empties it; whether others let that happen.
 fn copied_back(db: &Connection) -> Result<bool, StoreError> {
-    match db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::TRUNCATE) {
-        Ok(_) => Ok(true),
-        Err(error) if super::fault::is_busy(&error) => Ok(false),
-        Err(error) => Err(error.into()),
+    Ok(unless_busy(db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::TRUNCATE))?.is_some())
+}
+
+/// Nothing if another connection was in the way.
+fn unless_busy<T>(result: rusqlite::Result<T>) -> Result<Option<T>, StoreError> {
+    match result {
+        Err(error) if super::fault::is_busy(&error) => Ok(None),
+        result => Ok(Some(result?)),
     }
 }
