@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use crate::{
     gate,
     limits::{HEAD_BYTES, HEADERS, Limits},
-    stall::Stalling,
+    stall::{Stalling, UnderWay},
     state::State,
 };
 
@@ -31,10 +31,11 @@ pub(crate) fn protocol(limits: &Limits) -> http1::Builder {
 /// Serves one peer.
 pub(crate) async fn serve(stream: TcpStream, protocol: http1::Builder, router: Router, state: Arc<State>) {
     let mut closing = state.closing.subscribe();
-    let io = TokioIo::new(Stalling::new(stream, state.limits.stall_time));
+    let under_way = UnderWay::default();
+    let io = TokioIo::new(Stalling::new(stream, state.limits.stall_time, under_way.clone()));
     let service = service_fn(move |request| {
-        let (state, router) = (Arc::clone(&state), router.clone());
-        async move { Ok::<_, Infallible>(gate::answer(state, router, request).await) }
+        let (state, router, asked) = (Arc::clone(&state), router.clone(), under_way.begin());
+        async move { Ok::<_, Infallible>(gate::answer(state, router, request).await.map(|body| body.to(asked))) }
     });
     let mut served = pin!(protocol.serve_connection(io, service));
     tokio::select! {

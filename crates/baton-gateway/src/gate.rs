@@ -31,14 +31,24 @@ pub(crate) async fn answer(state: Arc<State>, router: Router, request: Request<I
         Ok(admitted) => admitted,
         Err(problem) => return held(&state, problem.into_response(), Holding::Nothing),
     };
-    let mut router = router;
-    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
-    let response = match answered {
-        Ok(Ok(response)) => response,
-        // The place is told where panics are.
-        Err(_) => {
-            let detail = "a fault in the gateway itself; its log tells where";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail).into_response()
+    let (mut router, changes) = (router, !request.method().is_safe());
+    let response = tokio::select! {
+        biased;
+        answered = AssertUnwindSafe(router.call(request)).catch_unwind() => match answered {
+            Ok(Ok(response)) => response,
+            // The place is told where panics are.
+            Err(_) => {
+                let detail = "a fault in the gateway itself; its log tells where";
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail).into_response()
+            }
+        },
+        // Looked at only by those who are not answered at once.
+        () = async { state.over.subscribe().wait_for(|over| *over).await.map_or((), drop) } => {
+            let detail = match changes {
+                true => "the gateway stops; it is not known whether what was asked for is done",
+                false => "the gateway stops",
+            };
+            Problem::busy("stopping", detail, 2).into_response()
         }
     };
     held(&state, response, admission.into_holding())
@@ -67,15 +77,15 @@ fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Ad
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-encoding", detail));
     }
     let is_free = FREE.contains(&request.uri().path());
-    let right = if is_free { Right::Read } else { bearer(state, request.headers())? };
+    let (right, bearer) = if is_free { (Right::Read, None) } else { bearer(state, request.headers())? };
     let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };
-    let (admission, mut request) = (Admission::new(right, holding), request.map(Body::new));
+    let (admission, mut request) = (Admission::new(right, bearer, holding), request.map(Body::new));
     request.extensions_mut().insert(admission.clone());
     Ok((request, admission))
 }
 
-/// What the bearer of the request's token may do.
-fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
+/// What the bearer of the request's token may do, and the token.
+fn bearer(state: &State, headers: &HeaderMap) -> Result<(Right, Option<Arc<str>>), Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (presented, is_bearers) = match (given.next(), given.next()) {
         (None, _) => (None, true),
@@ -87,16 +97,13 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
         }
         (Some(_), Some(_)) => (Some(""), false),
     };
-    let (access, trouble) = state.keeper.judge(presented);
-    if let Some(why) = trouble {
-        (state.ear)(&GatewayEvent::TokensUnreadable { why });
-    }
+    let access = judge(state, presented);
     let refused = |detail, challenge| {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", detail);
         problem.header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     };
     match access {
-        Access::Granted(right) => Ok(right),
+        Access::Granted(right) => Ok((right, presented.map(Arc::from))),
         Access::Missing => Err(refused(
             "a token is needed: send Authorization: Bearer TOKEN; `baton token add NAME` makes one",
             "Bearer realm=\"baton\"",
@@ -110,6 +117,15 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<Right, Problem> {
             "Bearer realm=\"baton\", error=\"invalid_token\"",
         )),
     }
+}
+
+/// What the bearer of this may do now.
+pub(crate) fn judge(state: &State, presented: Option<&str>) -> Access {
+    let (access, trouble) = state.keeper.judge(presented);
+    if let Some(why) = trouble {
+        (state.ear)(&GatewayEvent::TokensUnreadable { why });
+    }
+    access
 }
 
 /// Whoever asks may operate; what changes something asks for this.

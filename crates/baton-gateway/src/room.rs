@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{limits::Limits, pace::Pace, problem::Problem, tokens::Right};
+use crate::{limits::Limits, pace::Pace, problem::Problem, stall::Asked, tokens::Right};
 
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
@@ -129,17 +129,23 @@ pub(crate) enum Holding {
 #[derive(Clone)]
 pub(crate) struct Admission {
     right: Right,
+    bearer: Option<Arc<str>>,
     holding: Arc<Mutex<Holding>>,
 }
 
 impl Admission {
-    pub(crate) fn new(right: Right, holding: Holding) -> Self {
-        Self { right, holding: Arc::new(Mutex::new(holding)) }
+    pub(crate) fn new(right: Right, bearer: Option<Arc<str>>, holding: Holding) -> Self {
+        Self { right, bearer, holding: Arc::new(Mutex::new(holding)) }
     }
 
     /// What whoever asks may do.
     pub(crate) const fn right(&self) -> Right {
         self.right
+    }
+
+    /// The token it was admitted by.
+    pub(crate) fn bearer(&self) -> Option<Arc<str>> {
+        self.bearer.clone()
     }
 
     pub(crate) fn becomes_stream(&self, room: &Room) -> Result<(), Problem> {
@@ -161,11 +167,17 @@ impl Admission {
 pub(crate) struct Held {
     body: Body,
     _holding: Holding,
+    _asked: Option<Asked>,
 }
 
 impl Held {
     pub(crate) const fn new(body: Body, holding: Holding) -> Self {
-        Self { body, _holding: holding }
+        Self { body, _holding: holding, _asked: None }
+    }
+
+    /// The body that answers this request.
+    pub(crate) fn to(self, asked: Asked) -> Self {
+        Self { _asked: Some(asked), ..self }
     }
 }
 

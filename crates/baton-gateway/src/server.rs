@@ -39,6 +39,8 @@ use crate::{
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 /// How many ports after it are tried.
 const PORTS: u16 = 100;
+/// How long whoever is told at the very end may take to hear it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system could not.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 /// What those who come over the bound are told, as JSON.
@@ -218,6 +220,7 @@ impl Gateway {
             limits,
             linger: linger.max(Duration::from_secs(1)),
             closing: watch::Sender::new(false),
+            over: watch::Sender::new(false),
             ear,
         };
         Ok(Self { listener, address, connections, threads, state: Arc::new(state) })
@@ -230,7 +233,8 @@ impl Gateway {
     }
 
     /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
-    /// and after [`Limits::stop_time`], or at once if that is asked for, all else is cut off.
+    /// and after [`Limits::stop_time`], or at once if that is asked for, all others are told, and who does not listen is cut
+    /// off.
     pub async fn run(self, cancel: Cancel) {
         let Self { listener, connections, mut threads, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
@@ -244,14 +248,20 @@ impl Gateway {
         drop(listener);
         state.closing.send_replace(true);
         state.readiness.close();
-        let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             biased;
             () = cancel.at_once() => {}
-            _ = tokio::time::timeout(state.limits.stop_time, ended) => {}
+            _ = tokio::time::timeout(state.limits.stop_time, all_ended(&mut open)) => {}
         }
+        state.over.send_replace(true);
+        // Who does not hear it is cut off.
+        tokio::time::timeout(LAST_WORDS, all_ended(&mut open)).await.ok();
         open.shutdown().await;
     }
+}
+
+async fn all_ended(open: &mut JoinSet<()>) {
+    while open.join_next().await.is_some() {}
 }
 
 async fn accept(

@@ -3,6 +3,10 @@
 use std::{
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -17,12 +21,39 @@ use tokio::{
 /// which is the same to see.
 const LISTENS: Duration = Duration::from_secs(2);
 
+/// The requests of a connection whose answers are not complete.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UnderWay(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Asked(Arc<AtomicUsize>);
+
+impl UnderWay {
+    /// One more.
+    pub(crate) fn begin(&self) -> Asked {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Asked(Arc::clone(&self.0))
+    }
+
+    fn is_some(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Fails to write once its peer has taken nothing for `time`, while something is to be sent.
 pub(crate) struct Stalling {
     stream: TcpStream,
     time: Duration,
     /// Runs while a write waits.
     waits: Option<Pin<Box<Sleep>>>,
+    under_way: UnderWay,
     /// Whether something has come in since something was sent.
     owes: bool,
     /// Runs while the end is kept back.
@@ -30,8 +61,8 @@ pub(crate) struct Stalling {
 }
 
 impl Stalling {
-    pub(crate) const fn new(stream: TcpStream, time: Duration) -> Self {
-        Self { stream, time, waits: None, owes: false, ends: None }
+    pub(crate) const fn new(stream: TcpStream, time: Duration, under_way: UnderWay) -> Self {
+        Self { stream, time, waits: None, under_way, owes: false, ends: None }
     }
 
     fn judged<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -61,7 +92,8 @@ impl AsyncRead for Stalling {
                 return Poll::Ready(Ok(()));
             }
         }
-        if self.owes {
+        // What came in at once may be several requests, of which one was answered.
+        if self.owes || self.under_way.is_some() {
             let ends = self.ends.get_or_insert_with(|| Box::pin(tokio::time::sleep(LISTENS)));
             ready!(ends.as_mut().poll(context));
         }

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) linger: Duration,
     /// Whether the gateway stops: streams end then.
     pub(crate) closing: watch::Sender<bool>,
+    /// Whether its time to stop is over: whoever is not answered is told so.
+    pub(crate) over: watch::Sender<bool>,
     pub(crate) ear: GatewayEar,
 }
 

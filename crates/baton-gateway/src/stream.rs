@@ -3,11 +3,14 @@
 //! It has no task and no channel: it is polled by its connection, and waits in the call's log with all others. Between two
 //! parts of the body it holds nothing that others wait for, so a peer that reads slowly holds up nobody.
 //!
-//! It ends with the last event of its call, with a failure that is told, or, when the gateway stops, with a word of that.
+//! It ends with the last event of its call, with a failure that is told, or, when the gateway stops, with a word of that. A
+//! token that was revoked lets nothing more be read.
+
+use std::sync::Arc;
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderValue, Response, header},
+    http::{HeaderValue, Response, StatusCode, header},
 };
 use baton::{CallId, Fleet, Follow, FollowError, Followed, Since, StoreError};
 use futures_util::stream;
@@ -19,10 +22,12 @@ use tokio::{
 
 use crate::{
     forms::Form,
+    gate::judge,
     intake::of_store,
     problem::Problem,
     room::Admission,
     state::{Shared, State},
+    tokens::Access,
 };
 
 /// After how long without an event it is shown that the way is open.
@@ -49,6 +54,8 @@ impl Streaming {
         let followed = Stream {
             follow: state.fleet.follow(&call, since),
             form,
+            state: Arc::clone(state),
+            bearer: admission.bearer(),
             closing: state.closing.subscribe(),
             greeted: false,
             away_since: None,
@@ -83,6 +90,9 @@ pub(crate) fn place(call: &CallId) -> Option<HeaderValue> {
 struct Stream {
     follow: Follow,
     form: Form,
+    state: Shared,
+    /// The token that lets it be read.
+    bearer: Option<Arc<str>>,
     closing: watch::Receiver<bool>,
     greeted: bool,
     /// Since when the store is away.
@@ -115,6 +125,11 @@ impl Stream {
                 () = sleep(BREATH) => Turn::Silence,
             };
             let bytes = match turn {
+                Turn::Followed(_) | Turn::Silence if !self.is_admitted() => {
+                    self.over = true;
+                    let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", "the token is not valid any more");
+                    self.form.failure(&problem.json())
+                }
                 Turn::Followed(Ok(followed)) => self.took(followed),
                 Turn::Followed(Err(error)) => self.failed(error).await,
                 Turn::Silence => self.form.breath(),
@@ -128,6 +143,11 @@ impl Stream {
             }
         }
         None
+    }
+
+    /// Whether the token it was opened with is still good.
+    fn is_admitted(&self) -> bool {
+        matches!(judge(&self.state, self.bearer.as_deref()), Access::Granted(_))
     }
 
     fn took(&mut self, followed: Followed) -> Bytes {
@@ -162,7 +182,7 @@ impl Stream {
                 of_store(&error)
             }
             FollowError::Store(error) => of_store(&error),
-            error => Problem::new(axum::http::StatusCode::GONE, "gone", error.to_string()),
+            error => Problem::new(StatusCode::GONE, "gone", error.to_string()),
         };
         self.over = true;
         self.form.failure(&problem.json())

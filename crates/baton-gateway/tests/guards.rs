@@ -2,7 +2,9 @@
 
 mod scene;
 
-use baton::{Fleet, Name};
+use std::time::Duration;
+
+use baton::{Context, Done, Fleet, Name};
 use baton_gateway::{
     Gateway, GatewayError, GatewayOptions, Listen,
     tokens::{Right, TokenFile},
@@ -89,6 +91,34 @@ fn tokens_are_needed_once_there_is_one_and_revoked_ones_are_refused_within_a_sec
     file.revoke(&name("reader")).unwrap();
     until("all are", || with("GET", "/api/openapi.json", &read).status == 401);
     scene.push("q", b"1").problem(401, "token");
+}
+
+#[test]
+fn a_stream_ends_once_its_token_is_revoked() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = TokenFile::at(folder.path().join("tokens.json"));
+    let name = |text: &str| Name::new(text).unwrap();
+    let operate = file.add(&name("writer"), Right::Operate).unwrap();
+    let read = file.add(&name("reader"), Right::Read).unwrap();
+    let scene = Scene::with(|options| options.tokens = Some(file.clone()));
+    scene.work(scene.fleet.node().handler("told", async |(): (), context: Context| {
+        for nth in 0..100_000 {
+            context.emit("told", &nth).await?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(Done::with(&0)?)
+    }));
+    let (operate, read) = (format!("Bearer {operate}"), format!("Bearer {read}"));
+    let (head, mut writer) = scene.open("POST", "/call/told", &[("authorization", &operate), JSON], b"null");
+    assert_eq!(head.status, 200);
+    let (head, mut reader) = scene.open("GET", "/jobs/told/1/events", &[("authorization", &read)], b"");
+    assert_eq!(head.status, 200);
+    writer.streamed("\"data\":3}\n");
+    file.revoke(&name("writer")).unwrap();
+    assert!(writer.rest().contains("the token is not valid any more"));
+    // The other's is as good as before.
+    reader.streamed("\n");
+    scene.ask("DELETE", "/jobs/told/1", &[("authorization", &operate)], b"").problem(401, "token");
 }
 
 #[test]

@@ -237,3 +237,20 @@ fn who_asks_before_a_module_has_started_waits_for_it() {
     refused.problem(503, "starting");
     assert!(refused.header("retry-after").is_some());
 }
+
+#[test]
+fn who_is_not_answered_when_the_time_to_stop_is_over_is_told_so() {
+    let mut scene = Scene::with(|options| {
+        options.demo_init = Duration::from_secs(3600);
+        options.limits.stop_time = Duration::from_millis(200);
+        options.limits.requests = 1;
+    });
+    let mut peer = scene.peer();
+    peer.send(&request("GET", "/say", &[], b""));
+    until("it waits", || scene.get("/api/openapi.json").status == 503);
+    scene.cancel.drain();
+    let told = peer.answer();
+    assert_eq!(told.problem(503, "stopping")["detail"], "the gateway stops");
+    assert!(told.header("retry-after").is_some());
+    scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();
+}

@@ -158,6 +158,17 @@ fn a_peer_that_ends_what_it_sends_is_answered_and_one_that_is_gone_is_noticed() 
         peer.closes();
     }
     assert_eq!(scene.ready("q"), 50);
+    // Several requests that came at once.
+    for nth in 0..20 {
+        let mut peer = scene.peer();
+        peer.send(&request("POST", "/push/many", &[JSON], b"1").repeat(5));
+        peer.stream.shutdown(Shutdown::Write).unwrap();
+        for of in 0..5 {
+            assert_eq!(peer.answer().status, 202, "{of} of {nth}");
+        }
+        peer.closes();
+    }
+    assert_eq!(scene.ready("many"), 100);
     // Between two requests nobody is owed anything.
     let mut peer = scene.peer();
     peer.send(&request("GET", "/health", &[], b""));

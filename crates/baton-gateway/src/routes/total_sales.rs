@@ -104,10 +104,12 @@ fn reading(query: &Query<'_>, headers: &HeaderMap) -> Result<Reading, Problem> {
         Some("off") => Mode::Off,
         Some(_) => return Err(Problem::bad("bad-query", "cache is off, batch or on")),
     };
-    let Some(least) = headers.get(MIN_GENERATION) else { return Ok(Reading::by(mode)) };
-    let least = least.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut given = headers.get_all(MIN_GENERATION).iter();
+    let Some(least) = given.next() else { return Ok(Reading::by(mode)) };
+    let least = if given.next().is_none() { least.to_str().ok() } else { None };
+    let least = least.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let least: Option<Generation> = least.and_then(|text| text.parse().ok());
-    let bad = || Problem::bad("bad-generation", "Baton-Min-Generation is a number, as Baton-Generation told it");
+    let bad = || Problem::bad("bad-generation", "Baton-Min-Generation is one number, as Baton-Generation told it");
     Ok(Reading::by(mode).since(least.ok_or_else(bad)?))
 }
 
