@@ -64,6 +64,22 @@ fn bad_command_lines_and_settings_are_refused() {
 }
 
 #[test]
+fn what_was_probably_meant_or_where_to_read_is_said_and_nothing_that_is_far_off() {
+    let sandbox = Sandbox::new();
+    for (line, told) in [
+        ("pause --queue mail", "'--queue' found; the queue is named without a flag: `baton pause mail`"),
+        ("errors mail", "'mail' found; a queue is named by a flag: `baton errors --queue mail`"),
+        ("push -q 1", "'-q' found; see `baton push --help`"),
+        ("status --watch", "'--watch' found; see `baton status --help`"),
+        ("error", "'error'; did you mean `baton errors`?"),
+        ("sales load", "see `baton sales load --help`"),
+    ] {
+        let ran = sandbox.run(&line.split(' ').collect::<Vec<_>>()).expect(2);
+        assert!(ran.one_line().ends_with(told) && !ran.err.contains("tip"), "{line}: {}", ran.err);
+    }
+}
+
+#[test]
 fn bad_lines_are_refused_by_their_number() {
     let sandbox = Sandbox::new();
     let long = format!("1\n\"{}\"\n", "x".repeat(3 << 20));
