@@ -48,6 +48,11 @@ impl Description {
         (self.queues.len() as u64, self.sources.len() as u64)
     }
 
+    /// The names of its queues.
+    pub(crate) fn queue_names(&self) -> impl Iterator<Item = &Name> {
+        self.queues.iter().map(|work| &work.queue)
+    }
+
     /// What it names that is not on this machine, as it may be on others; and what only a shell would understand.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let programs = self.queues.iter().flat_map(|work| {
