@@ -96,6 +96,12 @@ fn bad_lines_are_refused_by_their_number() {
         assert!(ran.one_line().ends_with("; nothing was stored; correct it and push again"), "{}", ran.err);
         assert!(!sandbox.path().exists());
     }
+    for (line, is_plain) in [("hello world\n", true), ("{a:1}\n", false), ("\"1234567890\"\n", false)] {
+        let ran = sandbox.run_with(&["push", "-", "--max-body", "11"], line.as_bytes()).expect(1);
+        let told =
+            ran.one_line().contains("(a text stands in quotes, as \"hello\"; `baton up --lines FILE` takes plain");
+        assert_eq!(told, is_plain, "{}", ran.err);
+    }
 }
 
 #[test]

@@ -141,6 +141,16 @@ fn hint(why: &BadBody) -> &'static str {
     }
 }
 
+/// The same of a line, which may be one of plain text.
+fn hint_of_a_line(why: &BadBody) -> &'static str {
+    match why {
+        BadBody::NotJson { what, .. } if !what.starts_with("key must be") => {
+            r#" (a text stands in quotes, as "hello"; `baton up --lines FILE` takes plain lines as texts)"#
+        }
+        _ => hint(why),
+    }
+}
+
 /// Why a push ended early, what is stored, and how to go on.
 fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
     const ON: &str = "run the same command again to go on from there";
@@ -152,7 +162,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
     };
     let failure = match cause {
         ImportCause::Bad { why, .. } => {
-            return Failure::new(format!("{cause}{}; {told}", hint(why)), format!("correct it and {again}"));
+            return Failure::new(format!("{cause}{}; {told}", hint_of_a_line(why)), format!("correct it and {again}"));
         }
         ImportCause::Unreadable { .. } => {
             return Failure::new(format!("{cause}; {told}"), format!("make it readable and {again}"));
