@@ -174,9 +174,10 @@ fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
 }
 
 #[test]
-fn the_help_of_status_explains_the_roles() {
+fn the_help_of_status_explains_the_roles_and_what_is_in_flight() {
     let help = Sandbox::new().run(&["status", "--help"]).expect(0).out;
     assert!(help.contains("generator while it holds the baton of"), "{help}");
+    assert!(help.contains("were fetched ahead"), "{help}");
 }
 
 #[test]
