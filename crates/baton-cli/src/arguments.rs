@@ -1,13 +1,10 @@
-//! The command line: what is understood, and one line for what is not.
+//! The command line: what is understood.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-use clap::{
-    CommandFactory as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::{Parser, Subcommand, error::ErrorKind};
 
-use crate::{command, exit::Failure, settings::Globals};
+use crate::{command, exit::Failure, refusal, settings::Globals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +64,7 @@ pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Option<A
             error.print().ok();
             Ok(None)
         }
-        _ => Err(refusal(&error, &arguments)),
+        _ => Err(refusal::of(&error, &arguments)),
     })
 }
 
@@ -91,50 +88,10 @@ fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
-const OTHER_WORDS: [(&[&str], &str); 8] = [
-    (&["stop", "shutdown", "quit", "down"], "kill"),
-    (&["retry", "requeue", "rerun"], "errors --requeue"),
-    (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
-    (&["failed", "failures", "dead"], "errors"),
-    (&["start", "run", "serve"], "up"),
-    (&["work", "worker", "consume"], "node"),
-    (&["enqueue", "add", "submit", "send"], "push"),
-    (&["flush", "clear", "reset", "delete"], "purge"),
-];
-
-/// The word that is no command, and what it means here.
-fn meant(error: &clap::Error) -> Option<(&str, &'static str)> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let (_, command) = OTHER_WORDS.iter().find(|(words, _)| words.contains(&word.as_str()))?;
-    Some((word, command))
-}
-
-/// The cause without the usage text around it, and where to read that.
-fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
-    let text = error.to_string();
-    let cause = text.split("\n\nUsage:").next().unwrap_or_default();
-    let cause = cause.split("\n\nFor more information").next().unwrap_or_default();
-    let cause = cause.strip_prefix("error: ").unwrap_or(cause).replace("\n\n  tip:", ", tip:");
-    if let Some((word, command)) = meant(error) {
-        return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
-    }
-    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
-        && ["--listen", "--no-gateway", "--host", "--demo-init"].iter().any(|it| flag == it)
-    {
-        return Failure::usage(format!("{flag}: the gateway belongs to `baton up`"), "see `baton up --help`");
-    }
-    let none = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    let cause = if none { "no command is given".to_owned() } else { cause };
-    let commands = Arguments::command();
-    let is_command = |it: &&str| commands.get_subcommands().any(|command| command.get_name() == *it);
-    let named = arguments.iter().skip(1).filter_map(|it| OsStr::to_str(it)).find(is_command);
-    let help = named.map_or_else(|| "`baton --help`".to_owned(), |command| format!("`baton {command} --help`"));
-    Failure::usage(cause, format!("see {help}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn renamed(line: &str) -> String {
@@ -149,25 +106,6 @@ mod tests {
         assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
-    }
-
-    #[test]
-    fn other_words_for_a_command_are_understood_and_named_here() {
-        let said = |word: &str| read(["baton", word].iter().map(OsString::from)).unwrap_err().to_string();
-        assert!(said("stop").contains("there is no command \"stop\"; that is `baton kill`"), "{}", said("stop"));
-        for (words, command) in OTHER_WORDS {
-            let command = command.split(' ').next().unwrap();
-            assert!(Arguments::command().find_subcommand(command).is_some(), "{command}");
-            assert!(words.iter().all(|word| Arguments::command().find_subcommand(word).is_none()), "{words:?}");
-        }
-    }
-
-    #[test]
-    fn flags_of_the_gateway_are_known_to_belong_to_up() {
-        let said = read(["baton", "node", "--listen", "x"].iter().map(OsString::from)).unwrap_err().to_string();
-        assert_eq!(said, "--listen: the gateway belongs to `baton up`; see `baton up --help`");
-        let said = read(["baton", "node", "--retries", "three"].iter().map(OsString::from)).unwrap_err().to_string();
-        assert!(said.contains("\"three\" is not a whole number, such as 3; see"), "{said}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{CallId, CallState, Name, operate::Overview, settings::document::meant};
+use baton::{CallId, CallState, Name, operate::Overview, settings::document::meant, store::StoreUrl};
 
 use crate::{connection::Connection, exit::Failure, output::remark};
 
@@ -21,20 +21,32 @@ pub(crate) struct Attendance {
 
 impl Attendance {
     pub(crate) fn of(queue: &Name, overview: &Overview) -> Self {
+        Self::beside(queue, overview, &[])
+    }
+
+    /// The same where a file describes these queues; one of them has its right name, used or not.
+    pub(crate) fn beside(queue: &Name, overview: &Overview, described: &[Name]) -> Self {
         let there = overview.queues.iter().map(|it| &it.name);
         let worked = || overview.nodes.iter().flat_map(|node| &node.queues);
-        let others = there.clone().chain(worked()).filter(|it| *it != queue).map(Name::as_str);
+        let others = there.clone().chain(worked()).chain(described).filter(|it| *it != queue).map(Name::as_str);
         Self {
             is_known: there.clone().any(|it| it == queue),
             is_worked: worked().any(|it| it == queue),
-            near: meant(queue.as_str(), others).map(str::to_owned),
+            near: meant(queue.as_str(), others).filter(|_| !described.contains(queue)).map(str::to_owned),
         }
     }
 
-    /// That nobody works for a queue which nobody has used before, if that is so: its name may have a slip in it.
-    pub(crate) fn novelty(&self, queue: &Name) -> Option<String> {
+    /// Whether another queue was perhaps meant.
+    pub(crate) const fn is_doubtful(&self) -> bool {
+        self.near.is_some()
+    }
+
+    /// That nobody works for a queue which nobody has used before in this store, if that is so: its name may have a slip in
+    /// it, or the store is another one than was meant.
+    pub(crate) fn novelty(&self, queue: &Name, store: &StoreUrl) -> Option<String> {
         let near = self.near.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        (!self.is_known && !self.is_worked).then(|| format!("queue {queue} is new, and no node works for it{near}"))
+        let is_new = !self.is_known && !self.is_worked;
+        is_new.then(|| format!("queue {queue} is new in {store}, and no node works for it{near}"))
     }
 
     /// That nobody works for it, if that is so.

@@ -13,6 +13,7 @@ mod node;
 mod output;
 mod panel;
 mod progress;
+mod refusal;
 mod settings;
 mod supervisor;
 

@@ -10,12 +10,30 @@ fn a_push_to_a_queue_that_nobody_knows_or_works_for_says_so_and_which_was_perhap
     let push = |queue: &str| sandbox.run(&["push", "1", "--queue", queue]).expect(0).err;
     assert!(push("fetch").contains("a new store was made"));
     assert_eq!(push("fetch"), "");
-    assert_eq!(push("fetsh"), "baton: queue fetsh is new, and no node works for it; did you mean fetch?\n");
-    assert_eq!(push("invoices"), "baton: queue invoices is new, and no node works for it\n");
+    let new = |queue: &str| format!("baton: queue {queue} is new in sqlite:{}, and no", sandbox.path().display());
+    assert_eq!(push("fetsh"), format!("{} node works for it; did you mean fetch?\n", new("fetsh")));
+    assert_eq!(push("invoices"), format!("{} node works for it\n", new("invoices")));
     let _node = sandbox.start(&["node", "--queue", "worked", "--handler", "noop"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
     assert_eq!(push("worked"), "");
     assert_eq!(sandbox.pushed(), 5);
+}
+
+#[test]
+fn a_queue_that_is_like_one_of_the_file_is_told_at_the_first_use_of_a_store_and_later() {
+    let sandbox = Sandbox::new();
+    sandbox.write("baton.toml", "[queues.mail]\nhandler = \"none\"\n[queues.mails]\nhandler = \"none\"\n");
+    let push = |store: &str, queue: &str| sandbox.run(&["push", "1", "--store", store, "--queue", queue]).expect(0).err;
+    let (made, new) = ("baton: a new store was made: sqlite:", "baton: queue mial is new in sqlite:");
+    let like = "and no node works for it; did you mean mail?";
+    assert_eq!(push("sqlite:a.db", "mial"), format!("{made}a.db\n{new}a.db, {like}\n"));
+    assert_eq!(push("sqlite:b.db", "mail"), format!("{made}b.db\n"));
+    assert_eq!(push("sqlite:b.db", "mial"), format!("{new}b.db, {like}\n"));
+    // A name that the file has is right, whatever else is like it.
+    assert_eq!(push("sqlite:b.db", "mails"), "baton: queue mails is new in sqlite:b.db, and no node works for it\n");
+    // One with a mistake in it is for who runs it.
+    sandbox.write("baton.toml", "[queues.mail]\n");
+    assert_eq!(push("sqlite:c.db", "mial"), format!("{made}c.db\n"));
 }
 
 #[test]

@@ -64,6 +64,22 @@ fn bad_command_lines_and_settings_are_refused() {
 }
 
 #[test]
+fn what_was_probably_meant_or_where_to_read_is_said_and_nothing_that_is_far_off() {
+    let sandbox = Sandbox::new();
+    for (line, told) in [
+        ("pause --queue mail", "'--queue' found; the queue is named without a flag: `baton pause mail`"),
+        ("errors mail", "'mail' found; a queue is named by a flag: `baton errors --queue mail`"),
+        ("push -q 1", "'-q' found; see `baton push --help`"),
+        ("status --watch", "'--watch' found; see `baton status --help`"),
+        ("error", "'error'; did you mean `baton errors`?"),
+        ("sales load", "see `baton sales load --help`"),
+    ] {
+        let ran = sandbox.run(&line.split(' ').collect::<Vec<_>>()).expect(2);
+        assert!(ran.one_line().ends_with(told) && !ran.err.contains("tip"), "{line}: {}", ran.err);
+    }
+}
+
+#[test]
 fn bad_lines_are_refused_by_their_number() {
     let sandbox = Sandbox::new();
     let long = format!("1\n\"{}\"\n", "x".repeat(3 << 20));
@@ -79,6 +95,12 @@ fn bad_lines_are_refused_by_their_number() {
         assert!(ran.one_line().contains(hint), "{}", ran.err);
         assert!(ran.one_line().ends_with("; nothing was stored; correct it and push again"), "{}", ran.err);
         assert!(!sandbox.path().exists());
+    }
+    for (line, is_plain) in [("hello world\n", true), ("{a:1}\n", false), ("\"1234567890\"\n", false)] {
+        let ran = sandbox.run_with(&["push", "-", "--max-body", "11"], line.as_bytes()).expect(1);
+        let told =
+            ran.one_line().contains("(a text stands in quotes, as \"hello\"; `baton up --lines FILE` takes plain");
+        assert_eq!(told, is_plain, "{}", ran.err);
     }
 }
 
@@ -152,9 +174,10 @@ fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
 }
 
 #[test]
-fn the_help_of_status_explains_the_roles() {
+fn the_help_of_status_explains_the_roles_and_what_is_in_flight() {
     let help = Sandbox::new().run(&["status", "--help"]).expect(0).out;
     assert!(help.contains("generator while it holds the baton of"), "{help}");
+    assert!(help.contains("were fetched ahead"), "{help}");
 }
 
 #[test]

@@ -140,6 +140,10 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
             "3:11: retries of queue fetch: \"-3\" is no whole number from 0",
         ),
         (
+            "[queues.fetch]\nhandler = \"noop\"\nretries = \"2\"",
+            "3:11: retries of queue fetch: a number is expected, not text; correct the file",
+        ),
+        (
             "[queues.fetch]\nhandler = \"noop\"\nconcurrency = 0",
             "3:15: concurrency of queue fetch: \"0\" is no whole number",
         ),
@@ -229,6 +233,39 @@ fn programs_and_lines_that_are_not_here_are_warned_of() {
     let told = sandbox.run(&["config", "--check"]).expect(0).err;
     assert!(told.contains("warning: queue a: there is no program \"no-such-program\""), "{told}");
     assert!(told.contains("warning: source s: cannot read gone.txt: "), "{told}");
+}
+
+#[test]
+fn words_for_a_shell_and_a_store_without_its_folder_are_warned_of() {
+    let sandbox = Sandbox::new();
+    sandbox.write("baton.toml", "store = \"sqlite:away/fleet.db\"\n[queues.a]\nexec_once = \"/bin/echo {} > out\"\n");
+    let output = sandbox.command(&["config", "--check"]).env_remove("BATON_STORE").output().unwrap();
+    let told = Ran::of(output).expect(0).err;
+    let folder = std::fs::canonicalize(sandbox.dir.path()).unwrap().join("away");
+    let store = format!("baton: warning: there is no folder {} for the store fleet.db\n", folder.display());
+    let shell = "baton: warning: queue a: no shell reads the command, so > is a word like any other; sh -c";
+    assert!(told.contains(&store) && told.contains(shell) && told.lines().count() == 2, "{told}");
+    // That of the default store is made when it is needed.
+    sandbox.write("baton.toml", "[queues.a]\nhandler = \"noop\"\n");
+    let output = sandbox.command(&["config", "--check"]).env_remove("BATON_STORE").output().unwrap();
+    assert_eq!(Ran::of(output).expect(0).err, "");
+}
+
+#[test]
+fn the_file_in_the_help_can_be_pasted_from_a_terminal_of_80_columns_and_more() {
+    let sandbox = Sandbox::new();
+    for columns in ["80", "100", "200"] {
+        let output = sandbox.command(&["config", "--help"]).env("COLUMNS", columns).output().unwrap();
+        let help = Ran::of(output).expect(0).out;
+        let (_, file) = help.split_once("all keys of each kind:\n").unwrap();
+        assert!(file.lines().all(|line| line.chars().count() < 80), "{columns}: {file}");
+        sandbox.write("baton.toml", file);
+        let told = check(&sandbox).expect(0).out;
+        assert_eq!(told, "baton.toml: 1 queue, 1 source\n", "{columns}: {file}");
+        for key in ["exec_once", "demo_delay", "demo_fail", "lines_from", "catch_up", "interval", "cron"] {
+            assert!(file.contains(&format!("{key} = ")), "{key}");
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, path::Path, time::Duration};
 
-use baton::settings::document::{Document, Mistake};
+use baton::{
+    settings::document::{Document, Mistake},
+    store::StoreUrl,
+};
 use serde::Serialize;
 
 use crate::{
@@ -43,24 +46,30 @@ A file that describes a fleet, here with all keys of each kind:
   max_results = \"1GiB\"
 
   [queues.fetch]
-  exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler = \"noop\", \"subset-sum\" or
-  concurrency = 8           # \"demo\" (with demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler =
-  retries = 3               # \"none\" if other programs work for the queue
+  exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler
+  concurrency = 8
+  retries = 3
   backoff = \"500ms\"
   deadline = \"30s\"
   max_memory = \"512MiB\"     # of exec and exec_once
   silence = \"10s\"           # of exec
   recycle = 1000            # of exec
+  # handler = \"noop\", \"subset-sum\" or \"demo\" (which takes
+  # demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler = \"none\"
+  # if other programs work for the queue
 
   [sources.urls]
   queue = \"fetch\"
-  lines = \"urls.txt\"        # or lines_from = \"COMMAND\", cron = \"0 3 * * *\" (in UTC), interval = \"1s\"
+  lines = \"urls.txt\"        # or lines_from, interval or cron
   follow = false            # of lines
   json_lines = false        # of lines and lines_from
-  count = 1000              # cron also takes catch_up = \"skip\", \"once\" or \"all\"")]
+  count = 1000
+  # lines_from = \"COMMAND\", interval = \"1s\",
+  # or cron = \"0 3 * * *\" (in UTC), which takes catch_up = \"skip\",
+  # \"once\" or \"all\"")]
 pub(crate) struct Config {
-    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2. Programs and files
-    /// of lines that are not on this machine are warned of
+    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2. Programs, files of
+    /// lines and a folder for the store that are not on this machine are warned of, and words that only a shell understands
     #[arg(long)]
     check: bool,
     /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","files"}, each
@@ -167,6 +176,16 @@ fn with_described(mut mistakes: Vec<Mistake>, file: &Path) -> Vec<Mistake> {
     mistakes
 }
 
+/// That no store can be made where it is to be on this machine, if that is so. The folder of the default one is made.
+fn without_folder(settings: &Settings) -> Option<String> {
+    let (StoreUrl::Sqlite(path), false) = (&settings.store.value, settings.store.from == Origin::Default) else {
+        return None;
+    };
+    let path = std::path::absolute(path).ok()?;
+    let folder = path.parent().filter(|folder| !folder.exists())?.display();
+    Some(format!("there is no folder {folder} for the store {}", path.file_name()?.display()))
+}
+
 /// Checks the files and what they describe; each mistake is a line of its own.
 pub(crate) fn check(globals: Globals) -> Result<Exit, Failure> {
     let file = globals.fleet_file();
@@ -177,7 +196,9 @@ pub(crate) fn check(globals: Globals) -> Result<Exit, Failure> {
     };
     let mistakes = match checked {
         Ok((described, settings)) => {
-            described.iter().flat_map(Description::missing).for_each(|it| remark(&tame(&format!("warning: {it}"))));
+            let doubts = described.iter().flat_map(Description::doubts);
+            let doubts = without_folder(&settings).into_iter().chain(doubts);
+            doubts.for_each(|it| remark(&tame(&format!("warning: {it}"))));
             let (queues, sources) = described.map_or((0, 0), |it| it.size());
             let (some_queues, some_sources) = (plural(queues), plural(sources));
             let mut output = Output::new();

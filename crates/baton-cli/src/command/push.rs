@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use baton::{
     Key, Name,
-    operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Receipt},
+    operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Overview, Receipt},
     settings::quantity,
     store::StoreUrl,
 };
@@ -14,6 +14,7 @@ use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
+    node::Description,
     output::{Output, plural, remark},
     progress::Progress,
     settings::Settings,
@@ -73,17 +74,30 @@ impl Push {
         let importer = connection.operator.importer(import).await.map_err(failed)?;
         // Before the push, which makes the queue; a store that does not tell is nothing to fail for.
         let looking = connection.operator.clone().wait(Duration::ZERO);
-        let overview = if connection.is_new() { None } else { looking.overview().await.ok() };
-        let novel = overview.and_then(|it| Attendance::of(&queue, &it).novelty(&queue));
+        let is_new = connection.is_new();
+        let overview = if is_new { Some(NOTHING_YET) } else { looking.overview().await.ok() };
+        let attendance = overview.map(|it| Attendance::beside(&queue, &it, &described(settings)));
+        // Of a store that is new itself, only a name that is like another one is worth a word.
+        let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
+        let novel = attendance.and_then(|it| it.novelty(&queue, url));
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
         let receipt = importer.push(inputs, &interrupt::listen()?, show).await;
         progress.end();
         if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {
-            connection.novelty().or(novel).iter().for_each(|it| remark(it));
+            connection.novelty().iter().chain(&novel).for_each(|it| remark(it));
         }
         let receipt = receipt.map_err(failed)?;
         Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
     }
+}
+
+/// A store in which nothing is.
+const NOTHING_YET: Overview = Overview { nodes: Vec::new(), sources: Vec::new(), queues: Vec::new() };
+
+/// The queues that the fleet's file describes; a mistake in it is for who runs them.
+fn described(settings: &Settings) -> Vec<Name> {
+    let description = Description::of(settings).ok().flatten();
+    description.iter().flat_map(Description::queue_names).cloned().collect()
 }
 
 /// Opens everything and checks the arguments, before anything is sent.
@@ -127,6 +141,16 @@ fn hint(why: &BadBody) -> &'static str {
     }
 }
 
+/// The same of a line, which may be one of plain text.
+fn hint_of_a_line(why: &BadBody) -> &'static str {
+    match why {
+        BadBody::NotJson { what, .. } if !what.starts_with("key must be") => {
+            r#" (a text stands in quotes, as "hello"; `baton up --lines FILE` takes plain lines as texts)"#
+        }
+        _ => hint(why),
+    }
+}
+
 /// Why a push ended early, what is stored, and how to go on.
 fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
     const ON: &str = "run the same command again to go on from there";
@@ -138,7 +162,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
     };
     let failure = match cause {
         ImportCause::Bad { why, .. } => {
-            return Failure::new(format!("{cause}{}; {told}", hint(why)), format!("correct it and {again}"));
+            return Failure::new(format!("{cause}{}; {told}", hint_of_a_line(why)), format!("correct it and {again}"));
         }
         ImportCause::Unreadable { .. } => {
             return Failure::new(format!("{cause}; {told}"), format!("make it readable and {again}"));

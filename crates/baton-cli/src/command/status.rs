@@ -16,7 +16,7 @@ use crate::{
 /// A node's role is what it does now, not what it was started as: generator while it holds the baton of a source, which
 /// it runs for the whole fleet, otherwise worker. A generator may work too. A source that nobody holds is taken by the
 /// next node that offers it; "failed" is why a live node that offers it leaves it alone. The nodes of a queue are those
-/// that work for it.
+/// that work for it. Its messages in flight are with them: those that run, and those that were fetched ahead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

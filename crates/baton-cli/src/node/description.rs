@@ -48,14 +48,22 @@ impl Description {
         (self.queues.len() as u64, self.sources.len() as u64)
     }
 
-    /// What it names that is not on this machine: it may be on others.
-    pub(crate) fn missing(&self) -> Vec<String> {
-        let programs = self.queues.iter().filter_map(|work| match &work.task {
-            Some(Task::Program(program)) => program.check(&format!("queue {}", work.queue)).err(),
-            _ => None,
+    /// The names of its queues.
+    pub(crate) fn queue_names(&self) -> impl Iterator<Item = &Name> {
+        self.queues.iter().map(|work| &work.queue)
+    }
+
+    /// What it names that is not on this machine, as it may be on others; and what only a shell would understand.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let programs = self.queues.iter().flat_map(|work| {
+            let Some(Task::Program(program)) = &work.task else { return Vec::new() };
+            let whose = format!("queue {}", work.queue);
+            let missing = program.check(&whose).err().map(|failure| failure.cause);
+            let for_a_shell = program.not_for_a_shell().map(|it| format!("{whose}: {it}"));
+            missing.into_iter().chain(for_a_shell).collect()
         });
         let lines = self.sources.iter().filter_map(|it| Some(it.unreadable()?.of(&format!("source {}", it.name))));
-        programs.chain(lines).map(|failure| failure.cause).collect()
+        programs.chain(lines.map(|failure| failure.cause)).collect()
     }
 
     /// What a file describes; all of its mistakes if it has some.
@@ -107,10 +115,10 @@ fn queue(name: &str, section: &mut Section<'_>) -> Option<QueueWork> {
         work.run_by(program);
     }
     let policy = &mut work.policy;
-    if let Some(concurrency) = section.value("concurrency", |text| ranged(text, 1, 65_536)) {
+    if let Some(concurrency) = section.number("concurrency", |text| ranged(text, 1, 65_536)) {
         policy.concurrency = concurrency as usize;
     }
-    policy.retries = section.value("retries", |text| ranged(text, 0, u32::MAX)).unwrap_or(policy.retries);
+    policy.retries = section.number("retries", |text| ranged(text, 0, u32::MAX)).unwrap_or(policy.retries);
     policy.backoff = section.value("backoff", quantity::time).unwrap_or(policy.backoff);
     policy.deadline = section.value("deadline", quantity::time).or(policy.deadline);
     if policy.deadline.is_some_and(|deadline| deadline.is_zero()) {
@@ -134,7 +142,7 @@ fn handler(name: &str, section: &mut Section<'_>) -> Option<Task> {
             .map_or_else(|| format!("there are {}", handlers.join(", ")), |near| format!("did you mean {near}?"));
         section.refuse("handler", &format!("queue {name}: unknown handler {told:?}"), &next);
     }
-    let (delay, fail) = (section.value("demo_delay", quantity::range), section.value("demo_fail", quantity::share));
+    let (delay, fail) = (section.value("demo_delay", quantity::range), section.number("demo_fail", quantity::share));
     let refuse = |failure: Failure| section.refuse("handler", &format!("queue {name}: {failure}"), "name another");
     let mut task = built.and_then(|built| built.task().map_err(refuse).ok());
     if let Some(Task::Demo(demo)) = &mut task {
@@ -153,7 +161,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
     let bounds = Bounds {
         memory: section.value("max_memory", quantity::bytes),
         silence: section.value("silence", quantity::time),
-        recycle: section.value("recycle", quantity::count),
+        recycle: section.number("recycle", quantity::count),
     };
     if !section.has("exec") {
         only_for("exec", &["silence", "recycle"], name, section);
@@ -193,7 +201,7 @@ fn source(name: &str, section: &mut Section<'_>, queues: &[String], document: &D
         _ => {}
     }
     let pull = pull(name, section, document);
-    let count = section.value("count", quantity::count);
+    let count = section.number("count", quantity::count);
     Some(SourceFeed { name: named?, queue: fed?, pull: pull?, count })
 }
 

@@ -23,9 +23,10 @@ pub(super) struct Feed {
     /// A message for each line of this file, read to its end as it is then: a last line without a line end counts, and
     /// what is added later does not. A successor goes on at the line reached.
     ///
-    /// A named pipe (FIFO) is read until its last writer closes it. What was read from it cannot be read again, so a
-    /// successor does not go on: the source fails for good and says what was pushed; --rewind reads what comes next.
-    /// The same holds for standard input, `-`, but that each run begins anew.
+    /// A named pipe (FIFO) is read until its last writer closes it, and its source has ended then: what is written to it
+    /// later needs --rewind, each time. What was read from it cannot be read again, so a successor does not go on: the
+    /// source fails for good and says what was pushed; --rewind reads what comes next. The same holds for standard input,
+    /// `-`, but that each run begins anew.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
     /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and every file that

@@ -157,15 +157,25 @@ impl<'a> Section<'a> {
         &mut self, key: &'static str, read: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         let (value, _) = self.look(key)?;
-        let read = match value {
-            DeValue::String(text) => read(text).map_err(|error| error.to_string()),
-            DeValue::Integer(number) => {
-                let plain = i64::from_str_radix(number.as_str(), number.radix());
-                let plain = plain.map_or_else(|_| number.to_string(), |plain| plain.to_string());
-                read(&plain).map_err(|error| error.to_string())
-            }
-            DeValue::Float(number) => read(number.as_str()).map_err(|error| error.to_string()),
-            other => Err(format!("text or a number is expected, not {}", named(other))),
+        let told = if let DeValue::String(text) = value { Some(text.to_string()) } else { digits(value) };
+        self.taken(key, (value, told), "text or a number", read)
+    }
+
+    /// The value of a key, which is a number and not the text of one, if it is there and is one.
+    pub fn number<T, E: fmt::Display>(
+        &mut self, key: &'static str, read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let (value, _) = self.look(key)?;
+        self.taken(key, (value, digits(value)), "a number", read)
+    }
+
+    fn taken<T, E: fmt::Display>(
+        &self, key: &str, (value, told): (&DeValue<'_>, Option<String>), expected: &str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let read = match told {
+            Some(text) => read(&text).map_err(|error| error.to_string()),
+            None => Err(format!("{expected} is expected, not {}", named(value))),
         };
         read.map_err(|cause| self.refuse(key, &format!("{key}{}: {cause}", self.of), CORRECT)).ok()
     }
@@ -262,13 +272,26 @@ pub fn meant<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option
     (distance <= (name.chars().count() / 3).max(1)).then_some(it)
 }
 
+/// A number as flags would say it.
+fn digits(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::Integer(number) => {
+            let plain = i64::from_str_radix(number.as_str(), number.radix());
+            Some(plain.map_or_else(|_| number.to_string(), |plain| plain.to_string()))
+        }
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}
+
 fn named(value: &DeValue<'_>) -> &'static str {
     match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
-        _ => "text or a number",
     }
 }
 
@@ -281,7 +304,7 @@ mod tests {
         let document = Document::new(PathBuf::from("etc/baton.toml"), text.to_owned());
         let read = document.read(|root| {
             root.value("wait", quantity::seconds);
-            root.each("queues", "queue", |_, queue| (queue.value("retries", str::parse::<u32>), queue.switch("quick")))
+            root.each("queues", "queue", |_, queue| (queue.number("retries", str::parse::<u32>), queue.switch("quick")))
         });
         read.err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
@@ -301,11 +324,13 @@ mod tests {
             [
                 "2:8: wait: \"ten\" is no duration: write 0, 500ms, 2s or 1m; correct the file",
                 "5:3: unknown key \"retires\" of queue a; did you mean retries?",
-                "6:11: quick of queue a: true or false is expected, not text or a number; correct the file",
+                "6:11: quick of queue a: true or false is expected, not a number; correct the file",
                 "8:1: queue b is no table; describe it under [queues.b]",
             ]
         );
         assert_eq!(mistakes("wait = \"x\" y").len(), 1);
+        let number = "etc/baton.toml:2:11: retries of queue a: a number is expected, not text; correct the file";
+        assert_eq!(mistakes("[queues.a]\nretries = \"2\"\n"), [number]);
         assert!(mistakes(" {\"wait\":1}").concat().contains(":1:1: this is JSON"));
     }
 

@@ -58,7 +58,7 @@ impl File {
             store,
             fleet: root.value("fleet", Name::new),
             wait: root.value("wait", quantity::seconds),
-            max_keys: root.value("max_keys", quantity::count),
+            max_keys: root.number("max_keys", quantity::count),
             key_lifetime: root.value("key_lifetime", quantity::lifetime),
             max_results: root.value("max_results", quantity::bytes),
         }
