@@ -262,12 +262,13 @@ impl Inner {
         landing.land(outcome, self.options.error_hold).await;
     }
 
-    /// Keeps what was computed, in a recall without a store.
+    /// Keeps what was computed, in a recall without a store; not if something that covers it was forgotten since it was begun.
     fn keep_local(&self, key: &CacheKey, mode: Mode, value: Value, generation: u64) -> Landed {
         let ttl = value.ttl.unwrap_or(self.options.ttl);
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now + ttl };
-        let stored = mode == Mode::On && !ttl.is_zero() && self.cache.keep(key, entry.clone());
+        let is_overtaken = self.known.covering(key) > generation;
+        let stored = mode == Mode::On && !ttl.is_zero() && !is_overtaken && self.cache.keep(key, entry.clone());
         Landed { entry, from: From::Computation { stored } }
     }
 
