@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     forms::Form,
-    intake::of_store,
+    intake::{REPEATABLE, of_store},
     problem::Problem,
     room::Admission,
     state::{Shared, State},
@@ -159,9 +159,9 @@ impl Stream {
                     sleep(AGAIN).await;
                     return Bytes::new();
                 }
-                of_store(&error)
+                of_store(&error).leaving_instead(REPEATABLE)
             }
-            FollowError::Store(error) => of_store(&error),
+            FollowError::Store(error) => of_store(&error).leaving_instead(REPEATABLE),
             error => Problem::new(axum::http::StatusCode::GONE, "gone", error.to_string()),
         };
         self.over = true;
