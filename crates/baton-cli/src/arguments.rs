@@ -119,7 +119,8 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     if let Some((word, command)) = meant(error) {
         return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
     }
-    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
         && ["--listen", "--no-gateway", "--host", "--demo-init"].iter().any(|it| flag == it)
     {
         return Failure::usage(format!("{flag}: the gateway belongs to `baton up`"), "see `baton up --help`");
@@ -136,6 +137,7 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn renamed(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
@@ -149,6 +151,22 @@ mod tests {
         assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
+    }
+
+    #[test]
+    fn flags_of_the_gateway_contradict_its_absence_in_any_order_and_belong_to_up() {
+        let said = |line: &str| {
+            let failure = read(line.split(' ').map(OsString::from)).unwrap_err();
+            (failure.exit, failure.to_string())
+        };
+        for flag in ["--listen 8001", "--host a", "--tokens t", "--sales s", "--demo-init 5s", "--linger 5s"] {
+            for line in [format!("baton up --no-gateway {flag}"), format!("baton up {flag} --no-gateway")] {
+                let (exit, text) = said(&line);
+                assert!(exit == Exit::Usage && text.contains("cannot be used with"), "{line}: {text}");
+            }
+        }
+        let (_, elsewhere) = said("baton node --listen 8001");
+        assert!(elsewhere.contains("--listen: the gateway belongs to `baton up`"), "{elsewhere}");
     }
 
     #[test]

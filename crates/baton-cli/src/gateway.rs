@@ -25,7 +25,7 @@ pub(crate) struct GatewayArguments {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Answer no HTTP
-    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens"])]
+    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens", "linger", "sales", "demo_init"])]
     no_gateway: bool,
     /// A name by which the gateway is addressed, beside localhost and its address; may be given several times
     #[arg(long = "host", value_name = "NAME")]
