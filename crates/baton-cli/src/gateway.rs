@@ -7,14 +7,22 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, jobs::sales::Sales, settings::quantity};
+use baton::{
+    Cancel,
+    jobs::sales::{Sales, SalesError},
+    settings::quantity,
+};
 use baton_gateway::{
     DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Listen,
     tokens::{TokenError, TokenFile},
 };
 use tokio::task::JoinHandle;
 
-use crate::{connection::Connection, exit::Failure, node::Log};
+use crate::{
+    connection::Connection,
+    exit::{Exit, Failure},
+    node::Log,
+};
 
 /// Where HTTP is answered, and for whom.
 #[derive(Debug, clap::Args)]
@@ -69,6 +77,12 @@ impl GatewayArguments {
             ..GatewayOptions::default()
         };
         let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;
+        if let Some(sales) = &self.sales
+            && matches!(Sales::at(sales).look(), Err(SalesError::Missing(_)))
+        {
+            let sales = sales.display();
+            log.line(&format!("gateway: there are no sales in {sales} yet, totals are 0 until some are added"));
+        }
         let address = gateway.address();
         let is_elsewhere = self.listen.is_none() && address != DEFAULT_ADDRESS;
         let running = tokio::spawn(gateway.run(cancel.clone()));
@@ -117,6 +131,7 @@ fn refused(error: GatewayError) -> Failure {
             Failure::usage(error.to_string(), "make one with `baton token add NAME`, or listen at 127.0.0.1")
         }
         GatewayError::Tokens(error) => of_tokens(&error),
+        GatewayError::Sales(error) => Failure::advised(Exit::Store, &error.to_string()),
         GatewayError::Thread(_) => Failure::new(error.to_string(), "free some memory or threads"),
         _ => Failure::new(error.to_string(), "choose another address with --listen, or start none with --no-gateway"),
     }
