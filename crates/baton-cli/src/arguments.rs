@@ -93,6 +93,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+    use crate::exit::Exit;
 
     fn renamed(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
@@ -106,6 +107,22 @@ mod tests {
         assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
+    }
+
+    #[test]
+    fn flags_of_the_gateway_contradict_its_absence_in_any_order_and_belong_to_up() {
+        let said = |line: &str| {
+            let failure = read(line.split(' ').map(OsString::from)).unwrap_err();
+            (failure.exit, failure.to_string())
+        };
+        for flag in ["--listen 8001", "--host a", "--tokens t", "--sales s", "--demo-init 5s", "--linger 5s"] {
+            for line in [format!("baton up --no-gateway {flag}"), format!("baton up {flag} --no-gateway")] {
+                let (exit, text) = said(&line);
+                assert!(exit == Exit::Usage && text.contains("cannot be used with"), "{line}: {text}");
+            }
+        }
+        let (_, elsewhere) = said("baton node --listen 8001");
+        assert!(elsewhere.contains("--listen: the gateway belongs to `baton up`"), "{elsewhere}");
     }
 
     #[test]

@@ -7,14 +7,22 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, jobs::sales::Sales, settings::quantity};
+use baton::{
+    Cancel,
+    jobs::sales::{Sales, SalesError},
+    settings::quantity,
+};
 use baton_gateway::{
-    DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Listen,
+    DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Limits, Listen,
     tokens::{TokenError, TokenFile},
 };
 use tokio::task::JoinHandle;
 
-use crate::{connection::Connection, exit::Failure, node::Log};
+use crate::{
+    connection::Connection,
+    exit::{Exit, Failure},
+    node::Log,
+};
 
 /// Where HTTP is answered, and for whom.
 #[derive(Debug, clap::Args)]
@@ -25,7 +33,7 @@ pub(crate) struct GatewayArguments {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Answer no HTTP
-    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens"])]
+    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens", "linger", "sales", "demo_init"])]
     no_gateway: bool,
     /// A name by which the gateway is addressed, beside localhost and its address; may be given several times
     #[arg(long = "host", value_name = "NAME")]
@@ -50,9 +58,9 @@ impl GatewayArguments {
         !self.no_gateway && (!until_done || self.listen.is_some())
     }
 
-    /// Listens and begins to answer, if that is wanted. The store need not be up.
+    /// Listens and begins to answer, if that is wanted; on a stop, what is under way has so long. The store need not be up.
     pub(crate) async fn start(
-        &self, connection: &Connection, until_done: bool, log: &Arc<Log>, cancel: &Cancel,
+        &self, connection: &Connection, until_done: bool, grace: Duration, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Option<Answering>, Failure> {
         if !self.is_wanted(until_done) {
             return Ok(None);
@@ -65,10 +73,17 @@ impl GatewayArguments {
             sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
             demo_init: self.demo_init,
             linger: self.linger,
+            limits: Limits { stop_time: grace, ..Limits::default() },
             ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
             ..GatewayOptions::default()
         };
         let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;
+        if let Some(sales) = &self.sales
+            && matches!(Sales::at(sales).look(), Err(SalesError::Missing(_)))
+        {
+            let sales = sales.display();
+            log.line(&format!("gateway: there are no sales in {sales} yet, totals are 0 until some are added"));
+        }
         let address = gateway.address();
         let is_elsewhere = self.listen.is_none() && address != DEFAULT_ADDRESS;
         let running = tokio::spawn(gateway.run(cancel.clone()));
@@ -117,6 +132,7 @@ fn refused(error: GatewayError) -> Failure {
             Failure::usage(error.to_string(), "make one with `baton token add NAME`, or listen at 127.0.0.1")
         }
         GatewayError::Tokens(error) => of_tokens(&error),
+        GatewayError::Sales(error) => Failure::advised(Exit::Store, &error.to_string()),
         GatewayError::Thread(_) => Failure::new(error.to_string(), "free some memory or threads"),
         _ => Failure::new(error.to_string(), "choose another address with --listen, or start none with --no-gateway"),
     }

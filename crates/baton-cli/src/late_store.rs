@@ -18,12 +18,13 @@ use crate::{
     settings::{Origin, Settings},
 };
 
-/// After how long a person who waits for the store wants to know what is there already.
+/// After how long a person who waits for a file wants to know what is there already.
 const LONG: Duration = Duration::from_secs(1);
 /// How often a store is tried that is waited for without a bound.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Waits for the store, and says where the gateway is: when the store answers, or once that takes long.
+/// Waits for the store, and says where the gateway is: at once before a server, for which requests wait; before a file when it
+/// is open, or once that takes long, since what is wrong with it is told at once and ends this.
 pub(crate) async fn awaited(
     settings: &Settings, connection: &Connection, gateway: Option<&Answering>, log: &Log,
 ) -> Result<(), StoreError> {
@@ -38,6 +39,10 @@ pub(crate) async fn awaited(
     };
     tokio::pin!(up);
     let announce = || gateway.iter().for_each(|gateway| gateway.announce(log));
+    if is_server {
+        announce();
+        return up.await;
+    }
     tokio::select! {
         up = &mut up => {
             if up.is_ok() {

@@ -47,7 +47,8 @@ pub(crate) fn of(error: &clap::Error, arguments: &[OsString]) -> Failure {
         return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
     }
     let argument = said(ContextKind::InvalidArg);
-    if let Some(flag) = argument.filter(|flag| OF_THE_GATEWAY.contains(flag)) {
+    let unknown = argument.filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    if let Some(flag) = unknown.filter(|flag| OF_THE_GATEWAY.contains(flag)) {
         return Failure::usage(format!("{flag}: the gateway belongs to `baton up`"), "see `baton up --help`");
     }
     let next = match error.kind() {

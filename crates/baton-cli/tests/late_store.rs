@@ -95,7 +95,10 @@ fn up_with_a_gateway_waits_for_redis_without_a_bound_unless_one_is_said_and_tell
         let waiting = send(&address, "POST /push/work", "1");
         until("it waits", || answer(send(&address, "GET /health/ready", "")).contains("\"waiting\":1"));
         if bound.is_empty() {
-            until("it says so", || sandbox.log().contains("is waited for (--wait SECONDS bounds that)"));
+            let said = "is waited for (--wait SECONDS bounds that)";
+            until("it says so", || sandbox.log().contains(said));
+            let log = sandbox.log();
+            assert!(log.find("gateway at ") < log.find(said), "it is told where it is when it listens: {log}");
             up.signal("-TERM");
         }
         let told = answer(waiting);

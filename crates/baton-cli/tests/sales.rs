@@ -64,6 +64,23 @@ fn sales_are_loaded_whole_or_not_at_all_and_added_up() {
 }
 
 #[test]
+fn up_is_refused_where_sales_have_no_folder_and_says_where_there_are_none_yet() {
+    let sandbox = Sandbox::new();
+    let flags = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0", "--sales"];
+    let refused = sandbox.run(&[&flags[..], &["typo/sales.db"]].concat()).expect(5);
+    assert!(refused.one_line().contains("there is no folder typo for the sales sales.db; make it"), "{}", refused.err);
+    let mut up = sandbox.start(&[&flags[..], &["shop.db"]].concat());
+    let address = address(&sandbox);
+    assert!(sandbox.log().contains("there are no sales in shop.db yet, totals are 0"), "{}", sandbox.log());
+    assert!(get(&address, "/totalSales").ends_with("Total sales for all items is 0"));
+    sandbox.write("one.csv", "id;amount\n");
+    let bad = sandbox.run(&["sales", "load", "one.csv", "--sales", "shop.db"]).expect(1);
+    assert!(bad.one_line().contains("it is \"id;amount\""), "{}", bad.err);
+    sandbox.run(&["kill"]).expect(0);
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
 fn what_is_loaded_beside_a_gateway_is_in_its_next_total() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {

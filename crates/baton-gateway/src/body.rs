@@ -139,6 +139,20 @@ pub(crate) fn check<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Pr
     }
 }
 
+/// Checks the same of a body that is one message where many could have been sent: what is many is told how.
+pub(crate) fn check_one<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Problem> {
+    check(limits, bytes).map_err(|problem| match has_several(bytes) {
+        true => problem.next("many, one a line, are sent as Content-Type: application/x-ndjson"),
+        false => problem,
+    })
+}
+
+/// Whether these are several JSON texts.
+pub(crate) fn has_several(bytes: &[u8]) -> bool {
+    let mut texts = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
+    matches!(texts.next(), Some(Ok(_))) && matches!(texts.next(), Some(Ok(_)))
+}
+
 /// How deep brackets lie in each other outside of strings, whether or not the rest is JSON.
 fn depth(bytes: &[u8]) -> usize {
     let (mut now, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
@@ -178,6 +192,9 @@ mod tests {
         let bad: [&[u8]; 6] = [b"", b"  ", b"{a}", b"[[[[1]]]]", b"\"\xff\"", b"1 2"];
         assert_eq!(bad.map(status), [400; 6]);
         assert_eq!(status(b"\"12345678901234567890\""), 413);
+        let many = |bytes: &[u8]| check_one(&limits, bytes).unwrap_err().json()["detail"].to_string();
+        assert!(many(b"{\"a\":1}\n{\"a\":2}").contains("application/x-ndjson"), "{}", many(b"1\n2"));
+        assert!(!many(b"{\"a\":1}\n{").contains("application/x-ndjson"));
     }
 
     #[test]

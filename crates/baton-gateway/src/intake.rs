@@ -13,6 +13,10 @@ use tokio::time::timeout;
 
 use crate::{problem::Problem, readiness::StoreSeat, state::State};
 
+/// What became of a request that was to store something, and of one that may be made twice.
+const UNSTORED: &str = "nothing was stored";
+pub(crate) const REPEATABLE: &str = "it is safe to ask again";
+
 /// As often something is tried anew that the store has not carried out.
 const ATTEMPTS: usize = 8;
 
@@ -73,6 +77,12 @@ impl State {
     pub(crate) async fn asked<T, F: Future<Output = Result<T, StoreError>>>(
         &self, ask: impl Fn(Fleet) -> F,
     ) -> Result<T, Problem> {
+        self.answered(ask).await.map_err(|problem| problem.leaving_instead(REPEATABLE))
+    }
+
+    async fn answered<T, F: Future<Output = Result<T, StoreError>>>(
+        &self, ask: impl Fn(Fleet) -> F,
+    ) -> Result<T, Problem> {
         let mut seat = self.seat(0)?;
         for _ in 0..ATTEMPTS {
             match seat.call(|fleet| timeout(self.limits.store_time, ask(fleet))).await.map_err(unready)? {
@@ -111,7 +121,7 @@ async fn hand_in(fleet: Fleet, lot: Lot) -> Result<Option<LotVerdict>, SubmitErr
 /// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.
 pub(crate) fn of_store(error: &StoreError) -> Problem {
     match error {
-        StoreError::NoRoom(_) => Problem::trouble("no-room", "the store has no room; nothing was stored"),
+        StoreError::NoRoom(_) => Problem::trouble("no-room", "the store has no room").leaving(UNSTORED),
         StoreError::Unreachable(_) | StoreError::Refused(Refusal::Held { .. } | Refusal::Stale) => away(),
         StoreError::Refused(_) => Problem::trouble("store-refuses", "the store refuses; `baton status` tells why"),
         StoreError::Unfit(_) => {
@@ -126,15 +136,15 @@ pub(crate) fn of_store(error: &StoreError) -> Problem {
 }
 
 fn away() -> Problem {
-    Problem::trouble("store-away", "the store does not answer; nothing was stored")
+    Problem::trouble("store-away", "the store does not answer").leaving(UNSTORED)
 }
 
 /// Why a request that waited for the store did not get there.
 pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
     match unready {
         Unready::Full => {
-            let detail = "the store does not answer, and as many requests wait for it as may; nothing was stored";
-            Problem::trouble("store-away", detail)
+            let detail = "the store does not answer, and as many requests wait for it as may";
+            Problem::trouble("store-away", detail).leaving(UNSTORED)
         }
         Unready::Failed(error) => of_store(&error),
         _ => away(),

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    body::{check, next, refuse, too_large},
+    body::{check, has_several, next, refuse, too_large},
     problem::Problem,
     readiness::StoreSeat,
     room::BytesPermit,
@@ -146,10 +146,4 @@ impl<'a> Lines<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether a line is several JSON texts.
-fn has_several(line: &[u8]) -> bool {
-    let mut texts = serde_json::Deserializer::from_slice(line).into_iter::<serde::de::IgnoredAny>();
-    matches!(texts.next(), Some(Ok(_))) && matches!(texts.next(), Some(Ok(_)))
 }

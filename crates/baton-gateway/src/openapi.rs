@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        Components,
+        Components, ContentBuilder, Ref, ResponseBuilder,
         security::{Http, HttpAuthScheme, SecurityScheme},
     },
 };
@@ -40,7 +40,7 @@ use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
         routes::Sold
     )),
     security((), ("bearer" = [])),
-    modifiers(&Bearer)
+    modifiers(&Bearer, &Guards)
 )]
 struct Description;
 
@@ -53,6 +53,35 @@ impl Modify for Bearer {
         description.components.get_or_insert_with(Components::new).add_security_scheme("bearer", scheme);
     }
 }
+
+/// What every request may be answered before it comes to its route, where the route does not say it itself.
+struct Guards;
+
+impl Modify for Guards {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+        for item in description.paths.paths.values_mut() {
+            for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
+                for (status, says) in GUARDS {
+                    operation.responses.responses.entry(status.to_owned()).or_insert_with(|| {
+                        let response = ResponseBuilder::new().description(says);
+                        response.content("application/problem+json", problem.clone()).build().into()
+                    });
+                }
+            }
+        }
+    }
+}
+
+const GUARDS: [(&str, &str); 7] = [
+    ("400", "The host is missing, or what it or the page's origin is cannot be read"),
+    ("403", "A page of another site asks"),
+    ("405", "The method is none of this path; `Allow` names them"),
+    ("421", "The gateway is not addressed by this name"),
+    ("500", "A fault in the gateway itself"),
+    ("501", "The body is packed, and in chunks besides"),
+    ("503", "Too much is under way"),
+];
 
 /// The description as JSON.
 pub(crate) fn json() -> Bytes {
@@ -82,6 +111,23 @@ mod tests {
         known.sort_unstable();
         assert_eq!(described, known);
         assert!(known.iter().all(|path| methods(path).split(" or ").all(|it| ["GET", "POST", "DELETE"].contains(&it))));
+    }
+
+    #[test]
+    fn what_every_request_may_be_answered_is_said_of_each_and_a_sale_has_no_other_fields() {
+        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        for (path, item) in description["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                for (status, _) in GUARDS {
+                    let content = &operation["responses"][status]["content"]["application/problem+json"];
+                    assert_eq!(content["schema"]["$ref"], "#/components/schemas/Problem", "{method} {path} {status}");
+                }
+            }
+        }
+        // What a route says itself stays.
+        let push = &description["paths"]["/push/{queue}"]["post"]["responses"];
+        assert!(push["403"]["description"].as_str().unwrap().contains("token"), "{push}");
+        assert_eq!(description["components"]["schemas"]["Sale"]["additionalProperties"], false);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
+    /// What became of the request, where that is to be said.
+    outcome: Option<&'static str>,
     members: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -28,7 +30,7 @@ pub(crate) struct Problem {
 impl Problem {
     /// One with this status. `code` is for programs, `detail` for people.
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), members: Map::new(), headers: Vec::new() }
+        Self { status, code, detail: detail.into(), outcome: None, members: Map::new(), headers: Vec::new() }
     }
 
     /// A request that is wrong in itself.
@@ -61,6 +63,16 @@ impl Problem {
         Self { detail: format!("{}; {step}", self.detail), ..self }
     }
 
+    /// The same with what became of the request.
+    pub(crate) fn leaving(self, outcome: &'static str) -> Self {
+        Self { outcome: Some(outcome), ..self }
+    }
+
+    /// The same with another word for what became of the request, if it says that.
+    pub(crate) fn leaving_instead(self, outcome: &'static str) -> Self {
+        Self { outcome: self.outcome.and(Some(outcome)), ..self }
+    }
+
     /// The same with a further member.
     pub(crate) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.members.insert(member.to_owned(), value.into());
@@ -86,7 +98,8 @@ impl Problem {
         object.insert("title".to_owned(), self.status.canonical_reason().unwrap_or("Error").into());
         object.insert("status".to_owned(), self.status.as_u16().into());
         object.insert("code".to_owned(), self.code.into());
-        object.insert("detail".to_owned(), self.detail.as_str().into());
+        let outcome = self.outcome.map(|outcome| format!("; {outcome}")).unwrap_or_default();
+        object.insert("detail".to_owned(), format!("{}{outcome}", self.detail).into());
         object.extend(self.members.clone());
         Value::Object(object)
     }

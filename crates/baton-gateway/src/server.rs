@@ -11,7 +11,7 @@ use std::{
 use axum::Router;
 use baton::{
     Cancel, Fleet,
-    jobs::sales::Sales,
+    jobs::sales::{Sales, SalesError},
     recall::{Recall, RecallOptions},
 };
 use rustix::net::sockopt;
@@ -161,6 +161,9 @@ pub enum GatewayError {
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// There can be no sales where they are to be.
+    #[error(transparent)]
+    Sales(SalesError),
     /// Nothing can listen there.
     #[error("cannot listen at {address}: {error}")]
     Listen {
@@ -187,10 +190,15 @@ impl Gateway {
     /// Listens. The store need not be up.
     ///
     /// # Errors
-    /// [`GatewayError`]: what others could reach and nobody guards is not listened at.
+    /// [`GatewayError`]: what others could reach and nobody guards is not listened at; nor is where sales have no folder.
     pub async fn bind(fleet: &Fleet, options: GatewayOptions) -> Result<Self, GatewayError> {
         let GatewayOptions { listen, hosts, tokens, sales, demo_init, linger, limits, ear } = options;
         let keeper = Keeper::new(tokens)?;
+        let sales = sales.map(Sales::at);
+        // A file that is not there yet may come; its folder does not.
+        if let Some(Err(error @ SalesError::Folder { .. })) = sales.as_ref().map(Sales::look) {
+            return Err(GatewayError::Sales(error));
+        }
         if let Listen::At(address) = listen
             && !address.ip().is_loopback()
         {
@@ -214,7 +222,7 @@ impl Gateway {
             queue_paces: Default::default(),
             staff: Default::default(),
             recall: Recall::shared(fleet, RecallOptions::default()),
-            sales: sales.map(Sales::at),
+            sales,
             speaker: Speaker::start(demo_init, limits.waiting),
             trouble: Default::default(),
             limits,

@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     forms::Form,
     gate::judge,
-    intake::of_store,
+    intake::{REPEATABLE, of_store},
     problem::Problem,
     room::Admission,
     state::{Shared, State},
@@ -179,9 +179,9 @@ impl Stream {
                     sleep(AGAIN).await;
                     return Bytes::new();
                 }
-                of_store(&error)
+                of_store(&error).leaving_instead(REPEATABLE)
             }
-            FollowError::Store(error) => of_store(&error),
+            FollowError::Store(error) => of_store(&error).leaving_instead(REPEATABLE),
             error => Problem::new(StatusCode::GONE, "gone", error.to_string()),
         };
         self.over = true;

@@ -4,7 +4,7 @@ mod scene;
 
 use std::collections::BTreeSet;
 
-use scene::Scene;
+use scene::{JSON, Scene};
 
 #[test]
 fn the_gateway_lives_and_its_store_answers() {
@@ -32,6 +32,35 @@ fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     assert_eq!(told["detail"], "this method is not for /jobs/{queue}/{id}: use GET or DELETE");
     scene.ask("OPTIONS", "/push/q", &[], b"").problem(405, "method");
     scene.ask("BREW", "/health", &[], b"").problem(405, "method");
+}
+
+#[test]
+fn a_name_in_the_query_that_a_route_does_not_know_is_refused_and_a_header_that_was_meant_is_told() {
+    let scene = Scene::new();
+    let said = |method: &str, path: &str| {
+        let body: &[u8] = if method == "POST" { b"1" } else { b"" };
+        let problem = scene.ask(method, path, &[JSON], body).problem(400, "bad-query");
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    assert!(said("POST", "/push/q?wait=5").ends_with("send the header `Prefer: wait=N`"));
+    for path in ["/push/q?key=order-7", "/call/q?idempotency_key=order-7"] {
+        assert!(said("POST", path).ends_with("send the header `Idempotency-Key: KEY`"), "{}", said("POST", path));
+    }
+    assert_eq!(scene.ready("q"), 0);
+    for (method, path) in [
+        ("POST", "/call/q?wait=5"),
+        ("GET", "/jobs/q/1?secret"),
+        ("DELETE", "/jobs/q/1?secret=1"),
+        ("POST", "/sales?secret=1"),
+        ("GET", "/say?secret=1"),
+    ] {
+        assert_eq!(said(method, path), "the query has a name that is not known; there is none here", "{path}");
+    }
+    assert!(said("GET", "/say?%").contains("no code"));
+    // Those who watch over processes, and who fetches the description, may add what they like.
+    for path in ["/health?x=1", "/health/ready?x=1", "/api/openapi.json?x=1"] {
+        assert_eq!(scene.get(path).status, 200, "{path}");
+    }
 }
 
 #[test]

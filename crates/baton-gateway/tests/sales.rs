@@ -5,8 +5,11 @@ mod scene;
 
 use std::time::{Duration, Instant};
 
-use baton::Name;
-use baton_gateway::tokens::{Right, TokenFile};
+use baton::{Fleet, Name, jobs::sales::SalesError};
+use baton_gateway::{
+    Gateway, GatewayError, GatewayOptions, Listen,
+    tokens::{Right, TokenFile},
+};
 use baton_servers::RedisServer;
 use scene::{Answer, JSON, NDJSON, Peer, Scene, request, until};
 use serde_json::{Value, json};
@@ -148,6 +151,12 @@ fn sales_are_stored_all_or_none_and_the_wrong_one_is_named() {
     shop.sell(&json!("x")).problem(400, "bad-sale");
     shop.scene.ask("POST", "/sales", &[JSON], b"{").problem(400, "bad-json");
     shop.scene.ask("POST", "/sales", &[], b"1").problem(415, "media-type");
+    let table = [("content-type", "text/csv; charset=utf-8")];
+    let csv = shop.scene.ask("POST", "/sales", &table, b"transaction_id,item,amount\n").problem(415, "media-type");
+    assert!(csv["detail"].as_str().unwrap().contains("`baton sales load`"), "{csv}");
+    let lines = format!("{}\n{}\n", sale("n", "book", 5), sale("m", "book", 1));
+    let many = shop.scene.ask("POST", "/sales", &[JSON], lines.as_bytes()).problem(400, "bad-json");
+    assert!(many["detail"].as_str().unwrap().contains("application/x-ndjson"), "{many}");
     let huge = format!("[{}]", " ".repeat(1 << 20));
     shop.scene.ask("POST", "/sales", &[JSON], huge.as_bytes()).problem(413, "too-large");
     assert_eq!(shop.total("?cache=off").text(), "Total sales for all items is 1");
@@ -196,7 +205,25 @@ fn a_gateway_without_sales_and_one_whose_file_is_none_say_so() {
     let scene = Scene::with(|options| options.sales = Some(path));
     let problem = scene.get("/totalSales").problem(500, "sales");
     assert!(!problem.to_string().contains("sales.db"), "{problem}");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("`baton sales total`, with the gateway's --sales"),
+        "{problem}"
+    );
     scene.ask("POST", "/sales", &[JSON], sale("a", "b", 1).to_string().as_bytes()).problem(500, "sales");
+}
+
+#[test]
+fn a_gateway_whose_sales_have_no_folder_does_not_start() {
+    let folder = TempDir::new().unwrap();
+    let sales = Some(folder.path().join("none/sales.db"));
+    let options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), sales, ..Default::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let fleet = Fleet::connect("memory:").unwrap();
+        Gateway::bind(&fleet, options).await.map(drop).unwrap_err()
+    });
+    assert!(matches!(refused, GatewayError::Sales(SalesError::Folder { .. })), "{refused}");
+    assert!(!folder.path().join("none").exists());
 }
 
 #[test]

@@ -144,10 +144,18 @@ fn whoever_waits_for_the_store_is_told_when_the_gateway_stops() {
     let mut job = scene.peer();
     job.send(&request("GET", "/jobs/q/1", &[], b""));
     until("it waits", || waiting(&scene) == Some(3));
-    peers.push(job);
+    let mut search = scene.peer();
+    search.send(&request("GET", "/subsetSum?data=[1]&sum=1", &[], b""));
+    until("it waits", || waiting(&scene) == Some(4));
+    let ready = scene.get("/health/ready").problem(503, "store-away");
+    assert!(ready["detail"].as_str().unwrap().contains("`baton status`"), "{ready}");
+    peers.extend([job, search]);
     scene.cancel.drain();
-    for mut peer in peers {
-        peer.answer().problem(503, "store-away");
+    // Each is told what became of what it asked for.
+    let outcomes = ["nothing was stored", "nothing was stored", "it is safe to ask again", "no search was begun"];
+    for (mut peer, outcome) in peers.into_iter().zip(outcomes) {
+        let problem = peer.answer().problem(503, "store-away");
+        assert_eq!(problem["detail"], format!("the store does not answer; {outcome}"));
     }
 }
 

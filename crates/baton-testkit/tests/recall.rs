@@ -300,6 +300,27 @@ async fn half_a_lease_without_a_beat_ends_local_hits_and_nothing_is_kept_meanwhi
 }
 
 #[tokio::test]
+async fn a_store_that_is_away_from_the_beginning_is_waited_for_once_and_noticed_when_it_comes() {
+    let is_away = Arc::new(AtomicBool::new(true));
+    let store = Cut { inner: baton_testkit::stores::in_memory(), is_away: is_away.clone() };
+    let (recall, counted) = (Setting::over(Arc::new(store)).recall(), Counted::open());
+    let half_lease = Duration::from_millis(500);
+    // Whoever leaves before that was found out has others pay no more than the rest of it.
+    assert!(tokio::time::timeout(half_lease / 5, read(&recall, &counted, Reading::on())).await.is_err());
+    let begun = Instant::now();
+    for nth in 1..=40 {
+        let unkept = read(&recall, &counted, Reading::on()).await;
+        assert_eq!((unkept.source, unkept.ttl), (Source::Computed { stored: false }, None));
+        assert_eq!(counted.begun(), nth);
+    }
+    assert!(begun.elapsed() < half_lease * 10, "{:?}", begun.elapsed());
+    is_away.store(false, Ordering::SeqCst);
+    let back = Instant::now();
+    warm(&recall, &counted).await;
+    assert!(back.elapsed() < Duration::from_secs(5), "{:?}", back.elapsed());
+}
+
+#[tokio::test]
 async fn a_purged_store_takes_what_was_kept_here_with_it() {
     let store = baton_testkit::stores::in_memory();
     let (recall, counted) = (Setting::over(store.clone()).recall(), Counted::open());

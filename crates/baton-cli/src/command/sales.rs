@@ -184,7 +184,9 @@ impl Sum {
 
 fn failure(error: &SalesError) -> Failure {
     match error {
-        SalesError::Missing(_) | SalesError::Foreign(_) => Failure::advised(Exit::Store, &error.to_string()),
+        SalesError::Missing(_) | SalesError::Foreign(_) | SalesError::Folder { .. } => {
+            Failure::advised(Exit::Store, &error.to_string())
+        }
         SalesError::File { .. } => Failure::new(error.to_string(), "name another with --sales").with(Exit::Store),
         _ => Failure::new(error.to_string(), "correct the file and load it again"),
     }

@@ -89,7 +89,7 @@ impl Up {
         let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
-        let gateway = self.gateway.start(&connection, self.node.until_done, &log, &cancel).await?;
+        let gateway = self.gateway.start(&connection, self.node.until_done, self.grace, &log, &cancel).await?;
         obey_signals(&cancel, &log, self.node.work.lease)?;
         let up = tokio::select! {
             biased;

@@ -2,14 +2,18 @@
 
 use axum::{
     body::Body,
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, Response},
     routing::{MethodRouter, post},
 };
 use baton::{CallOptions, Since};
 use tokio::time::Duration;
 
-use super::{OfQueue, push::idempotency_key};
+use super::{
+    OfQueue,
+    push::{KEY_HEADERS, idempotency_key},
+    query::Query,
+};
 use crate::{
     body::{Media, awaited_bytes, check, media, read_message, refuse},
     forms::Form,
@@ -45,7 +49,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     request_body(content((serde_json::Value = "application/json"))),
     responses(
         (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream")), headers(("Location" = String, description = "The job"))),
-        (status = 400, description = "No JSON, too deep, or no queue", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 400, description = "No JSON, too deep, no queue, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
@@ -56,11 +60,15 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn call(
-    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, headers: HeaderMap,
-    body: Body,
+    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
+    headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
-    let seat = || state.seat(awaited_bytes(&state.limits, &headers));
-    let (form, options, mut seat) = match wanted(&headers).and_then(|(form, options)| Ok((form, options, seat()?))) {
+    let wanted = || {
+        Query::none(query.as_deref(), &KEY_HEADERS)?;
+        let (form, options) = wanted(&headers)?;
+        Ok((form, options, state.seat(awaited_bytes(&state.limits, &headers))?))
+    };
+    let (form, options, mut seat) = match wanted() {
         Ok(wanted) => wanted,
         Err(problem) => {
             refuse(&headers, body).await;

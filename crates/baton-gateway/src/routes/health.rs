@@ -32,6 +32,7 @@ pub(crate) async fn ready(State(state): State<Shared>) -> Result<impl IntoRespon
         Ok("ready")
     } else {
         let waiting = state.readiness.store.waiting();
-        Err(Problem::trouble("store-away", "the store does not answer").with("waiting", waiting))
+        let detail = "the store does not answer; `baton status`, on the gateway's machine, tells more";
+        Err(Problem::trouble("store-away", detail).with("waiting", waiting))
     }
 }

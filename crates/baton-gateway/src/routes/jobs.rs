@@ -123,11 +123,14 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
         ("id" = u64, Path, minimum = 1)),
     responses(
         (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
-        (status = 400, description = "No queue or no id", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
-pub(crate) async fn job(State(state): State<Shared>, OfCall(call): OfCall) -> Result<Response<Body>, Problem> {
+pub(crate) async fn job(
+    State(state): State<Shared>, OfCall(call): OfCall, RawQuery(query): RawQuery,
+) -> Result<Response<Body>, Problem> {
+    Query::none(query.as_deref(), &[])?;
     let status = state.status(&call).await?;
     let nodes = state.nodes_while_waiting(&call, &status).await;
     Ok(shown(StatusCode::OK, &call, &status, nodes))
@@ -144,14 +147,15 @@ pub(crate) async fn job(State(state): State<Shared>, OfCall(call): OfCall) -> Re
     responses(
         (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
         (status = 202, description = "It is being cancelled", body = Job<'static>, content_type = "application/json"),
-        (status = 400, description = "No queue or no id", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
-    _: Operates, State(state): State<Shared>, OfCall(call): OfCall,
+    _: Operates, State(state): State<Shared>, OfCall(call): OfCall, RawQuery(query): RawQuery,
 ) -> Result<Response<Body>, Problem> {
+    Query::none(query.as_deref(), &[])?;
     let cancelling = state.asked(|fleet| {
         let call = &call;
         async move { fleet.cancel_call(call).await }

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
     routing::{MethodRouter, post},
 };
@@ -10,9 +10,9 @@ use baton::{CallId, CallOptions, Key, Name};
 use serde::Serialize;
 use tokio::time::Duration;
 
-use super::{OfQueue, jobs::shown};
+use super::{OfQueue, jobs::shown, query::Query};
 use crate::{
-    body::{Media, awaited_bytes, check, media, read_message, refuse},
+    body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
     lines::{Ids, Lines, PARCEL_BYTES},
     negotiation,
@@ -23,6 +23,10 @@ use crate::{
 };
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What somebody may take for a name of the query, and the header that says it.
+pub(super) const KEY_HEADERS: [(&str, &str); 2] =
+    [("key", "Idempotency-Key: KEY"), (IDEMPOTENCY_KEY, "Idempotency-Key: KEY")];
+const HEADERS: [(&str, &str); 3] = [("wait", "Prefer: wait=N"), KEY_HEADERS[0], KEY_HEADERS[1]];
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 pub(super) fn routes() -> MethodRouter<Shared> {
@@ -56,7 +60,7 @@ pub(crate) struct Pushed<'a> {
     responses(
         (status = 200, description = "Stored and ended within the time that was waited", body = super::Job<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
         (status = 202, description = "Stored", body = Pushed<'static>, content_type = "application/json", headers(("Location" = String, description = "The job, of a single message"))),
-        (status = 400, description = "No JSON, too deep, or no queue; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 400, description = "No JSON, too deep, no queue, or a query; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
@@ -66,10 +70,11 @@ pub(crate) struct Pushed<'a> {
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64))),
         (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn push(
-    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, headers: HeaderMap,
-    body: Body,
+    _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
+    headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
     let wanted = || {
+        Query::none(query.as_deref(), &HEADERS)?;
         let (media, key) = (media(&headers)?, idempotency_key(&headers)?);
         if media == Media::Lines && key.is_some() {
             let detail = "an Idempotency-Key is for one message; push many without, or each with its own";
@@ -93,7 +98,7 @@ pub(crate) async fn push(
         Media::Json => {
             let mut permit = state.room.bytes();
             let bytes = read_message(&state, &headers, body, &mut permit).await?;
-            let message = check(&state.limits, &bytes)?;
+            let message = check_one(&state.limits, &bytes)?;
             let options = CallOptions { key, ..CallOptions::default() };
             let call = state.store_call(&mut seat, &queue, message, &options).await?;
             drop(seat);

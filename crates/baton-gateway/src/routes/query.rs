@@ -29,6 +29,18 @@ impl<'a> Query<'a> {
         ))
     }
 
+    /// Refuses every name, where there is none. What is said in a header here is told so by its name: names and headers.
+    pub(super) fn none(text: Option<&'a str>, in_headers: &[(&str, &str)]) -> Result<(), Problem> {
+        let query = Self::parse(text.unwrap_or_default())?;
+        if query.0.is_empty() {
+            return Ok(());
+        }
+        let given = |name: &str| query.0.iter().any(|(it, _)| it.replace('_', "-").eq_ignore_ascii_case(name));
+        let meant = in_headers.iter().find(|(name, _)| given(name));
+        let meant = meant.map(|(_, header)| format!(": send the header `{header}`")).unwrap_or_default();
+        Err(Problem::bad("bad-query", format!("the query has a name that is not known; there is none here{meant}")))
+    }
+
     /// The value of a name that may be given once.
     pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Problem> {
         let mut given = self.0.iter().filter(|(it, _)| it == name);
@@ -72,6 +84,11 @@ mod tests {
         assert_eq!((query.get("x").unwrap(), query.get("y").unwrap()), (Some(""), None));
         assert!(query.only(&["data", "sum"]).is_err() && query.only(&["data", "sum", "x"]).is_ok());
         assert!(Query::parse("a=1&a=2").unwrap().get("a").is_err());
+        let headers = [("wait", "Prefer: wait=N")];
+        assert!(Query::none(None, &headers).is_ok() && Query::none(Some("&"), &headers).is_ok());
+        let said = |text| Query::none(Some(text), &headers).unwrap_err().json()["detail"].to_string();
+        assert!(said("a=1&Wait=5").contains("send the header `Prefer: wait=N`"), "{}", said("wait=5"));
+        assert!(said("secret").contains("there is none here\"") && !said("secret").contains("secret"));
         for bad in ["a=%", "a=%4", "a=%zz", "a=%ff"] {
             assert!(Query::parse(bad).is_err(), "{bad}");
         }

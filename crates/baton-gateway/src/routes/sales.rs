@@ -1,24 +1,28 @@
 //! Sales from outside.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     body::Body,
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
     routing::{MethodRouter, post},
 };
 use baton::{
+    Name,
     jobs::sales::{Added, Sale, SalesError},
     recall::Generation,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, schema::Type};
 
-use super::total_sales::{none, unreadable};
+use super::{
+    query::Query,
+    total_sales::{none, unreadable},
+};
 use crate::{
-    body::{Media, awaited_bytes, check, media, read_message, refuse},
+    body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
     intake::unready,
     problem::{Problem, ProblemShape},
@@ -30,6 +34,9 @@ const GENERATION: HeaderName = HeaderName::from_static("baton-generation");
 pub(super) fn routes() -> MethodRouter<Shared> {
     post(add)
 }
+
+/// What a sale has.
+const FIELDS: [&str; 3] = ["transaction_id", "item", "amount"];
 
 /// A sale as it comes in.
 #[derive(Deserialize)]
@@ -46,6 +53,7 @@ struct Row<'a> {
 
 /// The shape of a sale, for the description of the routes.
 #[derive(Serialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Sale)]
 pub(crate) struct SaleShape {
     #[schema(min_length = 1, max_length = 1024)]
@@ -90,7 +98,7 @@ pub(crate) struct Sold {
     responses(
         (status = 200, description = "All were stored before", body = Sold, content_type = "application/json", headers(("Baton-Generation" = u64))),
         (status = 201, description = "Stored", body = Sold, content_type = "application/json", headers(("Baton-Generation" = u64, description = "Who sends it as `Baton-Min-Generation` reads no total from before"))),
-        (status = 400, description = "Not JSON, or no sale: `line` says which; nothing is stored", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 400, description = "Not JSON, or no sale: `line` says which; or a query; nothing is stored", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "This gateway has no sales", body = ProblemShape, content_type = "application/problem+json"),
@@ -101,10 +109,11 @@ pub(crate) struct Sold {
         (status = 500, description = "The sales cannot be written", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away; with the code `not-told` they are stored, and totals may be up to 30 s old", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn add(
-    _: Operates, State(state): State<Shared>, headers: HeaderMap, body: Body,
+    _: Operates, State(state): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
     let wanted = || {
-        let media = media(&headers)?;
+        Query::none(query.as_deref(), &[])?;
+        let media = media(&headers).map_err(|problem| of_csv(problem, &headers))?;
         state.sales.as_ref().ok_or_else(none)?;
         Ok((media, state.seat(awaited_bytes(&state.limits, &headers))?))
     };
@@ -118,7 +127,7 @@ pub(crate) async fn add(
     let mut permit = state.room.bytes();
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
     let rows = match media {
-        Media::Json => of_json(check(&state.limits, &bytes)?),
+        Media::Json => of_json(check_one(&state.limits, &bytes)?),
         Media::Lines => of_lines(&bytes),
     }?;
     // In a task of its own: whoever leaves in the middle leaves no total behind that is older than what is stored.
@@ -132,6 +141,13 @@ pub(crate) async fn add(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(GENERATION, HeaderValue::from(generation.0));
     Ok(response)
+}
+
+/// The same of a text in a form that the command takes.
+fn of_csv(problem: Problem, headers: &HeaderMap) -> Problem {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_csv = kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/csv"));
+    if is_csv { problem.next("CSV is loaded by `baton sales load`") } else { problem }
 }
 
 /// Stores sales, and has totals from before forgotten.
@@ -171,15 +187,20 @@ fn of_lines(bytes: &[u8]) -> Result<Vec<(u64, Sale)>, Problem> {
 }
 
 fn row(line: u64, bytes: &[u8]) -> Result<Sale, Problem> {
-    let row: Row<'_> = serde_json::from_slice(bytes).map_err(|error| bad(line, &no_echo(&error)))?;
+    let row: Row<'_> = serde_json::from_slice(bytes).map_err(|error| bad(line, &no_echo(&error, bytes)))?;
     let text = row.amount.get();
     let amount: Cow<'_, str> =
         if text.starts_with('"') { serde_json::from_str(text).unwrap_or_default() } else { text.into() };
     Sale::new(&row.transaction_id, &row.item, &amount).map_err(|error| bad(line, &error.to_string()))
 }
 
-/// What is wrong with a row, without anything of the row itself.
-fn no_echo(error: &serde_json::Error) -> String {
+/// What is wrong with a row, without anything of the row itself but the name of a field that it should not have.
+fn no_echo(error: &serde_json::Error, bytes: &[u8]) -> String {
+    let fields: BTreeMap<Cow<'_, str>, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
+    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_ref())) {
+        let name = Name::new(unknown).map_or_else(|_| "a field".to_owned(), |name| format!("the field {name}"));
+        return format!("{name} is not known; there are: {}", FIELDS.join(", "));
+    }
     let kind = match error.classify() {
         serde_json::error::Category::Data => "not an object with transaction_id, item (texts) and amount",
         _ => "not JSON",
@@ -204,6 +225,12 @@ mod tests {
         );
         assert_eq!(two.unwrap(), [(1, Sale::new("ab", "", "1.5").unwrap()), (2, Sale::new("c", "x", "-7").unwrap())]);
         assert_eq!(of_json(b"[]").unwrap(), []);
+        let unknown = |name: &str| {
+            let sale = format!(r#"{{"transaction_id":"a","item":"x","amount":1,"{name}":"secret"}}"#);
+            of_json(sale.as_bytes()).unwrap_err().json()["detail"].to_string()
+        };
+        assert!(unknown("price").contains("the field price is not known"), "{}", unknown("price"));
+        assert!(unknown("a b").contains("a field is not known") && !unknown("a b").contains("secret"));
         let lines = of_lines(b"\n{\"transaction_id\":\"a\",\"item\":\"x\",\"amount\":1}\r\n\n").unwrap();
         assert_eq!(lines, [(2, Sale::new("a", "x", "1").unwrap())]);
         for bad in [

@@ -7,7 +7,7 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use baton::{
-    CallOptions, Name, Since,
+    CallId, CallOptions, Name, Since,
     jobs::subset_sum::{self, MOST_NUMBERS, Order, Wish},
 };
 use tokio::{
@@ -85,8 +85,15 @@ pub(crate) async fn search(
     let task = sought.task()?;
     sought.check().await?;
     let options = CallOptions { linger: Some(state.linger), ..CallOptions::default() };
-    let call = state.store_call(&mut state.seat(task.len())?, &queue, task.as_bytes(), &options).await?;
+    let call = begun(&state, &queue, &task, &options).await;
+    let call = call.map_err(|problem| problem.leaving_instead("no search was begun"))?;
     Streaming { call, since: Since::Start, form, forsaken: !form.has_numbers() }.respond(&state, &admission)
+}
+
+/// The search as a call that was stored.
+async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) -> Result<CallId, Problem> {
+    let mut seat = state.seat(task.len())?;
+    state.store_call(&mut seat, queue, task.as_bytes(), options).await
 }
 
 /// What is asked for.

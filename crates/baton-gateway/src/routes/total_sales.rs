@@ -30,12 +30,12 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// Total sales
 ///
 /// Of an item, or of all. Equal requests at the same time share one computation, in all of the fleet, and its answer is kept
-/// for 30 s or until sales are added.
+/// for 30 s or until sales are added. While the store is away it is not waited for: each request computes, and nothing is kept.
 #[utoipa::path(get, path = "/totalSales", tag = "sales",
     params(
         ("item" = Option<String>, Query, description = "The item; without it all of them", max_length = 1024),
         ("cache" = Option<String>, Query, description = "`off`: it is computed for this request alone; `batch`: shared with those who ask at the same time, and not kept; `on`, the default", pattern = "^(off|batch|on)$"),
-        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`", minimum = 0),
+        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`. Forget one that is older than some minutes: where the store loses its data generations begin anew, and one that was not reached yet has each request computed", minimum = 0),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of what the caller has")),
     responses(
         (status = 200, description = "`Total sales for item X is N`, or `Total sales for all items is N`", body = String, content_type = "text/plain", headers(
@@ -171,7 +171,7 @@ pub(super) fn none() -> Problem {
 
 /// The file's own words name paths.
 pub(super) fn unreadable() -> Problem {
-    let detail = "the sales cannot be used; `baton sales total` tells why";
+    let detail = "the sales cannot be used; `baton sales total`, with the gateway's --sales, tells why";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "sales", detail)
 }
 

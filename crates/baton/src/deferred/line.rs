@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     task::{Poll, Waker},
 };
 
@@ -15,6 +16,7 @@ pub(super) enum Stage<T, E> {
     Starting,
     Started(T),
     Failed(E),
+    Panicked(Arc<str>),
     Abandoned,
 }
 
@@ -87,7 +89,7 @@ impl<T, E> Line<T, E> {
         match self.stage {
             Stage::Starting => {}
             Stage::Started(_) => self.wake_first(),
-            Stage::Failed(_) | Stage::Abandoned => {
+            Stage::Failed(_) | Stage::Panicked(_) | Stage::Abandoned => {
                 self.waiting.values_mut().filter_map(Option::take).for_each(Waker::wake);
             }
         }
@@ -109,6 +111,7 @@ impl<T: Clone, E: Clone> Line<T, E> {
         match &self.stage {
             Stage::Starting | Stage::Started(_) => Ok(()),
             Stage::Failed(reason) => Err(Unready::Failed(reason.clone())),
+            Stage::Panicked(text) => Err(Unready::Panicked(text.clone())),
             Stage::Abandoned => Err(Unready::Abandoned),
         }
     }

@@ -5,12 +5,13 @@
 //!
 //! * **Order.** Calls that waited begin in the order in which they were made: a call has begun when its future was polled
 //!   once, so whatever it does before its first wait happens before anything of the next one. A call that comes while others
-//!   still wait begins behind them. What begins is not waited for: calls end in any order.
+//!   still wait begins behind them. What begins is not waited for: calls end in any order. A call counts as made when its
+//!   future is first polled, not when it is written down: one that is held and not awaited has no place yet.
 //! * **Bounds.** No more calls and no more bytes wait than [`Bounds`] allow, and none longer than its patience. A [`Seat`]
 //!   is taken before a call's input is read, so that nothing is read which could not be kept.
 //! * **Nothing is lost.** Every call either begins or is told why not, once: no room ([`Unready::Full`]), no more time
-//!   ([`Unready::Late`]), the start failed, with its reason ([`Unready::Failed`]), or whoever was to start it has gone
-//!   ([`Unready::Abandoned`]).
+//!   ([`Unready::Late`]), the start failed, with its reason ([`Unready::Failed`]), or panicked ([`Unready::Panicked`]), or
+//!   whoever was to start it has gone ([`Unready::Abandoned`]).
 //!
 //! What has started may go away again ([`Starter::gone`]): calls wait from then on as before the start. A call that finds
 //! that out itself takes its place by its seat once more, before all calls that were made after it.
@@ -38,15 +39,18 @@ mod tests;
 
 use std::{
     future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use self::line::{Line, Stage};
+use crate::panics;
 
 /// How much may wait, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Default for Bounds {
 }
 
 /// Why a call did not begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unready<E> {
     /// As much waits as may.
@@ -78,6 +82,9 @@ pub enum Unready<E> {
     /// The start failed, for this reason.
     #[error("{0}")]
     Failed(E),
+    /// The start, as [`Deferred::spawn`] was given it, panicked with this.
+    #[error("the start panicked: {0}")]
+    Panicked(Arc<str>),
     /// Whoever was to start it has gone without a word.
     #[error("nobody starts it any more")]
     Abandoned,
@@ -118,7 +125,7 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
         (Self { shared: Arc::clone(&shared) }, Starter { shared })
     }
 
-    /// What `start` gives, in a task of its own.
+    /// What `start` gives, in a task of its own. If it panics, all calls are told so.
     pub fn spawn(bounds: Bounds, start: impl Future<Output = Result<T, E>> + Send + 'static) -> Self
     where
         T: Send + 'static,
@@ -126,9 +133,10 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
     {
         let (deferred, starter) = Self::new(bounds);
         tokio::spawn(async move {
-            match start.await {
-                Ok(value) => starter.started(value),
-                Err(reason) => starter.failed(reason),
+            match AssertUnwindSafe(start).catch_unwind().await {
+                Ok(Ok(value)) => starter.started(value),
+                Ok(Err(reason)) => starter.failed(reason),
+                Err(thrown) => starter.shared.line().enter(Stage::Panicked(panics::text(thrown).into())),
             }
         });
         deferred
@@ -164,7 +172,7 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
         Ok(Seat { shared: Arc::clone(&self.shared), bytes, counted, number: None, deadline })
     }
 
-    /// Makes a call, with a seat of its own: what `call` gives for the value.
+    /// Makes a call, with a seat of its own: what `call` gives for the value. Both are taken when this is first polled.
     ///
     /// # Errors
     /// [`Unready`]: it did not begin.

@@ -79,6 +79,22 @@ async fn who_leaves_in_its_turn_does_not_hold_up_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_is_made_when_it_is_first_polled() {
+    let (deferred, starter) = Deferred::<Counter, String>::new(Bounds::default());
+    let note = |number: usize| move |begun: Counter| async move { begun.lock().unwrap().push(number) };
+    let mut held = pin!(deferred.call(0, note(1)));
+    let mut awaited = pin!(deferred.call(0, note(2)));
+    assert_eq!(deferred.waiting(), 0);
+    assert!(awaited.as_mut().now_or_never().is_none() && held.as_mut().now_or_never().is_none());
+    assert_eq!(deferred.waiting(), 2);
+    let begun = Counter::default();
+    starter.started(Arc::clone(&begun));
+    awaited.await.unwrap();
+    held.await.unwrap();
+    assert_eq!(*begun.lock().unwrap(), [2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_too_long_is_told_so_and_its_place_is_free() {
     let (deferred, starter) = Deferred::<u8, String>::new(bounds(1, 0, 3));
     let begun = Instant::now();
@@ -113,7 +129,9 @@ async fn a_failed_start_tells_everybody_its_reason_and_may_be_made_good() {
     drop(starter);
     assert_eq!(waits.await, Err(Unready::Abandoned));
     let panicked = Deferred::<u8, String>::spawn(Bounds::default(), async { panic!("on purpose") });
-    assert_eq!(panicked.get().await, Err(Unready::Abandoned));
+    for _ in 0..2 {
+        assert_eq!(panicked.get().await, Err(Unready::Panicked("on purpose".into())));
+    }
 }
 
 #[tokio::test(start_paused = true)]

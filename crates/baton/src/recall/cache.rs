@@ -1,7 +1,8 @@
 //! What is kept in this process: the values used last, within a bound of bytes.
 //!
 //! Shards under short locks, each a map in the order of use with a count of its own bytes. A value weighs its bytes, its
-//! key's and [`OVERHEAD`]; one that weighs over an eighth of the bound is not kept, so no single one displaces the rest.
+//! key's and [`OVERHEAD`]; one that weighs over an eighth of the bound is not kept, so no single one displaces the rest: no shard
+//! has less than an eighth, and a value displaces only others of its shard.
 //! Whether an entry is still valid is asked at each hit, by generation: nothing has to be searched for when something is
 //! invalidated.
 
@@ -16,11 +17,14 @@ use tokio::time::Instant;
 
 use crate::message::CacheKey;
 
+/// The part of the bound that one value may have: one of so many.
+const HEAVIEST: u64 = 8;
+
 /// What an entry counts for beside its key and its value.
 pub(super) const OVERHEAD: u64 = 256;
 
-/// The most shards, and the fewest bytes that one is worth.
-const SHARDS: u64 = 16;
+/// The most shards, so that the heaviest value has room in one, and the fewest bytes that one is worth.
+const SHARDS: u64 = HEAVIEST;
 const SHARD_BYTES: u64 = 1 << 20;
 
 /// A value that is kept.
@@ -65,7 +69,7 @@ impl Cache {
             Mutex::new(Shard { entries, bytes: 0, bound: bytes / count })
         };
         let shards = (0..count).map(|_| shard()).collect();
-        Self { shards, hasher, heaviest: (bytes / 8).min(bytes / count) }
+        Self { shards, hasher, heaviest: bytes / HEAVIEST }
     }
 
     /// The value of a key, if it is kept at `now` and `covering` says that nothing newer than it was forgotten that covers
@@ -185,6 +189,21 @@ mod tests {
         assert_eq!(cache.size().0, 9);
         let long = CacheKey::new("k".repeat(60)).part("k".repeat(60)).part("k".repeat(60));
         assert!(!cache.keep(&long, entry(100, 0)), "its key counts");
+    }
+
+    #[test]
+    fn a_value_of_an_eighth_is_kept_and_displaces_its_shard_at_most() {
+        for bytes in [64 << 20, 5 << 20, (64 << 20) + 7] {
+            let cache = Cache::new(bytes);
+            for nth in 0..1_000 {
+                assert!(cache.keep(&CacheKey::new(nth.to_string()), entry(100, 0)));
+            }
+            let most = usize::try_from(bytes / 8 - OVERHEAD - 1).unwrap();
+            assert!(!cache.keep(&CacheKey::new("x"), entry(most + 1, 0)));
+            assert!(cache.keep(&CacheKey::new("x"), entry(most, 0)) && get(&cache, "x").is_some());
+            // An eighth of a thousand, and as many more as chance may put into one shard.
+            assert!(cache.size().0 > 750 && cache.size().1 <= bytes, "{:?}", cache.size());
+        }
     }
 
     #[test]

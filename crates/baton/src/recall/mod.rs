@@ -106,7 +106,9 @@ impl Recall {
         Self::over(options, Known::alone(), None)
     }
 
-    /// For all processes of a fleet that recall. Usable at once: until the store answers values are computed and not kept.
+    /// For all processes of a fleet that recall. Usable at once: a store that has not answered within half a lease of the first
+    /// reading is away, and until it answers values are computed at once and not kept. A value of over 1 MiB is never kept,
+    /// and shared only in its process.
     #[must_use]
     pub fn shared(fleet: &Fleet, options: RecallOptions) -> Self {
         Self::over(options, Known::nothing(), Some(Shared::new(fleet)))
@@ -143,6 +145,9 @@ impl Recall {
 
     /// Forgets the value of a key. From the answer on nothing that was computed before is kept, or given to a reader who names
     /// the generation.
+    ///
+    /// A store that is away is waited for, for as long as the fleet's options say ([`FleetOptions::wait`](crate::FleetOptions::wait),
+    /// 10 s by default) and what is under way then takes: only after that it fails.
     ///
     /// # Errors
     /// [`RecallError::Key`]; [`RecallError::Store`] if the store has not confirmed it.
@@ -262,12 +267,13 @@ impl Inner {
         landing.land(outcome, self.options.error_hold).await;
     }
 
-    /// Keeps what was computed, in a recall without a store.
+    /// Keeps what was computed, in a recall without a store; not if something that covers it was forgotten since it was begun.
     fn keep_local(&self, key: &CacheKey, mode: Mode, value: Value, generation: u64) -> Landed {
         let ttl = value.ttl.unwrap_or(self.options.ttl);
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now + ttl };
-        let stored = mode == Mode::On && !ttl.is_zero() && self.cache.keep(key, entry.clone());
+        let is_overtaken = self.known.covering(key) > generation;
+        let stored = mode == Mode::On && !ttl.is_zero() && !is_overtaken && self.cache.keep(key, entry.clone());
         Landed { entry, from: From::Computation { stored } }
     }
 

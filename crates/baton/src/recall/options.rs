@@ -10,9 +10,10 @@ pub struct RecallOptions {
     /// How long a value is kept where it does not say so itself; 30 s by default.
     pub ttl: Duration,
     /// Bytes that are kept in this process, keys and 256 bytes a value counted; 64 MiB by default. One value that has over
-    /// an eighth of them is not kept.
+    /// an eighth of them is not kept; with [`Recall::shared`](super::Recall::shared) none of over 1 MiB is, whatever this says.
     pub bytes: u64,
-    /// Bytes that are kept in the store, counted the same way; 256 MiB by default.
+    /// Bytes that are kept in the store, counted the same way; 256 MiB by default. One value of over 1 MiB is not kept: every
+    /// reader who does not wait for another of its process computes it.
     pub shared_bytes: u64,
     /// How long a computation may take, and how long one is waited for that another process makes; 30 s by default.
     pub deadline: Duration,

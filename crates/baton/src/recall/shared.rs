@@ -5,10 +5,11 @@
 //! wake-up, which is only for speed. With every new session everything begins anew: the store may have been rolled back,
 //! and generations may mean something else.
 //!
-//! While the store does not answer, nobody waits for it more than once: calls are tried for half a lease, and after one has
-//! failed not at all until a beat is answered.
+//! While the store does not answer, nobody waits for it after half a lease: so long the keeper's first joining may take before
+//! the store counts as away, and so long calls are tried; after one has failed none is made until a beat is answered.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -78,9 +79,10 @@ impl Shared {
         }
     }
 
-    /// The session, if the store is not away. One that is about to join is waited for, for a moment.
+    /// The session, if the store is not away. The first one is waited for until the keeper says that it is.
     pub(super) async fn session(&self) -> Option<Session> {
         let settled = self.standing.until(|standing| !matches!(standing, Standing::Starting));
+        // The keeper says so within half a lease; it may have gone with its runtime.
         let standing = tokio::time::timeout(self.half_lease, settled).await.unwrap_or(Standing::Away);
         match standing {
             Standing::Joined(session) if !session.is_over() && !self.is_away.load(Ordering::Relaxed) => Some(*session),
@@ -163,33 +165,53 @@ async fn keep(recall: Weak<Inner>) {
         }) else {
             return;
         };
-        let joined = fleet.session().await;
-        let Some(inner) = recall.upgrade() else { return };
-        let Some(shared) = inner.shared.as_ref() else { return };
-        let Ok(session) = joined else {
-            shared.standing.set(Standing::Away);
-            drop(inner);
-            tokio::time::sleep(AFTER_A_FAILURE).await;
-            continue;
+        let mut joining = pin!(join(&recall, &fleet));
+        let joined = match tokio::time::timeout(half_lease, &mut joining).await {
+            Ok(joined) => joined,
+            // Nobody waits for it any more; it goes on.
+            Err(_) => {
+                if !stand(&recall, Standing::Away) {
+                    return;
+                }
+                joining.await
+            }
         };
-        inner.begin_anew();
-        if inner.learn_since(shared, BEYOND).await.is_err() {
-            shared.standing.set(Standing::Away);
-            drop(inner);
-            tokio::time::sleep(AFTER_A_FAILURE).await;
-            continue;
+        match joined {
+            Some(session) => {
+                serve(&recall, &fleet, &session, half_lease).await;
+                if !stand(&recall, Standing::Away) {
+                    return;
+                }
+                // What another store may know by now is not gone by until it was asked.
+                if let Some(inner) = recall.upgrade() {
+                    inner.known.doubt();
+                }
+            }
+            None if stand(&recall, Standing::Away) => tokio::time::sleep(AFTER_A_FAILURE).await,
+            None => return,
         }
-        shared.is_away.store(false, Ordering::Relaxed);
-        shared.standing.set(Standing::Joined(Box::new(session.clone())));
-        drop(inner);
-        serve(&recall, &fleet, &session, half_lease).await;
-        let Some(inner) = recall.upgrade() else { return };
-        if let Some(shared) = &inner.shared {
-            shared.standing.set(Standing::Away);
-        }
-        // What another store may know by now is not gone by until it was asked.
-        inner.known.doubt();
     }
+}
+
+/// Joins, and begins anew with what the store knows; nothing if the store does not answer.
+async fn join(recall: &Weak<Inner>, fleet: &Fleet) -> Option<Session> {
+    let session = fleet.session().await.ok()?;
+    let inner = recall.upgrade()?;
+    let shared = inner.shared.as_ref()?;
+    inner.begin_anew();
+    inner.learn_since(shared, BEYOND).await.ok()?;
+    shared.is_away.store(false, Ordering::Relaxed);
+    shared.standing.set(Standing::Joined(Box::new(session.clone())));
+    Some(session)
+}
+
+/// Says whether the visitor has joined; whether there is a recall still.
+fn stand(recall: &Weak<Inner>, standing: Standing) -> bool {
+    let Some(inner) = recall.upgrade() else { return false };
+    if let Some(shared) = &inner.shared {
+        shared.standing.set(standing);
+    }
+    true
 }
 
 /// Follows the beats of a session until it is over, or there is no recall any more.

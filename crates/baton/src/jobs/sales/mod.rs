@@ -58,6 +58,14 @@ pub enum SalesError {
     /// There is no file yet.
     #[error("there are no sales at {}: load some with `baton sales load`, or name another file with --sales", .0.display())]
     Missing(PathBuf),
+    /// There is no folder for it.
+    #[error("there is no folder {} for the sales {}: make it, or name another file with --sales", folder.display(), file.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The file's name.
+        file: PathBuf,
+    },
     /// The file is something else.
     #[error("{} is not a file of sales: name another with --sales", .0.display())]
     Foreign(PathBuf),
@@ -142,6 +150,16 @@ impl Sales {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// Whether there is a file, and if not whether there may be one: nothing is opened or made.
+    ///
+    /// # Errors
+    /// [`SalesError::Missing`] if there is none yet, [`SalesError::Folder`] if none can be made.
+    pub fn look(&self) -> Result<(), SalesError> {
+        let path = self.path();
+        check_folder(path)?;
+        if path.exists() { Ok(()) } else { Err(SalesError::Missing(path.to_owned())) }
     }
 
     /// Under what a total is kept in a [`Recall`](crate::recall::Recall), as far as the file has been opened and still has its
@@ -237,6 +255,7 @@ impl Shared {
         *open = None;
         if create {
             make_folder(&self.path);
+            check_folder(&self.path)?;
         }
         let file = Arc::new(File::open(&self.path, create)?);
         *open = Some(Open { file: Arc::clone(&file), looked: Instant::now() });
@@ -244,11 +263,28 @@ impl Shared {
     }
 }
 
-/// Makes the folder of the user's own file; any other must be there. What could not be made is told by the file.
-fn make_folder(path: &Path) {
+/// The folder of a file, if it is the user's own one, which is made.
+fn own_folder(path: &Path) -> Option<&Path> {
     let own = crate::settings::state_folder();
-    if path.parent().is_some_and(|folder| Some(folder) == own.as_deref()) {
-        crate::settings::make_folder(own.as_deref().unwrap_or(path)).ok();
+    path.parent().filter(|folder| own.as_deref() == Some(*folder))
+}
+
+/// Makes the folder of the user's own file. What could not be made is told by the file.
+fn make_folder(path: &Path) {
+    if let Some(own) = own_folder(path) {
+        crate::settings::make_folder(own).ok();
+    }
+}
+
+/// Refuses a file in a folder that is not there, unless that is the user's own one.
+fn check_folder(path: &Path) -> Result<(), SalesError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+    match folder.filter(|_| own_folder(path).is_none()) {
+        Some(folder) => {
+            let file = path.file_name().map(PathBuf::from).unwrap_or_default();
+            Err(SalesError::Folder { folder: folder.to_owned(), file })
+        }
+        None => Ok(()),
     }
 }
 

@@ -3,11 +3,13 @@
 //! Rows are read one at a time, so a text of any length takes the memory of one row. A row that is none is told with the
 //! line it begins in, from 1.
 
-use std::io::BufRead;
+use std::{fmt, io::BufRead};
 
 use super::{SalesError, sale::Sale};
 
 const HEADER: [&[u8]; 3] = [b"transaction_id", b"item", b"amount"];
+/// How much of a row is shown, in characters.
+const SHOWN: usize = 60;
 /// The longest row.
 const ROW_BYTES: usize = 16 << 10;
 
@@ -42,7 +44,7 @@ impl<R: BufRead> Table<R> {
                 first.drain(..3);
             }
             if !found || self.row.fields != HEADER {
-                return Err(bad(1, "the first line must be transaction_id,item,amount".to_owned()));
+                return Err(bad(1, format!("the first line must be transaction_id,item,amount, it is {}", self.row)));
             }
         }
         loop {
@@ -122,6 +124,19 @@ impl Row {
             }
         }
         Ok(in_quotes)
+    }
+}
+
+/// The row for people: what stands in it, on one line, or the first of that.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.fields.join(&b',');
+        let text = String::from_utf8_lossy(&text);
+        match text.char_indices().nth(SHOWN) {
+            _ if text.is_empty() => f.write_str("empty"),
+            Some((end, _)) => write!(f, "{:?} …", text.get(..end).unwrap_or_default()),
+            None => write!(f, "{text:?}"),
+        }
     }
 }
 

@@ -62,6 +62,28 @@ async fn totals_are_exact_for_any_item_and_a_sum_may_be_wider_than_any_amount() 
 }
 
 #[tokio::test]
+async fn a_first_line_that_is_no_header_is_shown_and_a_folder_that_is_missing_is_told() {
+    let scene = scene();
+    assert!(matches!(scene.sales.look(), Err(SalesError::Missing(_))));
+    for (text, found) in [
+        ("", "it is empty;"),
+        ("id;item\u{1b}[2J;amount\n1;2;3\n", "it is \"id;item\\u{1b}[2J;amount\";"),
+        (&"ü".repeat(100), &*format!("it is \"{}\" …;", "ü".repeat(60))),
+    ] {
+        let told = scene.load(text).await.unwrap_err().to_string();
+        assert!(told.contains(found), "{told}");
+    }
+    scene.load(HEADER).await.unwrap();
+    assert_eq!(scene.sales.look(), Ok(()));
+    let folder = scene._folder.path().join("none");
+    let nowhere = Sales::at(folder.join("sales.db"));
+    let missing = SalesError::Folder { folder: folder.clone(), file: "sales.db".into() };
+    assert_eq!((nowhere.look(), nowhere.add(Vec::new()).await), (Err(missing.clone()), Err(missing)));
+    assert!(!folder.exists());
+    assert!(matches!(Sales::at("no such file").look(), Err(SalesError::Missing(_))), "it is in this folder");
+}
+
+#[tokio::test]
 async fn a_row_that_is_wrong_or_contradicts_a_known_one_is_told_by_its_line_and_nothing_is_stored() {
     let scene = scene();
     assert_eq!(scene.load(format!("{HEADER}a,book,1\nb,book,2\n")).await.unwrap(), (2, 0));
