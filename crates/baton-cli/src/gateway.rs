@@ -75,7 +75,6 @@ impl GatewayArguments {
             linger: self.linger,
             limits: Limits { stop_time: grace, ..Limits::default() },
             ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
-            ..GatewayOptions::default()
         };
         let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;
         if let Some(sales) = &self.sales
