@@ -53,7 +53,7 @@ use std::{
     sync::{Arc, RwLock},
 };
 
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 #[doc(hidden)]
 pub use self::options::Check;
@@ -218,9 +218,11 @@ impl Inner {
         if reading.mode == Mode::Off || least > self.known.generation() {
             return self.compute_alone(compute).await;
         }
+        // Asked for before there is a flight: without a runtime nobody joins one.
+        let runtime = Handle::current();
         let start = |landing: Landing| {
             let inner = self.clone();
-            tokio::spawn(async move { inner.fly(landing, reading.mode, compute).await }).abort_handle()
+            runtime.spawn(async move { inner.fly(landing, reading.mode, compute).await }).abort_handle()
         };
         let may_join = |flight: &Flight| self.may_join(key, flight, least);
         let line = (key.clone(), reading.mode);
