@@ -69,7 +69,7 @@ pub use self::{
     value::{Generation, RecallError, Recalled, Source, Value},
 };
 pub use crate::message::{CacheKey, Prefix};
-use crate::{Fleet, message::Scope, store::Forget};
+use crate::{Fleet, message::Scope, moment, store::Forget};
 
 /// Shares computations and keeps their values; clones share it.
 #[derive(Debug, Clone)]
@@ -268,7 +268,7 @@ impl Inner {
     fn keep_local(&self, key: &CacheKey, mode: Mode, value: Value, generation: u64) -> Landed {
         let ttl = value.ttl.unwrap_or(self.options.ttl);
         let now = Instant::now();
-        let entry = Entry { value: value.bytes, generation, made: now, expires: now + ttl };
+        let entry = Entry { value: value.bytes, generation, made: now, expires: moment::after(now, ttl) };
         let stored = mode == Mode::On && !ttl.is_zero() && self.cache.keep(key, entry.clone());
         Landed { entry, from: From::Computation { stored } }
     }

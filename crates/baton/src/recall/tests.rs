@@ -196,6 +196,20 @@ async fn a_computation_has_a_deadline() {
 }
 
 #[tokio::test]
+async fn for_ever_is_a_time_as_any_other() {
+    let all = Duration::MAX;
+    let recall = Recall::local(RecallOptions { ttl: all, deadline: all, error_hold: all, ..RecallOptions::default() });
+    let other = CacheKey::new("coffee");
+    for stored in [Source::Computed { stored: true }, Source::Hit { local: true }] {
+        let read = recall.get(key(), Reading::on(), || async { Ok::<_, String>("tea") }).await.unwrap();
+        let long =
+            recall.get(&other, Reading::on(), || async { Ok::<_, String>(Value::new("x").with_ttl(Duration::MAX)) });
+        assert_eq!((read.source, long.await.unwrap().source), (stored, stored));
+        assert!(read.ttl > Some(Duration::from_secs(86_400 * 365)));
+    }
+}
+
+#[tokio::test]
 async fn a_value_from_before_an_invalidation_is_not_kept_and_not_joined() {
     for wide in [false, true] {
         let (recall, counted) = (local(), Counted::closed());
