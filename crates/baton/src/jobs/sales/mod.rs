@@ -75,7 +75,7 @@ pub enum SalesError {
         why: String,
     },
     /// Another writes for longer than this one waits. Nothing was stored.
-    #[error("the sales at {} are being written by another: try again when it is done", .0.display())]
+    #[error("the sales at {} are being written by another, nothing was stored: try again when it is done", .0.display())]
     Busy(PathBuf),
     /// A row is no sale. Nothing was stored.
     #[error("line {line}: {why}; nothing was stored")]
