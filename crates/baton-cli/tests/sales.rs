@@ -6,6 +6,7 @@ mod sandbox;
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    process::Stdio,
 };
 
 use baton_testkit::server::{Persistence, RedisServer};
@@ -54,6 +55,8 @@ fn sales_are_loaded_whole_or_not_at_all_and_added_up() {
     assert!(sandbox.run(&["sales", "load", "other.csv"]).expect(1).one_line().contains("line 3"));
     assert!(sandbox.run(&["sales", "load", "none.csv"]).expect(1).one_line().contains("cannot read none.csv"));
     sandbox.run(&["sales", "load"]).expect(2);
+    let many = sandbox.run(&["sales", "load", "--random", "99999999999999999999"]).expect(2);
+    assert!(many.err.contains("is too many: write 1125899906842624 or less"), "{}", many.err);
     assert_eq!(sandbox.run(&["sales", "total"]).expect(0).out, "Total sales for all items is 14\n");
     let drawn = sandbox.run(&["sales", "load", "--random", "1000", "--seed", "7", "--json"]).expect(0).json();
     assert_eq!(drawn, json!({"stored": 1000, "known": 0}));
@@ -78,6 +81,30 @@ fn up_is_refused_where_sales_have_no_folder_and_says_where_there_are_none_yet() 
     assert!(bad.one_line().contains("it is \"id;amount\""), "{}", bad.err);
     sandbox.run(&["kill"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn a_load_that_waits_for_its_input_holds_nobody_up_and_one_beside_a_writer_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox.write("june.csv", "transaction_id,item,amount\n1,book,12.50\n");
+    let mut waiting = sandbox.command(&["sales", "load", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = waiting.stdin.take().unwrap();
+    // More than a pipe holds: it has read some of that when all is written.
+    input.write_all(b"transaction_id,item,amount\n").unwrap();
+    for row in 0..20_000 {
+        writeln!(input, "slow-{row},tea,1").unwrap();
+    }
+    sandbox.run(&["sales", "load", "june.csv"]).expect(0);
+    assert_eq!(sandbox.run(&["sales", "total"]).expect(0).out, "Total sales for all items is 12.50\n");
+    drop(input);
+    assert!(waiting.wait().unwrap().success());
+    assert_eq!(sandbox.run(&["sales", "total"]).expect(0).out, "Total sales for all items is 20012.50\n");
+    let beside = ["sales", "load", "june.csv", "--sales", "own.db"];
+    sandbox.run(&beside).expect(0);
+    let another = rusqlite::Connection::open(sandbox.path().with_file_name("own.db")).unwrap();
+    another.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let busy = sandbox.run(&beside).expect(5);
+    assert!(busy.one_line().contains("written by another, nothing was stored; try again"), "{}", busy.err);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use baton_gateway::{
     tokens::{Right, TokenFile},
 };
 use baton_servers::RedisServer;
+use rusqlite::Connection;
 use scene::{Answer, JSON, NDJSON, Peer, Scene, request, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -163,6 +164,31 @@ fn sales_are_stored_all_or_none_and_the_wrong_one_is_named() {
     let lines = format!("{}\n{}\n", sale("n", "book", 5), sale("m", "book", 1));
     assert_eq!(shop.scene.ask("POST", "/sales", &[NDJSON], lines.as_bytes()).json(), json!({"stored": 2, "known": 0}));
     assert_eq!(shop.total("").text(), "Total sales for all items is 7");
+}
+
+#[test]
+fn while_another_writes_all_who_add_are_told_so_in_time_and_totals_are_answered() {
+    let shop = shop();
+    shop.sell(&sale("a", "book", 1));
+    let another = Connection::open(shop.folder.path().join("sales.db")).unwrap();
+    another.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = Instant::now();
+    let mut peers: Vec<Peer> = (0..100).map(|_| shop.scene.peer()).collect();
+    for (nth, peer) in peers.iter_mut().enumerate() {
+        peer.send(&request("POST", "/sales", &[JSON], sale(&nth.to_string(), "book", 1).to_string().as_bytes()));
+    }
+    assert_eq!(shop.total("?cache=off").text(), "Total sales for all items is 1");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    for peer in &mut peers {
+        let refused = peer.answer();
+        let problem = refused.problem(503, "sales-busy");
+        assert!(problem["detail"].as_str().unwrap().contains("nothing is stored"), "{problem}");
+        assert!(refused.header("retry-after").is_some());
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    another.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(shop.total("?cache=off").text(), "Total sales for all items is 1");
+    assert_eq!(shop.sell(&sale("0", "book", 1)).status, 201);
 }
 
 #[test]

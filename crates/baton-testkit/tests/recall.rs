@@ -234,6 +234,20 @@ async fn an_error_reaches_those_who_wait_in_other_processes(setting: Setting) {
     assert_eq!(counted.begun(), 1);
 }
 
+async fn for_ever_is_a_time_as_any_other(setting: Setting) {
+    let all = Duration::MAX;
+    let options = || RecallOptions { ttl: all, deadline: all, ..RecallOptions::default() };
+    let (here, there) = (Recall::shared(&setting.fleet(), options()), Recall::shared(&setting.fleet(), options()));
+    let counted = Counted::open();
+    warm(&here, &counted).await;
+    let found = read(&there, &counted, Reading::on()).await;
+    assert_eq!((&found.value[..], counted.begun()), (&b"1"[..], 1));
+    assert!(found.ttl.is_some_and(|ttl| ttl > Duration::from_secs(300 * 86_400)), "{found:?}");
+    let generation = there.invalidate(&key()).await.unwrap();
+    let own = read(&here, &counted, Reading::on().since(generation)).await;
+    assert_eq!((&own.value[..], own.source), (&b"2"[..], Source::Computed { stored: true }));
+}
+
 on_every_store! {
     a_thousand_equal_calls_in_two_processes_start_one_computation
     an_invalidation_reaches_every_process
@@ -242,6 +256,7 @@ on_every_store! {
     a_reader_who_leaves_frees_the_right_for_another_process
     what_may_not_be_kept_does_not_make_processes_wait_for_each_other
     an_error_reaches_those_who_wait_in_other_processes
+    for_ever_is_a_time_as_any_other
 }
 
 /// A store that is cut off when it is told to be.

@@ -42,7 +42,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `message` | names, ids, parcels, pieces, outcomes: pure values, told at the root and in [`store::message`] |
-//! | `backoff` | ever longer pauses |
+//! | `backoff`, `moment` | ever longer pauses; moments that no time is too long for |
 //! | `process` | child processes that never outlive their parent |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
@@ -91,6 +91,7 @@ mod fleet;
 #[cfg(feature = "jobs")]
 pub mod jobs;
 mod message;
+mod moment;
 #[cfg(feature = "operate")]
 pub mod operate;
 mod panics;

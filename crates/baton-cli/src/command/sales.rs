@@ -41,8 +41,8 @@ enum Deed {
 
 /// Load sales from a CSV file with the header transaction_id,item,amount
 ///
-/// All rows are stored or, if one is wrong, none: its line is told. A transaction that is known is not stored again, and
-/// refused if its item or amount is another one.
+/// All rows are read first, and stored then or, if one is wrong, none: its line is told. A transaction that is known is
+/// not stored again, and refused if its item or amount is another one.
 #[derive(Debug, clap::Args)]
 struct Load {
     /// The file; `-` for standard input
@@ -184,7 +184,7 @@ impl Sum {
 
 fn failure(error: &SalesError) -> Failure {
     match error {
-        SalesError::Missing(_) | SalesError::Foreign(_) | SalesError::Folder { .. } => {
+        SalesError::Missing(_) | SalesError::Foreign(_) | SalesError::Folder { .. } | SalesError::Busy(_) => {
             Failure::advised(Exit::Store, &error.to_string())
         }
         SalesError::File { .. } => Failure::new(error.to_string(), "name another with --sales").with(Exit::Store),

@@ -107,7 +107,7 @@ pub(crate) struct Sold {
         (status = 413, description = "Too many at once", body = ProblemShape, content_type = "application/problem+json"),
         (status = 415, description = "Neither JSON nor NDJSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 500, description = "The sales cannot be written", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 503, description = "Too much is under way, or the store is away; with the code `not-told` they are stored, and totals may be up to 30 s old", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
+        (status = 503, description = "Too much is under way, or the store is away; with the code `sales-busy` another writes to the file for over 10 s, and nothing is stored; with the code `not-told` they are stored, and totals may be up to 30 s old", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn add(
     _: Operates, State(state): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
@@ -130,9 +130,17 @@ pub(crate) async fn add(
         Media::Json => of_json(check_one(&state.limits, &bytes)?),
         Media::Lines => of_lines(&bytes),
     }?;
-    // In a task of its own: whoever leaves in the middle leaves no total behind that is older than what is stored.
+    drop(bytes);
+    // In a task of its own: whoever leaves in the middle leaves no total behind that is older than what is stored. Its bytes
+    // count until then.
     let held = std::sync::Arc::clone(&state);
-    let begin = |_| std::future::ready(tokio::spawn(async move { stored(&held, rows).await }));
+    let begin = |_| {
+        std::future::ready(tokio::spawn(async move {
+            let stored = stored(&held, rows).await;
+            drop(permit);
+            stored
+        }))
+    };
     let stored = seat.call(begin).await.map_err(unready)?.await;
     let (Added { stored, known }, generation) = stored.map_err(|_| unreadable())??;
     let mut response = Response::new(Body::from(serde_json::to_vec(&Sold { stored, known }).unwrap_or_default()));
@@ -158,6 +166,11 @@ async fn stored(state: &GatewayState, rows: Vec<(u64, Sale)>) -> Result<(Added, 
             let detail =
                 format!("sale {line}: its transaction_id is known with another item or amount; nothing is stored");
             Problem::new(StatusCode::CONFLICT, "transaction-used", detail).with("line", line)
+        }
+        SalesError::Busy(_) => {
+            let detail =
+                "the sales file is being written by another, which takes long; nothing is stored; try again later";
+            Problem::busy("sales-busy", detail, 2)
         }
         _ => unreadable(),
     })?;

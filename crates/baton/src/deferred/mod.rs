@@ -50,7 +50,7 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use self::line::{Line, Stage};
-use crate::panics;
+use crate::{moment, panics};
 
 /// How much may wait, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
             }
             waits
         };
-        let deadline = Instant::now() + self.shared.bounds.patience;
+        let deadline = moment::after(Instant::now(), self.shared.bounds.patience);
         Ok(Seat { shared: Arc::clone(&self.shared), bytes, counted, number: None, deadline })
     }
 
@@ -257,7 +257,7 @@ impl<T: Clone, E: Clone> Seat<T, E> {
 
     /// Lets its patience begin anew: for one who makes several calls in one place.
     pub fn renew(&mut self) {
-        self.deadline = Instant::now() + self.shared.bounds.patience;
+        self.deadline = moment::after(Instant::now(), self.shared.bounds.patience);
     }
 
     /// Waits for its turn. With the value comes its place in the line, if it had to take one: the next call begins when that

@@ -106,6 +106,20 @@ async fn who_waits_too_long_is_told_so_and_its_place_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_patience_without_end_waits_for_the_start() {
+    let bounds = Bounds { patience: Duration::MAX, ..Bounds::default() };
+    let (deferred, starter) = Deferred::<u8, String>::new(bounds);
+    let mut seat = deferred.seat(0).unwrap();
+    seat.renew();
+    let mut call = pin!(seat.call(|it| async move { it }));
+    assert!(call.as_mut().now_or_never().is_none());
+    tokio::time::advance(Duration::from_secs(86_400 * 365)).await;
+    assert!(call.as_mut().now_or_never().is_none());
+    starter.started(7);
+    assert_eq!(call.await, Ok(7));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_start_tells_everybody_its_reason_and_may_be_made_good() {
     let (deferred, starter) = Deferred::<u8, &str>::new(Bounds::default());
     let calls: Vec<_> =

@@ -1,7 +1,9 @@
 //! Computations under way in this process, and those who wait for them.
 //!
 //! * A flight is a task of its own: whoever began it may leave. It is cancelled when the last who waits is gone, and nobody
-//!   joins it from then on: joining, leaving and looking happen under one lock.
+//!   joins it from then on: joining, leaving and looking happen under one lock. Nothing else does: a task is started, and what
+//!   has left is dropped, without it, since a runtime that shuts down drops a new task in place.
+//! * A flight whose task ends without an outcome, or was never run, is not joined any more, and who waits is told.
 //! * A reader joins only a flight whose value would be valid for it; else it begins another in its place.
 //! * An error stays for a moment and answers all who come; a value is in the cache before its flight is gone.
 
@@ -90,7 +92,7 @@ impl Flights {
     }
 
     /// Joins the flight of a line if it may be joined. Else begins one, which displaces it and whose task `start` spawns; a
-    /// flight that is displaced goes on for those who wait for it.
+    /// flight that is displaced goes on for those who wait for it. If `start` panics there is no flight.
     pub(super) fn board(
         self: &Arc<Self>, line: Line, generation: u64, joinable: impl FnOnce(&Flight) -> bool,
         start: impl FnOnce(Landing) -> AbortHandle,
@@ -109,11 +111,14 @@ impl Flights {
             task: OnceLock::new(),
             waiters: AtomicUsize::new(1),
         });
-        aloft.insert(line.clone(), flight.clone());
-        let task = start(Landing { flights: self.clone(), line: line.clone(), flight: flight.clone(), done: false });
-        flight.task.get_or_init(|| task);
+        let displaced = aloft.insert(line.clone(), flight.clone());
         drop(aloft);
-        Waiter { flights: self.clone(), line, flight, joined: false }
+        drop(displaced);
+        // While it waits nobody else is the last who leaves, so whoever is finds the task.
+        let waiter = Waiter { flights: self.clone(), line: line.clone(), flight: flight.clone(), joined: false };
+        let task = start(Landing { flights: self.clone(), line, flight: flight.clone(), done: false });
+        flight.task.get_or_init(|| task);
+        waiter
     }
 
     /// How many computations are under way.
@@ -123,7 +128,8 @@ impl Flights {
 
     /// Nobody joins what is under way now.
     pub(super) fn displace(&self) {
-        self.aloft().clear();
+        let displaced = std::mem::take(&mut *self.aloft());
+        drop(displaced);
     }
 
     fn remove(&self, line: &Line, flight: &Arc<Flight>) {
@@ -181,7 +187,10 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
+    /// What the flight brought. One that is over at once, as all are while a runtime shuts down, is a step of its reader's task
+    /// all the same: a loop of reads ends when that task does.
     pub(super) async fn outcome(&self) -> Outcome {
+        tokio::task::coop::consume_budget().await;
         self.flight.outcome.until(Option::is_some).await.unwrap_or(Err(RecallError::Dropped))
     }
 }

@@ -15,7 +15,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::message::{CacheKey, Scope};
+use crate::{
+    message::{CacheKey, Scope},
+    moment,
+};
 
 /// The most scopes remembered.
 const MAX_SCOPES: usize = 4096;
@@ -71,7 +74,7 @@ impl Known {
 
     /// What is known was all there was at this moment; it is gone by for so long.
     pub(super) fn confirm(&self, at: Instant, during: Duration) {
-        self.valid_until.fetch_max(self.millis(at + during), Ordering::AcqRel);
+        self.valid_until.fetch_max(self.millis(moment::after(at, during)), Ordering::AcqRel);
     }
 
     /// What is known may not be gone by until it is confirmed.

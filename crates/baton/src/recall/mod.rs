@@ -53,7 +53,7 @@ use std::{
     sync::{Arc, RwLock},
 };
 
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 #[doc(hidden)]
 pub use self::options::Check;
@@ -69,7 +69,7 @@ pub use self::{
     value::{Generation, RecallError, Recalled, Source, Value},
 };
 pub use crate::message::{CacheKey, Prefix};
-use crate::{Fleet, message::Scope, store::Forget};
+use crate::{Fleet, message::Scope, moment, store::Forget};
 
 /// Shares computations and keeps their values; clones share it.
 #[derive(Debug, Clone)]
@@ -223,9 +223,11 @@ impl Inner {
         if reading.mode == Mode::Off || least > self.known.generation() {
             return self.compute_alone(compute).await;
         }
+        // Asked for before there is a flight: without a runtime nobody joins one.
+        let runtime = Handle::current();
         let start = |landing: Landing| {
             let inner = self.clone();
-            tokio::spawn(async move { inner.fly(landing, reading.mode, compute).await }).abort_handle()
+            runtime.spawn(async move { inner.fly(landing, reading.mode, compute).await }).abort_handle()
         };
         let may_join = |flight: &Flight| self.may_join(key, flight, least);
         let line = (key.clone(), reading.mode);
@@ -271,7 +273,7 @@ impl Inner {
     fn keep_local(&self, key: &CacheKey, mode: Mode, value: Value, generation: u64) -> Landed {
         let ttl = value.ttl.unwrap_or(self.options.ttl);
         let now = Instant::now();
-        let entry = Entry { value: value.bytes, generation, made: now, expires: now + ttl };
+        let entry = Entry { value: value.bytes, generation, made: now, expires: moment::after(now, ttl) };
         let is_overtaken = self.known.covering(key) > generation;
         let stored = mode == Mode::On && !ttl.is_zero() && !is_overtaken && self.cache.keep(key, entry.clone());
         Landed { entry, from: From::Computation { stored } }

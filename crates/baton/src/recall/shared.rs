@@ -25,8 +25,8 @@ use crate::{
     fleet::Bell,
     message::CacheKey,
     store::{
-        self, Operation, ReadForgotten, Recollect, Recollected, Release, Remember, Remembered, StoreError,
-        notice::Notice, session::Session,
+        self, MAX_RECALLED_MS, Operation, ReadForgotten, Recollect, Recollected, Release, Remember, Remembered,
+        StoreError, notice::Notice, session::Session,
     },
 };
 
@@ -284,6 +284,7 @@ impl Inner {
     }
 }
 
+/// A time as the store is told it: no longer than it keeps anything, so that none of its sums overflows.
 pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).min(MAX_RECALLED_MS)
 }

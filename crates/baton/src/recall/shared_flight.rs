@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     fleet::Bell,
-    store::{Computed, MAX_RECALLED_BYTES, MAX_RECALLED_MS, Recollected, Remember, Remembered, session::Session},
+    moment,
+    store::{Computed, MAX_RECALLED_BYTES, Recollected, Remember, Remembered, session::Session},
 };
 
 /// After how long one that waits for another process looks again though nobody has rung.
@@ -25,11 +26,11 @@ impl Inner {
     /// From what the store has to what the flight brings.
     pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Computation) -> Outcome {
         let (key, bell) = (landing.key(), shared.fleet().bell());
-        let given_up = Instant::now() + self.options.deadline;
+        let given_up = moment::after(Instant::now(), self.options.deadline);
         loop {
             let Some(session) = shared.session().await else { return self.compute_unkept(landing, compute).await };
             let (epoch, asked) = (self.epoch(), Instant::now());
-            let lasts = self.options.deadline + SLACK;
+            let lasts = self.options.deadline.saturating_add(SLACK);
             let Some(answer) = shared.recollect(&session, key, &bell, lasts).await else {
                 return self.compute_unkept(landing, compute).await;
             };
@@ -41,7 +42,8 @@ impl Inner {
                 Recollected::Found { value, generation, age_ms, left_ms, .. } => {
                     landing.flight.asks_at(generation, asked);
                     let made = asked.checked_sub(Duration::from_millis(age_ms)).unwrap_or(asked);
-                    let entry = Entry { value, generation, made, expires: asked + Duration::from_millis(left_ms) };
+                    let expires = moment::after(asked, Duration::from_millis(left_ms));
+                    let entry = Entry { value, generation, made, expires };
                     self.within(epoch, || self.cache.keep(key, entry.clone()));
                     return Ok(Landed { entry, from: From::Store });
                 }
@@ -89,7 +91,7 @@ impl Inner {
             Err(error) => (Computed::Error(error.to_string()), self.options.error_hold),
         };
         let asked = Instant::now();
-        let ttl_ms = millis(ttl).min(MAX_RECALLED_MS);
+        let ttl_ms = millis(ttl);
         let (key, number, max_bytes) = (landing.key().clone(), bell.number(), self.options.shared_bytes);
         let remember = Remember { session: session.id(), key, number, outcome, ttl_ms, max_bytes };
         let remembered = shared.remember(remember).await;
@@ -98,7 +100,7 @@ impl Inner {
         }
         let value = computed?;
         let made = Instant::now();
-        let expires = asked + Duration::from_millis(ttl_ms);
+        let expires = moment::after(asked, Duration::from_millis(ttl_ms));
         let begun = landing.flight.generation();
         let Some(Remembered::Kept { generation }) = remembered else {
             let entry = Entry { value: value.bytes, generation: begun, made, expires: made };

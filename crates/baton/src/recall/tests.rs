@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Semaphore;
+use futures_util::FutureExt as _;
+use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::*;
 
@@ -195,6 +196,20 @@ async fn a_computation_has_a_deadline() {
 }
 
 #[tokio::test]
+async fn for_ever_is_a_time_as_any_other() {
+    let all = Duration::MAX;
+    let recall = Recall::local(RecallOptions { ttl: all, deadline: all, error_hold: all, ..RecallOptions::default() });
+    let other = CacheKey::new("coffee");
+    for stored in [Source::Computed { stored: true }, Source::Hit { local: true }] {
+        let read = recall.get(key(), Reading::on(), || async { Ok::<_, String>("tea") }).await.unwrap();
+        let long =
+            recall.get(&other, Reading::on(), || async { Ok::<_, String>(Value::new("x").with_ttl(Duration::MAX)) });
+        assert_eq!((read.source, long.await.unwrap().source), (stored, stored));
+        assert!(read.ttl > Some(Duration::from_secs(86_400 * 365)));
+    }
+}
+
+#[tokio::test]
 async fn a_value_from_before_an_invalidation_is_not_kept_and_not_joined() {
     for wide in [false, true] {
         let (recall, counted) = (local(), Counted::closed());
@@ -263,4 +278,79 @@ async fn what_may_not_be_kept_is_shared_only_by_those_who_wait() {
     assert_eq!(one.unwrap().source, Source::Computed { stored: false });
     assert_eq!(other.unwrap().source, Source::Collapsed { stored: false });
     assert_eq!(read().await.unwrap().source, Source::Computed { stored: false });
+}
+
+/// What `act` gives, in a thread of its own: a test fails instead of hanging with it.
+#[track_caller]
+fn bounded<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(act()));
+    is_done.recv_timeout(Duration::from_secs(30)).expect("it ends")
+}
+
+#[test]
+fn in_a_runtime_that_has_shut_down_a_computation_is_dropped_and_the_recall_goes_on_in_another() {
+    let (recall, counted) = (local(), Counted::open());
+    let (read, it) = (counted.compute(), recall.clone());
+    let dropped = bounded(move || {
+        let runtime = Runtime::new().unwrap();
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        handle.block_on(it.get(key(), Reading::on(), read))
+    });
+    assert_eq!((dropped, recall.holding().computations), (Err(RecallError::Dropped), 0));
+    let read = recall.get(key(), Reading::on(), counted.compute());
+    assert_eq!(Runtime::new().unwrap().block_on(read).unwrap().value, "1");
+}
+
+#[test]
+fn outside_of_a_runtime_it_panics_and_can_be_used_afterwards() {
+    for mode in [Mode::On, Mode::Batch] {
+        let (recall, counted) = (local(), Counted::open());
+        let (read, it) = (counted.compute(), recall.clone());
+        let panicked = bounded(move || {
+            let polled = || it.get(key(), Reading::by(mode), read).now_or_never();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(polled)).is_err()
+        });
+        assert!(panicked && recall.holding().computations == 0);
+        let read = recall.get(key(), Reading::by(mode), counted.compute());
+        assert_eq!(Runtime::new().unwrap().block_on(read).unwrap().value, "1");
+    }
+}
+
+#[test]
+fn a_flight_whose_task_cannot_be_started_is_none() {
+    let flights = Arc::new(Flights::default());
+    let it = flights.clone();
+    let panicked = bounded(move || {
+        let board = || it.board((key().clone(), Mode::On), 0, |_| true, |_| panic!("no thread is left"));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(board)).is_err()
+    });
+    assert!(panicked && flights.count() == 0);
+}
+
+#[test]
+fn a_runtime_whose_tasks_read_without_end_can_be_dropped() {
+    for _ in 0..20 {
+        let (recall, reads) = (local(), Arc::new(AtomicUsize::new(0)));
+        let (it, count) = (recall.clone(), reads.clone());
+        bounded(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            for task in 0..8 {
+                let (recall, reads) = (it.clone(), count.clone());
+                runtime.spawn(async move {
+                    for nth in 0_u64.. {
+                        let key = CacheKey::new("sales").part(task.to_string()).part(nth.to_string());
+                        recall.get(&key, Reading::by(Mode::Batch), || async { Ok::<_, String>("tea") }).await.ok();
+                        reads.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            while count.load(Ordering::Relaxed) < 1_000 {
+                std::thread::yield_now();
+            }
+            drop(runtime);
+        });
+        assert_eq!(recall.holding().computations, 0);
+    }
 }

@@ -47,7 +47,14 @@ pub fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 /// Why the text is none.
 pub fn count(text: &str) -> Result<u64, String> {
     let count = text.parse().ok().filter(|count| (1..=LARGEST).contains(count));
-    count.ok_or_else(|| format!("{text:?} is no number: write 1 or more, in digits"))
+    count.ok_or_else(|| {
+        let is_large =
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && text.contains(|c| c != '0');
+        match is_large {
+            true => format!("{text:?} is too many: write {LARGEST} or less"),
+            false => format!("{text:?} is no number: write 1 or more, in digits"),
+        }
+    })
 }
 
 /// Times from one to another, as `20ms` or `0..1000ms`; the first takes the unit of the second if it has none.
@@ -155,6 +162,13 @@ mod tests {
         assert_eq!(count("10000000"), Ok(10_000_000));
         for bad in ["0", "-1", "1e6", "1.5", "", "x"] {
             assert!(count(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(count(&LARGEST.to_string()), Ok(LARGEST));
+        for large in ["1125899906842625", "99999999999999999999"] {
+            assert_eq!(count(large), Err(format!("{large:?} is too many: write 1125899906842624 or less")));
+        }
+        for zero in ["0", "00", ""] {
+            assert!(count(zero).unwrap_err().ends_with("1 or more, in digits"));
         }
         let ms = Duration::from_millis;
         assert_eq!(range("0..1000ms"), Ok(ms(0)..=ms(1000)));

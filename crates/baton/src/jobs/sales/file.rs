@@ -1,7 +1,8 @@
 //! The file: its form, scans of it, and what is added to it. Everything here blocks.
 //!
 //! A total is one scan of all rows, within one snapshot, that SQLite adds up as it goes: there is no index over items, and
-//! nothing of a row is kept. Rows are added in one transaction or not at all.
+//! nothing of a row is kept. Rows are added in one transaction or not at all; whoever adds has them ready, since others
+//! cannot write meanwhile.
 
 use std::{
     fs::OpenOptions,
@@ -11,7 +12,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
@@ -21,7 +22,7 @@ use super::{Added, Keys, SalesError, amount::Total, sale::Sale};
 /// What tells a file of sales from others: `BSLS`.
 const APPLICATION: i64 = 0x4253_4c53;
 const VERSION: i64 = 1;
-/// How long a writer waits for another.
+/// How long is waited for another who makes the file.
 const BUSY: Duration = Duration::from_secs(10);
 /// Steps of a scan after which it is asked whether anybody still wants it.
 const STEPS: i32 = 50_000;
@@ -80,12 +81,14 @@ impl File {
         total
     }
 
-    /// Adds sales, all or none. One that is there already is not added again.
+    /// Adds sales, all or none. One that is there already is not added again. Another writer is waited for up to this
+    /// moment.
     pub(super) fn add(
-        &self, sales: impl Iterator<Item = Result<(u64, Sale), SalesError>>,
+        &self, by: Instant, sales: impl Iterator<Item = Result<(u64, Sale), SalesError>>,
     ) -> Result<Added, SalesError> {
         let failed = |error: Error| of(&self.path, &error);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.busy_timeout(by.saturating_duration_since(Instant::now())).map_err(failed)?;
         let step = writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         let mut added = Added::default();
         {
@@ -187,6 +190,7 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 fn of(path: &Path, error: &Error) -> SalesError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => SalesError::Foreign(path.to_owned()),
+        Some(ErrorCode::DatabaseBusy) => SalesError::Busy(path.to_owned()),
         Some(ErrorCode::OperationInterrupted) => SalesError::Unwanted,
         _ => SalesError::File { path: path.to_owned(), why: error.to_string() },
     }

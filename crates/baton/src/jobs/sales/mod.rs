@@ -9,6 +9,10 @@
 //!   transaction exists once: adding the same again changes nothing, adding another under its id is refused.
 //! * **Any item is just an item**, whatever it is called.
 //!
+//! * **Who adds waits for no input and for nobody long.** What is loaded is read before the file is locked. Writers take
+//!   turns, and one who has not had its turn within ten seconds is told so ([`SalesError::Busy`]); totals go on meanwhile, and
+//!   however many wait hold one thread.
+//!
 //! It fails with a [`SalesError`] that says which row or file is meant.
 //!
 //! ```
@@ -23,6 +27,7 @@
 //! ```
 
 mod amount;
+mod aside;
 mod file;
 mod random;
 mod sale;
@@ -40,15 +45,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::file::File;
 pub use self::{
     amount::{Amount, InvalidAmount, Total},
     random::random_sales,
     sale::{InvalidSale, MAX_TEXT_BYTES, Sale, check_item},
     table::Table,
 };
+use self::{aside::Aside, file::File};
 use crate::recall::{CacheKey, Prefix};
 
 /// Why sales could not be read or added.
@@ -77,6 +82,9 @@ pub enum SalesError {
         /// Why.
         why: String,
     },
+    /// Another writes for longer than this one waits. Nothing was stored.
+    #[error("the sales at {} are being written by another, nothing was stored: try again when it is done", .0.display())]
+    Busy(PathBuf),
     /// A row is no sale. Nothing was stored.
     #[error("line {line}: {why}; nothing was stored")]
     Row {
@@ -117,6 +125,9 @@ pub struct Sales {
 /// How often those who only want a key look whether the file still has its name: a look is a call of the system.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// How long a writer waits for its turn, and for writers of other processes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The file as it was opened.
 struct Open {
     file: Arc<File>,
@@ -129,15 +140,22 @@ struct Shared {
     open: Mutex<Option<Open>>,
     /// As many totals are computed at once as there are cores; others wait.
     scans: Arc<Semaphore>,
+    /// Whose turn it is to write.
+    turns: Arc<Semaphore>,
+    patience: Duration,
 }
 
 impl Sales {
     /// Those in this file, which need not be there.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self::with_patience(path, PATIENCE)
+    }
+
+    fn with_patience(path: impl Into<PathBuf>, patience: Duration) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let scans = Arc::new(Semaphore::new(cores));
-        Self { shared: Arc::new(Shared { path: path.into(), open: Mutex::default(), scans }) }
+        let (scans, turns) = (Arc::new(Semaphore::new(cores)), Arc::new(Semaphore::new(1)));
+        Self { shared: Arc::new(Shared { path: path.into(), open: Mutex::default(), scans, turns, patience }) }
     }
 
     /// Those of this machine's user, in the folder of the default store; nothing without a home.
@@ -222,10 +240,11 @@ impl Sales {
     /// # Cancel safety
     /// They may be added all the same.
     pub async fn add(&self, sales: Vec<(u64, Sale)>) -> Result<Added, SalesError> {
-        self.blocking(|shared| shared.file(true)?.add(sales.into_iter().map(Ok))).await
+        self.write(|file, by| file.add(by, sales.into_iter().map(Ok))).await
     }
 
-    /// Adds the sales of a text with the header `transaction_id,item,amount`.
+    /// Adds the sales of a text with the header `transaction_id,item,amount`. All of it is read first; others can write
+    /// meanwhile.
     ///
     /// # Errors
     /// [`SalesError`]; nothing was stored then.
@@ -233,7 +252,33 @@ impl Sales {
     /// # Cancel safety
     /// They may be added all the same.
     pub async fn load(&self, table: impl BufRead + Send + 'static) -> Result<Added, SalesError> {
-        self.blocking(|shared| shared.file(true)?.add(Table::new(table))).await
+        let aside = self.blocking(|shared| {
+            // A file that cannot be used is told before anything is read.
+            shared.file(true)?;
+            Aside::read(Table::new(table))
+        });
+        let aside = aside.await?;
+        self.write(move |file, by| aside.give(|sales| file.add(by, sales))).await
+    }
+
+    /// Writes in its turn; both are waited for no longer than the patience.
+    async fn write(
+        &self, write: impl FnOnce(&File, Instant) -> Result<Added, SalesError> + Send + 'static,
+    ) -> Result<Added, SalesError> {
+        let by = Instant::now() + self.shared.patience;
+        let turn = self.turn().await?;
+        self.blocking(move |shared| {
+            let added = write(&*shared.file(true)?, by);
+            drop(turn);
+            added
+        })
+        .await
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, SalesError> {
+        let turn = Arc::clone(&self.shared.turns).acquire_owned();
+        let turn = tokio::time::timeout(self.shared.patience, turn).await;
+        turn.ok().and_then(Result::ok).ok_or_else(|| SalesError::Busy(self.shared.path.clone()))
     }
 
     async fn blocking<T: Send + 'static>(

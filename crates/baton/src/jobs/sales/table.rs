@@ -59,7 +59,10 @@ impl<R: BufRead> Table<R> {
                     let sale = Sale::new(transaction_id, item, amount.trim());
                     sale.map(|sale| Some((line, sale))).map_err(|error| bad(line, error.to_string()))
                 }
-                fields => Err(bad(line, format!("it has {} fields, not transaction_id,item,amount", fields.len()))),
+                fields => {
+                    let (count, plural) = (fields.len(), if fields.len() == 1 { "" } else { "s" });
+                    Err(bad(line, format!("it has {count} field{plural}, not transaction_id,item,amount")))
+                }
             };
         }
     }

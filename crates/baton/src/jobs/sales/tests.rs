@@ -1,6 +1,8 @@
-use std::io::Cursor;
+use std::io::{BufReader, Cursor, Read};
 
+use rusqlite::Connection;
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
 use super::*;
 
@@ -161,7 +163,7 @@ async fn another_file_of_the_same_name_is_seen_and_a_foreign_one_is_left_alone()
     let (text, other) = (folder.path().join("text"), folder.path().join("other.db"));
     std::fs::write(&text, "something else, and of some length so that nobody takes it for an empty file of anything")
         .unwrap();
-    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
     for path in [text, other] {
         let before = std::fs::read(&path).unwrap();
         let sales = Sales::at(&path);
@@ -189,4 +191,83 @@ async fn a_scan_that_nobody_waits_for_ends() {
     let file = scene.sales.shared.file(false).unwrap();
     assert_eq!(file.total(None, &Arc::new(AtomicBool::new(true))), Err(SalesError::Unwanted));
     scene.sales.total(None).await.unwrap();
+}
+
+/// An input that says when it is asked for more, and then waits for it.
+struct Slow {
+    asked: mpsc::UnboundedSender<()>,
+    more: std::sync::mpsc::Receiver<String>,
+}
+
+impl Read for Slow {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.asked.send(()).ok();
+        let more = self.more.recv_timeout(Duration::from_secs(30)).unwrap_or_default();
+        into[..more.len()].copy_from_slice(more.as_bytes());
+        Ok(more.len())
+    }
+}
+
+#[tokio::test]
+async fn others_write_while_a_load_waits_for_its_input() {
+    let scene = scene();
+    for (end, result) in [
+        ("x,book\n", Err(SalesError::Row { line: 4, why: "it has 2 fields, not transaction_id,item,amount".into() })),
+        ("x\n", Err(SalesError::Row { line: 4, why: "it has 1 field, not transaction_id,item,amount".into() })),
+        ("b,book,9\n", Err(SalesError::Conflict { line: 4 })),
+        ("b,book,2\n", Ok(Added { stored: 2, known: 1 })),
+    ] {
+        let ((asked, mut is_asked), (more, from)) = (mpsc::unbounded_channel(), std::sync::mpsc::channel());
+        let sales = scene.sales.clone();
+        let load = tokio::spawn(async move { sales.load(BufReader::new(Slow { asked, more: from })).await });
+        for text in [HEADER, "m,book,10\nn,book,20\n"] {
+            is_asked.recv().await.unwrap();
+            more.send(text.to_owned()).unwrap();
+        }
+        is_asked.recv().await.unwrap();
+        // As this process does, and as another.
+        for sales in [scene.sales.clone(), Sales::with_patience(scene.sales.path(), Duration::ZERO)] {
+            sales.add(vec![(1, Sale::new("b", "book", "2").unwrap())]).await.unwrap();
+        }
+        assert_eq!(scene.total(None).await, "2");
+        more.send(end.to_owned()).unwrap();
+        drop(more);
+        assert_eq!(load.await.unwrap(), result);
+    }
+    assert_eq!(scene.total(None).await, "32");
+}
+
+#[test]
+fn those_who_wait_to_write_hold_one_thread_and_are_told_in_time() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(2).enable_all().build();
+    runtime.unwrap().block_on(async {
+        let scene = scene();
+        scene.load(format!("{HEADER}a,book,1\n")).await.unwrap();
+        let another = Connection::open(scene.sales.path()).unwrap();
+        another.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let all = |patience| {
+            let sales = Sales::with_patience(scene.sales.path(), patience);
+            let add = |nth: u64| {
+                let (sales, sale) = (sales.clone(), Sale::new(&nth.to_string(), "book", "1").unwrap());
+                tokio::spawn(async move { sales.add(vec![(1, sale)]).await })
+            };
+            (0..100).map(add).collect::<Vec<_>>()
+        };
+        // One bound for all of them, not one after the other.
+        let begun = Instant::now();
+        for added in all(Duration::from_millis(200)) {
+            assert_eq!(added.await.unwrap(), Err(SalesError::Busy(scene.sales.path().to_owned())));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        let waiting = all(Duration::from_secs(60));
+        let total = tokio::time::timeout(Duration::from_secs(30), scene.total(None));
+        assert_eq!(total.await.unwrap(), "1");
+        assert!(waiting.iter().all(|added| !added.is_finished()));
+        another.execute_batch("ROLLBACK").unwrap();
+        for added in waiting {
+            assert_eq!(added.await.unwrap(), Ok(Added { stored: 1, known: 0 }));
+        }
+        assert_eq!(scene.total(None).await, "101");
+    });
 }
