@@ -79,6 +79,8 @@ fn up_is_refused_where_sales_have_no_folder_and_says_where_there_are_none_yet() 
     sandbox.write("one.csv", "id;amount\n");
     let bad = sandbox.run(&["sales", "load", "one.csv", "--sales", "shop.db"]).expect(1);
     assert!(bad.one_line().contains("it is \"id;amount\""), "{}", bad.err);
+    // The gateway is there before its node is.
+    until("the node has joined", || sandbox.nodes(None).len() == 1);
     sandbox.run(&["kill"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
 }
