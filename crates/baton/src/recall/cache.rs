@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hashlink::LinkedHashMap;
+use hashlink::{LinkedHashMap, linked_hash_map::RawEntryMut};
 use tokio::time::Instant;
 
 use crate::message::CacheKey;
@@ -77,8 +77,14 @@ impl Cache {
     pub(super) fn hit(
         &self, key: &CacheKey, now: Instant, generation: u64, covering: impl FnOnce() -> u64,
     ) -> Option<Entry> {
-        let mut shard = self.shard(key)?;
-        let kept = shard.entries.to_back(key)?;
+        let hash = self.hasher.hash_one(key);
+        let mut shard = self.shard_of(hash)?;
+        // Shards hash as this does.
+        let RawEntryMut::Occupied(mut place) = shard.entries.raw_entry_mut().from_key_hashed_nocheck(hash, key) else {
+            return None;
+        };
+        place.to_back();
+        let kept = place.into_mut();
         if kept.entry.expires <= now || kept.checked < generation && covering() > kept.entry.generation {
             shard.remove(key);
             return None;
@@ -127,8 +133,11 @@ impl Cache {
     }
 
     fn shard(&self, key: &CacheKey) -> Option<MutexGuard<'_, Shard>> {
-        let at = self.hasher.hash_one(key) >> 32;
-        let at = usize::try_from(at).unwrap_or(0) % self.shards.len().max(1);
+        self.shard_of(self.hasher.hash_one(key))
+    }
+
+    fn shard_of(&self, hash: u64) -> Option<MutexGuard<'_, Shard>> {
+        let at = usize::try_from(hash >> 32).unwrap_or(0) % self.shards.len().max(1);
         self.shards.get(at).map(lock)
     }
 }
