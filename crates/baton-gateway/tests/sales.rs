@@ -131,6 +131,8 @@ fn any_item_is_just_an_item_and_what_is_none_is_refused() {
     for bad in ["", "x", "-1", "1.5", "18446744073709551616"] {
         shop.scene.ask("GET", "/totalSales", &[("baton-min-generation", bad)], b"").problem(400, "bad-generation");
     }
+    let twice = [("baton-min-generation", "1"), ("baton-min-generation", "1")];
+    shop.scene.ask("GET", "/totalSales", &twice, b"").problem(400, "bad-generation");
     shop.scene.ask("POST", "/totalSales", &[JSON], b"1").problem(405, "method");
     shop.scene.get("/sales").problem(405, "method");
 }

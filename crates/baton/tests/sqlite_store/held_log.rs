@@ -140,6 +140,6 @@ async fn a_reader_that_was_there_before_any_writer_is_named_in_time_and_all_goes
     ask(&store, join(session)).await.unwrap();
     push(&store, session, 1).await.unwrap();
     store.close().await;
-    let beside = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert!(beside.into_iter().all(|name| !name.contains("aside")), "nothing was put aside");
+    let mut beside = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    assert!(beside.all(|name| !name.contains("aside")), "nothing was put aside");
 }
