@@ -1,7 +1,8 @@
 //! Stores of every earlier format are refused until they are migrated, and then hold what they held.
 //!
 //! A fixture holds messages in every state: waiting, delayed, in flight, suspect, dead, drained, requeued; a key, a
-//! bookmark, a result, a paused queue, and a source midway; three sessions are silent. See `fixtures/README.md`.
+//! bookmark, a result, a paused queue, and a source midway, from format 6 on singles; three sessions are silent. See
+//! `fixtures/README.md`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{
@@ -178,6 +179,20 @@ async fn every_body(store: &Arc<dyn Store>, session: SessionId) {
     assert_eq!(ticks, (1..=7).map(|tick| format!("{{\"tick\":{tick}}}")).collect::<Vec<_>>());
 }
 
+/// What was pushed one by one: in Redis a line, a bundle and an inbox.
+async fn singles_are_in_order(store: &Arc<dyn Store>) {
+    let member = join(Kind::Node, &["singles"], Vec::new());
+    let session = member.session;
+    ask(&**store, member).await.unwrap();
+    let mut singles = Vec::new();
+    for claim_no in 1..=2 {
+        singles.extend(claimed(store, session, "singles", claim_no).await);
+    }
+    let expected: Vec<_> = (1..=150usize).map(|n| (n as u64, 0, format!("\"{n}{}\"", "x".repeat(n % 7)))).collect();
+    assert_eq!(singles, expected);
+    ask(&**store, Leave { session }).await.unwrap();
+}
+
 /// A node that offers the source goes on with the eighth tick, once each.
 async fn source_goes_on(store: &Arc<dyn Store>) {
     let offer = Offer { source: name("ticks"), queue: name("ticks"), definition: Digest::of(b"tick"), adopts: false };
@@ -229,6 +244,9 @@ async fn is_migrated(home: Home, format: u32) {
     let again = migrate(&store).await.unwrap();
     assert_eq!((again.migrated, again.from), (false, Some(FORMAT)));
     holds_all(&store).await;
+    if format == 6 {
+        singles_are_in_order(&store).await;
+    }
     // Opened by another, as after a restart.
     source_goes_on(&home.open()).await;
 }
@@ -344,6 +362,11 @@ async fn sqlite_format_5_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sqlite_format_6_is_migrated() {
+    is_migrated(Home::sqlite(6), 6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn redis_format_1_is_migrated() {
     is_migrated(Home::redis(1), 1).await;
 }
@@ -369,8 +392,13 @@ async fn redis_format_5_is_migrated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn redis_format_6_is_migrated() {
+    is_migrated(Home::redis(6), 6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_earlier_format_is_migrated_in_spite_of_kills() {
-    for format in [1, 2, 3, 4, 5] {
+    for format in 1..FORMAT {
         goes_on_after_kills(Home::sqlite(format), format).await;
         goes_on_after_kills(Home::redis(format), format).await;
     }
@@ -378,7 +406,7 @@ async fn every_earlier_format_is_migrated_in_spite_of_kills() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_format_is_migrated_while_it_is_used() {
-    for format in [1, 2, 3, 4, 5] {
+    for format in 1..FORMAT {
         is_refused_while_used(Home::sqlite(format), format).await;
         is_refused_while_used(Home::redis(format), format).await;
     }

@@ -15,7 +15,7 @@ use super::Kind;
 use crate::message::SessionId;
 
 /// The format this release reads and writes.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// How stored data stands towards [`FORMAT`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

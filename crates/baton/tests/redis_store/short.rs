@@ -14,9 +14,9 @@ use crate::{
     name, set_count, settle, store, submit,
 };
 
-/// Commands of a claim by the short way that takes all it asked for, or that is entered among those who wait; of a served
-/// one; of a report. By the long way they are more.
-const CLAIM: usize = 7;
+/// Commands of a claim by the short way that leaves something, or that is entered among those who wait; of a served one; of a
+/// report. By the long way they are more.
+const CLAIM: usize = 9;
 const CLAIM_AND_WAIT: usize = 9;
 const SERVE: usize = 10;
 const SETTLE: usize = 8;

@@ -12,10 +12,10 @@ local unfit, format = read_format()
 if unfit then return unfit end
 if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '0' } end
 if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
--- Pieces that a step looks at.
-local LOOKED_AT = 4000
+-- Pieces that a step looks at, and entries of a line read at once.
+local LOOKED_AT, LISTED = 4000, 64
 
--- Format 4 had the counters that most calls move in another order, and no inboxes; before, they were fields like the
+-- Format 4 had the counters that most calls move in another order, and no inbox; before, they were fields like the
 -- others.
 local function pack_counters()
   local moving, of_4 = {}, { 'pushed', 'ready', 'delayed', 'in_flight', 'done', 'done_sum', 'bytes', 'paused', 'waiting', 'held' }
@@ -30,6 +30,48 @@ local function pack_counters()
     write_counts(queue)
     call('HDEL', key.queue(name), unpack(moving))
   end
+end
+
+-- In formats 5 and 6 an inbox had the same name at all times, and a bundle held its entries: they get lists of their own, as
+-- the line is looked through.
+local BUNDLE_OF_6 = '^%*(%d+),%d+,([%d;]+)|()'
+local function begin_lists(name)
+  local former, queue = root .. ':i:' .. name, known_queue(name)
+  if call('EXISTS', former) == 1 then call('RENAME', former, key.inbox(name, queue.pushed)) end
+  if queue.inbox ~= 0 then call('HSET', key.left(name), 'at', '0') end
+end
+
+local function list_bundle(name, place, written)
+  local home, lengths, at = string.match(written, BUNDLE_OF_6)
+  local entries, each = {}, tonumber(lengths)
+  local next_length = not each and string.gmatch(lengths, '%d+')
+  while at <= #written do
+    local past = at + (each or tonumber(next_length()))
+    entries[#entries + 1], at = string.sub(written, at, past - 1), past
+  end
+  call('RPUSH', key.bundle(name, home), unpack(entries))
+  call('LSET', key.ready(name), place, write_bundle(tonumber(home), #entries, weigh_entries(entries), home))
+end
+
+-- Looks at up to so many entries of a line, a bundle counted as many; how many more there might have been.
+local function list_on(name, most)
+  local at = tonumber(call('HGET', key.left(name), 'at'))
+  while most > 0 do
+    local entries = call('LRANGE', key.ready(name), at, at + LISTED - 1)
+    if #entries == 0 then
+      call('UNLINK', key.left(name))
+      return most
+    end
+    for _, entry in ipairs(entries) do
+      if string.find(entry, '|', 1, true) and is_bundle(entry) then
+        list_bundle(name, at, entry)
+        most = most - LISTED
+      end
+      at, most = at + 1, most - 1
+    end
+    call('HSET', key.left(name), 'at', text(at))
+  end
+  return 0
 end
 
 -- Up to format 4 it was known of a partly settled parcel how many messages are left, not which. First all have gone; then
@@ -90,11 +132,15 @@ if call('HSETNX', key.meta, 'migrating', format) == 1 then
   if tonumber(format) < 5 then
     pack_counters()
     for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_looking(name) end
+  elseif tonumber(format) < 7 then
+    for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_lists(name) end
   end
 end
 local most = LOOKED_AT
 for _, name in ipairs(call('SMEMBERS', key.queues)) do
-  if most > 0 and call('EXISTS', key.left(name)) == 1 then most = look_on(name, most) end
+  if most > 0 and call('EXISTS', key.left(name)) == 1 then
+    most = (tonumber(format) < 5 and look_on or list_on)(name, most)
+  end
 end
 close_queues()
 -- What results count for was not kept up to format 4; `weighed` tells how many were looked at.

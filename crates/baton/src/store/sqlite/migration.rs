@@ -124,14 +124,16 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     if standing.format.is_some_and(|format| format < 3) {
         db.execute_batch("ALTER TABLE dead ADD COLUMN headers BLOB NOT NULL DEFAULT x''")?;
     }
-    for counter in ["cancelled", "cancelled_sum"] {
-        db.execute_batch(&format!("ALTER TABLE queues ADD COLUMN {counter} INTEGER NOT NULL DEFAULT 0"))?;
-    }
-    for table in OF_CALLS.into_iter().chain(OF_RECALLS) {
-        renew_table(db, &model, table, "")?;
-    }
-    for index in ["call_looks", "call_ends", "recalled_ends", "forgotten_order", "flights_of"] {
-        db.execute_batch(&made(&model, index)?)?;
+    if standing.format.is_some_and(|format| format < 6) {
+        for counter in ["cancelled", "cancelled_sum"] {
+            db.execute_batch(&format!("ALTER TABLE queues ADD COLUMN {counter} INTEGER NOT NULL DEFAULT 0"))?;
+        }
+        for table in OF_CALLS.into_iter().chain(OF_RECALLS) {
+            renew_table(db, &model, table, "")?;
+        }
+        for index in ["call_looks", "call_ends", "recalled_ends", "forgotten_order", "flights_of"] {
+            db.execute_batch(&made(&model, index)?)?;
+        }
     }
     let mut done = Converted::default();
     for fleet in fleets(db)? {

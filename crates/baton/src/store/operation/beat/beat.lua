@@ -19,8 +19,8 @@ local function is_helped(name)
   if not queue or queue.workers <= 0 then return false end
   if has_ready(queue) then
     if call('EXISTS', key.suspects(name)) == 1 then return false end
-    local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name), 0)
-    local born = front and born_of(front) or single and tonumber(string.sub(single, 1, BORN - 1))
+    local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name, queue.pushed), 0)
+    local born = front and born_of(name, front) or single and born_single(single)
     if born and born + PATIENCE_MS <= now then return false end
   end
   if queue.delayed > 0 then

@@ -17,8 +17,12 @@ end
 if left > 0 and not mine then return { 'HELD', text(left) } end
 if ARGV[1] == 'extend' and (left <= 0 or not mine) then return { 'LOST' } end
 for i = 4, #ARGV do
-  -- One that is gone must not come back.
-  if call('EXISTS', key.counts(ARGV[i])) == 1 then call('SETRANGE', key.counts(ARGV[i]), HELD_AT, struct.pack('<d', 1)) end
+  -- One that is gone must not come back. Singles are pushed without a look at this only while there is an inbox.
+  local queue = known_queue(ARGV[i])
+  if queue then
+    take_in(queue)
+    call('SETRANGE', key.counts(ARGV[i]), HELD_AT, struct.pack('<d', 1))
+  end
 end
 -- Nobody looks at it for long once it is over.
 call('SET', key.hold, text(now) .. ' ' .. text(now + tonumber(ARGV[3])) .. ' ' .. ARGV[2], 'PX', tonumber(ARGV[3]) + 60000)

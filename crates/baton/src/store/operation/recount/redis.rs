@@ -32,7 +32,7 @@ const SESSIONS: usize = 16;
 const CLAIMS: usize = 1_000;
 const QUEUES: usize = 100;
 /// About how many queues are told of a hold in one step.
-const MARKED: usize = 1_000;
+const MARKED: usize = 250;
 
 /// What is claimed, by queue.
 type InFlight = BTreeMap<Name, (Found, Lacking)>;

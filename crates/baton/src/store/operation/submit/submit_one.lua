@@ -15,31 +15,50 @@ if ARGV[3] then
   time = store_time()
   entry = string.format('%013d', time) .. entry
 end
-local packed = call('GET', way.counts)
-if packed then
-  local pushed, bytes, waiting, held, inbox = struct.unpack(INTAKE, packed)
-  if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT then
-    local nth = call('RPUSH', way.inbox, entry)
-    if nth <= MAX_INBOX then
-      local id = pushed + nth
-      local length = call('RPUSHX', way.submits, struct.pack(PACKED_ID, id))
-      if length == lengths[ARGV[1]] then
-        if length > SUBMIT_PAGE then
-          name_keys(way.fleet)
-          turn_page(way.session, way.page)
-        end
-        if waiting ~= 0 and struct.unpack('<d', packed, PAUSED_AT + 1) == 0 then
-          name_keys(way.fleet)
-          if wake_first(way.queue) == 0 then call('SETRANGE', way.counts, WAITING_AT, struct.pack('<d', 0)) end
-        end
-        if time then return 's' .. text(id) .. '@' .. time end
-        return id
-      end
-      -- The session is gone, or this is not its next submit: nothing has happened.
-      if length > 0 then call('RPOP', way.submits) end
+local box, nth, wakes = way.box, 0, false
+if box.open and box.stored <= way.near then nth = call('RPUSHX', box.key, entry) end
+if nth == 0 then
+  box.open = false
+  local packed = call('GET', way.counts)
+  if packed then
+    local pushed, bytes, waiting, held, inbox, paused = struct.unpack(INTAKE, packed)
+    if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT then
+      if pushed ~= box.before then box.before, box.key, box.count = pushed, way.inbox .. text(pushed), -1 end
+      box.stored, box.open = bytes, waiting == 0
+      wakes = waiting ~= 0 and paused == 0
+      nth = call('RPUSH', box.key, entry)
     end
-    call('RPOP', way.inbox)
   end
+end
+if nth > 0 then
+  local id = box.before + nth
+  local length = call('RPUSHX', way.submits, struct.pack(PACKED_ID, id))
+  if length == lengths[ARGV[1]] then
+    if nth == 1 then
+      box.count, box.bytes = 1, #entry - BORN
+    elseif nth == box.count + 1 then
+      box.count, box.bytes = nth, box.bytes + #entry - BORN
+    else
+      box.count = -1
+    end
+    if nth >= MAX_INBOX then
+      begin(way.fleet)
+      take_in(known_queue(way.queue))
+    end
+    if length > SUBMIT_PAGE then
+      name_keys(way.fleet)
+      turn_page(way.session, way.page)
+    end
+    if wakes then
+      name_keys(way.fleet)
+      if wake_first(way.queue) == 0 then call('SETRANGE', way.counts, WAITING_AT, struct.pack('<d', 0)) end
+    end
+    if time then return 's' .. text(id) .. '@' .. time end
+    return id
+  end
+  -- The session is gone, or this is not its next submit: nothing has happened.
+  if length > 0 then call('RPOP', way.submits) end
+  call('RPOP', box.key)
 end
 begin(way.fleet)
 local last = last_submit(way.session)

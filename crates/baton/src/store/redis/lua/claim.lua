@@ -239,9 +239,22 @@ end
 
 -- Takes as much as fits of a bundle; how many, and what is left of it, nothing if it is used up.
 local function take_bundle(catch, written)
-  local first, entries, rest = read_bundle(written, most_pieces(catch))
-  local taken = take_entries(catch, first, entries)
-  return taken, rest(taken)
+  local first, count, bytes, home = read_bundle(written)
+  local from, wanted = key.bundle(catch.queue, home), math.min(count, most_pieces(catch))
+  local entries = call('LRANGE', from, 0, wanted - 1)
+  local taken, gone = take_entries(catch, first, entries)
+  local past, left = first + taken, count - taken
+  if left == 0 then
+    call('DEL', from)
+    return taken, nil
+  end
+  if taken == #entries and taken < wanted then
+    -- The others are missing: the next claim finds a parcel that is not there.
+    catch.stopped = true
+    return taken, write_piece({ parcel = past, size = left, first = past, len = left, attempts = 0, losses = 0, born = now })
+  end
+  if taken > 0 then call('LTRIM', from, taken, -1) end
+  return taken, write_bundle(past, left, bytes - gone, home)
 end
 
 -- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
@@ -284,10 +297,11 @@ end
 -- What is in the inbox, from the front.
 local function take_inbox(catch, queue)
   if queue.inbox == 0 then return end
-  local entries = call('LRANGE', key.inbox(queue.name), 0, most_pieces(catch) - 1)
+  local entries = call('LRANGE', key.inbox(queue.name, queue.pushed), 0, most_pieces(catch) - 1)
   local taken, bytes = take_entries(catch, queue.pushed + 1, entries)
   if taken == 0 then return end
-  call('LTRIM', key.inbox(queue.name), taken, -1)
+  call('LTRIM', key.inbox(queue.name, queue.pushed), taken, -1)
+  pass_inbox(queue.name, queue.pushed, taken, bytes)
   add(queue, 'pushed', taken)
   add(queue, 'in_flight', taken)
   add(queue, 'bytes', bytes)

@@ -47,21 +47,21 @@ local function found_piece(into, name, written)
   return first
 end
 
--- Counts the messages of a bundle.
-local function found_bundle(into, written)
-  local first, count, _, at = string.match(written, BUNDLE)
-  found(into, tonumber(first), tonumber(count))
-  into.bytes = into.bytes + #written - at + 1 - BORN * tonumber(count)
+-- Counts the messages of a bundle; what they weigh is in it.
+local function found_bundle(into, name, written)
+  local first, count, bytes, home = read_bundle(written)
+  found(into, first, count)
+  into.bytes = into.bytes + bytes
+  local there = call('LLEN', key.bundle(name, home))
+  if there < count then found_none(into, first + there, count - there) end
 end
 
 -- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
 local function add_inbox(pieces, name, from, past)
-  local entries, at = call('LRANGE', key.inbox(name), 0, -1), call('LLEN', key.ready(name)) - 1
-  local queue = known_queue(name)
-  for nth, entry in ipairs(entries) do
-    if at + nth >= from and at + nth <= past then
-      pieces[#pieces + 1] = inbox_entry(queue.pushed - (queue.taken_in or 0) + nth, entry)
-    end
+  local queue, at = known_queue(name), call('LLEN', key.ready(name)) - 1
+  local last = queue.pushed - (queue.taken_in or 0)
+  for nth, entry in ipairs(call('LRANGE', key.inbox(name, last), 0, -1)) do
+    if at + nth >= from and at + nth <= past then pieces[#pieces + 1] = inbox_entry(last + nth, entry) end
   end
 end
 
@@ -72,7 +72,7 @@ local function count_page(kind, name, from, limit, into)
     local pieces = call('LRANGE', key[kind](name), from, past)
     if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
     for _, piece in ipairs(pieces) do
-      if is_bundle(piece) then found_bundle(into, piece) else found_piece(into, name, piece) end
+      if is_bundle(piece) then found_bundle(into, name, piece) else found_piece(into, name, piece) end
     end
     return #pieces
   end
@@ -121,7 +121,9 @@ local function claimed_descriptors(id)
 end
 
 local function stored_descriptors(name)
-  return call('LLEN', key.ready(name)) + call('LLEN', key.inbox(name)) + call('LLEN', key.suspects(name))
+  local queue = known_queue(name)
+  local inbox = key.inbox(name, queue.pushed - (queue.taken_in or 0))
+  return call('LLEN', key.ready(name)) + call('LLEN', inbox) + call('LLEN', key.suspects(name))
     + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
 end
 

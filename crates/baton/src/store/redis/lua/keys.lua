@@ -1,3 +1,9 @@
+-- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen, which is exact below this.
+local EXACT = 10 ^ 13
+local function text(number)
+  return string.format('%d', number)
+end
+
 -- Every key of a fleet, built in this one place from the root. All share its hash tag and so its slot. What is kept here
 -- between two calls is only what follows from the root.
 local call = nil
@@ -11,7 +17,8 @@ local key = {
   source = function(name) return root .. ':o:' .. name end,
   queue = function(name) return root .. ':q:' .. name end,
   counts = function(name) return root .. ':k:' .. name end,
-  inbox = function(name) return root .. ':i:' .. name end,
+  inbox = function(name, last) return root .. ':i:' .. name .. ':' .. text(last) end,
+  bundle = function(name, home) return root .. ':I:' .. name .. ':' .. home end,
   ready = function(name) return root .. ':r:' .. name end,
   suspects = function(name) return root .. ':u:' .. name end,
   delayed = function(name) return root .. ':d:' .. name end,
@@ -62,12 +69,6 @@ local function name_keys(fleet)
   key.joined = root .. ':joined'
   key.looks = root .. ':looks'
   key.call_ends = root .. ':callends'
-end
-
--- Whole numbers as text, all digits: Lua's own conversion keeps only fourteen, which is exact below this.
-local EXACT = 10 ^ 13
-local function text(number)
-  return string.format('%d', number)
 end
 
 -- Decimal text as sixteen digits, so that the order of bytes is the order of numbers.

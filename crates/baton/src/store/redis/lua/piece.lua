@@ -50,10 +50,17 @@ local function read_entry(entry)
   return piece, written
 end
 
--- When what stands in front of a line was pushed.
-local function born_of(entry)
-  local _, _, _, at = string.match(entry, BUNDLE)
-  return at and tonumber(string.sub(entry, at, at + BORN - 2)) or read_entry(entry).born
+-- When one of an inbox or bundle was pushed.
+local function born_single(entry)
+  return tonumber(string.sub(entry, 1, BORN - 1))
+end
+
+-- When what stands in front of a line was pushed; nothing if it is a bundle whose list is missing.
+local function born_of(name, entry)
+  if not is_bundle(entry) then return read_entry(entry).born end
+  local _, _, _, home = read_bundle(entry)
+  local front = call('LINDEX', key.bundle(name, home), 0)
+  return front and born_single(front)
 end
 
 local function write_entry(piece)

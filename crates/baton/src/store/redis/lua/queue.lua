@@ -120,7 +120,10 @@ local function close_queues()
     if queue.wakes > 0 then wake(queue, queue.wakes) end
     if queue.buried then write_buried(queue) end
     if queue.partly then close_parts(queue) end
-    if queue.moved then write_counts(queue) end
+    if queue.moved then
+      write_counts(queue)
+      close_box(name)
+    end
     if queue.changed then
       local fields = {}
       for counter in pairs(queue.changed) do

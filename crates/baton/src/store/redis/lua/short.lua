@@ -21,16 +21,15 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
     at, next_due = store_time(), tonumber(call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')[2])
     if not next_due or next_due <= tonumber(at) then return nil end
   end
-  local entries = key.inbox(name)
+  local entries = key.inbox(name, pushed)
   local given = most == 1 and { call('LPOP', entries) or nil } or call('LPOP', entries, most)
   local count = given and #given or 0
   if count == 0 then return nil end
 
-  local place, each, first, fields = claim_no .. ' ' .. name, #given[1], nil, {}
+  local place, each, first, fields, weight = claim_no .. ' ' .. name, #given[1], nil, {}, weigh_entries(given)
   for nth = count, 1, -1 do
     local entry = given[nth]
     first = pushed + nth .. ''
-    bytes = bytes + #entry - BORN
     if #entry ~= each then each = nil end
     entry = first .. ',1,' .. entry
     given[nth + 1], fields[2 * nth - 1], fields[2 * nth] = entry, first .. ' ' .. place, entry
@@ -40,9 +39,9 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
   call('HSET', key.carried(id), unpack(fields))
   call('HSET', key.claims(id), place, name .. '|+' .. first .. ',' .. singles .. ',' .. (each and each - BORN or ''))
 
-  local more, rest = count == tonumber(n), 'more'
+  local more, rest, left = count == tonumber(n), 'more', count == most and pass_inbox(name, pushed, count, weight) or 0
   if more then
-    local is_left = waiting ~= 0 and (next_due and next_due <= at + SOON_MS or call('EXISTS', entries) == 1)
+    local is_left = waiting ~= 0 and (left > 0 or next_due and next_due <= at + SOON_MS)
     if is_left then waiting = wake_first(name) end
     if waited ~= '' then call('ZREM', key.waiters(name), id) end
   else
@@ -50,7 +49,8 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
     waiting, rest = 1, next_due and text(next_due - at) or ''
     call('ZADD', key.waiters(name), 'NX', at, id)
   end
-  call('SETRANGE', counts, 0, struct.pack(COUNTS, pushed + count, bytes, waiting, held, inbox, paused, ready, delayed,
+  if left == 0 or waiting ~= 0 then close_box(name) end
+  call('SETRANGE', counts, 0, struct.pack(COUNTS, pushed + count, bytes + weight, waiting, held, inbox, paused, ready, delayed,
     in_flight + count, done, done_sum))
   call('HSET', key.session(id), 'c:' .. name, claim_no .. (more and '||' or '||w'))
   given[1] = '+' .. place .. ' ' .. rest
