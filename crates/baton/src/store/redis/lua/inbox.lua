@@ -10,7 +10,7 @@ local reads = nil
 -- The bytes of an entry before its parcel: thirteen digits and the bar.
 local BORN = 14
 -- So few lie in the line by themselves: a bundle has a key of its own.
-local FEW = 4
+local TAKEN_SINGLY = 4
 
 -- Where single pushes go, by the counters of their queue (ways.lua): the name of an inbox and the id that it ends with; while
 -- `count` is the length of that list, `bytes` is what its parcels have; `open` if nothing but the bound speaks against one
@@ -65,11 +65,11 @@ local function take_in(queue)
   queue.taken_in = count
   if count == 0 then return queue end
   local is_known = box and box.key == from and box.count == count
-  local entries = (count <= FEW or not is_known) and call('LRANGE', from, 0, -1)
+  local entries = (count <= TAKEN_SINGLY or not is_known) and call('LRANGE', from, 0, -1)
   local bytes = is_known and box.bytes or weigh_entries(entries)
   queue.pushed, queue.ready, queue.bytes = queue.pushed + count, queue.ready + count, queue.bytes + bytes
   if reads then return queue end
-  if count <= FEW then
+  if count <= TAKEN_SINGLY then
     for nth, entry in ipairs(entries) do entries[nth] = inbox_entry(first + nth - 1, entry) end
     call('RPUSH', key.ready(name), unpack(entries))
     call('DEL', from)
