@@ -17,9 +17,9 @@ use baton::{
     operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
         Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order,
-        Peek, ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, SqliteOptions, SqliteStore, Store,
-        StoreError, Submit, Take, TakeSurvey, ask,
-        message::{Body, Digest, Lot, LotKey, Parcel},
+        Peek, ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, Settle, SqliteOptions, SqliteStore,
+        Store, StoreError, Submit, Take, TakeSurvey, ask,
+        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, Range, Run},
     },
 };
 use baton_testkit::server::RedisServer;
@@ -410,6 +410,72 @@ async fn no_format_is_migrated_while_it_is_used() {
         is_refused_while_used(Home::sqlite(format), format).await;
         is_refused_while_used(Home::redis(format), format).await;
     }
+}
+
+/// Bundles of former formats held their entries: more of them than one step looks at, some of entries of one length.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_line_of_bundles_is_converted_in_steps() {
+    const BUNDLES: u64 = 150;
+    const EACH: u64 = 128;
+    let home = Home::redis(6);
+    let Home::Server(server) = &home else { unreachable!() };
+    let mut connection = redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let body = |id: u64| if id % 256 < EACH { format!("{id:06}") } else { id.to_string() };
+    let (mut written, mut bytes) = (redis::pipe(), 0);
+    written.cmd("DEL").arg("{baton/0}:r:singles").arg("{baton/0}:i:singles");
+    for first in (0..BUNDLES).map(|nth| nth * EACH + 1) {
+        let entry = |id: u64| {
+            let body = format!("\"{}\"", body(id));
+            [b"1700000001500|", &Parcel::single(Body::new(body.as_bytes()).unwrap()).bytes()[..]].concat()
+        };
+        let entries: Vec<_> = (first..first + EACH).map(entry).collect();
+        bytes += entries.iter().map(|entry| entry.len() as u64 - 14).sum::<u64>();
+        let lengths: Vec<_> = entries.iter().map(|entry| entry.len().to_string()).collect();
+        let same = lengths.iter().all(|length| *length == lengths[0]);
+        let lengths = if same { lengths[0].clone() } else { lengths.join(";") };
+        let bundle = [format!("*{first},{EACH},{lengths}|").into_bytes(), entries.concat()].concat();
+        written.cmd("RPUSH").arg("{baton/0}:r:singles").arg(bundle);
+    }
+    // Pushed, bytes and ready, by their places.
+    for (place, count) in [(0, BUNDLES * EACH), (1, bytes), (6, BUNDLES * EACH)] {
+        let packed = (count as f64).to_le_bytes();
+        written.cmd("SETRANGE").arg("{baton/0}:k:singles").arg(place * 8).arg(&packed[..]);
+    }
+    written.exec_async(&mut connection).await.unwrap();
+
+    let store = home.open();
+    let since = store.standing().await.unwrap();
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        match home.open().convert(since.clone()).await.unwrap() {
+            Conversion::Step { left: 0, .. } => break,
+            step => assert!(matches!(step, Conversion::Step { .. }), "{step:?}"),
+        }
+    }
+    assert!(steps > 4, "{steps} steps");
+    let recounted = ask(&*store, Recount { max_hold_ms: 10_000 }).await.unwrap();
+    assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
+    assert!(recounted.queues.iter().all(|queue| queue.bytes() == queue.books.bytes), "{recounted:?}");
+    let worker = join(Kind::Node, &["singles"], Vec::new());
+    let session = worker.session;
+    ask(&*store, worker).await.unwrap();
+    let mut seen = 0;
+    for claim_no in 1.. {
+        let given = claimed(&store, session, "singles", claim_no).await;
+        if given.is_empty() {
+            break;
+        }
+        let range = Range { first: seen + 1, len: given.len() as u32 };
+        for (id, _, found) in given {
+            seen += 1;
+            assert_eq!((id, found), (seen, format!("\"{}\"", body(seen))));
+        }
+        let runs = vec![Run { claim_no, queue: name("singles"), range, outcome: Outcome::DONE }];
+        let settle = Settle { session, settle_no: claim_no, runs, max_results: baton::store::MAX_RESULTS };
+        assert_eq!(ask(&*store, settle).await.unwrap().refused, []);
+    }
+    assert_eq!(seen, BUNDLES * EACH);
 }
 
 #[tokio::test]

@@ -38,19 +38,26 @@ struct Migrated {
 impl Migrate {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let did = connection.given(connection.operator.migrate(tell).await)?;
+        let mut looks = false;
+        let did = connection.given(connection.operator.migrate(|progress| tell(progress, &mut looks)).await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         let migrated = Migrated { did, fleet, store };
         Output::print(self.json, &migrated, |output| output.line(&line(&migrated)))
     }
 }
 
-/// Tells the person who waits; steps that end at once are not worth a line.
-fn tell(progress: MigrationProgress) {
+/// Tells the person who waits; steps that end at once are not worth a line. `looks` once it is told that what is stored is
+/// looked through, which may take many.
+fn tell(progress: MigrationProgress, looks: &mut bool) {
     match progress {
         MigrationProgress::Watching { sessions, time } => {
             let s = plural(sessions);
             remark(&format!("watching for {} whether any of {sessions} session{s} lives", span(time)));
+        }
+        MigrationProgress::Converting { done: 0, left } if left > 0 => {
+            if !std::mem::replace(looks, true) {
+                remark("looking through what is stored");
+            }
         }
         MigrationProgress::Converting { done, left } if left > 0 && done.is_multiple_of(100) => {
             remark(&format!("{done} of {} sessions are taken out", done + left));
