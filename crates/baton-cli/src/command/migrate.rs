@@ -54,12 +54,11 @@ fn tell(progress: MigrationProgress, looks: &mut bool) {
             let s = plural(sessions);
             remark(&format!("watching for {} whether any of {sessions} session{s} lives", span(time)));
         }
-        MigrationProgress::Converting { done: 0, left } if left > 0 => {
-            if !std::mem::replace(looks, true) {
-                remark("looking through what is stored");
-            }
+        MigrationProgress::Converting { done: 0, left } if left > 0 && !*looks => {
+            *looks = true;
+            remark("looking through what is stored");
         }
-        MigrationProgress::Converting { done, left } if left > 0 && done.is_multiple_of(100) => {
+        MigrationProgress::Converting { done, left } if left > 0 && done > 0 && done.is_multiple_of(100) => {
             remark(&format!("{done} of {} sessions are taken out", done + left));
         }
         _ => {}
