@@ -278,3 +278,21 @@ async fn the_short_way_leaves_what_the_long_way_leaves() {
         assert_eq!(short, long);
     }
 }
+
+/// Two singles that follow each other, with what came back between them.
+#[tokio::test]
+async fn a_repeated_claim_gives_the_same_in_the_same_order() {
+    let server = RedisServer::start(&[]);
+    let store = store(&server);
+    let (one, other) = (join(&store, Kind::Node).await, join(&store, Kind::Node).await);
+    ask(&store, submit(one, 1, &[b"1", b"2"])).await.unwrap();
+    push(&store, one, 2..=3).await;
+    assert_eq!(ids(&ask(&store, claim(one, 1, 2)).await.unwrap()), [1, 2]);
+    assert_eq!(ids(&ask(&store, claim(other, 1, 1)).await.unwrap()), [3]);
+    ask(&store, settle(one, 1, 1, 2, Outcome::Back)).await.unwrap();
+    ask(&store, settle(other, 1, 3, 1, Outcome::Back)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(ids(&ask(&store, claim(one, 2, 9)).await.unwrap()), [3, 1, 2, 4]);
+    }
+    assert!(is_balanced(&store).await);
+}

@@ -97,8 +97,9 @@ local function take_single(catch, entry, first, bytes)
     catch.stopped = true
     return false
   end
-  local run = catch.runs[#catch.runs]
-  if not run or run.first + run.len ~= first or run.len == CHUNK then
+  -- What is between two singles would come behind both when the claim is repeated.
+  local run = catch.pieces[#catch.pieces]
+  if type(run) ~= 'table' or run.first + run.len ~= first or run.len == CHUNK then
     run = { is_run = true, first = first, len = 0, each = bytes, entries = {} }
     catch.runs[#catch.runs + 1], catch.pieces[#catch.pieces + 1] = run, run
   end
