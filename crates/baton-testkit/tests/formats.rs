@@ -441,6 +441,19 @@ async fn a_long_line_of_bundles_is_converted_in_steps() {
         let packed = (count as f64).to_le_bytes();
         written.cmd("SETRANGE").arg("{baton/0}:k:singles").arg(place * 8).arg(&packed[..]);
     }
+    // Another queue, called as an inbox of the first one would be if it had kept its letter.
+    let shadow = format!("singles:{}", BUNDLES * EACH);
+    for kind in ["k", "q", "r"] {
+        let [from, to] = ["singles", &shadow].map(|queue| format!("{{baton/0}}:{kind}:{queue}"));
+        written.cmd("COPY").arg(from).arg(to);
+    }
+    let entry = [b"1700000001500|", &Parcel::single(Body::new(b"7").unwrap()).bytes()[..]].concat();
+    written.cmd("RPUSH").arg(format!("{{baton/0}}:i:{shadow}")).arg(entry);
+    written.cmd("DEL").arg(format!("{{baton/0}}:r:{shadow}"));
+    for (place, count) in [(0, 0_f64), (1, 0.0), (6, 0.0)] {
+        written.cmd("SETRANGE").arg(format!("{{baton/0}}:k:{shadow}")).arg(place * 8).arg(&count.to_le_bytes()[..]);
+    }
+    written.cmd("SADD").arg("{baton/0}:queues").arg(&shadow);
     written.exec_async(&mut connection).await.unwrap();
 
     let store = home.open();
@@ -457,9 +470,10 @@ async fn a_long_line_of_bundles_is_converted_in_steps() {
     let recounted = ask(&*store, Recount { max_hold_ms: 10_000 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");
     assert!(recounted.queues.iter().all(|queue| queue.bytes() == queue.books.bytes), "{recounted:?}");
-    let worker = join(Kind::Node, &["singles"], Vec::new());
+    let worker = join(Kind::Node, &["singles", &shadow], Vec::new());
     let session = worker.session;
     ask(&*store, worker).await.unwrap();
+    assert_eq!(claimed(&store, session, &shadow, 1).await, [(1, 0, "7".to_owned())]);
     let mut seen = 0;
     for claim_no in 1.. {
         let given = claimed(&store, session, "singles", claim_no).await;

@@ -29,7 +29,7 @@ fn calls_of(server: &RedisServer, command: &str) -> u64 {
 }
 
 fn in_inbox(server: &RedisServer) -> u64 {
-    let lists: Vec<String> = behind(server, "KEYS {fleet/0}:i:q:*");
+    let lists: Vec<String> = behind(server, "KEYS {fleet/0}:I:q:*");
     assert!(lists.len() <= 1, "there is one inbox at most: {lists:?}");
     lists.iter().map(|list| behind::<u64>(server, &format!("LLEN {list}"))).sum()
 }
@@ -166,6 +166,21 @@ async fn what_is_known_of_an_inbox_does_not_outlive_it() {
     assert!(is_balanced(&recount) && recount.queues[0].bytes() == recount.queues[0].books.bytes, "{recount:?}");
     ask(&store, submit(session, 41, &[b"two", b"at once"])).await.unwrap();
     assert_bundles(&server);
+
+    // As many by another library, under the same ids.
+    let _: String = behind(&server, "FLUSHALL");
+    let without = without_functions(&server);
+    let others = join(&without, Kind::Node).await;
+    for submit_no in 1..=40 {
+        ask(&without, submit(others, submit_no, &[b"1"])).await.unwrap();
+    }
+    let session = join(&store, Kind::Node).await;
+    push(&store, session, 1..=1).await;
+    let recount = ask(&without, Recount { max_hold_ms: 1 }).await.unwrap();
+    assert_eq!(
+        recount.queues[0].books.bytes,
+        ask(&store, Recount { max_hold_ms: 1 }).await.unwrap().queues[0].books.bytes
+    );
 }
 
 /// Each bundle in the line tells how many there are in its list, and what their parcels weigh.
@@ -176,7 +191,7 @@ fn assert_bundles(server: &RedisServer) -> usize {
         let numbers: Vec<u64> =
             String::from_utf8_lossy(&bundle[1..]).split(',').map(|number| number.parse().unwrap()).collect();
         let [_, count, bytes, home] = numbers[..] else { panic!("{numbers:?}") };
-        let entries: Vec<Vec<u8>> = behind(server, &format!("LRANGE {{fleet/0}}:I:q:{home} 0 -1"));
+        let entries: Vec<Vec<u8>> = behind(server, &format!("LRANGE {{fleet/0}}:L:q:{home} 0 -1"));
         let weight: usize = entries.iter().map(|entry| entry.len() - 14).sum();
         assert_eq!((count, bytes), (entries.len() as u64, weight as u64), "{numbers:?}");
     }
@@ -328,7 +343,7 @@ async fn a_bundle_whose_list_is_missing_ends_as_errors() {
     }
     assert_eq!(assert_bundles(&server), 1);
     assert_eq!(member.claim(5).await.len(), 5);
-    let bundle: Vec<String> = behind(&server, "KEYS {fleet/0}:I:q:*");
+    let bundle: Vec<String> = behind(&server, "KEYS {fleet/0}:L:q:*");
     let _: u64 = behind(&server, &format!("DEL {}", bundle[0]));
     let recount = ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
     assert_eq!(recount.queues[0].lacking.count, 124, "{recount:?}");

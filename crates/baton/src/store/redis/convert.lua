@@ -33,12 +33,12 @@ local function pack_counters()
 end
 
 -- In formats 5 and 6 an inbox had the same name at all times, and a bundle held its entries: they get lists of their own, as
--- the line is looked through.
+-- the line is looked through, a queue after the other. `unlisted` are those left, `at` tells how far it is in one.
+local UNLISTED = root .. ':unlisted'
 local BUNDLE_OF_6 = '^%*(%d+),%d+,([%d;]+)|()'
-local function begin_lists(name)
+local function begin_list(name)
   local former, queue = root .. ':i:' .. name, known_queue(name)
-  if call('EXISTS', former) == 1 then call('RENAME', former, key.inbox(name, queue.pushed)) end
-  if queue.inbox ~= 0 then call('HSET', key.left(name), 'at', '0') end
+  if call('EXISTS', former) == 1 then call('RENAME', former, key.inbox(name, queue.inbox, queue.pushed)) end
 end
 
 local function list_bundle(name, place, written)
@@ -55,11 +55,15 @@ end
 
 -- Looks at up to so many entries of a line, a bundle counted as many; how many more there might have been.
 local function list_on(name, most)
-  local at = tonumber(call('HGET', key.left(name), 'at'))
+  local at = tonumber(call('HGET', key.left(name), 'at') or 0)
+  if at == 0 then begin_list(name) end
+  -- What a queue costs by itself.
+  most = math.max(most - LISTED, 1)
   while most > 0 do
     local entries = call('LRANGE', key.ready(name), at, at + LISTED - 1)
     if #entries == 0 then
       call('UNLINK', key.left(name))
+      call('SREM', UNLISTED, name)
       return most
     end
     for _, entry in ipairs(entries) do
@@ -133,14 +137,17 @@ if call('HSETNX', key.meta, 'migrating', format) == 1 then
     pack_counters()
     for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_looking(name) end
   elseif tonumber(format) < 7 then
-    for _, name in ipairs(call('SMEMBERS', key.queues)) do begin_lists(name) end
+    call('SUNIONSTORE', UNLISTED, key.queues)
   end
 end
 local most = LOOKED_AT
 for _, name in ipairs(call('SMEMBERS', key.queues)) do
-  if most > 0 and call('EXISTS', key.left(name)) == 1 then
-    most = (tonumber(format) < 5 and look_on or list_on)(name, most)
-  end
+  if most > 0 and tonumber(format) < 5 and call('EXISTS', key.left(name)) == 1 then most = look_on(name, most) end
+end
+while most > 0 do
+  local name = call('SRANDMEMBER', UNLISTED)
+  if not name then break end
+  most = math.max(list_on(name, most), 0)
 end
 close_queues()
 -- What results count for was not kept up to format 4; `weighed` tells how many were looked at.

@@ -31,9 +31,9 @@
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |
-//! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it, whether it may have an inbox |
-//! | `R:i:<queue>:<last>` | list | its inbox: short messages pushed singly, behind all that is ready and not yet counted, as `born\|parcel`; `last` is the last id that is |
-//! | `R:I:<queue>:<first>` | list | a bundle: an inbox that was taken in, as it was |
+//! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it, since when it may have an inbox |
+//! | `R:I:<queue>:<since>:<last>` | list | its inbox: short messages pushed singly, behind all that is ready and not yet counted, as `born\|parcel`; `since` stands in the counters, `last` is the last id that is |
+//! | `R:L:<queue>:<first>` | list | a bundle: an inbox that was taken in, as it was |
 //! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects; a short message with its parcel: `piece\|parcel`; a bundle: `*first,messages,bytes,` and how its list is called |
 //! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece`, or with its parcel |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |

@@ -19,7 +19,7 @@ local function is_helped(name)
   if not queue or queue.workers <= 0 then return false end
   if has_ready(queue) then
     if call('EXISTS', key.suspects(name)) == 1 then return false end
-    local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name, queue.pushed), 0)
+    local front, single = call('LINDEX', key.ready(name), 0), call('LINDEX', key.inbox(name, queue.inbox, queue.pushed), 0)
     local born = front and born_of(name, front) or single and born_single(single)
     if born and born + PATIENCE_MS <= now then return false end
   end

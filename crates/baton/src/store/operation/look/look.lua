@@ -12,7 +12,7 @@ for name in string.gmatch(session[2], '[^,]+') do
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
     local ms
-    local ready = has_ready(queue) and (call('EXISTS', key.ready(name), key.inbox(name, queue.pushed)) > 0
+    local ready = has_ready(queue) and (call('EXISTS', key.ready(name), key.inbox(name, queue.inbox, queue.pushed)) > 0
       or may_take_suspects and call('EXISTS', key.suspects(name)) == 1)
     if ready or not call('ZSCORE', key.waiters(name), id) then
       ms = 0

@@ -63,6 +63,7 @@ local function open_claim(place)
   claim.carries = string.find(written, '*', 1, true) ~= nil
   table.sort(claim.pieces, by_id)
   if #claim.runs == 0 then return end
+  table.sort(claim.runs, by_id)
   if not singles_left(id, place) then
     -- They are missing: pieces like all others, without bodies.
     for _, run in ipairs(claim.runs) do add_run(claim.pieces, id, place, run, true) end
@@ -71,26 +72,43 @@ local function open_claim(place)
   end
 end
 
--- Takes `len` messages from `first` on out of the open claim if it holds all of them; the pieces taken, or nothing.
-local function take_out(first, len)
-  local past, rest, pieces = first + len, claim.rest, claim.pieces
-  local before = rest[#rest]
+-- Passes by the pieces of the open claim that end before `first`.
+local function pass_by(first)
+  local before = claim.rest[#claim.rest]
   if before and before.first + before.len > first then
     claim.pieces, claim.rest, claim.next = left_of_claim(), {}, 1
-    rest, pieces = claim.rest, claim.pieces
   end
-  local from = claim.next
-  while pieces[from] and pieces[from].first + pieces[from].len <= first do
-    rest[#rest + 1] = pieces[from]
+  local rest, pieces, next = claim.rest, claim.pieces, claim.next
+  while pieces[next] and pieces[next].first + pieces[next].len <= first do
+    rest[#rest + 1] = pieces[next]
+    next = next + 1
+  end
+  claim.next = next
+end
+
+-- The place behind the pieces of the open claim that are messages `first` up to `past`, looked for from a place on; nothing
+-- if it does not hold all of them.
+local function behind(from, first, past)
+  local pieces, at = claim.pieces, first
+  while pieces[from] and pieces[from].first + pieces[from].len <= first do from = from + 1 end
+  while at < past and pieces[from] and pieces[from].first <= at do
+    at = pieces[from].first + pieces[from].len
     from = from + 1
   end
-  claim.next = from
+  if at < past then return nil end
+  -- The end of the last one may be left.
+  return at > past and from - 1 or from
+end
+
+-- Takes `len` messages from `first` on out of the open claim, which holds all of them; the pieces taken.
+local function take_out(first, len)
+  pass_by(first)
+  local past, rest, pieces, from = first + len, claim.rest, claim.pieces, claim.next
   local to, at = from, first
-  while at < past and pieces[to] and pieces[to].first <= at do
+  while at < past do
     at = pieces[to].first + pieces[to].len
     to = to + 1
   end
-  if at < past then return nil end
   local taken = {}
   for i = from, to - 1 do
     local piece = pieces[i]
@@ -151,34 +169,33 @@ local function holds_singles(run, first, len)
   return true
 end
 
--- Whether the open claim holds all of these messages: singles of a run, or messages of pieces.
-local function holds(run, first, len)
-  if run then return holds_singles(run, first, len) end
-  local at = first
-  local function goes_on(piece)
-    if piece.first <= at and at < piece.first + piece.len then at = piece.first + piece.len end
+-- The place of the first run of the open claim that ends behind a message.
+local function run_beyond(message)
+  local runs, low, high = claim.runs, 1, #claim.runs + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if runs[middle].first + runs[middle].len > message then high = middle else low = middle + 1 end
   end
-  for _, piece in ipairs(claim.rest) do goes_on(piece) end
-  for i = claim.next, #claim.pieces do goes_on(claim.pieces[i]) end
-  return at >= first + len
+  return low
 end
 
--- Takes `len` messages from `first` on out of the open claim, singles and others, if it holds all of them.
+-- Takes `len` messages from `first` on out of the open claim, singles and others, if it holds all of them: nothing if not.
+-- Runs and pieces are passed over once.
 local function take(first, len, is_done)
-  if #claim.runs == 0 then return take_out(first, len) end
-  local parts, at, past = {}, first, first + len
+  local parts, at, past, nth = {}, first, first + len, run_beyond(first)
+  pass_by(first)
+  local place = claim.next
   while at < past do
-    local within, ends = nil, past
-    for _, run in ipairs(claim.runs) do
-      if run.first <= at and at < run.first + run.len then
-        within, ends = run, math.min(past, run.first + run.len)
-        break
-      elseif run.first > at then
-        ends = math.min(ends, run.first)
-      end
+    local run, ends = claim.runs[nth], past
+    if run and run.first <= at then
+      ends, nth = math.min(past, run.first + run.len), nth + 1
+      if not holds_singles(run, at, ends - at) then return nil end
+    else
+      if run then ends = math.min(past, run.first) end
+      run, place = nil, behind(place, at, ends)
+      if not place then return nil end
     end
-    if not holds(within, at, ends - at) then return nil end
-    parts[#parts + 1], at = { run = within, first = at, len = ends - at }, ends
+    parts[#parts + 1], at = { run = run, first = at, len = ends - at }, ends
   end
   local taken = {}
   for _, part in ipairs(parts) do

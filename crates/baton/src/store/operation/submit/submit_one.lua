@@ -23,7 +23,10 @@ if nth == 0 then
   if packed then
     local pushed, bytes, waiting, held, inbox, paused = struct.unpack(INTAKE, packed)
     if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT then
-      if pushed ~= box.before then box.before, box.key, box.count = pushed, way.inbox .. text(pushed), -1 end
+      if pushed ~= box.before or inbox ~= box.since then
+        box.since, box.before, box.count = inbox, pushed, -1
+        box.key = way.inbox .. text(inbox) .. ':' .. text(pushed)
+      end
       box.stored, box.open = bytes, waiting == 0
       wakes = waiting ~= 0 and paused == 0
       nth = call('RPUSH', box.key, entry)
@@ -77,7 +80,7 @@ else
   call('RPUSH', key.ready(way.queue), inbox_entry(first, entry))
   queue.pushed, queue.ready, queue.bytes = first, queue.ready + 1, queue.bytes + bytes
   -- More may come this way.
-  queue.inbox = 1
+  if queue.inbox == 0 then queue.inbox = now end
   wake(queue, 1)
   write_counts(queue)
   verdict = 's' .. text(first)

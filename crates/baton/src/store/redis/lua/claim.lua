@@ -298,11 +298,11 @@ end
 -- What is in the inbox, from the front.
 local function take_inbox(catch, queue)
   if queue.inbox == 0 then return end
-  local entries = call('LRANGE', key.inbox(queue.name, queue.pushed), 0, most_pieces(catch) - 1)
+  local entries = call('LRANGE', key.inbox(queue.name, queue.inbox, queue.pushed), 0, most_pieces(catch) - 1)
   local taken, bytes = take_entries(catch, queue.pushed + 1, entries)
   if taken == 0 then return end
-  call('LTRIM', key.inbox(queue.name, queue.pushed), taken, -1)
-  pass_inbox(queue.name, queue.pushed, taken, bytes)
+  call('LTRIM', key.inbox(queue.name, queue.inbox, queue.pushed), taken, -1)
+  pass_inbox(queue.name, queue.inbox, queue.pushed, taken, bytes)
   add(queue, 'pushed', taken)
   add(queue, 'in_flight', taken)
   add(queue, 'bytes', bytes)

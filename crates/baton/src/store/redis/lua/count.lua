@@ -60,7 +60,7 @@ end
 local function add_inbox(pieces, name, from, past)
   local queue, at = known_queue(name), call('LLEN', key.ready(name)) - 1
   local last = queue.pushed - (queue.taken_in or 0)
-  for nth, entry in ipairs(call('LRANGE', key.inbox(name, last), 0, -1)) do
+  for nth, entry in ipairs(call('LRANGE', key.inbox(name, queue.inbox, last), 0, -1)) do
     if at + nth >= from and at + nth <= past then pieces[#pieces + 1] = inbox_entry(last + nth, entry) end
   end
 end
@@ -122,7 +122,7 @@ end
 
 local function stored_descriptors(name)
   local queue = known_queue(name)
-  local inbox = key.inbox(name, queue.pushed - (queue.taken_in or 0))
+  local inbox = key.inbox(name, queue.inbox, queue.pushed - (queue.taken_in or 0))
   return call('LLEN', key.ready(name)) + call('LLEN', inbox) + call('LLEN', key.suspects(name))
     + call('ZCARD', key.delayed(name)) + call('ZCARD', key.dead_order(name))
 end

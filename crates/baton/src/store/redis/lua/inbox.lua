@@ -1,6 +1,7 @@
 -- The inbox of a queue: short messages that were pushed one by one and lie behind all that is ready, each as `born|parcel`.
--- Their ids follow the last one in the books, which do not count them yet. That id ends the name of the list, so a list of
--- that name is the inbox or there is none: whoever moves the books past it takes it away or names it anew. Claims take from
+-- Their ids follow the last one in the books, which do not count them yet. The name of the list ends with that id, behind
+-- the time from which the queue may have one: so a list of that name is the inbox or there is none. Whoever moves the books
+-- past it takes it away or names it anew. Claims take from
 -- its front. Whoever puts something behind it takes it in first: counts what is there, and has it stand in the line as one
 -- entry, a bundle, over the same list under another name. Under a hold there is none. Who only reads counts it as if it had
 -- been taken in.
@@ -54,13 +55,13 @@ end
 
 -- Whether something is ready, in the inbox too.
 local function has_ready(queue)
-  return queue.ready > 0 or queue.inbox ~= 0 and call('EXISTS', key.inbox(queue.name, queue.pushed)) == 1
+  return queue.ready > 0 or queue.inbox ~= 0 and call('EXISTS', key.inbox(queue.name, queue.inbox, queue.pushed)) == 1
 end
 
 -- The record of a queue with what is in its inbox.
 local function take_in(queue)
   if queue.inbox == 0 or queue.taken_in then return queue end
-  local name, from, first = queue.name, key.inbox(queue.name, queue.pushed), queue.pushed + 1
+  local name, from, first = queue.name, key.inbox(queue.name, queue.inbox, queue.pushed), queue.pushed + 1
   local count, box = call('LLEN', from), boxes[key.counts(name)]
   queue.taken_in = count
   if count == 0 then return queue end
@@ -83,11 +84,11 @@ local function take_in(queue)
 end
 
 -- Names anew what claims have left of an inbox, so many of which, of so many bytes, are counted now; how many are left.
-local function pass_inbox(name, pushed, taken, bytes)
-  local from, past = key.inbox(name, pushed), pushed + taken
+local function pass_inbox(name, since, pushed, taken, bytes)
+  local from, past = key.inbox(name, since, pushed), pushed + taken
   local left, box = call('LLEN', from), boxes[key.counts(name)]
   if left == 0 then return 0 end
-  local to = key.inbox(name, past)
+  local to = key.inbox(name, since, past)
   call('RENAME', from, to)
   if box and box.key == from and box.count == taken + left then
     box.key, box.before, box.count, box.bytes = to, past, left, box.bytes - bytes

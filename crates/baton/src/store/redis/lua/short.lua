@@ -21,7 +21,7 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
     at, next_due = store_time(), tonumber(call('ZRANGE', key.delayed(name), 0, 0, 'WITHSCORES')[2])
     if not next_due or next_due <= tonumber(at) then return nil end
   end
-  local entries = key.inbox(name, pushed)
+  local entries = key.inbox(name, inbox, pushed)
   local given = most == 1 and { call('LPOP', entries) or nil } or call('LPOP', entries, most)
   local count = given and #given or 0
   if count == 0 then return nil end
@@ -39,7 +39,7 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
   call('HSET', key.carried(id), unpack(fields))
   call('HSET', key.claims(id), place, name .. '|+' .. first .. ',' .. singles .. ',' .. (each and each - BORN or ''))
 
-  local more, rest, left = count == tonumber(n), 'more', count == most and pass_inbox(name, pushed, count, weight) or 0
+  local more, rest, left = count == tonumber(n), 'more', count == most and pass_inbox(name, inbox, pushed, count, weight) or 0
   if more then
     local is_left = waiting ~= 0 and (left > 0 or next_due and next_due <= at + SOON_MS)
     if is_left then waiting = wake_first(name) end

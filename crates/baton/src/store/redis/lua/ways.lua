@@ -11,7 +11,7 @@ local function find_way(written)
   local fleet, session, page = string.match(submits, '^({[^}]*}):n:([^:]+):(%d+)$')
   local way = {
     fleet = fleet, queue = queue, session = session, page = page, submits = submits, counts = fleet .. ':k:' .. queue,
-    inbox = fleet .. ':i:' .. queue .. ':',
+    inbox = fleet .. ':I:' .. queue .. ':',
     -- Beyond which the queue is counted exactly.
     bound = tonumber(bound), near = bound - MAX_INBOX * CARRIED,
   }
