@@ -12,6 +12,8 @@ use crate::{
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The same while a recount holds the store: shorter than the time between two of them.
+const HELD_PAUSE: Duration = Duration::from_millis(100);
 
 /// The store as one session calls it.
 #[derive(Clone)]
@@ -123,9 +125,11 @@ impl Caller {
                 return Answered { result: Err(error), ambiguous };
             }
             ambiguous |= matches!(error, StoreError::Unreachable(_));
+            let is_held = matches!(error, StoreError::Refused(Refusal::Held { .. }));
+            let pause = backoff.pause().min(if is_held { HELD_PAUSE } else { LONGEST_PAUSE });
             self.trouble.send_replace(Some(error));
             // Seldom, and of more room than all the rest, which every call has to be given.
-            Box::pin(self.rest(backoff.pause())).await;
+            Box::pin(self.rest(pause)).await;
         }
     }
 

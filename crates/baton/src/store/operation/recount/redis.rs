@@ -16,12 +16,14 @@ use crate::{
     message::{IdSum, Name, SessionId},
     store::{
         Found, Lacking, QueueRecount, Recount, Recounted, StoreError,
-        redis::{Coded, Reply, Shared, Steps, read_books},
+        redis::{Coded, Number, Reply, Shared, Steps, numbers, read_books},
     },
 };
 
 /// How long a hold lasts after its last page.
 const HOLD_MS: u64 = 1_000;
+/// How long none begins after one has ended, so that those who waited get their turn: they ask oftener than that.
+const REST_MS: u64 = 250;
 /// How often it is begun.
 const ATTEMPTS: u32 = 5;
 const LOST_HOLD: &str = "the recount was given up: its hold on the store ended while it was counting; run it again";
@@ -38,6 +40,8 @@ const MARKED: usize = 250;
 type InFlight = BTreeMap<Name, (Found, Lacking)>;
 
 impl Coded for Recount {
+    const NUMBERS: &'static [Number] = numbers![REST_MS];
+
     fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Recounted>> {
         Some(Box::pin(recount(server, self)))
     }
@@ -123,11 +127,14 @@ impl Hold<'_> {
     async fn say(&self, what: &str, queues: &[String]) -> Result<(), StoreError> {
         let script = &self.shared.scripts.hold;
         let id = self.id.to_string();
-        let mut reply = self.shared.run(script, |to| to.arg(what).arg(id).arg(HOLD_MS).arg(queues)).await?;
-        match reply.text()?.as_str() {
-            "OK" => Ok(()),
-            "LOST" => Err(StoreError::Unfit(LOST_HOLD.to_owned())),
-            code => Err(reply.refusal(code)),
+        loop {
+            let mut reply = self.shared.run(script, |to| to.arg(what).arg(&id).arg(HOLD_MS).arg(queues)).await?;
+            match reply.text()?.as_str() {
+                "OK" => return Ok(()),
+                "REST" => tokio::time::sleep(Duration::from_millis(reply.parsed()?)).await,
+                "LOST" => return Err(StoreError::Unfit(LOST_HOLD.to_owned())),
+                code => return Err(reply.refusal(code)),
+            }
         }
     }
 
