@@ -2,7 +2,7 @@
 //! reports go in several calls.
 //!
 //! Messages that fail are written anew, one by one. How long their bodies are is noted when they are claimed, if they are
-//! long, until all of the claim is settled.
+//! long, until all of the claim is settled; so is in how many pieces they came, if many are parcels of their own.
 
 use std::{
     collections::BTreeMap,
@@ -20,27 +20,37 @@ const FAILED: usize = 2;
 /// Bytes that weigh as much as a follow-up.
 const BYTES_A_UNIT: usize = 1_024;
 
-/// Claims with long bodies.
+/// Of a claim with more pieces a run that ends as it is weighs by them, unless all are short messages that came singly.
+const FEW_PIECES: usize = 64;
+/// The longest parcel of one message that is none of its own in the store.
+const SHORT: usize = 512;
+
+/// Claims with long bodies or many pieces.
 #[derive(Default)]
 pub(super) struct Weights(Mutex<BTreeMap<(Name, u64), Heavy>>);
 
-/// A claim with long bodies.
+/// A claim with long bodies or many pieces.
 struct Heavy {
     /// Messages that are not settled.
     left: u64,
     /// Bytes of the longest body.
     longest: usize,
+    /// Pieces and messages that it came with.
+    pieces: u64,
+    messages: u64,
 }
 
 impl Weights {
     /// Notes what a claim has brought.
     pub(super) fn note(&self, queue: &Name, claim_no: u64, pieces: &[(Piece, Parcel)]) {
         let long = pieces.iter().any(|(_, parcel)| parcel.bytes().len() > BYTES_A_UNIT * parcel.len() as usize);
-        if long {
+        let many = pieces.len() > FEW_PIECES && pieces.iter().any(|(_, parcel)| parcel.bytes().len() > SHORT);
+        if long || many {
             let bodies = pieces.iter().flat_map(|(_, parcel)| parcel.bodies());
             let longest = bodies.map(|body| body.len()).max().unwrap_or_default();
-            let left = pieces.iter().map(|(piece, _)| u64::from(piece.range.len)).sum();
-            self.claims().insert((queue.clone(), claim_no), Heavy { left, longest });
+            let messages = pieces.iter().map(|(piece, _)| u64::from(piece.range.len)).sum();
+            let heavy = Heavy { left: messages, longest, pieces: pieces.len() as u64, messages };
+            self.claims().insert((queue.clone(), claim_no), heavy);
         }
     }
 
@@ -62,21 +72,66 @@ impl Weights {
     /// What a run weighs: each message that it moves by itself, and what it brings.
     pub(super) fn of(&self, run: &Run) -> usize {
         match &run.outcome {
-            Outcome::Done { follow_ups, .. } => A_RUN + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT,
-            Outcome::Back => A_RUN,
+            Outcome::Done { follow_ups, .. } => {
+                self.pieces_of(run) + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT
+            }
+            Outcome::Back => self.pieces_of(run),
             Outcome::Retry { .. } | Outcome::Dead { .. } => self.of_each(run) * run.range.len as usize,
         }
+    }
+
+    /// What a run weighs by the pieces it is likely to be of.
+    fn pieces_of(&self, run: &Run) -> usize {
+        let pieces = self.heavy(run, |heavy| u64::from(run.range.len) * heavy.pieces / heavy.messages.max(1));
+        A_RUN + usize::try_from(pieces.unwrap_or_default()).unwrap_or(usize::MAX)
     }
 
     /// What each message of a run that fails weighs.
     pub(super) fn of_each(&self, run: &Run) -> usize {
         let (Outcome::Retry { error, .. } | Outcome::Dead { error }) = &run.outcome else { return 1 };
+        FAILED + (self.heavy(run, |heavy| heavy.longest).unwrap_or_default() + error.len()) / BYTES_A_UNIT
+    }
+
+    /// Something of the claim that a run is of, if that was noted.
+    fn heavy<T>(&self, run: &Run, of: impl Fn(&Heavy) -> T) -> Option<T> {
         let claims = self.claims();
-        let claim = if claims.is_empty() { None } else { claims.get(&(run.queue.clone(), run.claim_no)) };
-        FAILED + (claim.map_or(0, |heavy| heavy.longest) + error.len()) / BYTES_A_UNIT
+        if claims.is_empty() { None } else { claims.get(&(run.queue.clone(), run.claim_no)).map(of) }
     }
 
     fn claims(&self) -> MutexGuard<'_, BTreeMap<(Name, u64), Heavy>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Body, Range};
+
+    /// What it weighs to report a whole claim of so many messages as done, which came singly with bodies of these lengths in
+    /// turn.
+    fn of_singles(count: u32, lengths: &[usize]) -> usize {
+        let parcel =
+            |length: usize| Parcel::single(Body::new(format!("\"{}\"", "x".repeat(length)).as_bytes()).unwrap());
+        let pieces: Vec<_> = (1..=u64::from(count))
+            .zip(lengths.iter().cycle())
+            .map(|(id, length)| (Piece::fresh(id, 1, 0), parcel(*length)))
+            .collect();
+        let (weights, queue) = (Weights::default(), Name::new("q").unwrap());
+        weights.note(&queue, 1, &pieces);
+        let run = Run { claim_no: 1, queue, range: Range { first: 1, len: count }, outcome: Outcome::DONE };
+        let weight = weights.of(&run);
+        weights.settled(&run);
+        assert!(weights.claims().is_empty());
+        weight
+    }
+
+    #[test]
+    fn what_is_done_weighs_by_its_pieces_unless_all_are_short() {
+        assert_eq!(of_singles(1_000, &[10]), A_RUN);
+        assert_eq!(of_singles(1_000, &[10, 600]), A_RUN + 1_000);
+        assert_eq!(of_singles(1_000, &[5_000]), A_RUN + 1_000);
+        assert_eq!(of_singles(3, &[600]), A_RUN);
+        assert_eq!(of_singles(3, &[5_000]), A_RUN + 3);
     }
 }
