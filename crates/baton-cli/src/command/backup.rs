@@ -48,8 +48,9 @@ impl Backup {
 
 /// Why a store was not copied, and what to do about it.
 pub(super) fn failure(error: &CopyError, url: &StoreUrl) -> Failure {
-    const REDIS: &str =
-        "run BGSAVE and copy the dump file, or copy the append-only folder; to restore, stop Redis and put it back";
+    const REDIS: &str = "run BGSAVE and copy the dump file; to restore, stop Redis, put it back and start Redis with \
+                         `appendonly no`, since it reads no dump where it keeps an append-only file; then `CONFIG SET \
+                         appendonly yes`";
     match error {
         CopyError::Store(error) => Failure::of_copy(error, url),
         CopyError::InMemory => Failure::usage(error.to_string(), "use sqlite:PATH or Redis"),
