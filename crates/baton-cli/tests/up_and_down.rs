@@ -84,10 +84,15 @@ fn what_does_not_end_in_time_is_handed_back() {
 #[test]
 fn a_node_that_does_not_answer_has_not_stopped_while_its_process_lives() {
     let sandbox = Sandbox::new();
-    let node = ["node", "--handler", "noop"];
+    // A lease that is longer than it takes to look and to ask.
+    let node = ["node", "--handler", "noop", "--lease", "5s"];
     let (mut silent, mut other) = (sandbox.start(&node), sandbox.start(&node));
-    until("both have joined", || sandbox.nodes(None).len() == 2);
-    silent.signal("-STOP");
+    until("it stands still and holds up nobody who writes, and both are there", || {
+        silent.signal("-CONT");
+        until("both have joined", || sandbox.nodes(None).len() == 2);
+        silent.signal("-STOP");
+        sandbox.run(&["--wait", "1s", "resume", "messages"]).code == Some(0)
+    });
     let killed = sandbox.run(&["kill"]).expect(1);
     assert_eq!(killed.out, "stopped 1 node\n");
     let told = killed.one_line();
