@@ -4,6 +4,7 @@
 mod bodies;
 mod bounds;
 mod estates;
+mod eviction;
 mod follow_ups;
 mod holds;
 mod inboxes;
@@ -338,8 +339,6 @@ async fn unfit_servers_are_told_apart() {
     let right = RedisStore::open(&right, name("fleet"), RedisOptions::default()).unwrap();
     ask(&right, TakeSurvey).await.unwrap();
 
-    let evicting = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);
-    unfit(survey(&evicting.url()).await, "set it to noeviction");
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1 1"]);
     unfit(survey(&replica.url()).await, "replica");
 

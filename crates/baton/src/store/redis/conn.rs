@@ -19,7 +19,10 @@ use redis::{
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use url::Url;
 
-use super::failure::{demoted, full, store_error, was_cut};
+use super::{
+    eviction::Eviction,
+    failure::{demoted, full, store_error, was_cut},
+};
 use crate::store::{Ear, MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
@@ -44,6 +47,8 @@ pub(super) struct Connector {
     ear: Mutex<Option<Ear>>,
     /// The run of the server that was last looked at.
     looked_at: Mutex<Option<Arc<str>>>,
+    /// Whether the server may drop what is stored.
+    pub(super) eviction: Eviction,
 }
 
 /// A checked connection, shared by all calls.
@@ -80,7 +85,8 @@ impl Connector {
             return Err(unfit("it has no host"));
         }
         let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
-        Ok(Self { client, server, reign, ear: Mutex::default(), looked_at: Mutex::default() })
+        let (ear, looked_at, eviction) = (Mutex::default(), Mutex::default(), Eviction::default());
+        Ok(Self { client, server, reign, ear, looked_at, eviction })
     }
 
     /// Has what happens to the server told to `ear` from now on.
@@ -91,6 +97,11 @@ impl Connector {
     /// Who hears what happens to the server.
     pub(super) fn ear(&self) -> Option<Ear> {
         self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the policy of the server at its maxmemory, as `INFO` says it.
+    pub(super) fn note_policy(&self, info: &str) {
+        self.eviction.note(info, &self.server, self.ear().as_ref());
     }
 
     /// Whether this run of the server was not looked at by the call before.
@@ -158,6 +169,7 @@ impl Connector {
                 return Err(demoted(&self.server));
             }
         };
+        self.note_policy(&info);
         let reign = self.leads();
         let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
         Ok(Link { connection, run_id, reign, has_log })
@@ -232,11 +244,6 @@ fn check(server: &str, info: &str) -> Result<Checked, StoreError> {
     if field("role").is_some_and(|role| role != "master") {
         return Ok(Checked::Replica);
     }
-    if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
-        return unfit(format!(
-            "would drop stored messages at its maxmemory (maxmemory-policy {policy}): set it to noeviction"
-        ));
-    }
     Ok(Checked::Primary { run_id: field("run_id").unwrap_or_default().into() })
 }
 
@@ -246,12 +253,11 @@ mod tests {
 
     #[test]
     fn unfit_servers_are_named() {
-        let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n";
+        let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\n";
         assert_eq!(check("s", good).unwrap(), Checked::Primary { run_id: "ab".into() });
         assert_eq!(check("s", &good.replace("master", "slave")).unwrap(), Checked::Replica);
         for (from, to, why) in [
             ("7.0.15", "6.2.0", "is version 6.2.0"),
-            ("noeviction", "allkeys-lru", "maxmemory-policy allkeys-lru"),
             ("redis_version", "other", "does not speak Redis"),
         ] {
             let StoreError::Unfit(text) = check("s", &good.replace(from, to)).unwrap_err() else { panic!("{why}") };

@@ -13,8 +13,8 @@
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
 //! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
-//! that would not keep the contract (too old, a replica from the start, evicting keys, wanting a password) is
-//! [`StoreError::Unfit`], with a line that says what to do.
+//! that would not keep the contract (too old, a replica from the start, wanting a password) is
+//! [`StoreError::Unfit`], with a line that says what to do. A server that may evict keys gets nothing new (see `eviction`).
 //!
 //! # Keys
 //! `R` is the root `{fleet/0}`; only parcels that were staged and not taken expire by themselves.
@@ -62,6 +62,7 @@ mod books;
 mod coding;
 mod conn;
 mod constants;
+mod eviction;
 mod failure;
 mod keeping;
 mod keys;
@@ -227,6 +228,7 @@ impl Shared {
         if let Some(leave) = self.runs.former(request, &self.current_run(&link)) {
             return Box::pin(self.leave_former_run(&mut link, leave)).await;
         }
+        self.may_be_asked(&mut link, request).await?;
         let answer = self.answer(&mut link, request).await;
         if let (Request::Join(join), Ok(_)) = (request, &answer) {
             Box::pin(self.has_joined(join.kind)).await?;
