@@ -6,6 +6,7 @@ mod bounds;
 mod estates;
 mod eviction;
 mod follow_ups;
+mod foreign;
 mod holds;
 mod inboxes;
 mod keeping;

@@ -23,6 +23,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             "Redis at {server} does not let this user do that ({detail}): give it the right, or name another user in \
              the URL"
         )),
+        Some("FOREIGN") => foreign(server, detail),
+        Some("WRONGTYPE") => StoreError::Unfit(format!(
+            "Redis at {server} holds something of another program under a key of this fleet: give the fleet another name"
+        )),
         Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
         Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
@@ -53,6 +57,17 @@ fn wants_password(server: &str) -> StoreError {
     StoreError::Unfit(format!(
         "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
          redis://USER:PASSWORD@host:port"
+    ))
+}
+
+/// Something of another program stands under a key of the fleet: `key`, what is there, what belongs there.
+fn foreign(server: &str, detail: &str) -> StoreError {
+    let mut words = detail.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    let (key, found, wanted) = (next(), next(), next());
+    StoreError::Unfit(format!(
+        "Redis at {server} holds a {found} under {key}, where this fleet keeps a {wanted}: rename or delete that key \
+         there, or give the fleet another name"
     ))
 }
 

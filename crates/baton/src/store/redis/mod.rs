@@ -64,6 +64,7 @@ mod conn;
 mod constants;
 mod eviction;
 mod failure;
+mod foreign;
 mod keeping;
 mod keys;
 mod log;
@@ -86,6 +87,7 @@ pub(super) use self::{
     books::read_books,
     coding::{Coded, Number, Steps},
     constants::numbers,
+    foreign::refuse as refuse_foreign,
     keys::Root,
     reply::{Reply, parsed},
     scripts::{LIBRARIES, Script, Scripts},
@@ -249,7 +251,10 @@ impl Shared {
     async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
         let call = coding::call(&self.scripts, &self.root, self.store_time(), request);
         loop {
-            let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+            let value = match call.run(&mut link.connection).await {
+                Ok(value) => value,
+                Err(error) => return Err(Box::pin(self.explained(link, &error)).await),
+            };
             if !goes_on(&value) {
                 return self.answered(link, request, value).await;
             }
@@ -308,8 +313,10 @@ impl Shared {
         let mut link = self.link().await?;
         let mut command = script.command();
         fill(command.arg(self.root.as_str()));
-        let value = script.call(command).run(&mut link.connection).await;
-        Reply::new(value.map_err(|error| self.failed(&link, &error))?)
+        match script.call(command).run(&mut link.connection).await {
+            Ok(value) => Reply::new(value),
+            Err(error) => Err(self.explained(&mut link, &error).await),
+        }
     }
 
     /// Runs a plain command.
