@@ -13,6 +13,7 @@ mod keeping;
 mod monitor;
 mod partly;
 mod redis_server;
+mod remains;
 mod rights;
 mod short;
 mod storms;

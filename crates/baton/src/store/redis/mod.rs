@@ -14,7 +14,8 @@
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
 //! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
 //! that would not keep the contract (too old, a replica from the start, wanting a password) is
-//! [`StoreError::Unfit`], with a line that says what to do. A server that may evict keys gets nothing new (see `eviction`).
+//! [`StoreError::Unfit`], with a line that says what to do. A server that may evict keys gets nothing new (see
+//! `eviction`); a fleet where another program keeps something under one of its keys is unfit too (see `foreign`).
 //!
 //! # Keys
 //! `R` is the root `{fleet/0}`; only parcels that were staged and not taken expire by themselves.
