@@ -80,7 +80,9 @@ impl Failure {
                 return Self::advised(Exit::Store, &format!("the store cannot be used: {why}"));
             }
             StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "see `baton restore --help`"),
-            StoreError::NoRoom(why) => return Self::advised(Exit::Failed, &format!("the store takes nothing new: {why}")),
+            StoreError::NoRoom(why) => {
+                return Self::advised(Exit::Failed, &format!("the store takes nothing new: {why}"));
+            }
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 return Self::advised(Exit::Store, &format!("{url}: {error}"));
             }

@@ -214,6 +214,30 @@ async fn a_server_that_may_evict_gets_nothing_new_until_it_is_mended() {
     running.stop().await;
 }
 
+/// Also where it took the node without one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_wants_a_password_now_is_waited_for_and_told_of() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let mut order = |command: &str| {
+        let mut to = redis::Cmd::new();
+        for word in command.split(' ') {
+            to.arg(word);
+        }
+        to.exec(&mut connection).unwrap();
+    };
+    order("CONFIG SET requirepass secret");
+    order("CLIENT KILL TYPE normal SKIPME yes");
+    running.until("it is told", async || running.told.away("wants a password") == 1).await;
+    order("ACL SETUSER default nopass");
+    running.until("its end is told", async || running.told.back() == 1).await;
+    running.until_done(running.done().await + 100).await;
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_leads_to_the_new_primary_is_followed() {
     let at_once = ["--repl-diskless-sync-delay", "0"];

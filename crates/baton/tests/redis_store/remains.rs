@@ -71,7 +71,8 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
         ask(&store, waits.clone()).await.unwrap();
         store.wait(session, Arc::new(vec![Claim { claim_no: 3, ..waits }])).await.unwrap();
         for key in ["mine", "shared"] {
-            let key = CacheKey::new(format!("{key}{}", if key == "mine" { session.to_string() } else { String::new() }));
+            let key =
+                CacheKey::new(format!("{key}{}", if key == "mine" { session.to_string() } else { String::new() }));
             ask(&store, Recollect { session, key, number: 1, lasts_ms: 60_000 }).await.unwrap();
         }
     }

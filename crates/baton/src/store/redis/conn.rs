@@ -144,12 +144,29 @@ impl Connector {
 
     /// Connects and checks that the server can be used.
     pub(super) async fn connect(&self) -> Result<Link, StoreError> {
-        self.check(self.open(RESPONSE_TIMEOUT).await?).await
+        self.usable(RESPONSE_TIMEOUT).await
     }
 
     /// Connects for blocking reads, whose answers take the longest wait more.
     pub(super) async fn connect_for_waiting(&self) -> Result<Link, StoreError> {
-        self.check(self.open(RESPONSE_TIMEOUT + MAX_WAIT).await?).await
+        self.usable(RESPONSE_TIMEOUT + MAX_WAIT).await
+    }
+
+    async fn usable(&self, response: Duration) -> Result<Link, StoreError> {
+        let checked = match self.open(response).await {
+            Ok(connection) => self.check(connection).await,
+            Err(error) => Err(error),
+        };
+        checked.map_err(|error| self.may_pass(error))
+    }
+
+    /// A server that this process has used is waited for, whatever makes it unfit now: a password, rights, its version.
+    /// Somebody has changed that, and may change it back.
+    pub(super) fn may_pass(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Unfit(why) if self.reign() > 0 => StoreError::Unreachable(why),
+            error => error,
+        }
     }
 
     async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {
@@ -256,10 +273,9 @@ mod tests {
         let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\n";
         assert_eq!(check("s", good).unwrap(), Checked::Primary { run_id: "ab".into() });
         assert_eq!(check("s", &good.replace("master", "slave")).unwrap(), Checked::Replica);
-        for (from, to, why) in [
-            ("7.0.15", "6.2.0", "is version 6.2.0"),
-            ("redis_version", "other", "does not speak Redis"),
-        ] {
+        for (from, to, why) in
+            [("7.0.15", "6.2.0", "is version 6.2.0"), ("redis_version", "other", "does not speak Redis")]
+        {
             let StoreError::Unfit(text) = check("s", &good.replace(from, to)).unwrap_err() else { panic!("{why}") };
             assert!(text.contains(why), "{text}");
         }

@@ -32,6 +32,10 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
         }
         Some("ERR") if detail.contains("max number of clients") => full(server, detail),
+        // A script that had written nothing yet: it is run again.
+        Some("ERR") if detail.contains("killed by user") => {
+            StoreError::Unreachable(format!("Redis at {server} was told to end a script: {detail}"))
+        }
         // The words of a refused greeting.
         Some("ERR") if detail.contains("Authentication required") => wants_password(server),
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}: name another store")),

@@ -14,7 +14,8 @@
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
 //! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
 //! that would not keep the contract (too old, a replica from the start, wanting a password) is
-//! [`StoreError::Unfit`], with a line that says what to do. A server that may evict keys gets nothing new (see
+//! [`StoreError::Unfit`], with a line that says what to do; one that becomes so after this process has used it is waited
+//! for like one that is away. A server that may evict keys gets nothing new (see
 //! `eviction`); a fleet where another program keeps something under one of its keys is unfit too (see `foreign`).
 //!
 //! # Keys
@@ -355,6 +356,7 @@ impl Shared {
                 *current = None;
             }
         }
-        store_error(self.connector.server(), error)
+        let told = store_error(self.connector.server(), error);
+        if error.code() == Some("NOAUTH") { self.connector.may_pass(told) } else { told }
     }
 }
