@@ -214,6 +214,22 @@ async fn a_server_that_may_evict_gets_nothing_new_until_it_is_mended() {
     running.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_at_its_maxmemory_is_told_of_once() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    order(&server, "CONFIG SET maxmemory 1");
+    let full = |event: &Event| matches!(event, Event::StoreFull { error } if error.to_string().contains("is at its maxmemory"));
+    running.until("it is told", async || running.told.count(full) == 1).await;
+    order(&server, "CONFIG SET maxmemory 0");
+    running.until_done(running.done().await + 100).await;
+    let takes = |event: &Event| matches!(event, Event::StoreTakes { .. });
+    running.until("its end is told", async || running.told.count(takes) == 1).await;
+    assert_eq!(running.told.count(full), 1, "{:?}", running.told.0);
+    running.stop().await;
+}
+
 /// Also where it took the node without one before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_wants_a_password_now_is_waited_for_and_told_of() {
