@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -47,6 +47,10 @@ pub(super) struct Connector {
     ear: Mutex<Option<Ear>>,
     /// The run of the server that was last looked at.
     looked_at: Mutex<Option<Arc<str>>>,
+    /// Whether the server kept an append-only file when that was last seen.
+    has_log: AtomicBool,
+    /// Whether it was switched off, and nobody has looked what that means.
+    lost_log: AtomicBool,
     /// Whether the server may drop what is stored.
     pub(super) eviction: Eviction,
 }
@@ -59,8 +63,6 @@ pub(super) struct Link {
     pub(super) run_id: Arc<str>,
     /// In which reign of the server it was made; see [`Connector::reign`].
     pub(super) reign: u64,
-    /// Whether the server keeps an append-only file.
-    pub(super) has_log: bool,
 }
 
 impl Connector {
@@ -85,8 +87,9 @@ impl Connector {
             return Err(unfit("it has no host"));
         }
         let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
-        let (ear, looked_at, eviction) = (Mutex::default(), Mutex::default(), Eviction::default());
-        Ok(Self { client, server, reign, ear, looked_at, eviction })
+        let (ear, looked_at) = (Mutex::default(), Mutex::default());
+        let (has_log, lost_log, eviction) = (AtomicBool::default(), AtomicBool::default(), Eviction::default());
+        Ok(Self { client, server, reign, ear, looked_at, has_log, lost_log, eviction })
     }
 
     /// Has what happens to the server told to `ear` from now on.
@@ -99,9 +102,30 @@ impl Connector {
         self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the policy of the server at its maxmemory, as `INFO` says it.
-    pub(super) fn note_policy(&self, info: &str) {
+    /// Notes what `INFO` says of how the server keeps what is stored.
+    pub(super) fn note(&self, info: &str) {
         self.eviction.note(info, &self.server, self.ear().as_ref());
+        self.note_log(info);
+    }
+
+    /// Notes whether the server keeps an append-only file, as `INFO` says it.
+    fn note_log(&self, info: &str) {
+        let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
+        if self.has_log.swap(has_log, Ordering::Relaxed) && !has_log {
+            // What was known of this run of the server is so no longer.
+            self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.lost_log.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the append-only file was switched off since this was last asked.
+    pub(super) fn has_lost_log(&self) -> bool {
+        self.lost_log.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the server keeps an append-only file.
+    pub(super) fn has_log(&self) -> bool {
+        self.has_log.load(Ordering::Relaxed)
     }
 
     /// Whether this run of the server was not looked at by the call before.
@@ -186,10 +210,9 @@ impl Connector {
                 return Err(demoted(&self.server));
             }
         };
-        self.note_policy(&info);
+        self.note(&info);
         let reign = self.leads();
-        let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
-        Ok(Link { connection, run_id, reign, has_log })
+        Ok(Link { connection, run_id, reign })
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {

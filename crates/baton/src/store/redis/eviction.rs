@@ -2,7 +2,8 @@
 //!
 //! **Invariant.** While the policy that was seen last is not `noeviction`, this process brings nothing new into the store
 //! and begins no fleet there; it goes on with what is stored. A request with new bodies is sent only if the policy was
-//! looked at within [`LOOK_EVERY`]. Beats look too, so that a node warns also where nothing is pushed.
+//! looked at within [`LOOK_EVERY`]. Beats look too, so that a node warns also where nothing is pushed. The same look tells
+//! whether the server still keeps a log.
 
 use std::{
     sync::{
@@ -14,7 +15,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Shared, conn::Link, failure::ends_connection};
+use super::{Shared, conn::Link, failure::ends_connection, keeping};
 use crate::store::{Ear, Request, StoreError, StoreEvent, event::tell};
 
 /// How old what is known of the policy may be.
@@ -108,8 +109,14 @@ impl Shared {
 
     async fn look_at_policy(&self, link: &mut Link) -> Result<(), StoreError> {
         let mut info = redis::cmd("INFO");
-        match info.arg("memory").arg("stats").query_async::<String>(&mut link.connection).await {
-            Ok(info) => self.connector.note_policy(&info),
+        info.arg("memory").arg("stats").arg("persistence");
+        match info.query_async::<String>(&mut link.connection).await {
+            Ok(info) => {
+                self.connector.note(&info);
+                if self.connector.has_lost_log() {
+                    keeping::warn(self).await;
+                }
+            }
             Err(error) if ends_connection(&error) => return Err(self.failed(link, &error)),
             // It was answered when the connection was made: what was seen then stands.
             Err(_) => {}
