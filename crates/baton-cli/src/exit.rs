@@ -80,7 +80,9 @@ impl Failure {
                 return Self::advised(Exit::Store, &format!("the store cannot be used: {why}"));
             }
             StoreError::Damaged(_) => (Exit::Store, format!("{url}: {error}"), "see `baton restore --help`"),
-            StoreError::NoRoom(why) => return Self::advised(Exit::Failed, &format!("the store has no room: {why}")),
+            StoreError::NoRoom(why) => {
+                return Self::advised(Exit::Failed, &format!("the store takes nothing new: {why}"));
+            }
             StoreError::Refused(Refusal::NewerFormat { .. }) => {
                 return Self::advised(Exit::Store, &format!("{url}: {error}"));
             }
@@ -174,7 +176,7 @@ mod tests {
         );
         assert_eq!(
             line(StoreError::NoRoom("its disk is full: free some room".to_owned())),
-            "the store has no room: its disk is full; free some room"
+            "the store takes nothing new: its disk is full; free some room"
         );
         assert_eq!(Failure::advised(Exit::Failed, "so it is").to_string(), "so it is; see `baton --help`");
     }

@@ -109,3 +109,52 @@ fn a_node_that_is_to_stop_waits_for_its_store_but_not_for_ever() {
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     assert!(sandbox.log().contains("left without a word"), "{}", sandbox.log());
 }
+
+#[test]
+fn a_server_that_may_evict_is_warned_of_and_ends_nothing() {
+    let server = RedisServer::start(Persistence::None);
+    let order = |words: &str| {
+        let mut command = redis::cmd("CONFIG");
+        command.arg("SET").arg("maxmemory-policy").arg(words);
+        command.exec(&mut redis::Client::open(server.url()).unwrap().get_connection().unwrap()).unwrap();
+    };
+    let cut = || {
+        let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+        redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").exec(&mut connection).unwrap();
+    };
+    let sandbox = Sandbox::on(&server);
+    let up = ["up", "--no-gateway", "--queue", "q", "--handler", "noop", "--interval", "10ms", "--workers", "1"];
+    let mut up = sandbox.start(&up);
+    until("it works", || sandbox.count("q", "done") > 5);
+    order("allkeys-lru");
+    let warning = "may drop stored messages (maxmemory-policy allkeys-lru): nothing new is stored until that is mended; \
+                   run `CONFIG SET maxmemory-policy noeviction` there";
+    until("it is told", || sandbox.log().contains(warning));
+    let nodes = sandbox.nodes(None);
+    cut();
+    let status = sandbox.run(&["status", "--json"]).expect(0);
+    assert!(status.err.contains(warning), "{}", status.err);
+    for looking in [&["errors"][..], &["audit"], &["performance", "--json"]] {
+        sandbox.run(looking).expect(0);
+    }
+    let pushed = sandbox.run(&["push", "--queue", "q", "1", "--wait", "300ms"]).expect(1);
+    let why = "set it to noeviction there (`CONFIG SET maxmemory-policy noeviction`)";
+    assert!(pushed.err.contains("the store takes nothing new") && pushed.err.contains(why), "{}", pushed.err);
+    let fresh = sandbox.run(&["--fleet", "new", "node", "--handler", "noop", "--queue", "q", "-q"]).expect(5);
+    assert!(fresh.err.contains(why), "{}", fresh.err);
+    // One that is missed is replaced, and the new one finds the server as it is.
+    let worker = nodes.iter().find(|pid| **pid != up.pid()).unwrap();
+    assert!(Command::new("kill").args(["-9", &worker.to_string()]).status().unwrap().success());
+    until("another works", || {
+        let now = sandbox.nodes(None);
+        now.len() == 2 && !now.contains(worker)
+    });
+    order("noeviction");
+    let done = sandbox.count("q", "done");
+    until("it goes on", || sandbox.count("q", "done") > done + 5);
+    assert!(sandbox.log().contains("drops nothing any more"), "{}", sandbox.log());
+    // By this process, and by the worker that was started meanwhile.
+    assert_eq!(sandbox.log().matches(warning).count(), 2, "{}", sandbox.log());
+    up.signal("-TERM");
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+}

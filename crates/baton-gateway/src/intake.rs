@@ -121,7 +121,9 @@ async fn hand_in(fleet: Fleet, lot: Lot) -> Result<Option<LotVerdict>, SubmitErr
 /// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.
 pub(crate) fn of_store(error: &StoreError) -> Problem {
     match error {
-        StoreError::NoRoom(_) => Problem::trouble("no-room", "the store has no room").leaving(UNSTORED),
+        StoreError::NoRoom(_) => {
+            Problem::trouble("no-room", "the store takes nothing new at the moment").leaving(UNSTORED)
+        }
         StoreError::Unreachable(_) | StoreError::Refused(Refusal::Held { .. } | Refusal::Stale) => away(),
         StoreError::Refused(_) => Problem::trouble("store-refuses", "the store refuses; `baton status` tells why"),
         StoreError::Unfit(_) => {

@@ -12,7 +12,7 @@ use std::{
 use baton::{
     Batch, BoxFuture, Cancel, Done, Event, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Source, SourceError,
     Stream,
-    store::{Books, Recount, RedisOptions, RedisStore, TakeSurvey, ask},
+    store::{Books, Recount, RedisOptions, RedisStore, StoreEvent, TakeSurvey, ask},
 };
 use baton_testkit::{
     proxy::Proxy,
@@ -109,9 +109,17 @@ impl Running {
 
     /// How many are done, as soon as the store tells.
     async fn done(&self) -> u64 {
+        self.told_books().await.done
+    }
+
+    async fn pushed(&self) -> u64 {
+        self.told_books().await.pushed
+    }
+
+    async fn told_books(&self) -> Books {
         loop {
             if let Some(books) = self.books().await {
-                return books.done;
+                return books;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -174,6 +182,75 @@ async fn a_demoted_primary_is_waited_for_until_it_leads_again() {
         running.until_done(running.done().await + 100).await;
     }
     assert_eq!(running.told.joined(), 4, "once more after each: {:?}", running.told.0);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_may_evict_gets_nothing_new_until_it_is_mended() {
+    // Also what a restart brings back.
+    let mut server = RedisServer::start_with(Persistence::AofAlways, &["--maxmemory-policy", "allkeys-lru"]);
+    order(&server, "CONFIG SET maxmemory-policy noeviction");
+    let running = Running::start(&server.url(), 1);
+    for round in 1..=2 {
+        running.until_done(running.done().await + 100).await;
+        order(&server, "CONFIG SET maxmemory-policy allkeys-lru");
+        let may_evict = |event: &Event| matches!(event, Event::Store(StoreEvent::MayEvict { .. }));
+        running.until("it is told", async || running.told.count(may_evict) >= round).await;
+        // New connections find the server as it is, and so do new sessions after a restart.
+        order(&server, "CLIENT KILL TYPE normal SKIPME yes");
+        let rests = async || running.books().await.is_some_and(|books| books.ready + books.in_flight == 0);
+        running.until("all is worked off", rests).await;
+        let pushed = running.pushed().await;
+        server.kill();
+        server.restart();
+        running.until("it has joined again", async || running.told.joined() > round).await;
+        assert_eq!(running.pushed().await, pushed, "{:?}", running.told.0);
+        order(&server, "CONFIG SET maxmemory-policy noeviction");
+        let mended = |event: &Event| matches!(event, Event::Store(StoreEvent::EvictsNoMore { .. }));
+        running.until("its end is told", async || running.told.count(mended) >= round).await;
+        running.until_done(running.done().await + 100).await;
+        assert_eq!([running.told.count(may_evict), running.told.count(mended)], [round, round], "{:?}", running.told.0);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_at_its_maxmemory_is_told_of_once() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    order(&server, "CONFIG SET maxmemory 1");
+    let full = |event: &Event| matches!(event, Event::StoreFull { error } if error.to_string().contains("is at its maxmemory"));
+    running.until("it is told", async || running.told.count(full) == 1).await;
+    order(&server, "CONFIG SET maxmemory 0");
+    running.until_done(running.done().await + 100).await;
+    let takes = |event: &Event| matches!(event, Event::StoreTakes { .. });
+    running.until("its end is told", async || running.told.count(takes) == 1).await;
+    assert_eq!(running.told.count(full), 1, "{:?}", running.told.0);
+    running.stop().await;
+}
+
+/// Also where it took the node without one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_wants_a_password_now_is_waited_for_and_told_of() {
+    let server = RedisServer::start(Persistence::None);
+    let running = Running::start(&server.url(), 1);
+    running.until_done(100).await;
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let mut order = |command: &str| {
+        let mut to = redis::Cmd::new();
+        for word in command.split(' ') {
+            to.arg(word);
+        }
+        to.exec(&mut connection).unwrap();
+    };
+    order("CONFIG SET requirepass secret");
+    order("CLIENT KILL TYPE normal SKIPME yes");
+    running.until("it is told", async || running.told.away("wants a password") == 1).await;
+    order("ACL SETUSER default nopass");
+    running.until("its end is told", async || running.told.back() == 1).await;
+    running.until_done(running.done().await + 100).await;
     running.stop().await;
 }
 

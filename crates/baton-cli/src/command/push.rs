@@ -226,7 +226,7 @@ mod tests {
         let why = "Redis at h:1 is at its maxmemory: raise it or let workers catch up".to_owned();
         let error = ImportError { cause: StoreError::NoRoom(why).into(), account: Some(Account::default()) };
         let told = failure(&error, false, &StoreUrl::Memory).to_string();
-        let line = "the store has no room: Redis at h:1 is at its maxmemory; nothing was stored; raise it or let workers \
+        let line = "the store takes nothing new: Redis at h:1 is at its maxmemory; nothing was stored; raise it or let workers \
                     catch up, then push again";
         assert_eq!(told, line);
     }

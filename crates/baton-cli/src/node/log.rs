@@ -41,7 +41,13 @@ impl Log {
                 self.session.send_replace(Some(session));
             }
             event if event.is_routine() => {}
-            Event::Store(StoreEvent::KeepsNothing { .. }) | Event::StoreRenewed { .. } if self.beneath => {}
+            Event::Store(
+                StoreEvent::KeepsNothing { .. } | StoreEvent::MayEvict { .. } | StoreEvent::EvictsNoMore { .. },
+            )
+            | Event::StoreRenewed { .. }
+                if self.beneath => {}
+            // Messages may be lost: that is heard also where nobody wants a log.
+            Event::Store(StoreEvent::MayEvict { .. } | StoreEvent::EvictsNoMore { .. }) => self.say(&event.to_string()),
             event => self.line(&event.to_string()),
         }
     }

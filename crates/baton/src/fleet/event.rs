@@ -54,6 +54,16 @@ pub enum Event {
         /// How long the store was away.
         after: Duration,
     },
+    /// The store has taken nothing new for a while: sources wait, and so do results and follow-ups.
+    StoreFull {
+        /// Why, as the last call says.
+        error: StoreError,
+    },
+    /// The end of [`Event::StoreFull`].
+    StoreTakes {
+        /// How long it took nothing new.
+        after: Duration,
+    },
     /// The node has joined anew and found other data than before: those of before are gone from the store, or a backup has
     /// taken their place.
     StoreRenewed {
@@ -198,6 +208,10 @@ impl fmt::Display for Event {
             Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
+            Self::StoreFull { error } => write!(f, "{error}; nothing new is stored until then"),
+            Self::StoreTakes { after } => {
+                write!(f, "the store takes new messages again after {:.1} s", after.as_secs_f64())
+            }
             Self::StoreRenewed { .. } => {
                 f.write_str("the store is a new one since its restart or restore: what it held before is gone from it")
             }

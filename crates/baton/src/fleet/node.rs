@@ -257,7 +257,7 @@ impl Node {
         // Its connections live where it is called from.
         self.fleet = self.fleet.apart();
         let metrics = Arc::new(Metrics::default());
-        let outage = Outage::new(self.observer.clone());
+        let (outage, shortage) = (Outage::new(self.observer.clone()), Outage::of_room(self.observer.clone()));
         let (mut former, mut incarnation) = (None, None);
         while cancel.asked().is_none() {
             let session = match self.join(&home, &cancel, former, &outage).await? {
@@ -277,6 +277,7 @@ impl Node {
                 biased;
                 served = service.run().instrument(traces::session(id)) => served,
                 () = outage.watch(&session) => Ok(()),
+                () = shortage.watch(&session) => Ok(()),
             };
             if session.is_over() {
                 tell(&*self.observer, &Event::SessionOver { session: id });

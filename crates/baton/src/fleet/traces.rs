@@ -19,6 +19,8 @@ pub(super) fn write(event: &Event) {
         }
         Event::StopOrdered { at_once } => info!(target: "baton", at_once, "{event}"),
         Event::StoreAway { error } => warn!(target: "baton", %error, "{event}"),
+        Event::StoreFull { error } => warn!(target: "baton", %error, "{event}"),
+        Event::StoreTakes { after } => info!(target: "baton", after = after.as_secs_f64(), "{event}"),
         Event::StoreBack { after } => info!(target: "baton", after = after.as_secs_f64(), "{event}"),
         Event::BatonTaken { session, source, queue, epoch, cursor } => {
             info!(target: "baton", %session, %source, %queue, epoch, cursor, "{event}");

@@ -65,6 +65,20 @@ pub enum StoreEvent {
         /// Its address, without user and password.
         server: String,
     },
+    /// The server's `maxmemory-policy` lets it drop stored messages: nothing new is stored until it is `noeviction`.
+    MayEvict {
+        /// Its address, without user and password.
+        server: String,
+        /// The policy.
+        policy: String,
+    },
+    /// The end of [`StoreEvent::MayEvict`].
+    EvictsNoMore {
+        /// Its address, without user and password.
+        server: String,
+        /// How many keys the server dropped meanwhile, of whatever fleet or program.
+        dropped: u64,
+    },
     /// The disk is full, and the room kept for stopping and settling is used now.
     ReserveUsed {
         /// The store's file.
@@ -124,6 +138,18 @@ impl fmt::Display for StoreEvent {
                 "Redis at {server} keeps nothing on disk (no append-only file, no save points): what it holds is gone \
                  when it restarts; set `appendonly yes` there if that must not be"
             ),
+            Self::MayEvict { server, policy } => write!(
+                f,
+                "Redis at {server} may drop stored messages (maxmemory-policy {policy}): nothing new is stored until \
+                 that is mended; run `CONFIG SET maxmemory-policy noeviction` there, and set it in its configuration file"
+            ),
+            Self::EvictsNoMore { server, dropped } => {
+                write!(f, "Redis at {server} drops nothing any more (maxmemory-policy noeviction): going on")?;
+                match dropped {
+                    0 => Ok(()),
+                    _ => write!(f, "; it dropped {dropped} keys meanwhile: `baton audit --deep` says what is missing"),
+                }
+            }
             Self::ReserveUsed { path } => {
                 let path = path.display();
                 write!(f, "the disk of {path} is full: the room kept for stopping and settling is used now")
@@ -155,6 +181,8 @@ pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
             tracing::warn!(target: "baton", path = %path.display(), aside = %aside.display(), "{event}");
         }
         StoreEvent::KeepsNothing { server } => tracing::warn!(target: "baton", server, "{event}"),
+        StoreEvent::MayEvict { server, policy } => tracing::warn!(target: "baton", server, policy, "{event}"),
+        StoreEvent::EvictsNoMore { server, dropped } => tracing::info!(target: "baton", server, dropped, "{event}"),
         StoreEvent::Replaced { path } | StoreEvent::LogMissing { path, .. } | StoreEvent::ReserveUsed { path } => {
             tracing::warn!(target: "baton", path = %path.display(), "{event}");
         }

@@ -185,7 +185,8 @@ pub enum StoreError {
     /// What answered is not a store this program can use; repeating does not help. The text ends with what to do.
     #[error("{0}")]
     Unfit(String),
-    /// The store has no room (memory or disk); nothing of the call was kept. The text ends with what to do.
+    /// The store takes nothing new: it has no room (memory or disk), or might drop it. Nothing of the call was kept. The
+    /// text ends with what to do.
     #[error("{0}")]
     NoRoom(String),
     /// The store's data does not follow its format.

@@ -65,6 +65,32 @@ async fn a_server_that_keeps_nothing_is_told_once_a_run_and_so_is_what_it_forgot
 }
 
 #[tokio::test]
+async fn a_log_that_is_switched_off_under_a_node_is_told_of() {
+    let server = RedisServer::start(&["--appendonly", "yes"]);
+    let (told, node) = node(&server.url());
+    told.until(joined, 1).await;
+    assert_eq!(told.count(keeps_nothing), 0);
+    for times in 1..=2 {
+        behind::<()>(&server, "CONFIG SET appendonly no");
+        told.until(keeps_nothing, times).await;
+        behind::<()>(&server, "CONFIG SET appendonly yes");
+        let seen = behind::<String>(&server, "INFO commandstats");
+        // Two further looks: the one that sees the log may have been under way.
+        let looks = |info: &str| -> u64 {
+            let line = info.lines().find(|line| line.starts_with("cmdstat_info:calls=")).unwrap();
+            line["cmdstat_info:calls=".len()..].split(',').next().unwrap().parse().unwrap()
+        };
+        let mut own = 0;
+        while looks(&behind::<String>(&server, "INFO commandstats")) < looks(&seen) + 3 + own {
+            own += 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert_eq!(told.count(keeps_nothing), 2);
+    node.abort();
+}
+
+#[tokio::test]
 async fn nothing_is_told_of_a_server_that_keeps_something_or_may_not_be_asked() {
     // Synced every second, a log may lack what the node has just stored, and a new store would be told of rightly.
     for settings in [&["--appendonly", "yes", "--appendfsync", "always"][..], &["--save", "3600 1"]] {

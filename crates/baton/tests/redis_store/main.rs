@@ -4,13 +4,16 @@
 mod bodies;
 mod bounds;
 mod estates;
+mod eviction;
 mod follow_ups;
+mod foreign;
 mod holds;
 mod inboxes;
 mod keeping;
 mod monitor;
 mod partly;
 mod redis_server;
+mod remains;
 mod rights;
 mod short;
 mod storms;
@@ -338,8 +341,6 @@ async fn unfit_servers_are_told_apart() {
     let right = RedisStore::open(&right, name("fleet"), RedisOptions::default()).unwrap();
     ask(&right, TakeSurvey).await.unwrap();
 
-    let evicting = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);
-    unfit(survey(&evicting.url()).await, "set it to noeviction");
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1 1"]);
     unfit(survey(&replica.url()).await, "replica");
 

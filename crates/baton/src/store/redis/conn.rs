@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,7 +19,10 @@ use redis::{
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use url::Url;
 
-use super::failure::{demoted, full, store_error, was_cut};
+use super::{
+    eviction::Eviction,
+    failure::{demoted, full, store_error, was_cut},
+};
 use crate::store::{Ear, MAX_WAIT, StoreError};
 
 /// How long making a connection may take.
@@ -44,6 +47,12 @@ pub(super) struct Connector {
     ear: Mutex<Option<Ear>>,
     /// The run of the server that was last looked at.
     looked_at: Mutex<Option<Arc<str>>>,
+    /// Whether the server kept an append-only file when that was last seen.
+    has_log: AtomicBool,
+    /// Whether it was switched off, and nobody has looked what that means.
+    lost_log: AtomicBool,
+    /// Whether the server may drop what is stored.
+    pub(super) eviction: Eviction,
 }
 
 /// A checked connection, shared by all calls.
@@ -54,8 +63,6 @@ pub(super) struct Link {
     pub(super) run_id: Arc<str>,
     /// In which reign of the server it was made; see [`Connector::reign`].
     pub(super) reign: u64,
-    /// Whether the server keeps an append-only file.
-    pub(super) has_log: bool,
 }
 
 impl Connector {
@@ -80,7 +87,9 @@ impl Connector {
             return Err(unfit("it has no host"));
         }
         let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
-        Ok(Self { client, server, reign, ear: Mutex::default(), looked_at: Mutex::default() })
+        let (ear, looked_at) = (Mutex::default(), Mutex::default());
+        let (has_log, lost_log, eviction) = (AtomicBool::default(), AtomicBool::default(), Eviction::default());
+        Ok(Self { client, server, reign, ear, looked_at, has_log, lost_log, eviction })
     }
 
     /// Has what happens to the server told to `ear` from now on.
@@ -91,6 +100,32 @@ impl Connector {
     /// Who hears what happens to the server.
     pub(super) fn ear(&self) -> Option<Ear> {
         self.ear.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what `INFO` says of how the server keeps what is stored.
+    pub(super) fn note(&self, info: &str) {
+        self.eviction.note(info, &self.server, self.ear().as_ref());
+        self.note_log(info);
+    }
+
+    /// Notes whether the server keeps an append-only file, as `INFO` says it.
+    fn note_log(&self, info: &str) {
+        let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
+        if self.has_log.swap(has_log, Ordering::Relaxed) && !has_log {
+            // What was known of this run of the server is so no longer.
+            self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.lost_log.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the append-only file was switched off since this was last asked.
+    pub(super) fn has_lost_log(&self) -> bool {
+        self.lost_log.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the server keeps an append-only file.
+    pub(super) fn has_log(&self) -> bool {
+        self.has_log.load(Ordering::Relaxed)
     }
 
     /// Whether this run of the server was not looked at by the call before.
@@ -133,12 +168,29 @@ impl Connector {
 
     /// Connects and checks that the server can be used.
     pub(super) async fn connect(&self) -> Result<Link, StoreError> {
-        self.check(self.open(RESPONSE_TIMEOUT).await?).await
+        self.usable(RESPONSE_TIMEOUT).await
     }
 
     /// Connects for blocking reads, whose answers take the longest wait more.
     pub(super) async fn connect_for_waiting(&self) -> Result<Link, StoreError> {
-        self.check(self.open(RESPONSE_TIMEOUT + MAX_WAIT).await?).await
+        self.usable(RESPONSE_TIMEOUT + MAX_WAIT).await
+    }
+
+    async fn usable(&self, response: Duration) -> Result<Link, StoreError> {
+        let checked = match self.open(response).await {
+            Ok(connection) => self.check(connection).await,
+            Err(error) => Err(error),
+        };
+        checked.map_err(|error| self.may_pass(error))
+    }
+
+    /// A server that this process has used is waited for, whatever makes it unfit now: a password, rights, its version.
+    /// Somebody has changed that, and may change it back.
+    pub(super) fn may_pass(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Unfit(why) if self.reign() > 0 => StoreError::Unreachable(why),
+            error => error,
+        }
     }
 
     async fn check(&self, mut connection: MultiplexedConnection) -> Result<Link, StoreError> {
@@ -158,9 +210,9 @@ impl Connector {
                 return Err(demoted(&self.server));
             }
         };
+        self.note(&info);
         let reign = self.leads();
-        let has_log = info.lines().any(|line| line.trim_end() == "aof_enabled:1");
-        Ok(Link { connection, run_id, reign, has_log })
+        Ok(Link { connection, run_id, reign })
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {
@@ -232,11 +284,6 @@ fn check(server: &str, info: &str) -> Result<Checked, StoreError> {
     if field("role").is_some_and(|role| role != "master") {
         return Ok(Checked::Replica);
     }
-    if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
-        return unfit(format!(
-            "would drop stored messages at its maxmemory (maxmemory-policy {policy}): set it to noeviction"
-        ));
-    }
     Ok(Checked::Primary { run_id: field("run_id").unwrap_or_default().into() })
 }
 
@@ -246,14 +293,12 @@ mod tests {
 
     #[test]
     fn unfit_servers_are_named() {
-        let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n";
+        let good = "redis_version:7.0.15\r\nrun_id:ab\r\nloading:0\r\nrole:master\r\n";
         assert_eq!(check("s", good).unwrap(), Checked::Primary { run_id: "ab".into() });
         assert_eq!(check("s", &good.replace("master", "slave")).unwrap(), Checked::Replica);
-        for (from, to, why) in [
-            ("7.0.15", "6.2.0", "is version 6.2.0"),
-            ("noeviction", "allkeys-lru", "maxmemory-policy allkeys-lru"),
-            ("redis_version", "other", "does not speak Redis"),
-        ] {
+        for (from, to, why) in
+            [("7.0.15", "6.2.0", "is version 6.2.0"), ("redis_version", "other", "does not speak Redis")]
+        {
             let StoreError::Unfit(text) = check("s", &good.replace(from, to)).unwrap_err() else { panic!("{why}") };
             assert!(text.contains(why), "{text}");
         }

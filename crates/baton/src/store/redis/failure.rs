@@ -23,11 +23,19 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             "Redis at {server} does not let this user do that ({detail}): give it the right, or name another user in \
              the URL"
         )),
+        Some("FOREIGN") => foreign(server, detail),
+        Some("WRONGTYPE") => StoreError::Unfit(format!(
+            "Redis at {server} holds something of another program under a key of this fleet: give the fleet another name"
+        )),
         Some("DAMAGED") => StoreError::Damaged(detail.to_owned()),
         Some("LOADING" | "TRYAGAIN" | "MASTERDOWN" | "BUSY" | "CLUSTERDOWN" | "NOREPLICAS" | "UNBLOCKED") => {
             StoreError::Unreachable(format!("Redis at {server} is not ready: {detail}"))
         }
         Some("ERR") if detail.contains("max number of clients") => full(server, detail),
+        // A script that had written nothing yet: it is run again.
+        Some("ERR") if detail.contains("killed by user") => {
+            StoreError::Unreachable(format!("Redis at {server} was told to end a script: {detail}"))
+        }
         // The words of a refused greeting.
         Some("ERR") if detail.contains("Authentication required") => wants_password(server),
         Some(code) => StoreError::Unfit(format!("Redis at {server} answered {code} {detail}: name another store")),
@@ -53,6 +61,17 @@ fn wants_password(server: &str) -> StoreError {
     StoreError::Unfit(format!(
         "Redis at {server} wants a password: put it into the URL as redis://:PASSWORD@host:port or \
          redis://USER:PASSWORD@host:port"
+    ))
+}
+
+/// Something of another program stands under a key of the fleet: `key`, what is there, what belongs there.
+fn foreign(server: &str, detail: &str) -> StoreError {
+    let mut words = detail.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    let (key, found, wanted) = (next(), next(), next());
+    StoreError::Unfit(format!(
+        "Redis at {server} holds a {found} under {key}, where this fleet keeps a {wanted}: rename or delete that key \
+         there, or give the fleet another name"
     ))
 }
 

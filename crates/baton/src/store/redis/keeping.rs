@@ -1,5 +1,6 @@
 //! Whether the server keeps what it holds: one that has neither an append-only file nor save points begins empty after
-//! a restart, and the books of an empty store balance. Whoever joins as a node is told, once a run of the server.
+//! a restart, and the books of an empty store balance. Nodes warn when they join, once a run of the server, and when its log
+//! is switched off under them.
 
 use super::Shared;
 use crate::store::{StoreEvent, event::tell};
@@ -7,7 +8,7 @@ use crate::store::{StoreEvent, event::tell};
 /// Tells that the server keeps nothing on disk, if that is known.
 pub(super) async fn warn(shared: &Shared) {
     let Ok(link) = shared.link().await else { return };
-    if link.has_log || !shared.connector.is_first_look(&link.run_id) {
+    if shared.connector.has_log() || !shared.connector.is_first_look(&link.run_id) {
         return;
     }
     // Refused to a user without the right, and by servers that somebody else runs: then it cannot be known.

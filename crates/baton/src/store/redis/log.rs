@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// Has the log rewritten if the server was restarted since a session last joined.
 pub(super) async fn mend(shared: &Shared) -> Result<(), StoreError> {
     let link = shared.link().await?;
-    if !link.has_log {
+    if !shared.connector.has_log() {
         return Ok(());
     }
     let mut reply = shared.run(&shared.scripts.new_run, |command| command.arg(&*link.run_id)).await?;

@@ -13,8 +13,10 @@
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
 //! has become a replica, until it or what its address leads to is the primary; sessions of before then start over. One
-//! that would not keep the contract (too old, a replica from the start, evicting keys, wanting a password) is
-//! [`StoreError::Unfit`], with a line that says what to do.
+//! that would not keep the contract (too old, a replica from the start, wanting a password) is
+//! [`StoreError::Unfit`], with a line that says what to do; one that becomes so after this process has used it is waited
+//! for like one that is away. A server that may evict keys gets nothing new (see
+//! `eviction`); a fleet where another program keeps something under one of its keys is unfit too (see `foreign`).
 //!
 //! # Keys
 //! `R` is the root `{fleet/0}`; only parcels that were staged and not taken expire by themselves.
@@ -62,7 +64,9 @@ mod books;
 mod coding;
 mod conn;
 mod constants;
+mod eviction;
 mod failure;
+mod foreign;
 mod keeping;
 mod keys;
 mod log;
@@ -85,6 +89,7 @@ pub(super) use self::{
     books::read_books,
     coding::{Coded, Number, Steps},
     constants::numbers,
+    foreign::refuse as refuse_foreign,
     keys::Root,
     reply::{Reply, parsed},
     scripts::{LIBRARIES, Script, Scripts},
@@ -227,6 +232,7 @@ impl Shared {
         if let Some(leave) = self.runs.former(request, &self.current_run(&link)) {
             return Box::pin(self.leave_former_run(&mut link, leave)).await;
         }
+        self.may_be_asked(&mut link, request).await?;
         let answer = self.answer(&mut link, request).await;
         if let (Request::Join(join), Ok(_)) = (request, &answer) {
             Box::pin(self.has_joined(join.kind)).await?;
@@ -247,7 +253,10 @@ impl Shared {
     async fn answer(&self, link: &mut Link, request: &Request) -> Result<Answer, StoreError> {
         let call = coding::call(&self.scripts, &self.root, self.store_time(), request);
         loop {
-            let value = call.run(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
+            let value = match call.run(&mut link.connection).await {
+                Ok(value) => value,
+                Err(error) => return Err(Box::pin(self.explained(link, &error)).await),
+            };
             if !goes_on(&value) {
                 return self.answered(link, request, value).await;
             }
@@ -306,8 +315,10 @@ impl Shared {
         let mut link = self.link().await?;
         let mut command = script.command();
         fill(command.arg(self.root.as_str()));
-        let value = script.call(command).run(&mut link.connection).await;
-        Reply::new(value.map_err(|error| self.failed(&link, &error))?)
+        match script.call(command).run(&mut link.connection).await {
+            Ok(value) => Reply::new(value),
+            Err(error) => Err(self.explained(&mut link, &error).await),
+        }
     }
 
     /// Runs a plain command.
@@ -345,6 +356,7 @@ impl Shared {
                 *current = None;
             }
         }
-        store_error(self.connector.server(), error)
+        let told = store_error(self.connector.server(), error);
+        if error.code() == Some("NOAUTH") { self.connector.may_pass(told) } else { told }
     }
 }

@@ -44,6 +44,7 @@ const BRINGING: &str = "settle_bringing";
 /// The shared parts, in the order they build on each other; the clock comes second.
 const PARTS: &[&str] = &[
     include_str!("lua/clock.lua"),
+    include_str!("lua/foreign.lua"),
     include_str!("lua/fleet.lua"),
     include_str!("lua/standing.lua"),
     include_str!("lua/offers.lua"),
@@ -280,6 +281,7 @@ macro_rules! scripts {
             new_run: "new_run.lua";
             standing: "standing.lua";
             convert: "convert.lua";
+            foreign: "foreign.lua";
         }
     };
     ($($name:ident: $file:expr;)*) => {

@@ -24,6 +24,8 @@ pub(super) struct Caller {
     over: Arc<Notice<Option<StoreError>>>,
     /// What the last call being repeated ran into.
     trouble: Arc<watch::Sender<Option<StoreError>>>,
+    /// Why the last call that brings something new found no room, until one has.
+    shortage: Arc<watch::Sender<Option<StoreError>>>,
 }
 
 /// An answer, and whether an earlier attempt may have reached the store without one.
@@ -34,7 +36,8 @@ pub(super) struct Answered<T> {
 
 impl Caller {
     pub(super) fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
-        Self { store, id, over: Arc::default(), trouble: Arc::new(watch::Sender::new(None)) }
+        let [trouble, shortage] = [(); 2].map(|()| Arc::new(watch::Sender::new(None)));
+        Self { store, id, over: Arc::default(), trouble, shortage }
     }
 
     pub(super) const fn id(&self) -> SessionId {
@@ -60,6 +63,10 @@ impl Caller {
 
     pub(super) fn troubles(&self) -> watch::Receiver<Option<StoreError>> {
         self.trouble.subscribe()
+    }
+
+    pub(super) fn shortages(&self) -> watch::Receiver<Option<StoreError>> {
+        self.shortage.subscribe()
     }
 
     /// Notes that the store cannot be reached, or that it has answered a call outside of [`Caller::repeat`]. What else
@@ -108,6 +115,9 @@ impl Caller {
             let error = match self.store.call(request.clone()).await {
                 Ok(answer) => {
                     self.trouble.send_if_modified(|trouble| trouble.take().is_some());
+                    if request.new_bodies().is_some() {
+                        self.shortage.send_if_modified(|shortage| shortage.take().is_some());
+                    }
                     let result = O::answer(answer);
                     let result =
                         result.ok_or_else(|| StoreError::Damaged("the store answered another question".into()));
@@ -117,6 +127,9 @@ impl Caller {
             };
             if error == StoreError::Refused(Refusal::Stale) {
                 self.end(error.clone());
+            }
+            if matches!(error, StoreError::NoRoom(_)) {
+                self.shortage.send_replace(Some(error.clone()));
             }
             let gives_up = if_room && matches!(error, StoreError::NoRoom(_));
             if gives_up || !error.is_retryable() {

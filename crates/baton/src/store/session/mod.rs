@@ -219,6 +219,12 @@ impl Session {
         self.caller.troubles()
     }
 
+    /// Follows why the store takes nothing new: nothing unless the last call that brought something found no room.
+    #[must_use]
+    pub(crate) fn shortages(&self) -> watch::Receiver<Option<StoreError>> {
+        self.caller.shortages()
+    }
+
     /// Returns once the session is over.
     pub async fn over(&self) {
         self.caller.ended().await;

@@ -11,6 +11,12 @@ local id, offers, adopting = ARGV[1], read_offers(ARGV[7]), {}
 for name in string.gmatch(ARGV[10], '[^,]+') do adopting[name] = true end
 local unfit = unfit_fleet()
 if unfit then return unfit end
+foreign.refuse()
+for name in string.gmatch(ARGV[5], '[^,]+') do foreign.refuse_queue(name) end
+for _, offer in ipairs(offers) do
+  foreign.refuse_queue(offer.queue)
+  foreign.refuse_source(offer.source)
+end
 for _, offer in ipairs(offers) do
   local known = call('HMGET', key.source(offer.source), 'definition', 'queue')
   if known[2] and not defined_as(known[1], known[2], offer) then

@@ -7,6 +7,7 @@
 -- Idempotency: a repeat changes nothing.
 local unfit = unfit_fleet()
 if unfit then return unfit end
+if ARGV[1] ~= 'stop' then foreign.refuse_queue(ARGV[2]) end
 found_fleet(ARGV[3])
 if ARGV[1] == 'stop' then
   local upto = ARGV[4] ~= '' and ARGV[4] or call('HGET', key.meta, 'joins') or '0'

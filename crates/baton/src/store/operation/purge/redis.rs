@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::Removed;
 use crate::store::{
     Purge, StoreError, TakeSurvey,
-    redis::{Coded, LIBRARIES, Reply, Shared, Steps},
+    redis::{Coded, LIBRARIES, Reply, Shared, Steps, refuse_foreign},
 };
 
 /// Keys looked at in one step.
@@ -22,6 +22,8 @@ impl Coded for Purge {
 
 /// Removes everything the fleet has stored; what that was, if it was this one that did.
 async fn purge(shared: &Shared) -> Result<Option<Removed>, StoreError> {
+    // What another program keeps in the place of one of the fleet's keys is not this fleet's to remove.
+    refuse_foreign(shared).await?;
     let Some(survey) = TakeSurvey.steps(shared) else { return Ok(None) };
     let Removed { queues, messages, errors } = Removed::from_books(survey.await?.queues.iter());
     let held = [queues, messages, errors].map(|it| it.to_string());

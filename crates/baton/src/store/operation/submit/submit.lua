@@ -16,7 +16,10 @@ local wait = held()
 if wait then return wait end
 if submit_no ~= last + 1 then return answered_before(id, submit_no, last) end
 local weights = {}
-for i = 9, #ARGV, 5 do weights[i] = weigh(id, ARGV[i + 4]) end
+for i = 9, #ARGV, 5 do
+  weights[i] = weigh(id, ARGV[i + 4])
+  if not known_queue(ARGV[i]) then foreign.refuse_queue(ARGV[i]) end
+end
 local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if mark ~= '' then
   local stands = call('HGET', key.marks, mark) or START

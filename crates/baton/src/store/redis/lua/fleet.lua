@@ -12,7 +12,7 @@ local function unfit_fleet(only_looks)
 end
 
 local function found_fleet(incarnation)
-  if call('HSETNX', key.meta, 'incarnation', incarnation) == 1 then
-    call('HSET', key.meta, 'format', text(FORMAT))
-  end
+  if call('HEXISTS', key.meta, 'incarnation') == 1 then return end
+  foreign.refuse()
+  call('HSET', key.meta, 'incarnation', incarnation, 'format', text(FORMAT))
 end

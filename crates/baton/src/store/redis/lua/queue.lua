@@ -30,7 +30,8 @@ end
 local function named_queue(name)
   local queue = known_queue(name)
   if queue then return queue end
-  local waiting, held = call('EXISTS', key.waiters(name)), call('EXISTS', key.hold)
+  local waiting = foreign.refuse_queue(name) and call('EXISTS', key.waiters(name)) or 0
+  local held = call('EXISTS', key.hold)
   queue = open_record(name, 0, 0, waiting, held, 0, 0, 0, 0, 0, 0, 0)
   write_counts(queue)
   call('SADD', key.queues, name)

@@ -1,0 +1,46 @@
+//! Keys of the fleet under which another program keeps something: which one that is.
+//!
+//! Joins, and calls that name a queue for the first time, look before they write. This is for the rest: an operation that
+//! ran into such a key, and a purge, which removes nothing of another program's.
+
+use super::{Shared, conn::Link, reply::Reply};
+use crate::store::StoreError;
+
+/// The most names that are looked at in one step.
+const AT_ONCE: usize = 250;
+
+/// Refuses a fleet with such a key, by its name.
+pub(in crate::store) async fn refuse(shared: &Shared) -> Result<(), StoreError> {
+    let mut link = shared.link().await?;
+    look(shared, &mut link).await
+}
+
+async fn look(shared: &Shared, link: &mut Link) -> Result<(), StoreError> {
+    let mut reply = step(shared, link, None, &[]).await?;
+    for kind in ["queues", "sources"] {
+        let names = reply.list()?.rest(Reply::text)?;
+        for names in names.chunks(AT_ONCE) {
+            step(shared, link, Some(kind), names).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn step(shared: &Shared, link: &mut Link, kind: Option<&str>, names: &[String]) -> Result<Reply, StoreError> {
+    let mut command = shared.scripts.foreign.command();
+    command.arg(shared.root.as_str()).arg(kind).arg(names);
+    let value = shared.scripts.foreign.call(command).run(&mut link.connection).await;
+    let mut reply = Reply::new(value.map_err(|error| shared.failed(link, &error))?)?;
+    match reply.text()?.as_str() {
+        "OK" => Ok(reply),
+        code => Err(reply.refusal(code)),
+    }
+}
+
+impl Shared {
+    /// Why a script failed; where it ran into a key of another kind, which one.
+    pub(super) async fn explained(&self, link: &mut Link, error: &redis::RedisError) -> StoreError {
+        let named = if error.code() == Some("WRONGTYPE") { Box::pin(look(self, link)).await.err() } else { None };
+        named.unwrap_or_else(|| self.failed(link, error))
+    }
+}
