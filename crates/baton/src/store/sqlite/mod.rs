@@ -48,6 +48,7 @@ mod remains;
 mod renewal;
 mod reserve;
 mod site;
+mod span;
 mod stall;
 mod stay;
 mod sweep;
