@@ -34,6 +34,7 @@ mod fault;
 mod file;
 mod held_log;
 mod holder;
+mod idle_log;
 mod location;
 mod lock;
 mod log;
