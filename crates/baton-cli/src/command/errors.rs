@@ -96,14 +96,14 @@ impl Errors {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        let HandedOver { count, bodiless, total, gone } = connection.given(handed_over)?;
+        let HandedOver { count, bodiless, total, missed, gone } = connection.given(handed_over)?;
         // A reader who has gone has seen enough.
         let told = !self.json && !self.follow && !gone;
         let none = count + bodiless == 0;
         match disposal {
             // Whoever asked for something to happen is told that nothing did.
-            _ if none && (told || disposal == Some(Disposal::Requeue)) => tell_none(total),
-            _ => conclude(disposal, count, total, told),
+            _ if none && (told || disposal == Some(Disposal::Requeue)) => tell_none(total, missed),
+            _ => conclude(disposal, count, total, missed, told),
         }
         if disposal == Some(Disposal::Requeue) && bodiless > 0 {
             let s = plural(bodiless);
@@ -116,32 +116,44 @@ impl Errors {
 }
 
 /// Tells what became of them, beside what was printed.
-fn conclude(disposal: Option<Disposal>, count: u64, total: u64, told: bool) {
+fn conclude(disposal: Option<Disposal>, count: u64, total: u64, missed: u64, told: bool) {
     // So many errors, and of how many if that is not all.
     let share = match total > count {
         true => format!("{count} of {total} errors"),
         false => format!("{count} error{}", plural(count)),
     };
+    let others = match missed {
+        0 => String::new(),
+        missed => format!("; another process has removed or requeued {missed} meanwhile"),
+    };
     match disposal {
-        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}", plural(count))),
+        Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}{others}", plural(count))),
         _ if !told => {}
-        Some(Disposal::Drain) => remark(&format!("removed {share}")),
+        Some(Disposal::Drain) => remark(&format!("removed {share}{others}")),
         None => remark(&format!("{share}; --drain removes what it prints, --requeue tries it again")),
     }
 }
 
 /// Tells that nothing was found.
-fn tell_none(total: u64) {
-    match total {
-        0 => remark("no errors"),
-        1 => remark("the only error does not match"),
-        errors => remark(&format!("none of {errors} errors matches")),
+fn tell_none(total: u64, missed: u64) {
+    match (total.saturating_sub(missed), missed) {
+        (0, 0) => remark("no errors"),
+        (1, 0) => remark("the only error does not match"),
+        (errors, 0) => remark(&format!("none of {errors} errors matches")),
+        (0, 1) => remark("there was 1 error, and another process has removed or requeued it meanwhile"),
+        (0, missed) => {
+            remark(&format!("there were {missed} errors, and another process has removed or requeued them meanwhile"));
+        }
+        (errors, missed) => remark(&format!(
+            "none of {errors} error{} matches; another process has removed or requeued {missed} meanwhile",
+            plural(errors)
+        )),
     }
 }
 
 fn show_causes(output: &mut Output, causes: &Causes) -> Result<(), Failure> {
     if causes.groups.is_empty() {
-        tell_none(causes.total);
+        tell_none(causes.total, 0);
         return Ok(());
     }
     let rows = causes.groups.iter().map(|it| {

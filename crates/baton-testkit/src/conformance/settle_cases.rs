@@ -86,10 +86,19 @@ pub async fn a_late_token_is_refused_and_counted(scene: &mut Scene) {
     scene.claim(slow, 3).await;
     scene.lose(other, slow).await;
     let late = scene.a_settle(slow, vec![run(1, range(1, 3), Outcome::DONE)]);
-    assert_eq!(scene.refusal(late).await, Refusal::Stale);
-    assert_eq!(scene.books().await.ready, 3);
+    assert_eq!(scene.refusal(late.clone()).await, Refusal::Stale);
+    assert_eq!((scene.books().await.ready, scene.books().await.stale_settles), (3, 3));
     assert_eq!(scene.finish(other, 3, Outcome::DONE).await, [range(1, 3)]);
-    assert_eq!(scene.books().await.done, 3);
+    // Of whatever outcome and number, and of queues that there are.
+    let result = Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups: vec![lot(parcel(1))] };
+    let retry = Outcome::Retry { after_ms: 1, error: "again".to_owned() };
+    let unknown = Run { queue: name("unknown"), ..run(1, range(1, 1), Outcome::DONE) };
+    let outcomes = [result, retry, dead("no"), Outcome::Back];
+    let runs = outcomes.into_iter().map(|outcome| run(1, range(1, 1), outcome)).chain([unknown]).collect();
+    assert_eq!(scene.refusal(Settle { settle_no: 0, runs, ..late }).await, Refusal::Stale);
+    let books = scene.books().await;
+    assert_eq!((books.done, books.stale_settles), (3, 3 + 4));
+    scene.balanced().await;
 }
 
 /// A token belongs to its session.

@@ -179,6 +179,13 @@ pub enum Event {
         /// How many messages.
         messages: u64,
     },
+    /// The session was over before messages that were begun here were reported: others run them again.
+    RunsLost {
+        /// The queue of the messages.
+        queue: Name,
+        /// How many messages.
+        messages: u64,
+    },
     /// The observer of the node panicked, for the first time: nothing else comes of it.
     ObserverPanicked {
         /// What the panic says.
@@ -249,6 +256,11 @@ impl fmt::Display for Event {
                 "the store has no room for what {messages} message(s) of {queue} left behind: reporting them again until it has"
             ),
             Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
+            Self::RunsLost { queue, messages } => write!(
+                f,
+                "the session ended before {messages} message(s) of {queue} that were begun here were reported: others run \
+                 them again"
+            ),
             Self::ObserverPanicked { error } => {
                 write!(f, "the observer of this node panicked, which changes nothing else and is told once: {error}")
             }

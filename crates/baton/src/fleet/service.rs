@@ -37,6 +37,8 @@ use crate::{
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// How long a node that is to stop, and has nothing left to do but to report, waits for a store that is away.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How long a node whose session is over tells the store what it had begun, before it joins again.
+const LOSING: Duration = Duration::from_secs(1);
 /// How often such a node looks whether its handlers have ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How much is reported of why a source failed for good.
@@ -96,7 +98,10 @@ impl<'a> Service<'a> {
         loop {
             tokio::select! {
                 biased;
-                () = session.over() => return Ok(()),
+                () = session.over() => {
+                    self.lose().await;
+                    return Ok(());
+                }
                 () = cancel.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
                     // However it broke off, its baton is not kept without a generator.
@@ -120,6 +125,14 @@ impl<'a> Service<'a> {
                 }
             }
         }
+    }
+
+    /// The session is over: lets the workers tell what they had begun. A store that is away hears nothing of it.
+    async fn lose(&mut self) {
+        self.generators.abort_all();
+        let workers = &mut self.workers;
+        let told = async { while workers.join_next().await.is_some() {} };
+        tokio::time::timeout(LOSING, told).await.ok();
     }
 
     fn start_workers(&mut self) {
@@ -283,7 +296,10 @@ impl<'a> Service<'a> {
         loop {
             tokio::select! {
                 biased;
-                () = session.over() => return Ok(()),
+                () = session.over() => {
+                    self.lose().await;
+                    return Ok(());
+                }
                 () = &mut at_once => return Ok(()),
                 () = tokio::time::sleep_until(look) => {
                     if self.executors.iter().all(|executor| executor.is_at_rest()) {

@@ -43,13 +43,14 @@ impl Operator {
         let survey = self.survey().await?;
         let total = self.total(wanted, &survey, false)?;
         let mut counts: BTreeMap<(Name, String), (u64, MessageId)> = BTreeMap::new();
-        let mut left = wanted.limit.unwrap_or(u64::MAX);
+        let (mut left, mut seen) = (wanted.limit.unwrap_or(u64::MAX), 0);
         for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
             let mut after = 0;
             while left > 0 {
                 let errors = self.page(&books.queue, after, books.dead_seq).await?;
                 let Some(last) = errors.last() else { break };
                 after = last.seq;
+                seen += errors.len() as u64;
                 for error in
                     errors.iter().filter(|error| wanted.error(error)).take(usize::try_from(left).unwrap_or(usize::MAX))
                 {
@@ -59,6 +60,8 @@ impl Operator {
                 }
             }
         }
+        // Others may have removed some since the first look.
+        let total = if left > 0 { seen } else { total };
         let groups = counts.into_iter();
         let groups = groups.map(|((queue, cause), (count, example_id))| Cause { cause, count, queue, example_id });
         let mut groups: Vec<Cause> = groups.collect();

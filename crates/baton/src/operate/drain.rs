@@ -32,6 +32,11 @@ impl<'a> Drain<'a> {
         Ok(Self { operator, session, queue: queue.clone(), disposal, upto })
     }
 
+    /// Whether it puts errors back into the queue; those without a body stay then.
+    pub(super) fn requeues(&self) -> bool {
+        self.disposal == Disposal::Requeue
+    }
+
     /// Disposes of errors that were handed over, and says how many; nothing if the session was over and they are to be
     /// looked at again.
     pub(super) async fn dispose(&mut self, ids: Vec<MessageId>) -> Result<Option<u64>, OperateError> {

@@ -58,6 +58,8 @@ pub struct HandedOver {
     pub bodiless: u64,
     /// How many errors the queues wanted had, whatever their text.
     pub total: u64,
+    /// Those among them that somebody else removed or requeued before they could be handed over or disposed of.
+    pub missed: u64,
     /// Whether the one they were handed to has gone.
     pub gone: bool,
 }
@@ -128,9 +130,9 @@ impl Operator {
     ) -> Result<HandedOver, OperateError> {
         let (mut survey, operator) = (self.survey().await?, self.apart());
         let total = self.total(wanted, &survey, follow.is_some())?;
-        let handed_over = HandedOver { count: 0, bodiless: 0, total, gone: false };
+        let handed_over = HandedOver { count: 0, bodiless: 0, total, missed: 0, gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
-        let mut handover = Handover { operator: &operator, wanted, follow, take, left, handed_over };
+        let mut handover = Handover { operator: &operator, wanted, follow, take, left, seen: 0, handed_over };
         // How far the errors of each queue were seen.
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
@@ -152,7 +154,7 @@ impl Operator {
             }
             // A drain lasts as long as its session: others are let in while this one waits.
             operator.leave().await;
-            let Some(cancel) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.handed_over) };
+            let Some(cancel) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.end()) };
             tokio::select! {
                 () = cancel.any() => return Ok(handover.handed_over),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -189,12 +191,22 @@ struct Handover<'a, T> {
     follow: Option<&'a Cancel>,
     take: T,
     left: u64,
+    /// Errors that were looked at, wanted or not.
+    seen: u64,
     handed_over: HandedOver,
 }
 
 impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
     fn has_ended(&self) -> bool {
         self.left == 0 || self.handed_over.gone || self.follow.is_some_and(|cancel| cancel.asked().is_some())
+    }
+
+    /// What came of it, once all were looked at or enough of them.
+    fn end(mut self) -> HandedOver {
+        if !self.has_ended() {
+            self.handed_over.missed += self.handed_over.total.saturating_sub(self.seen);
+        }
+        self.handed_over
     }
 
     /// Hands the errors of one queue after `after`, up to and with `upto`, over; how far it came.
@@ -204,6 +216,7 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
         while !self.has_ended() {
             let page = self.operator.page(queue, after, upto).await?;
             let Some(last) = page.last() else { return Ok(upto) };
+            let seen = page.len() as u64;
             let mut reached = last.seq;
             let mut shown = Vec::new();
             for error in page {
@@ -223,15 +236,19 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
                     return Ok(after);
                 }
                 let mut count = shown.len() as u64;
+                let bodiless = shown.iter().filter(|error| error.body.is_empty()).count() as u64;
                 if let Some(drain) = drain.as_deref_mut() {
                     let ids = shown.iter().map(|error| error.id).collect();
                     let Some(disposed) = drain.dispose(ids).await? else { continue };
+                    let stay = if drain.requeues() { bodiless } else { 0 };
+                    self.handed_over.missed += count.saturating_sub(disposed + stay);
                     count = disposed;
                 }
                 self.left -= shown.len() as u64;
                 self.handed_over.count += count;
-                self.handed_over.bodiless += shown.iter().filter(|error| error.body.is_empty()).count() as u64;
+                self.handed_over.bodiless += bodiless;
             }
+            self.seen += seen;
             after = reached;
         }
         Ok(after)

@@ -37,7 +37,7 @@ pub struct Books {
     pub bytes: u64,
     /// Pushes refused for an old baton or session.
     pub stale_pushes: u64,
-    /// Messages in settles refused for an old token.
+    /// Messages in settles refused for an old token or session.
     pub stale_settles: u64,
     /// The newest place among the errors.
     pub dead_seq: u64,

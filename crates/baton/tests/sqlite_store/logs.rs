@@ -155,6 +155,29 @@ async fn a_killed_store_and_its_log_belong_together_wherever_they_are_taken() {
 }
 
 #[tokio::test]
+async fn a_log_that_was_emptied_before_the_kill_is_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, _) = filled(&path, 50).await;
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    // With all that lies beside the file, and as the two files that have to be moved together.
+    let (whole, pair) = (killed(&path, &folder.path().join("whole")), killed(&path, &folder.path().join("pair")));
+    for suffix in ["-shm", "-log"] {
+        fs::remove_file(beside(&pair, suffix)).unwrap();
+    }
+    drop((store, db));
+    for copy in [whole, pair] {
+        assert!(!has_log(&copy));
+        let found = open(&copy, "baton", false);
+        let heard = listen(&found);
+        assert_eq!(count(&found).await, 100);
+        ask(&found, join(SessionId::random())).await.unwrap();
+        assert_eq!(*heard.lock().unwrap(), []);
+    }
+}
+
+#[tokio::test]
 async fn a_log_of_another_file_is_put_aside_and_neither_used_nor_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");

@@ -4,13 +4,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Arc, Mutex},
 };
 
 use baton::{
     SessionId,
     store::{
-        Beat, Claim, Leave, Order, Purge, Recount, Settle, SqliteStore, Stop, StoreError, Submit, Submitted,
-        TakeSurvey, ask,
+        Beat, Claim, Leave, Order, Purge, Recount, Settle, SqliteStore, Stop, Store as _, StoreError, StoreEvent,
+        Submit, Submitted, TakeSurvey, ask,
         message::{Lot, Outcome, Run},
     },
 };
@@ -152,6 +153,44 @@ async fn a_store_that_was_closed_can_be_worked_off_and_purged_on_a_full_disk() {
     assert_eq!(work(&store, session, 1).await, Some(8));
     ask(&store, Leave { session }).await.unwrap();
     ask(&store, Purge).await.unwrap();
+}
+
+/// The end of a span, and the beginning of the next, need room for the mark; where there is none, nobody is told of a loss.
+#[tokio::test]
+async fn a_store_that_is_closed_and_opened_on_a_full_disk_does_not_miss_its_log() {
+    let Some(disk) = Disk::of(24) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let path = disk.0.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    push(&store, session, 1).await.unwrap();
+    let told: Arc<Mutex<Vec<StoreEvent>>> = Arc::default();
+    // The log as it is right after it was copied back: not even the mark finds room in it.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    fs::remove_file(format!("{}-reserve", path.display())).unwrap();
+    disk.fill();
+    drop(store);
+    for _ in 0..3 {
+        let (store, ear) = (open(&path, "baton", false), Arc::clone(&told));
+        store.hear(Arc::new(move |event| ear.lock().unwrap().push(event.clone())));
+        // Whether there is room for this is another question.
+        ask(&store, join(SessionId::random())).await.ok();
+        if let Ok(found) = ask(&store, TakeSurvey).await {
+            assert_eq!(found.queues[0].ready, 8);
+        }
+        drop(store);
+        disk.fill();
+    }
+    disk.grow(48);
+    let (store, ear) = (open(&path, "baton", false), Arc::clone(&told));
+    store.hear(Arc::new(move |event| ear.lock().unwrap().push(event.clone())));
+    ask(&store, join(SessionId::random())).await.unwrap();
+    assert_eq!(ask(&store, TakeSurvey).await.unwrap().queues[0].ready, 8);
+    assert_eq!(*told.lock().unwrap(), []);
 }
 
 /// What is free only for want of copying the log back is room all the same.

@@ -58,6 +58,31 @@ async fn see_and_wake(path: &Path) {
     assert!(slowest < Duration::from_millis(500), "a wake-up was lost: {slowest:?}");
 }
 
+/// As processes leave them that were killed.
+#[cfg(unix)]
+#[tokio::test]
+async fn sockets_of_dead_processes_go_while_nothing_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    let sockets = folder.path().join("x.db-wake");
+    std::fs::create_dir(&sockets).unwrap();
+    for nth in 0..20 {
+        drop(std::os::unix::net::UnixDatagram::bind(sockets.join(nth.to_string())).unwrap());
+    }
+    let alive = std::os::unix::net::UnixDatagram::bind(sockets.join("alive")).unwrap();
+    let left = || std::fs::read_dir(&sockets).unwrap().count();
+    assert_eq!(left(), 21);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while left() > 2 {
+        assert!(Instant::now() < deadline, "{} sockets stay", left());
+        store.wait(session, Arc::<Vec<Claim>>::default()).await.unwrap();
+    }
+    assert!(sockets.join("alive").exists());
+    drop((alive, store));
+}
+
 #[tokio::test]
 async fn fleets_in_one_file_are_separate() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Claim, Purge, Recount, Settle, SqliteStore, Store as _, Submit, TakeSurvey, ask,
+        Beat, Claim, Purge, Recount, Settle, SqliteStore, Store as _, Submit, TakeSurvey, ask,
         message::{Lot, Outcome, Run},
     },
 };
@@ -100,6 +100,28 @@ fn is_whole(path: &Path) {
     let db = Connection::open(path).unwrap();
     let found: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(found, "ok");
+}
+
+/// Beats go on while nothing else happens, and others have the store open too.
+#[tokio::test]
+async fn the_log_of_a_quiet_fleet_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (store, session) = (open(&path, "baton", true), SessionId::random());
+    ask(&store, join(session)).await.unwrap();
+    let other = open(&path, "other", true);
+    ask(&other, join(session)).await.unwrap();
+    let log = || fs::metadata(folder.path().join("x.db-wal")).map_or(0, |log| log.len());
+    fill(&store, session, &["a"], 70).await;
+    assert!(log() > 6 << 20, "{}", log());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while log() > 4 << 20 {
+        assert!(Instant::now() < deadline, "the log keeps its {} bytes", log());
+        ask(&other, Beat { session, report: Vec::new().into(), asks: Vec::new() }).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(ask(&other, TakeSurvey).await.unwrap().queues.len(), 0);
+    assert_eq!(work_off(&store, session, "a").await, 700);
 }
 
 #[tokio::test]

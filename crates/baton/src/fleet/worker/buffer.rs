@@ -356,6 +356,25 @@ impl Buffer {
         aborted.into_iter().map(|(abort, ..)| abort).collect()
     }
 
+    /// What was begun and is not reported: outcomes that wait for a report, and messages that run.
+    pub(super) fn begun(&mut self) -> Vec<Run> {
+        let mut begun = std::mem::take(&mut self.outbox);
+        begun.retain(|run| run.outcome != Outcome::Back);
+        for entry in self.entries.iter().flatten() {
+            let (claim_no, range) = match &entry.holds {
+                Holds::NotHere | Holds::Nothing => continue,
+                Holds::One { claim_no, id } => (*claim_no, Range::one(*id)),
+                Holds::Handful { share, position } => {
+                    (share.claim_no, Share { to: position.at().clamp(share.from, share.to), ..share.clone() }.range())
+                }
+            };
+            if range.len > 0 {
+                begun.push(Run { claim_no, queue: self.queue.clone(), range, outcome: Outcome::DONE });
+            }
+        }
+        begun
+    }
+
     /// Ends everything: nothing is reported any more.
     pub(super) fn close(&mut self) -> Vec<AbortHandle> {
         self.closed = true;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{executor::Executor, outbox, unplaced::Unplaced};
 use crate::{
     fleet::{BoxFuture, Cancel, event::Event, observer::tell},
-    message::Name,
+    message::{Name, Outcome},
     store::{
         Rest, Stop, StoreError,
         notice::Notice,
@@ -37,13 +37,15 @@ pub(in crate::fleet) struct Dispatcher {
     executor: Arc<Executor>,
     /// Those under way, answered in the order they were made: one with long parcels takes longer than the next.
     claims: FuturesOrdered<Claiming>,
-    /// The report under way.
-    settling: Option<BoxFuture<'static, Result<Reported, StoreError>>>,
+    /// The report under way, and of how many messages that were begun.
+    settling: Option<Settling>,
     /// What earlier reports had no room for.
     unplaced: Unplaced,
     /// A claim that waits for messages, after one found none.
     waiting: Option<Claiming>,
 }
+
+type Settling = (u64, BoxFuture<'static, Result<Reported, StoreError>>);
 
 /// A claim under way.
 struct Claiming {
@@ -66,23 +68,43 @@ impl Dispatcher {
         Self { session, executor, claims, settling: None, unplaced, waiting: None }
     }
 
-    /// Works until it is asked to stop, with everything settled or handed back, or until the session is over. It
-    /// claims nothing while its queue is among those `closed`, which are left to others.
+    /// Works until it is asked to stop, with everything settled or handed back, or until the session is over; then it tells
+    /// what was begun for nothing. It claims nothing while its queue is among those `closed`, which are left to others.
     ///
     /// # Errors
     /// The store's failure if repeating cannot help.
     pub(in crate::fleet) async fn run(
-        self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel,
+        mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel,
     ) -> Result<(), StoreError> {
         let session = self.session.clone();
         tokio::select! {
             biased;
-            () = session.over() => Ok(()),
-            ended = self.work(closed, cancel) => ended,
+            () = session.over() => {}
+            ended = self.work(closed, cancel) => return ended,
+        }
+        self.lose().await;
+        Ok(())
+    }
+
+    /// Tells the store and the observer of messages that were begun here and are others' now.
+    async fn lose(mut self) {
+        let mut begun = self.executor.lose();
+        begun.extend(std::mem::take(&mut self.unplaced).into_runs());
+        let mut messages: u64 = begun.iter().map(|run| u64::from(run.range.len)).sum();
+        if let Some((reporting, settling)) = self.settling.take()
+            && settling.await.is_err()
+        {
+            // Whoever made that report has told the store.
+            messages += reporting;
+        }
+        if messages > 0 {
+            let queue = self.executor.queue().clone();
+            tell(&*self.executor.observer, &Event::RunsLost { queue, messages });
+            self.session.report_late(begun).await;
         }
     }
 
-    async fn work(mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(&mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
         let executor = Arc::clone(&self.executor);
         loop {
             let stop = cancel.asked();
@@ -167,7 +189,9 @@ impl Dispatcher {
             let runs =
                 if outbox::has_failures(&runs) && self.executor.is_going() { outbox::unfailed(runs) } else { runs };
             let (session, runs) = (self.session.clone(), outbox::in_order(runs));
-            self.settling = Some(Box::pin(async move { session.settle(runs).await }));
+            let begun = runs.iter().filter(|run| run.outcome != Outcome::Back);
+            let begun = begun.map(|run| u64::from(run.range.len)).sum();
+            self.settling = Some((begun, Box::pin(async move { session.settle(runs).await })));
         }
     }
 
@@ -249,11 +273,9 @@ impl Drop for Dispatcher {
     }
 }
 
-async fn reported(
-    settling: &mut Option<BoxFuture<'static, Result<Reported, StoreError>>>,
-) -> Result<Reported, StoreError> {
+async fn reported(settling: &mut Option<Settling>) -> Result<Reported, StoreError> {
     match settling {
-        Some(settling) => settling.await,
+        Some((_, settling)) => settling.await,
         None => std::future::pending().await,
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         policy::QueuePolicy,
         traces,
     },
-    message::{CallId, MessageId, Name},
+    message::{CallId, MessageId, Name, Run},
     store::session::{Environment, Session},
 };
 
@@ -205,6 +205,15 @@ impl Executor {
     pub(super) fn stop(&self) {
         let aborted = self.buffer().stop();
         self.end(&aborted);
+    }
+
+    /// Ends everything, since others have the messages: what was begun of them and is not reported.
+    pub(super) fn lose(&self) -> Vec<Run> {
+        let mut buffer = self.buffer();
+        let (begun, aborted) = (buffer.begun(), buffer.close());
+        drop(buffer);
+        self.end(&aborted);
+        begun
     }
 
     /// Ends everything: the messages are others'.

@@ -56,6 +56,11 @@ impl Unplaced {
         runs
     }
 
+    /// All of them, for one whose session is over.
+    pub(super) fn into_runs(self) -> Vec<Run> {
+        self.runs
+    }
+
     /// When to look again.
     pub(super) fn look_at(&self) -> Option<Instant> {
         self.since.filter(|_| !self.runs.is_empty()).map(|(_, again)| again)

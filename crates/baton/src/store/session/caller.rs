@@ -32,6 +32,8 @@ pub(super) struct Caller {
 pub(super) struct Answered<T> {
     pub(super) result: Result<T, StoreError>,
     pub(super) ambiguous: bool,
+    /// Whether the store itself has given the answer; otherwise the session was over before it did.
+    pub(super) from_store: bool,
 }
 
 impl Caller {
@@ -110,7 +112,7 @@ impl Caller {
         let mut ambiguous = false;
         loop {
             if let Some(reason) = self.over.get() {
-                return Answered { result: Err(reason), ambiguous };
+                return Answered { result: Err(reason), ambiguous, from_store: false };
             }
             let error = match self.store.call(request.clone()).await {
                 Ok(answer) => {
@@ -121,7 +123,7 @@ impl Caller {
                     let result = O::answer(answer);
                     let result =
                         result.ok_or_else(|| StoreError::Damaged("the store answered another question".into()));
-                    return Answered { result, ambiguous };
+                    return Answered { result, ambiguous, from_store: true };
                 }
                 Err(error) => error,
             };
@@ -135,7 +137,7 @@ impl Caller {
             if gives_up || !error.is_retryable() {
                 // A refusal is an answer.
                 self.reached(None);
-                return Answered { result: Err(error), ambiguous };
+                return Answered { result: Err(error), ambiguous, from_store: true };
             }
             ambiguous |= matches!(error, StoreError::Unreachable(_));
             let is_held = matches!(error, StoreError::Refused(Refusal::Held { .. }));

@@ -322,6 +322,12 @@ impl Session {
         settles::report(&self.claimer.settles, runs).await
     }
 
+    /// Tells the store what was begun here and will not be reported, since the session is over: it counts that. Whether it
+    /// has heard of it.
+    pub(crate) async fn report_late(&self, runs: Vec<Run>) -> bool {
+        settles::late(&self.caller, runs).await
+    }
+
     /// The answer to an operation, however often it takes.
     ///
     /// # Errors

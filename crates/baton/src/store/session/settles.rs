@@ -1,20 +1,26 @@
 //! Reporting outcomes: one settle at a time, everything that came meanwhile in the next.
+//!
+//! Once the session is over, reports come too late: others have the messages. They are sent all the same, once, under a
+//! number that no settle has. So the store refuses them and counts them.
 
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    caller::{Answered, Caller},
+    caller::Caller,
     weights::{MOST_WEIGHT, Weights},
 };
 use crate::{
     message::{Name, Outcome, Range, Run},
-    store::{MAX_RUNS, Operation as _, Refusal, Settle, Settled, StoreError},
+    store::{MAX_RESULTS, MAX_RUNS, Operation as _, Refusal, Settle, Settled, StoreError},
 };
 
 /// Runs after which a settle takes no further report.
 const MERGED_RUNS: usize = 4096;
+
+/// The number of reports that come too late: no settle is carried out under it.
+const LATE: u64 = 0;
 
 /// A report, and who waits for its answer.
 pub(super) struct Item {
@@ -53,10 +59,6 @@ pub(super) async fn run(
     let mut settle_no = 0;
     let mut over: Option<StoreError> = None;
     while let Some(first) = items.recv().await {
-        if let Some(error) = over.clone() {
-            first.reply.send(Err(error)).ok();
-            continue;
-        }
         let mut group = vec![first];
         let mut count = group.iter().map(|item| item.runs.len()).sum::<usize>();
         while count < MERGED_RUNS {
@@ -67,7 +69,13 @@ pub(super) async fn run(
         let bringing = |item: &Item| item.runs.iter().find(|run| brings(run)).map(|run| run.queue.clone());
         let queues: Vec<Option<Name>> = group.iter().map(bringing).collect();
         let runs = group.iter_mut().flat_map(|item| std::mem::take(&mut item.runs)).collect();
-        let mut answer = settle(&caller, &mut settle_no, runs, &weights, max_results).await;
+        let mut answer = match over.clone() {
+            Some(error) => {
+                late(&caller, runs).await;
+                Err(error)
+            }
+            None => settle(&caller, &mut settle_no, runs, &weights, max_results).await,
+        };
         over = answer.as_ref().err().cloned();
         for (item, queue) in group.into_iter().zip(queues) {
             // Who brings something to report of a queue has what was not placed there, and reports it again.
@@ -87,32 +95,55 @@ async fn settle(
 ) -> Result<Reported, StoreError> {
     let mut reported = Reported::default();
     let (bringing, plain): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(brings);
-    for mut runs in [in_order(plain, weights), in_order(bringing, weights)] {
-        while !runs.is_empty() {
-            let rest = runs.split_off(fitting(&runs, weights));
-            let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs, max_results };
-            let if_room = settle.runs.iter().any(brings);
-            let Answered { result, ambiguous } = caller.repeat_from::<Settle>(&settle.clone().request(), if_room).await;
-            let result = match result {
-                // An attempt may have been carried out, or yet be, so its number is not free, and others must not wait for
-                // room behind it. Whichever the store takes first, that attempt or this, is right and answers for both.
-                Err(StoreError::NoRoom(_)) if ambiguous => caller.repeat(given_back(&settle)).await,
-                result => result,
-            };
-            match result {
-                Ok(Settled { refused }) => {
-                    *settle_no += 1;
-                    settle.runs.iter().for_each(|run| weights.settled(run));
-                    reported.refused.extend(refused);
-                }
-                // It was not carried out: its number is free.
-                Err(StoreError::NoRoom(_)) => reported.unplaced.extend(settle.runs),
-                Err(error) => return Err(error),
+    let mut parts = [in_order(plain, weights), in_order(bringing, weights)];
+    while let Some(runs) = parts.iter_mut().find(|runs| !runs.is_empty()) {
+        let rest = runs.split_off(fitting(runs, weights));
+        let runs = std::mem::replace(runs, rest);
+        let settle = Settle { session: caller.id(), settle_no: *settle_no + 1, runs, max_results };
+        let if_room = settle.runs.iter().any(brings);
+        let mut answered = caller.repeat_from::<Settle>(&settle.clone().request(), if_room).await;
+        if matches!(answered.result, Err(StoreError::NoRoom(_))) && answered.ambiguous {
+            // An attempt may have been carried out, or yet be, so its number is not free, and others must not wait for
+            // room behind it. Whichever the store takes first, that attempt or this, is right and answers for both.
+            answered = caller.repeat_from::<Settle>(&given_back(&settle).request(), false).await;
+        }
+        match answered.result {
+            Ok(Settled { refused }) => {
+                *settle_no += 1;
+                settle.runs.iter().for_each(|run| weights.settled(run));
+                reported.refused.extend(refused);
             }
-            runs = rest;
+            // It was not carried out: its number is free.
+            Err(StoreError::NoRoom(_)) => reported.unplaced.extend(settle.runs),
+            Err(error) => {
+                if error == StoreError::Refused(Refusal::Stale) {
+                    // One that the store has refused, or may have taken before, is not told again.
+                    let untold = if answered.from_store || answered.ambiguous { Vec::new() } else { settle.runs };
+                    late(caller, untold.into_iter().chain(parts.into_iter().flatten()).collect()).await;
+                }
+                return Err(error);
+            }
         }
     }
     Ok(reported)
+}
+
+/// Tells the store of outcomes of a session that is over: it refuses and counts them. Those that go back were not begun.
+/// Whether it has heard of all.
+pub(super) async fn late(caller: &Caller, runs: Vec<Run>) -> bool {
+    let mut left = runs.into_iter().filter(|run| run.outcome != Outcome::Back);
+    loop {
+        let back = |run: Run| Run { outcome: Outcome::Back, ..run };
+        let runs: Vec<Run> = left.by_ref().take(MAX_RUNS).map(back).collect();
+        if runs.is_empty() {
+            return true;
+        }
+        let settle = Settle { session: caller.id(), settle_no: LATE, runs, max_results: MAX_RESULTS };
+        // Not repeated: it may be counted twice then.
+        if !matches!(caller.store().call(settle.request()).await, Err(StoreError::Refused(_))) {
+            return false;
+        }
+    }
 }
 
 /// The same messages under the same number, handed back.

@@ -23,14 +23,17 @@ pub(super) const SCHEMA: &str = include_str!("schema.sql");
 /// SQLite's own files beside one of its databases.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Builds an empty store at `path`, where there is none.
+/// Builds an empty store at `path`, where there is none; removes what one that was killed at that has left.
 ///
 /// # Errors
 /// [`StoreError::NoRoom`] or [`StoreError::Unfit`], also where a former store is only gone; nothing is left behind then.
 pub(super) fn build(path: &Path) -> Result<(), StoreError> {
     match absence::remains(path) {
         Some(why) => Err(StoreError::Unfit(why)),
-        None => in_place(path, fill),
+        None => {
+            clear(path)?;
+            in_place(path, fill)
+        }
     }
 }
 

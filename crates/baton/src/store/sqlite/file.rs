@@ -29,6 +29,7 @@ use super::{
     log, mounts,
     note::{FileId, Note},
     reserve::Reserve,
+    span,
     stay::{Stay, check_unused, no_door},
 };
 use crate::store::{StoreError, StoreEvent};
@@ -144,7 +145,7 @@ impl OpenFile {
                 return Err(unfit(path, "cannot be written: check its permissions"));
             }
             let turns = Turnstile::open(path)?;
-            note = Some(log::begin(&db, path, &turns)?);
+            note = Some(span::begin(&db, path, &turns)?);
             turnstile = Some(turns);
         }
         check_known(&db)?;
@@ -291,7 +292,7 @@ impl OpenFile {
     pub(super) fn rescue(&self) {
         let Some(note) = &self.note else { return };
         let removed = FileId::of(&sidecar(self.path(), "-wal")) != note.log;
-        if removed && FileId::of(self.path()) == self.identity && log::is_marked(self.path(), &note.span) {
+        if removed && FileId::of(self.path()) == self.identity && log::is_marked(self.path(), note) {
             self.db.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE).ok();
         }
     }

@@ -27,6 +27,16 @@ pub(super) enum Mark {
     Open(String),
 }
 
+impl Mark {
+    /// The mark in one word.
+    pub(super) fn word(&self) -> String {
+        match self {
+            Self::Absent | Self::Closed => "-".to_owned(),
+            Self::Open(span) => span.clone(),
+        }
+    }
+}
+
 /// An id for a span.
 pub(super) fn new_span() -> String {
     SessionId::random().to_string()

@@ -3,6 +3,8 @@
 //! The mark in the file says which log it needs; the note says which one lies there, by that file's identity. Together
 //! they tell a log that was left behind by another file from one that was carried along with it: a log that the note
 //! does not speak of came with its file. A note that is lost therefore costs nothing.
+//!
+//! While the mark changes, the note names the former one and the new one: the log holds nothing then but that change.
 
 use std::{
     fs,
@@ -11,7 +13,10 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::location::{private, sidecar};
+use super::{
+    location::{private, sidecar},
+    mark::Mark,
+};
 
 /// Which file it is, whatever its name: a number that is used again after it was removed is told apart by its birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +29,9 @@ pub(super) struct FileId {
 /// What lies beside the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
-    pub(super) span: String,
+    /// The marks of the file that the log belongs to: one span, but two marks while the mark changes, and none where the
+    /// log of the file was found missing.
+    pub(super) marks: Vec<String>,
     pub(super) log: Option<FileId>,
     pub(super) memory: Option<FileId>,
 }
@@ -48,25 +55,47 @@ impl FileId {
 }
 
 impl Note {
-    /// What is true of the store at `path` now, for this span.
-    pub(super) fn now(path: &Path, span: String) -> Self {
+    /// What is true of the store at `path` now, for these marks.
+    pub(super) fn now(path: &Path, marks: Vec<String>) -> Self {
         let log = FileId::of(&sidecar(path, "-wal"));
-        Self { span, log, memory: FileId::of(&sidecar(path, "-shm")) }
+        Self { marks, log, memory: FileId::of(&sidecar(path, "-shm")) }
+    }
+
+    /// Says that the file's log is missing: an empty one that comes to be there is not it.
+    pub(super) const fn of_lost() -> Self {
+        Self { marks: Vec::new(), log: None, memory: None }
+    }
+
+    /// Whether the file's log was found missing.
+    pub(super) const fn is_of_lost(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// Whether the mark is not just being changed.
+    pub(super) fn is_of_one_span(&self) -> bool {
+        self.marks.len() == 1
+    }
+
+    /// Whether it names this mark.
+    pub(super) fn names(&self, mark: &Mark) -> bool {
+        self.marks.contains(&mark.word())
     }
 
     /// The note of the store at `path`; one that cannot be read counts as none.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let text = fs::read_to_string(sidecar(path, "-log")).ok()?;
         let mut lines = text.lines();
-        let span = lines.next()?.to_owned();
-        Some(Self { span, log: parsed(lines.next()?), memory: parsed(lines.next()?) })
+        let marks = lines.next()?.split_whitespace().map(str::to_owned).collect();
+        Some(Self { marks, log: parsed(lines.next()?), memory: parsed(lines.next()?) })
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes it, whole or not at all, and lastingly: it has to be there before a mark that goes by it.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let (note, fresh) = (sidecar(path, "-log"), sidecar(path, "-log-new"));
         let mut file = private(fs::OpenOptions::new().create(true).truncate(true).write(true)).open(&fresh)?;
-        file.write_all(format!("{}\n{}\n{}\n", self.span, shown(self.log), shown(self.memory)).as_bytes())?;
+        let marks = self.marks.join(" ");
+        file.write_all(format!("{marks}\n{}\n{}\n", shown(self.log), shown(self.memory)).as_bytes())?;
+        file.sync_all()?;
         fs::rename(&fresh, &note)
     }
 

@@ -14,6 +14,7 @@ use super::{
     location::{io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
+    span,
     stay::{let_by, try_hold},
 };
 use crate::store::StoreError;
@@ -39,7 +40,7 @@ pub(super) fn renew(site: &Site) -> Result<(), StoreError> {
             return Ok(());
         }
     };
-    log::end(&path)?;
+    span::end(&path)?;
     if log::has_log(&path) || mark::read(&path)? != Mark::Closed {
         return Ok(());
     }

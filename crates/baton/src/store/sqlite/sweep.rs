@@ -7,7 +7,7 @@
 //!
 //! Pages are given back once a quarter of the file is free, and over [`MANY`] of them, until [`FEW`] are left; after a purge all
 //! of them are. Files made before they could be given back keep their size until nothing is left in them, or until they are
-//! migrated.
+//! migrated. The log of a quiet fleet is emptied (see `idle_log`).
 
 use std::{
     sync::Arc,
@@ -20,6 +20,7 @@ use super::{
     Site,
     connection_thread::CurrentFile,
     file::OpenFile,
+    idle_log::IdleLog,
     remains,
     reserve::Reserve,
     writer::{self, Caller},
@@ -52,6 +53,7 @@ pub(super) struct Sweeper {
     at_it: bool,
     /// Whether the disk was full at the last step.
     full: bool,
+    idle_log: IdleLog,
     /// Those who have purged and wait for the room.
     purged: Vec<(Caller, Option<Removed>)>,
 }
@@ -72,6 +74,7 @@ impl Sweeper {
             version: 0,
             at_it: false,
             full: false,
+            idle_log: IdleLog::new(),
             purged: Vec::new(),
         }
     }
@@ -180,6 +183,7 @@ impl Sweeper {
             }
             file.copy_back(site);
         }
+        self.idle_log.look(file, site)?;
         Ok(Found::Nothing)
     }
 }

@@ -3,7 +3,7 @@
 //! Every store that has ever waited binds a socket in the folder `<store>-wake`; whoever commits something that wakes a
 //! session sends one datagram to each, and the store whose session it is puts the queue on that session's list. Sending
 //! never blocks: what does not fit a socket's buffer is lost. Sockets of processes that died are removed by the
-//! next sender. A lost wake-up costs one wait, at most a second. Where no socket can be bound, a wait ends after 5 ms.
+//! next sender, and while somebody waits or when a listener ends. A lost wake-up costs one wait, at most a second. Where no socket can be bound, a wait ends after 5 ms.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -192,6 +192,7 @@ mod post {
         path::PathBuf,
         sync::{Arc, PoisonError},
         thread,
+        time::{Duration, Instant},
     };
 
     use super::{Bell, Ear, Rings};
@@ -200,6 +201,12 @@ mod post {
     /// The longest datagram; what is longer goes in several. Long, because a socket keeps only a handful unread: a burst
     /// over a thousand queues must not lose most of its wake-ups.
     const MAX_DATAGRAM: usize = 32 << 10;
+    /// How long a socket may refuse because it is just being made.
+    const NEW: Duration = Duration::from_secs(1);
+    /// How often dead sockets are looked for while somebody waits.
+    const SWEEP_EACH: Duration = Duration::from_secs(2);
+    /// How many sockets one sweep looks at.
+    const MOST_SWEPT: usize = 1_000;
 
     /// What a store of this process sends and hears with.
     #[derive(Default)]
@@ -209,6 +216,8 @@ mod post {
         address: Option<PathBuf>,
         /// Binding failed and is not tried again.
         deaf: bool,
+        /// When dead sockets were last looked for.
+        swept: Option<Instant>,
     }
 
     impl Bell {
@@ -231,11 +240,19 @@ mod post {
                 if post.address.as_ref() == Some(&path) {
                     continue;
                 }
-                let refuses = |text: &String| {
-                    sender.send_to(text.as_bytes(), &path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
-                };
-                if texts.iter().any(refuses) && socket.file_type().is_ok_and(|kind| kind.is_socket()) {
-                    fs::remove_file(path).ok();
+                let refuses = |text: &String| is_refused(&sender.send_to(text.as_bytes(), &path).map(drop));
+                if texts.iter().any(refuses) {
+                    remove_dead(&socket);
+                }
+            }
+        }
+
+        /// Removes sockets of processes that died.
+        fn sweep(&self) {
+            let Ok(sockets) = fs::read_dir(self.folder()) else { return };
+            for socket in sockets.flatten().take(MOST_SWEPT) {
+                if unbound().is_ok_and(|asks| is_refused(&asks.connect(socket.path()))) {
+                    remove_dead(&socket);
                 }
             }
         }
@@ -266,6 +283,10 @@ mod post {
                     }
                 }
             }
+            if post.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EACH) {
+                self.sweep();
+                post.swept = Some(Instant::now());
+            }
             post.address.is_some()
         }
     }
@@ -279,6 +300,7 @@ mod post {
                 // Gets the thread out of its receive; a full buffer does that as well.
                 unbound().and_then(|sender| sender.send_to(&[], &address)).ok();
                 fs::remove_file(&address).ok();
+                self.sweep();
                 // The folder goes with its last socket; while it holds others, this fails and is meant to.
                 fs::remove_dir(self.folder()).ok();
             }
@@ -289,6 +311,21 @@ mod post {
         let sender = UnixDatagram::unbound()?;
         sender.set_nonblocking(true)?;
         Ok(sender)
+    }
+
+    /// Whether nobody listens any more.
+    fn is_refused(asked: &io::Result<()>) -> bool {
+        asked.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    }
+
+    /// Removes a socket that nobody listens to. One that is just being made refuses for a moment, so a new one stays.
+    fn remove_dead(socket: &fs::DirEntry) {
+        let made = socket.metadata().and_then(|found| found.modified());
+        let is_new = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < NEW));
+        if !is_new && socket.file_type().is_ok_and(|kind| kind.is_socket()) {
+            // Another one may have removed it.
+            fs::remove_file(socket.path()).ok();
+        }
     }
 
     /// The fleet, then a session and a queue a line.

@@ -6,7 +6,7 @@ use super::{kept, open_claim::OpenClaim};
 use crate::{
     message::{Calling, Home, IdSum, MessageId, Name, Outcome, Parcel, Part, Piece, Range, Run, SessionId},
     store::{
-        RESULT_TTL_MS, Refusal, Settle, Settled,
+        RESULT_TTL_MS, Refusal, Settle, Settled, StoreError,
         agreed::{EXPIRED_AT_ONCE, MISSING_BODY},
         engine::{
             BodyKey, Cut, Effect, Moved, QueueRecord, Series, SessionRecord, Tables,
@@ -28,7 +28,13 @@ impl Effect for Settle {
 }
 
 fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
-    let session = visit(tables, it.session)?;
+    let session = match visit(tables, it.session) {
+        Err(gone @ StoreError::Refused(Refusal::Stale)) => {
+            count_late(tables, &it.runs)?;
+            return Err(gone);
+        }
+        session => session?,
+    };
     if it.settle_no != session.settle_no + 1 {
         let answer = tables.answer(it.session, Series::Settle, it.settle_no)?;
         let answer = answer.ok_or(Refusal::OutOfTurn { last: session.settle_no })?;
@@ -55,6 +61,17 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
     tables.put_session(it.session, &session)?;
     tables.put_answer(it.session, Series::Settle, it.settle_no, 1, &kept::refused(&refused))?;
     Ok(Settled { refused })
+}
+
+/// Counts messages whose outcomes come after their session.
+fn count_late<T: Tables>(tables: &mut T, runs: &[Run]) -> Moved<()> {
+    let mut queues = OpenQueues::default();
+    for run in runs {
+        if let Some(queue) = queues.known(tables, &run.queue)? {
+            queue.books.stale_settles += u64::from(run.range.len);
+        }
+    }
+    queues.close(tables)
 }
 
 /// One settle at work: the records it has open, and what goes back at its end.

@@ -32,7 +32,9 @@ pub const MAX_RESULTS: u64 = 256 << 20;
 /// a new one has of these bytes always make room for it.
 pub(crate) const A_RESULT: u64 = 256;
 
-/// Reports outcomes. Serial per session: the next number executes, the last one is answered again.
+/// Reports outcomes. Serial per session: the next number executes, the last one is answered again. Those of a session that is
+/// gone are refused with [`Refusal::Stale`](crate::store::Refusal::Stale), and its messages are counted, as those of other
+/// refused runs are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
     /// Who settles.

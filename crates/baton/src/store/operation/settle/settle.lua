@@ -19,8 +19,25 @@ if #ARGV == 8 and ARGV[8] == 'D' and tonumber(ARGV[7]) <= CHUNK and call('HGET',
 end
 begin(KEYS[1])
 local session = visit(id, 'settle_no', 'settle', 'suspects', 'host', 'pid')
-if not session then return { 'STALE' } end
 local wait = held()
+
+-- The place behind the run whose own arguments begin at `detail`.
+local function past_run(outcome, detail)
+  if outcome == 'd' then return detail + 3 + 5 * tonumber(ARGV[detail + 2]) end
+  return detail + (outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
+end
+
+if not session then
+  -- A fleet under removal must not get a queue back.
+  local at = call('HEXISTS', key.meta, 'purging') == 0 and not wait and 4 or #ARGV + 1
+  while at <= #ARGV do
+    local queue = known_queue(ARGV[at + 1])
+    if queue then add(queue, 'stale_settles', tonumber(ARGV[at + 3])) end
+    at = past_run(ARGV[at + 4], at + 5)
+  end
+  close_queues()
+  return { 'STALE' }
+end
 if wait then return wait end
 local last = tonumber(session[2] or 0)
 if settle_no ~= last + 1 then
@@ -322,12 +339,6 @@ local function close_keys()
     call('HSET', key.keys, unpack(key_records, from, past))
     call('ZADD', key.key_ends, unpack(key_ends, from, past))
   end
-end
-
--- The place behind the run whose own arguments begin at `detail`.
-local function past_run(outcome, detail)
-  if outcome == 'd' then return detail + 3 + 5 * tonumber(ARGV[detail + 2]) end
-  return detail + (outcome == 'r' and 2 or outcome == 'x' and 1 or 0)
 end
 
 -- The bytes of all follow-ups, by the places of their lots: what is staged is looked at before anything is written.
