@@ -1,14 +1,14 @@
 //! Calls: how they begin and end, what joins them, and cancelling.
 
 use baton::store::{
-    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Disposal, Emitted, FollowCall, LotVerdict, ReadCall,
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Disposal, Emitted, FollowCall, LotVerdict, Purge, ReadCall,
     ReadEvents, Refusal, UnfollowCall,
     message::{Calling, Lot, Outcome},
 };
 use bytes::Bytes;
 
 use super::{
-    call_scene::{call_id, done, joining, retry, stored, stored_under, told},
+    call_scene::{call_id, done, filed, joining, retry, stored, stored_under, told},
     scene::{LEASE, Scene, dead, keyed, lot, parcel, range},
 };
 
@@ -20,7 +20,7 @@ pub async fn a_call_ends_with_its_last_message(scene: &mut Scene) {
     let held = scene.hold(node).await;
     assert_eq!(scene.state(&call).await, CallState::Running);
     assert_eq!(scene.ask(held.emit(1, vec![told("seen", "1"), told("seen", "2")])).await.unwrap(), Emitted::Kept);
-    assert_eq!(scene.view(&call).await, CallView { state: CallState::Running, outcome: None, first: 1, next: 3 });
+    assert_eq!(scene.view(&call).await, CallView { state: CallState::Running, born: call.born.unwrap(), outcome: None, first: 1, next: 3 });
     scene.end(&held, done("[3]")).await;
     let view = scene.view(&call).await;
     assert_eq!((view.state, view.outcome, view.next), (CallState::Done, Some(Bytes::from_static(b"[3]")), 4));
@@ -70,7 +70,7 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     scene.subject.pass(5).await;
     let held = scene.hold(node).await;
     scene.end(&held, done("8")).await;
-    let restarted: Bytes = [&[2, 7][..], b"restart", &[3], b"q/2", b"2"].concat().into();
+    let restarted = held.stored("restart", "2");
     assert_eq!(scene.events(&call, 1).await, [stored("part", "1"), restarted, stored("end", "7")]);
     assert_eq!(scene.view(&call).await.outcome, Some(Bytes::from_static(b"7")));
     // One of three dies.
@@ -81,12 +81,11 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     let (first, second) = (scene.hold(node).await, scene.hold(node).await);
     scene.end(&first, dead("broken")).await;
     assert_eq!(scene.state(&call).await, CallState::Dead);
-    assert_eq!(scene.beat(node).await.unwrap().cancelled, std::slice::from_ref(&call));
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, [filed(&call)]);
     scene.end(&second, Outcome::Back).await;
     assert_eq!(scene.beat(node).await.unwrap().cancelled, []);
     assert_eq!(scene.claim(node, 9).await.1, []);
-    let error: Bytes = [&[2, 5][..], b"error", &[3], b"q/6", b"broken"].concat().into();
-    assert_eq!(scene.events(&call, 1).await, [error]);
+    assert_eq!(scene.events(&call, 1).await, [first.stored("error", "broken")]);
     assert_eq!(scene.view(&call).await.outcome, Some(Bytes::from_static(b"broken")));
     let books = scene.books().await;
     assert_eq!((books.done, books.dead, books.cancelled, books.cancelled_sum.value()), (5, 1, 2, 7 + 8));
@@ -134,8 +133,9 @@ pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
         assert_eq!(scene.cancel(call).await, Cancelling::Marked);
         assert_eq!(scene.cancel(call).await, Cancelling::Marked);
     }
-    assert_eq!(scene.beat(node).await.unwrap().cancelled, calls[..4]);
-    assert_eq!(scene.beat(lost).await.unwrap().cancelled, calls[4..5]);
+    let filed: Vec<_> = calls.iter().map(filed).collect();
+    assert_eq!(scene.beat(node).await.unwrap().cancelled, filed[..4]);
+    assert_eq!(scene.beat(lost).await.unwrap().cancelled, filed[4..5]);
     scene.ask(held[0].emit(1, vec![told("late", "1")])).await.unwrap();
     scene.end(&held[0], done("1")).await;
     scene.end(&held[1], dead("no")).await;
@@ -173,7 +173,7 @@ pub async fn a_forsaken_call_is_cancelled(scene: &mut Scene) {
     scene.live(200, &[node, follower, other]).await;
     scene.follow(follower, &call, 1).await;
     scene.live(400, &[node, follower, other]).await;
-    assert_eq!(scene.beat(node).await.unwrap().forsaken, std::slice::from_ref(&call));
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, [filed(&call)]);
     assert_eq!(scene.forsaken(&call).await, Cancelling::Followed);
     assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
     let unfollow = |session, number| UnfollowCall { session, call: call.clone(), number };
@@ -218,14 +218,47 @@ pub async fn a_key_is_one_call(scene: &mut Scene) {
     let under = |key: &str, share| Lot { call: Some(Calling::Begins { linger_ms: None, share }), ..keyed(key, "0") };
     let lots = vec![under("k", false), under("k", false), under("s", true), under("s", true)];
     let submit = scene.a_submit(node, lots);
-    let stored = |first| LotVerdict::Stored { first };
-    let duplicate = |first| LotVerdict::Duplicate { first };
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(1), duplicate(1), stored(2), duplicate(2)]);
+    let (stored, known) = (|first, born| LotVerdict::Begun { first, born }, |first, born| LotVerdict::Known { first, born });
+    let born = scene.subject.now();
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(1, born), known(1, born), stored(2, born), known(2, born)]);
     scene.finish(node, 9, Outcome::DONE).await;
+    scene.subject.pass(7).await;
     let submit = scene.a_submit(node, vec![under("k", false), under("s", true), under("s", true)]);
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [duplicate(1), stored(3), duplicate(3)]);
+    let later = scene.subject.now();
+    assert_eq!(later, born + 7);
+    assert_eq!(scene.ask(submit.clone()).await.unwrap().lots, [known(1, born), stored(3, later), known(3, later)]);
+    scene.subject.pass(1).await;
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [known(1, born), stored(3, later), known(3, later)], "a repeat");
+    assert_eq!(scene.view(&call_id(3)).await.born, later);
     scene.cancel(&call_id(3)).await;
     assert_eq!(scene.claim(node, 1).await.1, []);
     let submit = scene.a_submit(node, vec![under("s", true)]);
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(4)]);
+    let later = scene.subject.now();
+    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(4, later)]);
+}
+
+/// After a store has lost its data ids begin again: who names the former message with its birth is not given the later one.
+pub async fn a_later_message_with_the_id_is_another(scene: &mut Scene) {
+    let node = scene.node().await;
+    let lost = scene.begin(node, None).await;
+    scene.leave(node).await;
+    scene.ask(Purge).await.unwrap();
+    scene.subject.pass(1).await;
+    let node = scene.node().await;
+    let call = scene.begin(node, None).await;
+    assert_eq!((&lost.queue, lost.id), (&call.queue, call.id));
+    let held = scene.hold(node).await;
+    scene.ask(held.emit(1, vec![told("seen", "1")])).await.unwrap();
+    assert_eq!(scene.refusal(ReadCall { call: lost.clone() }).await, Refusal::OtherCall);
+    assert_eq!(scene.refusal(ReadEvents { call: lost.clone(), from: 1, max_bytes: 9 }).await, Refusal::OtherCall);
+    let follow = FollowCall { session: node, call: lost.clone(), from: 1, number: 1, max_bytes: 9 };
+    assert_eq!(scene.refusal(follow).await, Refusal::OtherCall);
+    assert_eq!(scene.refusal(CancelCall { call: lost.clone(), if_forsaken: false }).await, Refusal::OtherCall);
+    let unfollow = UnfollowCall { session: node, call: lost, number: 1 };
+    assert_eq!(scene.refusal(unfollow).await, Refusal::OtherCall);
+    // The later one is there for who names it, and for who looks by hand.
+    for name in [&call, &filed(&call)] {
+        assert_eq!(scene.state(name).await, CallState::Running);
+        assert_eq!(scene.events(name, 1).await, [stored("seen", "1")]);
+    }
 }

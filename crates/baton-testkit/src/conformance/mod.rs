@@ -140,6 +140,7 @@ macro_rules! for_each_case {
             a_forsaken_call_is_cancelled
             a_call_is_kept_for_an_hour
             a_key_is_one_call
+            a_later_message_with_the_id_is_another
             one_session_computes_and_the_others_wait
             only_the_one_with_the_right_hands_in
             what_was_computed_before_it_was_forgotten_is_not_kept

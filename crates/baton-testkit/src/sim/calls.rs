@@ -96,7 +96,7 @@ impl Scene {
             }
             (Request::Submit(submit), Answer::Submit(submitted)) => {
                 for (lot, verdict) in submit.lots.iter().zip(&submitted.lots) {
-                    if let LotVerdict::Stored { first } = verdict {
+                    if let LotVerdict::Stored { first } | LotVerdict::Begun { first, .. } = verdict {
                         let digests: Vec<u64> = lot.parcel.bodies().map(|body| digest(&body)).collect();
                         self.stored(by, lot.queue.as_str(), *first, &digests);
                     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release};
 use crate::{
     message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, Piece, RESTART, SessionId},
-    store::{AN_EVENT, CALL_TTL_MS, CallState, agreed::EXPIRED_AT_ONCE, ring::Ring},
+    store::{AN_EVENT, CALL_TTL_MS, CallState, Refusal, agreed::EXPIRED_AT_ONCE, ring::Ring},
 };
 
 /// How a message of a call ended.
@@ -20,19 +20,34 @@ pub(in crate::store) enum Fate<'a> {
     Cancelled,
 }
 
+/// The call that somebody names, under the name it is filed by; nothing if there is none.
+///
+/// # Errors
+/// [`Refusal::OtherCall`] if its id is another message's by now.
+pub(in crate::store) fn named<T: Tables>(tables: &mut T, call: &CallId) -> Moved<Option<(CallId, CallRecord)>> {
+    let place = call.place();
+    let Some(record) = tables.call(&place)? else { return Ok(None) };
+    if call.means(record.born) { Ok(Some((place, record))) } else { Err(Refusal::OtherCall.into()) }
+}
+
+/// A message as events name it.
+fn name_of(queue: &Name, piece: &Piece) -> CallId {
+    CallId { queue: queue.clone(), id: MessageId(piece.range.first), born: Some(piece.born) }
+}
+
 /// The call that a piece belongs to, if it does to one.
 fn call_of<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
     let id = MessageId(piece.range.first);
     match piece.part {
         None => Ok(None),
-        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id })),
+        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id, born: None })),
         Some(Part::Joined) => tables.joined(queue, id),
     }
 }
 
 /// The call that a message belongs to, or would be.
 pub(in crate::store) fn call_of_message<T: Tables>(tables: &mut T, queue: &Name, id: MessageId) -> Moved<CallId> {
-    Ok(tables.joined(queue, id)?.unwrap_or_else(|| CallId { queue: queue.clone(), id }))
+    Ok(tables.joined(queue, id)?.unwrap_or_else(|| CallId { queue: queue.clone(), id, born: None }))
 }
 
 /// Begins a call with the message just stored.
@@ -40,8 +55,9 @@ pub(in crate::store) fn begin<T: Tables>(
     tables: &mut T, now: u64, queue: &Name, first: u64, linger_ms: Option<u64>,
 ) -> Moved<()> {
     tables.expire_calls(now, EXPIRED_AT_ONCE)?;
-    let call = CallId { queue: queue.clone(), id: MessageId(first) };
+    let call = CallId { queue: queue.clone(), id: MessageId(first), born: None };
     let record = CallRecord {
+        born: now,
         open: 1,
         running: 0,
         delayed: 0,
@@ -97,7 +113,7 @@ pub(in crate::store) fn claimed<T: Tables>(
     record.delayed -= u64::from(before.is_delayed);
     *record.holders.entry(session).or_default() += 1;
     if before.emitted > 0 && record.end.is_none() {
-        let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+        let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
         let attempt = (piece.attempts + 1).to_string();
         append(tables, &call, &mut record, &CallEvent::bytes(RESTART, message.as_ref(), None, attempt.as_bytes()))?;
     }
@@ -158,7 +174,7 @@ pub(in crate::store) fn ended<T: Tables>(
         Fate::Done(_) => {}
         Fate::Cancelled => record.cancelled += 1,
         Fate::Dead(why) if record.end.is_none() => {
-            let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+            let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
             record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
             record.end = Some(CallState::Dead);
             append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;

@@ -135,6 +135,8 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
             db.execute_batch(&made(&model, index)?)?;
         }
     }
+    // What an idempotency key stands for has had no birth: such a call is named by its id alone.
+    db.execute_batch("ALTER TABLE keys ADD COLUMN born INTEGER NOT NULL DEFAULT 0")?;
     let mut done = Converted::default();
     for fleet in fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);

@@ -209,6 +209,7 @@ CREATE TABLE keys (
     id INTEGER NOT NULL,
     digest TEXT NOT NULL,
     expires_ms INTEGER NOT NULL,
+    born INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (fleet, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX key_ends ON keys (fleet, expires_ms);

@@ -13,6 +13,8 @@ use crate::{
 /// A call as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallRecord {
+    /// When its first message was pushed.
+    pub(crate) born: u64,
     /// Messages of it that have not ended.
     pub(crate) open: u64,
     /// Those of them that sessions hold, and those that are delayed.
@@ -62,7 +64,7 @@ pub(crate) struct Hold {
     pub(crate) is_delayed: bool,
 }
 
-/// The calls, by their first messages.
+/// The calls, by their first messages: named without births, which their records have.
 pub(crate) trait Calls {
     fn call(&mut self, call: &CallId) -> Moved<Option<CallRecord>>;
     fn put_call(&mut self, call: &CallId, record: &CallRecord) -> Moved<()>;

@@ -24,6 +24,8 @@ pub struct ReadCall {
 pub struct CallView {
     /// Its state.
     pub state: CallState,
+    /// The store's time of the push of its first message, in milliseconds.
+    pub born: u64,
     /// Of one that is done the result of its first message, of one that is dead why.
     pub outcome: Option<Bytes>,
     /// The first event that is kept.

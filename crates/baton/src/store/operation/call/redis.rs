@@ -26,9 +26,9 @@ impl Coded for ReadCall {
                     "cancelled" => CallState::Cancelled,
                     other => return Err(StoreError::Damaged(format!("a call is {other:?}"))),
                 };
-                let (first, next) = (reply.parsed()?, reply.parsed()?);
+                let (born, first, next) = (reply.parsed()?, reply.parsed()?, reply.parsed()?);
                 let outcome = if reply.is_done() { None } else { Some(reply.bytes()?) };
-                Ok(Some(CallView { state, outcome, first, next }))
+                Ok(Some(CallView { state, born, outcome, first, next }))
             }
             "NONE" => Ok(None),
             _ => Err(reply.refusal(code)),

@@ -2,12 +2,12 @@
 -- Purpose: marks a call: the next step of each of its messages ends it. Those who hold some are told by their beats.
 -- KEYS: 1 root
 -- ARGV: 1 call, 2 1 if only one is meant that has had no follower for as long as it said
--- Returns: MARKED | ENDED | FOLLOWED | UNKNOWN | NEWER found known | OLDER found known | PURGING
+-- Returns: MARKED | ENDED | FOLLOWED | UNKNOWN | OTHERCALL | NEWER found known | OLDER found known | PURGING
 -- Idempotency: a repeat finds it marked.
 local unfit = unfit_fleet()
 if unfit then return unfit end
-local record = calls.read(ARGV[1])
-if not record then return { 'UNKNOWN' } end
+local record, other = calls.named(ARGV[1])
+if not record then return other or { 'UNKNOWN' } end
 if record.ended ~= 0 then return { 'ENDED' } end
 if record.marked == 1 then return { 'MARKED' } end
 if ARGV[2] == '1' then

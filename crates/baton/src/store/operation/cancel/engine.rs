@@ -5,7 +5,7 @@ use crate::store::engine::{Effect, Moved, Tables, calls};
 
 impl Effect for CancelCall {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Cancelling> {
-        let Some(mut record) = tables.call(&self.call)? else { return Ok(Cancelling::Unknown) };
+        let Some((call, mut record)) = calls::named(tables, &self.call)? else { return Ok(Cancelling::Unknown) };
         if record.end.is_some() {
             return Ok(Cancelling::Ended);
         }
@@ -20,13 +20,13 @@ impl Effect for CancelCall {
             }
             let until = record.followed_ms + linger_ms;
             if until > now {
-                tables.put_look(&self.call, Some(until))?;
-                tables.put_call(&self.call, &record)?;
+                tables.put_look(&call, Some(until))?;
+                tables.put_call(&call, &record)?;
                 return Ok(Cancelling::Followed);
             }
         }
-        calls::mark(tables, &self.call, &mut record)?;
-        tables.put_call(&self.call, &record)?;
+        calls::mark(tables, &call, &mut record)?;
+        tables.put_call(&call, &record)?;
         Ok(Cancelling::Marked)
     }
 }

@@ -1,8 +1,8 @@
--- Calls: engine/calls.rs in Lua. A call is named `queue/id`. Its record is a hash of numbers; beside it lie its open messages
+-- Calls: engine/calls.rs in Lua. A call is filed as `queue/id`; people and programs name it `queue/id@born`. Its record is a hash of numbers; beside it lie its open messages
 -- that are held, delayed or have told something, how many each session holds, who follows, its events and their keys.
 local calls = {}
 local CALL_FIELDS = { 'open', 'running', 'delayed', 'cancelled', 'marked', 'ended', 'next', 'first', 'bytes', 'keys',
-  'linger', 'followed' }
+  'linger', 'followed', 'born' }
 
 -- The call that a piece belongs to.
 function calls.of(name, piece)
@@ -16,8 +16,21 @@ function calls.read(it)
   local stored = it and call('HMGET', key.call(it), unpack(CALL_FIELDS))
   if not stored or not stored[1] then return nil end
   local record = { name = it, told = false }
-  for at, field in ipairs(CALL_FIELDS) do record[field] = tonumber(stored[at]) end
+  for at, field in ipairs(CALL_FIELDS) do record[field] = tonumber(stored[at]) or 0 end
   return record
+end
+
+-- The record of a call that somebody names, or why it is not given: nothing if there is none.
+function calls.named(given)
+  local it, born = string.match(given, '^([^@]+)@?(%d*)$')
+  local record = calls.read(it)
+  if record and born ~= '' and tonumber(born) ~= record.born then return nil, { 'OTHERCALL' } end
+  return record
+end
+
+-- A message as events name it.
+function calls.name_of(name, piece)
+  return name .. '/' .. text(piece.first) .. '@' .. text(piece.born)
 end
 
 function calls.write(record)
@@ -77,7 +90,7 @@ function calls.begin(name, first, linger)
   if #over > 0 then call('ZREM', key.call_ends, unpack(over)) end
   local it = name .. '/' .. text(first)
   calls.write({ name = it, told = false, open = 1, running = 0, delayed = 0, cancelled = 0, marked = 0, ended = 0, next = 1,
-    first = 1, bytes = 0, keys = 0, linger = linger and linger + 1 or 0, followed = now })
+    first = 1, bytes = 0, keys = 0, linger = linger and linger + 1 or 0, followed = now, born = now })
   if linger then call('ZADD', key.looks, text(now + linger), it) end
 end
 
@@ -103,7 +116,7 @@ function calls.claimed(name, piece, session, claim_no)
   record.running, record.delayed = record.running + 1, record.delayed - before.delayed
   call('HINCRBY', key.holders(record.name), session, 1)
   if before.emitted > 0 and record.ended == 0 then
-    calls.tell(record, RESTART, piece.part == 'j' and name .. '/' .. text(piece.first), text(piece.attempts + 1))
+    calls.tell(record, RESTART, piece.part == 'j' and calls.name_of(name, piece), text(piece.attempts + 1))
   end
   calls.put_hold(record, place, { session = session, claim_no = text(claim_no), emitted = 0, delayed = 0 })
   calls.write(record)
@@ -153,7 +166,7 @@ function calls.ended(name, piece, fate, detail)
   elseif record.ended == 0 and fate == 'x' then
     call('HSET', key.call(record.name), 'outcome', detail)
     record.ended = 2
-    calls.tell(record, ERROR, piece.part == 'j' and name .. '/' .. text(piece.first), detail)
+    calls.tell(record, ERROR, piece.part == 'j' and calls.name_of(name, piece), detail)
     calls.mark(record)
   elseif record.ended == 0 and piece.part == 'c' and detail then
     call('HSET', key.call(record.name), 'outcome', detail)
@@ -214,8 +227,8 @@ end
 
 -- The answer to who reads events: the record, or a refusal; the first that is given; and the events.
 function calls.page(it, from, budget)
-  local record = calls.read(it)
-  if not record then return nil, { 'NOCALL' } end
+  local record, other = calls.named(it)
+  if not record then return nil, other or { 'NOCALL' } end
   from = math.min(math.max(tonumber(from), 1), record.next)
   if from < record.first then return nil, { 'GONE', text(record.first) } end
   return record, from, calls.events(record, from, tonumber(budget))

@@ -82,7 +82,7 @@ impl Calls for SqliteTables<'_> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT call_queue, call_id FROM joined WHERE fleet = ?1 AND queue = ?2 AND id = ?3";
         self.one(sql, params![fleet, queue.as_str(), int(id.0)], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 
@@ -197,7 +197,7 @@ impl Calls for SqliteTables<'_> {
         let sql = "SELECT queue, id FROM calls WHERE fleet = ?1 AND look_ms <= ?2 ORDER BY look_ms, queue, id LIMIT ?3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.all(sql, params![fleet, ordered(now), limit], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 
@@ -216,7 +216,7 @@ impl Calls for SqliteTables<'_> {
         let sql = "SELECT queue, id FROM told WHERE fleet = ?1 AND session = ?2 ORDER BY queue, id LIMIT ?3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.all(sql, params![fleet, id.to_bytes(), limit], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 }
@@ -243,6 +243,7 @@ fn write(it: &CallRecord) -> String {
         it.key_bytes,
         linger,
         it.followed_ms,
+        it.born,
     ];
     let numbers = numbers.map(|number| number.to_string()).join(",");
     let holders = it.holders.iter().map(|(session, held)| format!("{session},{held}"));
@@ -258,8 +259,9 @@ fn parse(written: &str, outcome: Option<Bytes>) -> Option<CallRecord> {
     let mut parts = written.split('|');
     let (numbers, holders, followers) = (parts.next()?, parts.next()?, parts.next()?);
     let numbers: Option<Vec<u64>> = numbers.split(',').map(|number| number.parse().ok()).collect();
-    let numbers: [u64; 12] = numbers?.try_into().ok()?;
-    let [open, running, delayed, cancelled, marked, end, next, first, bytes, key_bytes, linger, followed_ms] = numbers;
+    let numbers: [u64; 13] = numbers?.try_into().ok()?;
+    let [open, running, delayed, cancelled, marked, end, next, first, bytes, key_bytes, linger, followed_ms, born] =
+        numbers;
     let holder = |word: &str| {
         let (session, held) = word.split_once(',')?;
         Some((session.parse().ok()?, held.parse().ok()?))
@@ -273,6 +275,7 @@ fn parse(written: &str, outcome: Option<Bytes>) -> Option<CallRecord> {
     let holders: Vec<(SessionId, u64)> = list(holders, holder).ok()?;
     let followers: Vec<(SessionId, Follower)> = list(followers, follower).ok()?;
     Some(CallRecord {
+        born,
         open,
         running,
         delayed,
