@@ -173,6 +173,20 @@ fn a_job_is_cancelled_while_it_waits_and_while_it_runs_and_what_has_ended_stays(
 }
 
 #[test]
+fn a_job_put_off_for_an_hour_ends_when_it_is_cancelled() {
+    on_each_store(|scene| {
+        scene.work(scene.fleet.node().handler("later", async |_: u64, _: Context| {
+            Err::<Done, _>(Failure::retry_after(Duration::from_secs(3600), "not yet"))
+        }));
+        let (_, mut follows) = scene.open("POST", "/call/later", &[JSON, SSE], b"1");
+        until("it is put off", || scene.get("/jobs/later/1").json()["state"] == "delayed");
+        let answer = scene.ask("DELETE", "/jobs/later/1", &[], b"");
+        assert_eq!((answer.status, &answer.json()["state"]), (202, &json!("cancelled")));
+        assert!(follows.rest().ends_with("event: cancelled\ndata: null\n\n"));
+    });
+}
+
+#[test]
 fn equal_calls_are_one_job_if_they_ask_for_it_and_who_joins_late_reads_from_the_first_event() {
     on_each_store(|scene| {
         let lets = Arc::new(Semaphore::new(1));

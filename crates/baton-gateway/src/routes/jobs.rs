@@ -144,8 +144,9 @@ pub(crate) async fn job(
 
 /// Cancel a job
 ///
-/// What waits is not run; what runs is broken off within a moment. What has ended stays as it is. Cancelling is a mark that nodes
-/// act upon: a job that waits where no node works for its queue stays `cancelling` until one does.
+/// What waits is not run; what waits for another attempt ends at once; what runs is broken off within a moment. What has ended
+/// stays as it is. Cancelling is a mark that nodes act upon: a job that waits for its first attempt where no node works for
+/// its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
@@ -170,7 +171,7 @@ pub(crate) async fn cancel(
     let code = match cancelling.await? {
         Cancelling::Unknown => return Err(unknown()),
         Cancelling::Ended => StatusCode::OK,
-        Cancelling::Marked | Cancelling::Followed => StatusCode::ACCEPTED,
+        Cancelling::Marked | Cancelling::More | Cancelling::Followed => StatusCode::ACCEPTED,
     };
     let status = state.status(&call).await?;
     let nodes = state.nodes_while_waiting(&call, &status).await;

@@ -1,15 +1,15 @@
 //! Calls: how they begin and end, what joins them, and cancelling.
 
 use baton::store::{
-    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Disposal, Emitted, FollowCall, LotVerdict, Purge, ReadCall,
-    ReadEvents, Refusal, UnfollowCall,
-    message::{Calling, Lot, Outcome},
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, LotVerdict, Purge, ReadCall,
+    ReadEvents, Refusal, Settle, UnfollowCall,
+    message::{Calling, Lot, Outcome, Run},
 };
 use bytes::Bytes;
 
 use super::{
     call_scene::{call_id, done, filed, joining, retry, stored, stored_under, told},
-    scene::{LEASE, Scene, dead, keyed, lot, parcel, range},
+    scene::{LEASE, Scene, dead, keyed, lot, name, parcel, pieces, range, run},
 };
 
 /// The last event is written by the settle that ends the last message, with its result.
@@ -100,13 +100,13 @@ pub async fn a_claim_withholds_what_was_cancelled(scene: &mut Scene) {
     let third = scene.begin(node, None).await;
     for call in [&first, &second, &third] {
         assert_eq!(scene.cancel(call).await, Cancelling::Marked);
-        assert_eq!(scene.state(call).await, CallState::Cancelling);
     }
+    assert_eq!(scene.state(&first).await, CallState::Cancelled, "it was delayed");
+    assert_eq!((scene.state(&second).await, scene.state(&third).await), (CallState::Cancelling, CallState::Cancelling));
     let books = scene.books().await;
-    assert_eq!((books.ready, books.delayed, books.cancelled), (4, 1, 0), "until then they count as they were");
+    assert_eq!((books.ready, books.delayed, books.cancelled), (4, 0, 1), "what waits for a claim counts as it was");
     let (_, pieces) = scene.claim(node, 9).await;
     assert_eq!(pieces.iter().map(|(piece, _)| piece.range).collect::<Vec<_>>(), [range(3, 2)]);
-    assert_eq!(scene.state(&first).await, CallState::Cancelling, "it is delayed still");
     assert_eq!((scene.state(&second).await, scene.state(&third).await), (CallState::Cancelled, CallState::Cancelled));
     scene.subject.pass(50).await;
     assert_eq!(scene.claim(node, 9).await.1, []);
@@ -116,6 +116,68 @@ pub async fn a_claim_withholds_what_was_cancelled(scene: &mut Scene) {
     }
     let books = scene.books().await;
     assert_eq!((books.ready, books.delayed, books.cancelled, books.cancelled_sum.value()), (0, 0, 3, 1 + 2 + 5));
+}
+
+/// What waits delayed ends with the cancel of its call, some with each step, and its books are right.
+pub async fn a_cancel_ends_what_is_delayed_at_once(scene: &mut Scene) {
+    const HOUR: u64 = 3_600_000;
+    let node = scene.node().await;
+    let alone = scene.begin(node, None).await;
+    scene.finish(node, 1, retry(HOUR)).await;
+    // Plain messages and other calls that are due at the same time stay.
+    scene.fill(node, 1).await;
+    let other = scene.begin(node, None).await;
+    scene.finish(node, 2, retry(HOUR)).await;
+    assert_eq!((scene.state(&alone).await, scene.books().await.delayed), (CallState::Delayed, 3));
+    scene.follow(node, &alone, 1).await;
+    assert_eq!(scene.cancel(&alone).await, Cancelling::Marked);
+    assert_eq!(scene.state(&alone).await, CallState::Cancelled);
+    assert_eq!(scene.events(&alone, 1).await, [stored("cancelled", "")]);
+    assert_eq!(scene.cancel(&alone).await, Cancelling::Ended);
+    let books = scene.books().await;
+    assert_eq!((books.ready, books.delayed, books.cancelled, books.cancelled_sum.value()), (0, 2, 1, 1));
+    // One with many messages: some delayed, in two queues, one that is run, and one that waits.
+    let many = scene.begin(node, None).await;
+    let held = scene.hold(node).await;
+    let parts = (0..200).map(|nth| joining(if nth % 2 == 0 { "q" } else { "p" })).collect();
+    scene.end(&held, Outcome::Done { result: None, follow_ups: parts }).await;
+    let runs = scene.hold(node).await;
+    scene.finish(node, 98, retry(HOUR)).await;
+    let elsewhere = Claim { session: node, queue: name("p"), claim_no: 1, n: 100, max_bytes: 1 << 30 };
+    let ranges = pieces(scene.ask(elsewhere).await.unwrap()).into_iter().map(|(piece, _)| piece.range);
+    let runs_there = ranges.map(|range| Run { queue: name("p"), ..run(1, range, retry(HOUR)) }).collect();
+    scene.settle(node, runs_there).await;
+    assert_eq!(scene.books().await.delayed, 2 + 98);
+    for _ in 0..3 {
+        assert_eq!(scene.cancel(&many).await, Cancelling::More);
+        // Should the one who cancels be gone, others are told to go on.
+        assert_eq!(scene.beat(node).await.unwrap().forsaken, [filed(&many)]);
+    }
+    assert_eq!(scene.forsaken(&many).await, Cancelling::Marked);
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
+    let books = scene.books().await;
+    assert_eq!((books.ready, books.delayed, books.in_flight, books.cancelled), (1, 2, 1, 1 + 98));
+    assert_eq!(scene.state(&many).await, CallState::Cancelling);
+    scene.end(&runs, retry(HOUR)).await;
+    assert_eq!(scene.claim(node, 9).await.1, []);
+    assert_eq!(scene.events(&many, 1).await, [stored("cancelled", "")]);
+    // One whose message dies: those of it that are delayed are ended by whoever beats.
+    let dies = scene.begin(node, None).await;
+    let held = scene.hold(node).await;
+    scene.end(&held, Outcome::Done { result: None, follow_ups: vec![joining("q"), joining("q")] }).await;
+    scene.finish(node, 1, retry(HOUR)).await;
+    scene.finish(node, 1, dead("broken")).await;
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, [filed(&dies)]);
+    assert_eq!(scene.books().await.delayed, 3);
+    assert_eq!(scene.forsaken(&dies).await, Cancelling::Marked);
+    assert_eq!(scene.forsaken(&dies).await, Cancelling::Ended);
+    assert_eq!((scene.state(&dies).await, scene.books().await.delayed), (CallState::Dead, 2));
+    assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
+    // What was due together with them is run.
+    scene.subject.pass(HOUR).await;
+    let node = scene.node().await;
+    scene.finish(node, 2, Outcome::DONE).await;
+    assert_eq!(scene.state(&other).await, CallState::Done);
 }
 
 /// Neither a retry nor a hand-back nor the loss of a session returns what was cancelled; what is done or dead stays so.
@@ -210,6 +272,57 @@ pub async fn a_call_is_kept_for_an_hour(scene: &mut Scene) {
     scene.begin(node, None).await;
     assert_eq!(scene.ask(ReadCall { call: call.clone() }).await.unwrap(), None);
     assert_eq!(scene.refusal(ReadEvents { call, from: 1, max_bytes: 9 }).await, Refusal::NoCall);
+}
+
+/// Calls that have ended take no more than a bound, whatever they told: the oldest go. Those under way are not counted.
+pub async fn calls_that_have_ended_are_kept_within_a_bound(scene: &mut Scene) {
+    // What one counts for that has told nothing but its end, without a result.
+    const SILENT: u64 = 512 + 64 + 5;
+    let node = scene.node().await;
+    let open = scene.begin(node, None).await;
+    let opened = scene.hold(node).await;
+    let mut ended = Vec::new();
+    let end = async |scene: &mut Scene, max_results: u64| {
+        let call = scene.begin(node, None).await;
+        let held = scene.hold(node).await;
+        let runs = vec![run(held.claim_no, held.piece.range, Outcome::DONE)];
+        let settle = Settle { max_results, ..scene.a_settle(node, runs) };
+        assert_eq!(scene.ask(settle).await.unwrap().refused, []);
+        call
+    };
+    for _ in 0..12 {
+        ended.push(end(scene, 12 * SILENT).await);
+    }
+    assert_eq!(scene.kept(&ended).await, (0..12).collect::<Vec<_>>());
+    ended.push(end(scene, 12 * SILENT).await);
+    assert_eq!(scene.kept(&ended).await, (1..13).collect::<Vec<_>>(), "as many go as come, in the order of their ids");
+    assert_eq!(scene.refusal(ReadEvents { call: ended[0].clone(), from: 1, max_bytes: 9 }).await, Refusal::NoCall);
+    // Those that ended otherwise count too, and make room with the next report.
+    let cancelled = scene.begin(node, None).await;
+    scene.cancel(&cancelled).await;
+    assert_eq!(scene.claim(node, 1).await.1, []);
+    ended.push(end(scene, 12 * SILENT).await);
+    assert_eq!(scene.kept(&ended).await, (4..14).collect::<Vec<_>>(), "its last event is longer");
+    assert_eq!(scene.state(&cancelled).await, CallState::Cancelled);
+    // A long log, a key and an outcome count for their bytes.
+    scene.ask(opened.emit(1, vec![stored_under("k", "e", &"1".repeat(5 * SILENT as usize))])).await.unwrap();
+    assert_eq!(scene.kept(&ended).await.len(), 10, "it has not ended");
+    scene.subject.pass(1).await;
+    let outcome = Outcome::Done { result: Some(Bytes::from(vec![b'1'; 2 * SILENT as usize])), follow_ups: Vec::new() };
+    let settle = scene.a_settle(node, vec![run(opened.claim_no, opened.piece.range, outcome)]);
+    scene.ask(Settle { max_results: 12 * SILENT, ..settle }).await.unwrap();
+    assert_eq!(scene.state(&open).await, CallState::Done);
+    assert_eq!(scene.kept(&ended).await, [13]);
+    // The oldest go also where the newest is too large; a call does a bounded part of what a lower bound asks for.
+    ended.push(end(scene, SILENT).await);
+    assert_eq!(scene.kept(&ended).await, [14]);
+    for _ in 0..30 {
+        ended.push(end(scene, 100 * SILENT).await);
+    }
+    ended.push(end(scene, 0).await);
+    assert_eq!(scene.kept(&ended).await.len(), 32 - 17);
+    ended.push(end(scene, 0).await);
+    assert_eq!(scene.kept(&ended).await.len(), 0);
 }
 
 /// The same key is the same call; if it is shared, only while that has not ended.

@@ -102,6 +102,17 @@ impl Scene {
         self.view(call).await.state
     }
 
+    /// Which of these calls are kept.
+    pub(super) async fn kept(&self, calls: &[CallId]) -> Vec<usize> {
+        let mut kept = Vec::new();
+        for (nth, call) in calls.iter().enumerate() {
+            if self.ask(ReadCall { call: call.clone() }).await.unwrap().is_some() {
+                kept.push(nth);
+            }
+        }
+        kept
+    }
+
     pub(super) async fn events(&self, call: &CallId, from: u64) -> Vec<Bytes> {
         let page = self.ask(ReadEvents { call: call.clone(), from, max_bytes: 1 << 30 }).await.unwrap();
         assert_eq!(page.from, from);

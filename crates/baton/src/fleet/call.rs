@@ -91,13 +91,18 @@ impl Fleet {
         Ok(self.ask(ReadCall { call: call.clone() }).await?.map(CallStatus::from))
     }
 
-    /// Cancels a call: those of its messages that wait are not run, handlers at work on others are broken off within a
+    /// Cancels a call: those of its messages that wait are not run, those that are delayed end at once, handlers at work on others are broken off within a
     /// heartbeat of their node. What is done or dead by then stays so, and if that is all of it, so does the call. Its
     /// last event tells how it ended.
     ///
     /// # Errors
     /// As [`Fleet::call_status`].
     pub async fn cancel_call(&self, call: &CallId) -> Result<Cancelling, StoreError> {
-        self.ask(CancelCall { call: call.clone(), if_forsaken: false }).await
+        loop {
+            match self.ask(CancelCall { call: call.clone(), if_forsaken: false }).await? {
+                Cancelling::More => {}
+                cancelling => return Ok(cancelling),
+            }
+        }
     }
 }

@@ -57,7 +57,7 @@ fn some<T: Tables>(
                 let error = format!("lost {losses} {LOST}");
                 errors::bury(tables, now, queue, &piece, &estate.node, &error)?;
                 returned.dead += u64::from(taken);
-            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, false)? {
+            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, None)? {
                 queue.books.in_flight -= 1;
                 calls::cancel_message(tables, now, queue, &piece)?;
             } else {

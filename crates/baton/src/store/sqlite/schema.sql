@@ -13,7 +13,9 @@ CREATE TABLE fleets (
     -- How many idempotency keys are kept: counting them would cost what is stored.
     keys INTEGER NOT NULL,
     -- What the results count for.
-    results INTEGER NOT NULL DEFAULT 0
+    results INTEGER NOT NULL DEFAULT 0,
+    -- What the calls that have ended count for.
+    calls INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- What every call of a session changes. Few and short rows: a scan finds the expired ones without an index that
@@ -275,9 +277,11 @@ CREATE TABLE call_holds (
     session BLOB,
     claim_no INTEGER NOT NULL,
     emitted INTEGER NOT NULL,
-    is_delayed INTEGER NOT NULL,
+    -- Of one that is delayed: when it is due.
+    due_ms INTEGER,
     PRIMARY KEY (fleet, call, of, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX call_delays ON call_holds (fleet, call, due_ms, of, id) WHERE due_ms IS NOT NULL;
 
 -- Which call a message has joined.
 CREATE TABLE joined (

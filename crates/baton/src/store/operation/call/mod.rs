@@ -62,8 +62,10 @@ impl CallState {
     }
 }
 
-/// How long a call is kept after its last message has ended.
+/// How long a call is kept after its last message has ended, unless newer ones need its room.
 pub const CALL_TTL_MS: u64 = 3_600_000;
+/// What a call that has ended counts for, beyond its outcome, its events and their keys: about what stores keep beside them.
+pub(in crate::store) const A_CALL: u64 = 512;
 
 impl Facts for ReadCall {
     const READS: bool = true;

@@ -1,13 +1,13 @@
 //! The arguments and the answer of `call.lua`.
 
-use super::{CALL_TTL_MS, CallState, CallView, ReadCall};
+use super::{A_CALL, CALL_TTL_MS, CallState, CallView, ReadCall};
 use crate::store::{
     StoreError,
     redis::{Arguments, Coded, Number, Reply, numbers},
 };
 
 impl Coded for ReadCall {
-    const NUMBERS: &'static [Number] = numbers![CALL_TTL_MS];
+    const NUMBERS: &'static [Number] = numbers![CALL_TTL_MS, A_CALL];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to.text(&self.call)

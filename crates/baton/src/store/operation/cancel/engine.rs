@@ -1,16 +1,20 @@
 //! A call is marked, and those who hold its messages are told.
 
 use super::{CancelCall, Cancelling};
-use crate::store::engine::{Effect, Moved, Tables, calls};
+use crate::{
+    message::CallId,
+    store::engine::{Effect, Moved, Tables, calls},
+};
 
 impl Effect for CancelCall {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Cancelling> {
         let Some((call, mut record)) = calls::named(tables, &self.call)? else { return Ok(Cancelling::Unknown) };
+        if record.is_marked {
+            let before = if record.end.is_some() { Cancelling::Ended } else { Cancelling::Marked };
+            return Ok(if record.delayed > 0 { end_delayed(tables, now, &call)? } else { before });
+        }
         if record.end.is_some() {
             return Ok(Cancelling::Ended);
-        }
-        if record.is_marked {
-            return Ok(Cancelling::Marked);
         }
         if self.if_forsaken {
             let Some(linger_ms) = record.linger_ms else { return Ok(Cancelling::Followed) };
@@ -25,8 +29,12 @@ impl Effect for CancelCall {
                 return Ok(Cancelling::Followed);
             }
         }
-        calls::mark(tables, &call, &mut record)?;
+        calls::mark(tables, now, &call, &mut record)?;
         tables.put_call(&call, &record)?;
-        Ok(Cancelling::Marked)
+        if record.delayed > 0 { end_delayed(tables, now, &call) } else { Ok(Cancelling::Marked) }
     }
+}
+
+fn end_delayed<T: Tables>(tables: &mut T, now: u64, call: &CallId) -> Moved<Cancelling> {
+    Ok(if calls::end_delayed(tables, now, call)? { Cancelling::More } else { Cancelling::Marked })
 }

@@ -19,7 +19,7 @@ impl Effect for FollowCall {
         let waits = events.is_empty() && !ended;
         record.followers.insert(self.session, Follower { position: from, number: self.number, waits });
         record.followed_ms = now;
-        if let Some(linger_ms) = record.linger_ms.filter(|_| record.open > 0) {
+        if let Some(linger_ms) = record.linger_ms.filter(|_| record.open > 0 && !record.is_marked) {
             tables.put_look(&call, Some(now + linger_ms))?;
         }
         tables.put_call(&call, &record)?;

@@ -11,7 +11,7 @@ if not record then return from end
 local waits = #events == 0 and record.ended == 0
 call('HSET', key.followers(record.name), ARGV[1], text(from) .. ',' .. ARGV[4] .. ',' .. (waits and '1' or '0'))
 call('HSET', key.call(record.name), 'followed', text(now))
-if record.linger > 0 and record.open > 0 then
+if record.linger > 0 and record.open > 0 and record.marked == 0 then
   call('ZADD', key.looks, text(now + record.linger - 1), record.name)
 end
 return { 'OK', text(from), text(record.next), record.ended ~= 0 and '1' or '', events }

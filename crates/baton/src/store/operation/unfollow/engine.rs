@@ -12,7 +12,7 @@ impl Effect for UnfollowCall {
         }
         record.followers.remove(&self.session);
         record.followed_ms = now;
-        if let Some(linger_ms) = record.linger_ms.filter(|_| record.open > 0) {
+        if let Some(linger_ms) = record.linger_ms.filter(|_| record.open > 0 && !record.is_marked) {
             tables.put_look(&call, Some(now + linger_ms))?;
         }
         tables.put_call(&call, &record)

@@ -11,7 +11,7 @@ local follower = record and call('HGET', key.followers(record.name), ARGV[1])
 if not follower or string.match(follower, ',(%d+),') ~= ARGV[3] then return { 'OK' } end
 call('HDEL', key.followers(record.name), ARGV[1])
 call('HSET', key.call(record.name), 'followed', text(now))
-if record.linger > 0 and record.open > 0 then
+if record.linger > 0 and record.open > 0 and record.marked == 0 then
   call('ZADD', key.looks, text(now + record.linger - 1), record.name)
 end
 return { 'OK' }

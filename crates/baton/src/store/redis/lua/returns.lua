@@ -79,7 +79,7 @@ local function return_some(id, node, lost, most)
         add(queue, 'in_flight', -1)
         calls.cancel_message(queue, piece)
       else
-        if piece.part then calls.returned(name, piece, 0) end
+        if piece.part then calls.returned(name, piece) end
         for first = piece.first, piece.first + len - 1, size do
           local entry = over(piece, first, math.min(size, piece.first + len - first))
           table.insert(returning[name], entry)
