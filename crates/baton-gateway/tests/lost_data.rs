@@ -13,7 +13,9 @@ use serde_json::json;
 fn doubling(scene: &Scene) {
     let node = scene.fleet.node().handler("double", async |n: u64, context: Context| {
         context.emit("seen", &n).await?;
-        if n == 0 { std::future::pending::<()>().await }
+        if n == 0 {
+            std::future::pending::<()>().await
+        }
         Ok(Done::with(&(2 * n))?)
     });
     scene.work(node);
@@ -59,7 +61,9 @@ fn a_message_of_before_a_loss_is_gone_and_not_another() {
         let read = [SSE, ("last-event-id", &*format!("{id}:1"))];
         scene.ask("GET", &events, &read, b"").problem(410, "other-message");
     }
-    scene.ask("GET", &format!("{found}/events"), &[("last-event-id", &*format!("{id}:1"))], b"").problem(410, "other-message");
+    scene
+        .ask("GET", &format!("{found}/events"), &[("last-event-id", &*format!("{id}:1"))], b"")
+        .problem(410, "other-message");
     // The key is of another message by now, which has a name of its own.
     let again = push(b"1", &[("idempotency-key", "k")]);
     assert_eq!((again.status, &again.json()["result"]), (200, &json!(2)));

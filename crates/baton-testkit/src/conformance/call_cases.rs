@@ -1,8 +1,8 @@
 //! Calls: how they begin and end, what joins them, and cancelling.
 
 use baton::store::{
-    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, LotVerdict, Purge, ReadCall,
-    ReadEvents, Refusal, Settle, UnfollowCall,
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, LotVerdict, Purge,
+    ReadCall, ReadEvents, Refusal, Settle, UnfollowCall,
     message::{Calling, Lot, Outcome, Run},
 };
 use bytes::Bytes;
@@ -20,7 +20,10 @@ pub async fn a_call_ends_with_its_last_message(scene: &mut Scene) {
     let held = scene.hold(node).await;
     assert_eq!(scene.state(&call).await, CallState::Running);
     assert_eq!(scene.ask(held.emit(1, vec![told("seen", "1"), told("seen", "2")])).await.unwrap(), Emitted::Kept);
-    assert_eq!(scene.view(&call).await, CallView { state: CallState::Running, born: call.born.unwrap(), outcome: None, first: 1, next: 3 });
+    assert_eq!(
+        scene.view(&call).await,
+        CallView { state: CallState::Running, born: call.born.unwrap(), outcome: None, first: 1, next: 3 }
+    );
     scene.end(&held, done("[3]")).await;
     let view = scene.view(&call).await;
     assert_eq!((view.state, view.outcome, view.next), (CallState::Done, Some(Bytes::from_static(b"[3]")), 4));
@@ -331,9 +334,13 @@ pub async fn a_key_is_one_call(scene: &mut Scene) {
     let under = |key: &str, share| Lot { call: Some(Calling::Begins { linger_ms: None, share }), ..keyed(key, "0") };
     let lots = vec![under("k", false), under("k", false), under("s", true), under("s", true)];
     let submit = scene.a_submit(node, lots);
-    let (stored, known) = (|first, born| LotVerdict::Begun { first, born }, |first, born| LotVerdict::Known { first, born });
+    let (stored, known) =
+        (|first, born| LotVerdict::Begun { first, born }, |first, born| LotVerdict::Known { first, born });
     let born = scene.subject.now();
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(1, born), known(1, born), stored(2, born), known(2, born)]);
+    assert_eq!(
+        scene.ask(submit).await.unwrap().lots,
+        [stored(1, born), known(1, born), stored(2, born), known(2, born)]
+    );
     scene.finish(node, 9, Outcome::DONE).await;
     scene.subject.pass(7).await;
     let submit = scene.a_submit(node, vec![under("k", false), under("s", true), under("s", true)]);

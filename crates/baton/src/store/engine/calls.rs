@@ -10,7 +10,8 @@ use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release, queue
 use crate::{
     message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, Piece, RESTART, SessionId},
     store::{
-        AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError, agreed::EXPIRED_AT_ONCE,
+        AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError,
+        agreed::EXPIRED_AT_ONCE,
         operation::{A_CALL, DELAYED_AT_ONCE},
         ring::Ring,
     },
@@ -219,7 +220,8 @@ pub(in crate::store) fn end_delayed<T: Tables>(tables: &mut T, now: u64, call: &
     let delayed = tables.delayed_of(call, DELAYED_AT_ONCE)?;
     for (due, name, id) in delayed {
         let piece = tables.delayed_at(&name, due, id)?;
-        let piece = piece.ok_or_else(|| StoreError::Damaged(format!("{name}/{} of call {call} is not delayed", id.0)))?;
+        let piece =
+            piece.ok_or_else(|| StoreError::Damaged(format!("{name}/{} of call {call} is not delayed", id.0)))?;
         tables.drop_delayed(&name, due, id)?;
         let queue = queues.claimed_from(tables, &name)?;
         queue.books.delayed -= 1;
@@ -244,9 +246,7 @@ pub(in crate::store) fn make_room<T: Tables>(tables: &mut T, ended: u32, max_byt
 }
 
 /// Marks a call, and has those who hold messages of it told. What waits delayed is ended in a step of its own.
-pub(in crate::store) fn mark<T: Tables>(
-    tables: &mut T, now: u64, call: &CallId, record: &mut CallRecord,
-) -> Moved<()> {
+pub(in crate::store) fn mark<T: Tables>(tables: &mut T, now: u64, call: &CallId, record: &mut CallRecord) -> Moved<()> {
     record.is_marked = true;
     tables.put_look(call, (record.delayed > 0).then_some(now))?;
     for session in record.holders.keys() {

@@ -71,7 +71,7 @@ local function return_some(id, node, lost, most)
       else
         left = left - 1
       end
-      made, piece.losses = made + math.ceil(len / size), losses
+      made, piece.losses = made + (piece.part and OF_A_CALL or math.ceil(len / size)), losses
       if losses > MAX_LOSSES then
         bury(queue, piece, node, 'lost ' .. text(losses) .. ' ' .. LOST)
         dead = dead + len

@@ -152,8 +152,7 @@ impl Calls for SqliteTables<'_> {
         let (session, claim_no) = (hold.by.map(|(session, _)| session.to_bytes()), hold.by.map_or(0, |(_, no)| no));
         let sql = "INSERT OR REPLACE INTO call_holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let (emitted, due_ms) = (int(hold.emitted), hold.due_ms.map(ordered));
-        self.run(sql, params![fleet, row, queue.as_str(), int(id.0), session, int(claim_no), emitted, due_ms])
-            .map(drop)
+        self.run(sql, params![fleet, row, queue.as_str(), int(id.0), session, int(claim_no), emitted, due_ms]).map(drop)
     }
 
     fn delayed_of(&mut self, call: &CallId, limit: usize) -> Moved<Vec<(u64, Name, MessageId)>> {
