@@ -15,7 +15,7 @@ until redis-cli -p "$redis_port" ping >/dev/null 2>&1; do sleep 0.1; done
 up=$!
 until curl -fs "http://127.0.0.1:$port/health/ready" >/dev/null; do sleep 0.1; done
 cpu() { redis-cli -p "$redis_port" info cpu | tr -d '\r' | awk -F: '/^used_cpu_(sys|user):/ { sum += $2 } END { print sum }'; }
-count() { curl -s -o /dev/null -D - --json 1 "http://127.0.0.1:$port/push/bench" | tr -d '\r' | awk -F/ '/^location:/ { print $NF }'; }
+count() { curl -s -o /dev/null -D - --json 1 "http://127.0.0.1:$port/push/bench" | tr -d '\r' | awk -F'[/@]' '/^location:/ { print $4 }'; }
 for turn in 1 2; do
     echo "turn $turn, $connections connections, $seconds s each"
     wrk -t1 -c"$connections" -d"${seconds}s" --latency "http://127.0.0.1:$port/health" | grep -E 'Requests/sec|99%|Non-2xx' | sed 's/^/  health /'

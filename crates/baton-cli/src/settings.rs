@@ -46,7 +46,8 @@ pub(crate) struct Globals {
     /// How long such a key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
     #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = quantity::lifetime)]
     key_lifetime: Option<Duration>,
-    /// Bytes that the results kept by handlers may take in all; then the oldest go [env: BATON_MAX_RESULTS]
+    /// Bytes that the results kept by handlers may take in all, and as many for calls that have ended; then the oldest go
+    /// [env: BATON_MAX_RESULTS]
     /// [default: 256MiB]
     #[arg(long, global = true, hide = true, value_name = "BYTES", value_parser = quantity::bytes)]
     max_results: Option<u64>,

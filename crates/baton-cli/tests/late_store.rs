@@ -72,7 +72,7 @@ fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_af
             let answer = answer(stream);
             assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
             let id = answer.split("location: /jobs/work/").nth(1).and_then(|rest| rest.split("\r\n").next());
-            id.unwrap().parse::<u64>().unwrap()
+            id.and_then(|id| id.split('@').next()).unwrap().parse::<u64>().unwrap()
         });
         let ids: Vec<u64> = ids.collect();
         assert!(ids.is_sorted() && ids.len() == 20, "{ids:?}");

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// An event of a job, for the description of the routes.
 ///
 /// As NDJSON each line is one; lines that are empty only show that the way is open and are to be skipped. As server-sent
-/// events `id` is `queue/id:number`, `event` its name and `data` its data.
+/// events `id` is `queue/id@born:number`, `event` its name and `data` its data.
 ///
 /// Handlers tell events of names of their own, as `match` of a subset sum. These are not theirs: `restart`, the message is run
 /// again, and what it told before without a key is void (data: which attempt this is); `part`, of a subset sum that is split, one of its parts
@@ -26,7 +26,7 @@ pub(crate) struct EventShape {
     number: Option<u64>,
     /// Its name.
     event: String,
-    /// Of a job that was split: which of its messages told it, as `queue/id`; none for the first.
+    /// Of a job that was split: which of its messages told it, as `queue/id@born`; none for the first.
     message: Option<String>,
     /// Any JSON.
     #[schema(value_type = Value)]
@@ -36,7 +36,7 @@ pub(crate) struct EventShape {
 /// A form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Server-sent events, whose ids are `queue/id:number`.
+    /// Server-sent events, whose ids are `queue/id@born:number`.
     Events,
     /// A JSON object a line.
     Lines,

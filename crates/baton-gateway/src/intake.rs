@@ -32,12 +32,12 @@ impl State {
     ) -> Result<CallId, Problem> {
         let lot = self.fleet.call_lot(queue, body, options);
         let lot = lot.map_err(|_| crate::body::too_large(self.limits.message_bytes))?;
-        let id = MessageId(self.store_lot(seat, lot).await?);
-        Ok(CallId { queue: queue.clone(), id })
+        let (first, born) = self.store_lot(seat, lot).await?;
+        Ok(CallId { queue: queue.clone(), id: MessageId(first), born })
     }
 
-    /// Stores messages; the first id. Waits for a store that is away as long as the seat allows, and for no room in a queue.
-    pub(crate) async fn store_lot(&self, seat: &mut StoreSeat, lot: Lot) -> Result<u64, Problem> {
+    /// Stores messages; the first id, and of a call its birth. Waits for a store that is away as long as the seat allows, and for no room in a queue.
+    pub(crate) async fn store_lot(&self, seat: &mut StoreSeat, lot: Lot) -> Result<(u64, Option<u64>), Problem> {
         for _ in 0..ATTEMPTS {
             let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone()))).await;
             let verdict = match handed_in.map_err(unready)? {
@@ -57,7 +57,8 @@ impl State {
                 Ok(Err(SubmitError { error, .. })) => return Err(of_store(&error)),
             };
             return match verdict {
-                Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }) => Ok(first),
+                Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }) => Ok((first, None)),
+                Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }) => Ok((first, Some(born))),
                 Some(LotVerdict::Full) => Err(self.full(&lot.queue).await),
                 Some(LotVerdict::Conflict) => Err(Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
@@ -125,6 +126,7 @@ pub(crate) fn of_store(error: &StoreError) -> Problem {
             Problem::trouble("no-room", "the store takes nothing new at the moment").leaving(UNSTORED)
         }
         StoreError::Unreachable(_) | StoreError::Refused(Refusal::Held { .. } | Refusal::Stale) => away(),
+        StoreError::Refused(Refusal::OtherCall) => other_message(),
         StoreError::Refused(_) => Problem::trouble("store-refuses", "the store refuses; `baton status` tells why"),
         StoreError::Unfit(_) => {
             Problem::trouble("store-unfit", "what is there is no store that can be used; `baton status` tells why")
@@ -135,6 +137,12 @@ pub(crate) fn of_store(error: &StoreError) -> Problem {
             "the store cannot be used; `baton status` tells why",
         ),
     }
+}
+
+/// That the message which was meant went with data that the store has lost.
+pub(crate) fn other_message() -> Problem {
+    let detail = "another message has this id by now: the store lost data after yours was pushed; push it again if it may run twice";
+    Problem::new(StatusCode::GONE, "other-message", detail)
 }
 
 fn away() -> Problem {

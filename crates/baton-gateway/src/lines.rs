@@ -137,7 +137,7 @@ impl<'a> Lines<'a> {
         let lot = Lot { queue: self.queue.clone(), parcel, key: None, call: None };
         // What is stored now is waited for anew, however long the lines before it took.
         self.seat.renew();
-        let first = self.state.store_lot(&mut self.seat, lot).await?;
+        let (first, _) = self.state.store_lot(&mut self.seat, lot).await?;
         self.stored += count;
         let last = first + count.saturating_sub(1);
         match self.ids.last_mut() {

@@ -86,7 +86,6 @@ impl Problem {
     }
 
     /// Its status.
-    #[cfg(test)]
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }

@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     forms::Form,
     gate::judge,
-    intake::{REPEATABLE, of_store},
+    intake::{REPEATABLE, of_store, other_message},
     problem::Problem,
     room::Admission,
     state::{Shared, State},
@@ -81,7 +81,7 @@ impl Streaming {
     }
 }
 
-/// Where a call is looked at. A name and a number make a header.
+/// Where a call is looked at. A name and numbers make a header.
 pub(crate) fn place(call: &CallId) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("/jobs/{call}")).ok()
 }
@@ -174,6 +174,7 @@ impl Stream {
                 self.follow.rejoin(Since::Number(first));
                 return self.form.gap(&call, first);
             }
+            FollowError::Other(_) => other_message(),
             FollowError::Store(error) if is_outage(&error) => {
                 if self.away_since.get_or_insert_with(Instant::now).elapsed() < OUTAGE {
                     sleep(AGAIN).await;

@@ -35,7 +35,7 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
         assert_eq!(head.header("cache-control"), Some("no-cache, no-transform"));
         assert_eq!(head.header("x-accel-buffering"), Some("no"));
-        assert_eq!(head.header("location"), Some("/jobs/count/1"));
+        assert_eq!(head.job().unwrap(), "/jobs/count/1");
         let greeting = peer.streamed("\n\n");
         let retry: u64 = greeting.strip_prefix("retry: ").unwrap().trim().parse().unwrap();
         assert!((1000..4000).contains(&retry), "{greeting}");
@@ -49,7 +49,7 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         // As `curl --json` asks.
         let (head, mut peer) = scene.open("POST", "/call/count", &[JSON, ("accept", "application/json")], b"1");
         assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
-        assert_eq!(head.header("location"), Some("/jobs/count/2"));
+        assert_eq!(head.job().unwrap(), "/jobs/count/2");
         let told = "{\"number\":1,\"event\":\"counted\",\"data\":1}\n{\"number\":2,\"event\":\"end\",\"data\":1}\n";
         assert_eq!(peer.rest(), told);
         for accept in ["*/*", "application/*", "application/json"] {
@@ -58,7 +58,8 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
             assert_eq!(peer.rest(), told, "{accept}");
         }
         let job = json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
-        assert_eq!(scene.get("/jobs/count/2").json(), job);
+        let (seen, born) = scene.get("/jobs/count/2").json_and_birth();
+        assert_eq!((seen, head.header("location")), (job, Some(format!("/jobs/count/2@{born}").as_str())));
     });
 }
 
@@ -137,9 +138,9 @@ fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
         let done = push(b"0", "wait=30");
         assert_eq!((done.status, done.header("preference-applied")), (200, Some("wait=30")));
         assert_eq!((&done.json()["state"], &done.json()["result"]), (&json!("done"), &json!(0)));
-        assert_eq!(done.header("location"), Some("/jobs/count/1"));
+        assert_eq!(done.job().unwrap(), "/jobs/count/1");
         let not_yet = push(b"1", "respond-async, wait=1");
-        assert_eq!((not_yet.status, not_yet.header("location")), (202, Some("/jobs/count/2")));
+        assert_eq!((not_yet.status, not_yet.job().unwrap().as_str()), (202, "/jobs/count/2"));
         assert!(not_yet.header("retry-after").is_some());
         lets.add_permits(14);
         let dead = push(b"13", "wait=999");
@@ -168,6 +169,20 @@ fn a_job_is_cancelled_while_it_waits_and_while_it_runs_and_what_has_ended_stays(
         let ended = scene.ask("DELETE", "/jobs/count/2", &[], b"");
         assert_eq!((ended.status, &ended.json()["state"]), (200, &json!("cancelled")));
         scene.ask("DELETE", "/jobs/count/77", &[], b"").problem(404, "unknown-job");
+    });
+}
+
+#[test]
+fn a_job_put_off_for_an_hour_ends_when_it_is_cancelled() {
+    on_each_store(|scene| {
+        scene.work(scene.fleet.node().handler("later", async |_: u64, _: Context| {
+            Err::<Done, _>(Failure::retry_after(Duration::from_secs(3600), "not yet"))
+        }));
+        let (_, mut follows) = scene.open("POST", "/call/later", &[JSON, SSE], b"1");
+        until("it is put off", || scene.get("/jobs/later/1").json()["state"] == "delayed");
+        let answer = scene.ask("DELETE", "/jobs/later/1", &[], b"");
+        assert_eq!((answer.status, &answer.json()["state"]), (202, &json!("cancelled")));
+        assert!(follows.rest().ends_with("event: cancelled\ndata: null\n\n"));
     });
 }
 

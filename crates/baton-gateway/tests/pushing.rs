@@ -17,8 +17,9 @@ fn a_message_is_stored_when_it_is_answered() {
     on_each_store(|scene| {
         let answer = scene.push("emails:high", br#" {"to": "ada"} "#);
         assert_eq!(answer.status, 202, "{answer:?}");
-        assert_eq!(answer.json(), json!({"queue": "emails:high", "stored": 1, "ids": [{"first": 1, "last": 1}]}));
-        assert_eq!(answer.header("location"), Some("/jobs/emails:high/1"));
+        let (pushed, born) = answer.json_and_birth();
+        assert_eq!(pushed, json!({"queue": "emails:high", "stored": 1, "ids": [{"first": 1, "last": 1}]}));
+        assert_eq!(answer.header("location"), Some(format!("/jobs/emails:high/1@{born}").as_str()));
         assert_eq!(scene.ready("emails:high"), 1);
     });
 }

@@ -34,7 +34,7 @@ fn matches_are_lines_as_they_are_found_or_events() {
     searches(&scene, &lets);
     let (head, mut lines) = scene.open("GET", SEARCH, &[], b"");
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/plain; charset=utf-8")));
-    assert_eq!(head.header("location"), Some("/jobs/subset-sum/1"));
+    assert_eq!(head.job().unwrap(), "/jobs/subset-sum/1");
     lets.add_permits(1);
     assert_eq!(lines.streamed("\n"), "Match: [1,2,-3]\n");
     lets.add_permits(1);
@@ -51,7 +51,7 @@ fn matches_are_lines_as_they_are_found_or_events() {
     // A browser that comes again goes on with its search.
     let again = [SSE, ("last-event-id", "subset-sum/2:1")];
     let (head, mut events) = scene.open("GET", SEARCH, &again, b"");
-    assert_eq!(head.header("location"), Some("/jobs/subset-sum/2"));
+    assert_eq!(head.job().unwrap(), "/jobs/subset-sum/2");
     assert!(events.rest().contains("id: subset-sum/2:2\n"));
     let over = [SSE, ("last-event-id", "subset-sum/2:3")];
     assert_eq!(scene.ask("GET", SEARCH, &over, b"").status, 204);

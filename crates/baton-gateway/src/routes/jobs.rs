@@ -7,7 +7,7 @@ use axum::{
     response::IntoResponse as _,
     routing::{MethodRouter, get},
 };
-use baton::{CallId, CallState, CallStatus, Cancelling, MessageId, Name, Since};
+use baton::{CallId, CallState, CallStatus, Cancelling, Name, Since};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -15,6 +15,7 @@ use super::{bad_path, bad_queue, query::Query};
 use crate::{
     forms::Form,
     gate::Operates,
+    intake::other_message,
     negotiation,
     problem::{Problem, ProblemShape},
     room::Admission,
@@ -38,6 +39,9 @@ pub(crate) struct Job<'a> {
     #[schema(value_type = String)]
     queue: &'a str,
     id: u64,
+    /// The store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin again when a store loses
+    /// its data
+    born: u64,
     /// waiting, delayed, running, cancelling; in the end done, dead or cancelled
     #[schema(value_type = String)]
     state: CallState,
@@ -68,10 +72,9 @@ impl FromRequestParts<Shared> for OfCall {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
         let Path((queue, id)) = path.map_err(|_| bad_path())?;
         let queue = Name::new(&queue).map_err(|_| bad_queue())?;
-        let digits = id.bytes().all(|byte| byte.is_ascii_digit());
-        let id = id.parse().ok().filter(|id| digits && (1..=MessageId::MAX.0).contains(id));
-        let id = id.ok_or_else(|| Problem::bad("bad-id", "an id is a number from 1 on"))?;
-        Ok(Self(CallId { queue, id: MessageId(id) }))
+        let call = format!("{queue}/{id}").parse();
+        let detail = "an id is a number from 1 on, or that and the time of its push, as 7@1763300000000";
+        call.map(Self).map_err(|_| Problem::bad("bad-id", detail))
     }
 }
 
@@ -98,9 +101,11 @@ fn unknown() -> Problem {
 
 /// A call as JSON, with how many nodes work for its queue if that is known.
 pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes: Option<u64>) -> Response<Body> {
+    let call = CallId { born: Some(status.born), ..call.clone() };
     let job = Job {
         queue: call.queue.as_str(),
         id: call.id.0,
+        born: status.born,
         state: status.state,
         result: status.result.as_deref().and_then(|json| serde_json::from_slice(json).ok()),
         error: status.error.as_deref(),
@@ -112,7 +117,7 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.extend(place(call).map(|place| (header::LOCATION, place)));
+    headers.extend(place(&call).map(|place| (header::LOCATION, place)));
     response
 }
 
@@ -120,12 +125,13 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
 #[utoipa::path(get, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = u64, Path, minimum = 1)),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "Another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn job(
     State(state): State<Shared>, OfCall(call): OfCall, RawQuery(query): RawQuery,
@@ -138,12 +144,13 @@ pub(crate) async fn job(
 
 /// Cancel a job
 ///
-/// What waits is not run; what runs is broken off within a moment. What has ended stays as it is. Cancelling is a mark that nodes
-/// act upon: a job that waits where no node works for its queue stays `cancelling` until one does.
+/// What waits is not run; what waits for another attempt ends at once; what runs is broken off within a moment. What has ended
+/// stays as it is. Cancelling is a mark that nodes act upon: a job that waits for its first attempt where no node works for
+/// its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = u64, Path, minimum = 1)),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
         (status = 202, description = "It is being cancelled", body = Job<'static>, content_type = "application/json"),
@@ -151,6 +158,7 @@ pub(crate) async fn job(
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "Another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     _: Operates, State(state): State<Shared>, OfCall(call): OfCall, RawQuery(query): RawQuery,
@@ -163,7 +171,7 @@ pub(crate) async fn cancel(
     let code = match cancelling.await? {
         Cancelling::Unknown => return Err(unknown()),
         Cancelling::Ended => StatusCode::OK,
-        Cancelling::Marked | Cancelling::Followed => StatusCode::ACCEPTED,
+        Cancelling::Marked | Cancelling::More | Cancelling::Followed => StatusCode::ACCEPTED,
     };
     let status = state.status(&call).await?;
     let nodes = state.nodes_while_waiting(&call, &status).await;
@@ -179,9 +187,9 @@ pub(crate) async fn cancel(
 #[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
     params(
         ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = u64, Path, minimum = 1),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$"),
         ("from" = Option<String>, Query, description = "The `number` of the first event wanted, which is what stands behind the colon of the `id` of a server-sent one; or `now`", pattern = "^([0-9]{1,18}|now)$"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id:number`")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id@born:number`")),
     responses(
         (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream"))),
         (status = 204, description = "It has ended, and its last event was read before"),
@@ -189,20 +197,33 @@ pub(crate) async fn cancel(
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 410, description = "These events are not kept any more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "These events are not kept any more, or another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn events(
-    State(state): State<Shared>, OfCall(call): OfCall, admission: Admission, RawQuery(query): RawQuery,
+    State(state): State<Shared>, OfCall(mut call): OfCall, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     let form = negotiation::form(&headers, &[Form::Lines, Form::Events])?;
     let since = match last_event(&headers)? {
         // A browser that comes again has the same query as before.
-        Some((of, number)) if of.as_ref().is_none_or(|of| *of == call) => Since::Number(number.saturating_add(1)),
-        Some(_) => return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another job")),
+        Some((of, number)) => {
+            call = of.map_or(Ok(call.clone()), |of| read_before(call, of))?;
+            Since::Number(number.saturating_add(1))
+        }
         None => from(query.as_deref())?,
     };
     follow(&state, &admission, call, since, form).await
+}
+
+/// The call of a path of which somebody has read events before.
+fn read_before(call: CallId, of: CallId) -> Result<CallId, Problem> {
+    if (&of.queue, of.id) != (&call.queue, call.id) {
+        return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another job"));
+    }
+    match (call.born, of.born) {
+        (Some(now), Some(before)) if now != before => Err(other_message()),
+        (born, before) => Ok(CallId { born: born.or(before), ..call }),
+    }
 }
 
 /// Follows a call that may have ended, and whose events may have gone.
@@ -210,6 +231,7 @@ pub(super) async fn follow(
     state: &Shared, admission: &Admission, call: CallId, since: Since, form: Form,
 ) -> Result<Response<Body>, Problem> {
     let status = state.status(&call).await?;
+    let call = CallId { born: Some(status.born), ..call };
     let wanted = match since {
         Since::Start => 1,
         Since::Number(number) => number.max(1),
@@ -228,7 +250,7 @@ pub(super) async fn follow(
 /// The last event that a caller has read: of which call, unless it gives a number alone, and which.
 pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<(Option<CallId>, u64)>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let bad = || Problem::bad("bad-event-id", "a Last-Event-ID is as `queue/id:number`");
+    let bad = || Problem::bad("bad-event-id", "a Last-Event-ID is as `queue/id@born:number`");
     let text = value.to_str().map_err(|_| bad())?;
     // What a browser sends that has read none.
     if text.is_empty() {

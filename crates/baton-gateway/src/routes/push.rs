@@ -43,6 +43,10 @@ pub(crate) struct Pushed<'a> {
     stored: u64,
     /// Their ids, in the order of the messages.
     ids: &'a [Ids],
+    /// Of a single message: the store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin
+    /// again when a store loses its data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    born: Option<u64>,
 }
 
 /// Push messages
@@ -64,6 +68,7 @@ pub(crate) struct Pushed<'a> {
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "Another message has this id by now: the store lost data while the end was waited for", body = ProblemShape, content_type = "application/problem+json"),
         (status = 413, description = "A message is too long", body = ProblemShape, content_type = "application/problem+json"),
         (status = 415, description = "Neither JSON nor NDJSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
@@ -115,14 +120,14 @@ pub(crate) async fn push(
                 return Err(problem);
             }
             let (count, ids) = Lines::new(&state, &queue, seat).store(&headers, body).await?;
-            Ok(stored(&queue, count, &ids))
+            Ok(stored(&queue, count, &ids, None))
         }
     }
 }
 
 fn accepted(call: &CallId) -> Response<Body> {
     let id = call.id.0;
-    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }]);
+    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }], call.born);
     response.headers_mut().extend(place(call).map(|place| (header::LOCATION, place)));
     response
 }
@@ -138,6 +143,8 @@ async fn waited(
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
     let mut response = match state.status(call).await {
         Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),
+        // The store lost it while its end was waited for.
+        Err(problem) if problem.status() == StatusCode::GONE => return Err(problem),
         _ => {
             state.look_at_queues(&call.queue).await;
             let mut response = accepted(call);
@@ -150,8 +157,8 @@ async fn waited(
     Ok(response)
 }
 
-fn stored(queue: &Name, stored: u64, ids: &[Ids]) -> Response<Body> {
-    let pushed = Pushed { queue: queue.as_str(), stored, ids };
+fn stored(queue: &Name, stored: u64, ids: &[Ids], born: Option<u64>) -> Response<Body> {
+    let pushed = Pushed { queue: queue.as_str(), stored, ids, born };
     let mut response = Response::new(Body::from(serde_json::to_vec(&pushed).unwrap_or_default()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -50,7 +50,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         ("mode" = Option<String>, Query, description = "Where it is computed: by one worker, or split over the fleet", pattern = "^(process|fleet)$"),
         ("limit" = Option<u64>, Query, description = "The search ends after so many matches; not with `mode=fleet`", minimum = 1),
         ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not told; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id:number`")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id@born:number`")),
     responses(
         (status = 200, description = "Matches as they are found", content((String = "text/plain"), (String = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The job"))),
         (status = 204, description = "The search has ended, and its last event was read before"),
@@ -59,7 +59,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is no such search, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "No form is accepted", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 410, description = "These events are not kept any more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "These events are not kept any more, or another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "It would take too long", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` it may have begun", body = ProblemShape, content_type = "application/problem+json")))]

@@ -216,23 +216,23 @@ impl Peer {
         answer
     }
 
-    /// Reads on until this was streamed; all that was read.
+    /// Reads on until this was streamed; all that was read, without births.
     pub(crate) fn streamed(&mut self, wanted: &str) -> String {
         let mut text = String::new();
         while !text.contains(wanted) {
             let Some(chunk) = self.chunk() else { panic!("never {wanted:?}: {text}") };
-            text.push_str(&String::from_utf8(chunk).unwrap());
+            text.push_str(&unborn(&String::from_utf8(chunk).unwrap()));
         }
         text
     }
 
-    /// All that is streamed up to the end.
+    /// All that is streamed up to the end, without births.
     pub(crate) fn rest(&mut self) -> String {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk() {
             text.extend(chunk);
         }
-        String::from_utf8(text).unwrap()
+        unborn(&String::from_utf8(text).unwrap())
     }
 
     /// The next chunk of a body; nothing at its end.
@@ -265,6 +265,19 @@ impl Answer {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
+    /// The job that `Location` names, as `/jobs/queue/id` without its birth.
+    pub(crate) fn job(&self) -> Option<String> {
+        self.header("location").map(unborn)
+    }
+
+    /// The body as JSON, and the birth that it names besides.
+    #[track_caller]
+    pub(crate) fn json_and_birth(&self) -> (Value, u64) {
+        let mut json = self.json();
+        let born = json.as_object_mut().and_then(|it| it.remove("born")).and_then(|born| born.as_u64());
+        (json, born.unwrap_or_else(|| panic!("no birth: {self:?}")))
+    }
+
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -284,6 +297,13 @@ impl Answer {
         assert!(json["title"].is_string() && json["detail"].is_string() && json["type"] == "about:blank", "{json}");
         json
     }
+}
+
+/// A text without the births in the names of messages, which are other ones each time.
+pub(crate) fn unborn(text: &str) -> String {
+    let mut parts = text.split('@');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

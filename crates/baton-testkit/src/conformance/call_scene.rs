@@ -28,7 +28,12 @@ pub(super) fn told(event: &str, data: &str) -> NewEvent {
 }
 
 pub(super) fn call_id(id: u64) -> CallId {
-    CallId { queue: queue(), id: MessageId(id) }
+    CallId { queue: queue(), id: MessageId(id), born: None }
+}
+
+/// A call as stores file it, and as beats tell of it.
+pub(super) fn filed(call: &CallId) -> CallId {
+    CallId { born: None, ..call.clone() }
 }
 
 pub(super) fn a_call(linger_ms: Option<u64>) -> Lot {
@@ -55,6 +60,13 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// How the store writes an event of it, as one that has joined a call.
+    pub(super) fn stored(&self, event: &str, data: &str) -> Bytes {
+        let name = format!("q/{}@{}", self.piece.range.first, self.piece.born);
+        let head = [&[2, event.len() as u8][..], event.as_bytes(), &[name.len() as u8], name.as_bytes()].concat();
+        [&head[..], data.as_bytes()].concat().into()
+    }
+
     pub(super) fn emit(&self, number: u64, events: Vec<NewEvent>) -> Emit {
         let (session, claim_no, id) = (self.session, self.claim_no, MessageId(self.piece.range.first));
         Emit { session, claim_no, queue: queue(), id, number, events, max_log: 1 << 20, force: false }
@@ -66,7 +78,7 @@ impl Scene {
     pub(super) async fn begin(&mut self, session: SessionId, linger_ms: Option<u64>) -> CallId {
         let submit = self.a_submit(session, vec![a_call(linger_ms)]);
         match self.ask(submit).await.unwrap().lots[..] {
-            [LotVerdict::Stored { first }] => call_id(first),
+            [LotVerdict::Begun { first, born }] => CallId { born: Some(born), ..call_id(first) },
             ref other => panic!("not stored: {other:?}"),
         }
     }
@@ -88,6 +100,17 @@ impl Scene {
 
     pub(super) async fn state(&self, call: &CallId) -> CallState {
         self.view(call).await.state
+    }
+
+    /// Which of these calls are kept.
+    pub(super) async fn kept(&self, calls: &[CallId]) -> Vec<usize> {
+        let mut kept = Vec::new();
+        for (nth, call) in calls.iter().enumerate() {
+            if self.ask(ReadCall { call: call.clone() }).await.unwrap().is_some() {
+                kept.push(nth);
+            }
+        }
+        kept
     }
 
     pub(super) async fn events(&self, call: &CallId, from: u64) -> Vec<Bytes> {

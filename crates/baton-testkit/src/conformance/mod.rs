@@ -133,13 +133,16 @@ macro_rules! for_each_case {
             a_new_attempt_voids_what_has_no_key
             follow_ups_join_a_call
             a_claim_withholds_what_was_cancelled
+            a_cancel_ends_what_is_delayed_at_once
             done_and_dead_win_over_a_cancel
             a_log_is_bounded_and_waits_for_the_fastest_follower
             the_keys_of_a_call_are_bounded
             a_follower_is_woken_when_there_is_more
             a_forsaken_call_is_cancelled
             a_call_is_kept_for_an_hour
+            calls_that_have_ended_are_kept_within_a_bound
             a_key_is_one_call
+            a_later_message_with_the_id_is_another
             one_session_computes_and_the_others_wait
             only_the_one_with_the_right_hands_in
             what_was_computed_before_it_was_forgotten_is_not_kept

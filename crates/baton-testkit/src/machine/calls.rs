@@ -55,8 +55,15 @@ pub(super) fn emit(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
 pub(super) fn recent(calls: &[CallId], a: u16) -> CallId {
     let last = calls.len().saturating_sub(6);
     let recent = calls.get(last..).unwrap_or_default();
-    let any = CallId { queue: queue(a), id: MessageId(u64::from(a % 5) + 1) };
-    recent.get(usize::from(a) % recent.len().max(1)).cloned().unwrap_or(any)
+    let any = CallId { queue: queue(a), id: MessageId(u64::from(a % 5) + 1), born: None };
+    let mut call = recent.get(usize::from(a) % recent.len().max(1)).cloned().unwrap_or(any);
+    // Now and then by hand, or a message of before a loss.
+    match a % 23 {
+        0 => call.born = None,
+        1 => call.born = call.born.map(|born| born + 1),
+        _ => {}
+    }
+    call
 }
 
 /// Somebody follows, no longer follows, reads, looks or cancels.

@@ -155,8 +155,9 @@ impl Script {
             }
             (Request::Submit(it), Answer::Submit(submitted), known) => {
                 for (lot, verdict) in it.lots.iter().zip(&submitted.lots).filter(|(lot, _)| lot.call.is_some()) {
-                    if let LotVerdict::Stored { first } = verdict {
-                        self.calls.push(CallId { queue: lot.queue.clone(), id: MessageId(*first) });
+                    if let LotVerdict::Begun { first, born } = verdict {
+                        let (queue, id) = (lot.queue.clone(), MessageId(*first));
+                        self.calls.push(CallId { queue, id, born: Some(*born) });
                     }
                 }
                 if let Some(known) = known {

@@ -96,7 +96,7 @@ impl Scene {
             }
             (Request::Submit(submit), Answer::Submit(submitted)) => {
                 for (lot, verdict) in submit.lots.iter().zip(&submitted.lots) {
-                    if let LotVerdict::Stored { first } = verdict {
+                    if let LotVerdict::Stored { first } | LotVerdict::Begun { first, .. } = verdict {
                         let digests: Vec<u64> = lot.parcel.bodies().map(|body| digest(&body)).collect();
                         self.stored(by, lot.queue.as_str(), *first, &digests);
                     }
@@ -189,7 +189,7 @@ impl Scene {
                     self.note(by, "gives back the baton of", resign.source.to_string());
                 }
             }
-            (Request::Cancel(cancel), Answer::Cancel(Cancelling::Marked)) => {
+            (Request::Cancel(cancel), Answer::Cancel(Cancelling::Marked | Cancelling::More)) => {
                 let Some(queue_no) = number(cancel.call.queue.as_str()) else { return };
                 self.note(by, "cancels", cancel.call.to_string());
                 self.ledgers[queue_no].marked(cancel.call.id.0);

@@ -180,11 +180,15 @@ impl QueueLedger {
         });
     }
 
-    /// The call of a message was cancelled: whatever comes next ends it, unless it is done or dead by then.
+    /// The call of a message was cancelled: one that is delayed ends, of any other whatever comes next ends it, unless it is
+    /// done or dead by then.
     pub(super) fn marked(&mut self, id: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
         entry.is_marked = true;
-        if matches!(entry.state, State::Waiting | State::Delayed { .. }) {
+        if matches!(entry.state, State::Delayed { .. }) {
+            entry.state = State::Cancelled;
+            self.open.remove(&id);
+        } else if matches!(entry.state, State::Waiting) {
             self.open.remove(&id);
         }
     }

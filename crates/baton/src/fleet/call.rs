@@ -47,6 +47,8 @@ const MAX_LINGER_MS: u64 = 366 * 24 * 3_600_000;
 pub struct CallStatus {
     /// Its state.
     pub state: CallState,
+    /// When its first message was pushed, by the store's clock in milliseconds: the last part of [`CallId`].
+    pub born: u64,
     /// What its first message left with [`Done::with`](super::Done::with), once all of its messages are done.
     pub result: Option<Bytes>,
     /// Why it is dead, in a line; `Operator::errors` has all of it.
@@ -58,12 +60,12 @@ pub struct CallStatus {
 }
 
 impl From<CallView> for CallStatus {
-    fn from(CallView { state, outcome, first, next }: CallView) -> Self {
+    fn from(CallView { state, born, outcome, first, next }: CallView) -> Self {
         let (result, error) = match state {
             CallState::Dead => (None, outcome.map(|why| cause(&String::from_utf8_lossy(&why)).to_owned())),
             _ => (outcome, None),
         };
-        Self { state, result, error, first, next }
+        Self { state, born, result, error, first, next }
     }
 }
 
@@ -83,18 +85,24 @@ impl Fleet {
     /// How a call stands; nothing if there is none of this id, or it ended over an hour ago.
     ///
     /// # Errors
-    /// The store's failure after the time to wait for it.
+    /// The store's failure after the time to wait for it; [`Refusal::OtherCall`](crate::store::Refusal::OtherCall) if the
+    /// store has lost data and the id is another message's by now.
     pub async fn call_status(&self, call: &CallId) -> Result<Option<CallStatus>, StoreError> {
         Ok(self.ask(ReadCall { call: call.clone() }).await?.map(CallStatus::from))
     }
 
-    /// Cancels a call: those of its messages that wait are not run, handlers at work on others are broken off within a
+    /// Cancels a call: those of its messages that wait are not run, those that are delayed end at once, handlers at work on others are broken off within a
     /// heartbeat of their node. What is done or dead by then stays so, and if that is all of it, so does the call. Its
     /// last event tells how it ended.
     ///
     /// # Errors
-    /// The store's failure after the time to wait for it.
+    /// As [`Fleet::call_status`].
     pub async fn cancel_call(&self, call: &CallId) -> Result<Cancelling, StoreError> {
-        self.ask(CancelCall { call: call.clone(), if_forsaken: false }).await
+        loop {
+            match self.ask(CancelCall { call: call.clone(), if_forsaken: false }).await? {
+                Cancelling::More => {}
+                cancelling => return Ok(cancelling),
+            }
+        }
     }
 }

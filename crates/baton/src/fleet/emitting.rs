@@ -12,7 +12,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    message::{CallEvent, CallId, InvalidMessage, Key, MAX_EVENT_BYTES, MessageId, Name, is_reserved},
+    message::{CallEvent, CallId, InvalidMessage, Key, MAX_EVENT_BYTES, Name, is_reserved},
     store::{
         Emit, Emitted, MAX_EMIT_BYTES, MAX_EVENTS, MAX_LOG, NewEvent, Refusal, StoreError, notice::Notice,
         session::Session,
@@ -66,8 +66,8 @@ impl From<StoreError> for EmitError {
 #[derive(Debug)]
 pub(super) struct CallScope {
     pub(super) call: CallId,
-    queue: Name,
-    id: MessageId,
+    /// The message.
+    own: CallId,
     claim_no: u64,
     /// Nothing where there is no store: then nobody follows.
     session: Option<Session>,
@@ -95,11 +95,10 @@ struct Sending {
 }
 
 impl CallScope {
-    pub(super) fn new(call: CallId, queue: Name, id: MessageId, claim_no: u64, session: Option<Session>) -> Self {
+    pub(super) fn new(call: CallId, own: CallId, claim_no: u64, session: Option<Session>) -> Self {
         Self {
             call,
-            queue,
-            id,
+            own,
             claim_no,
             session,
             waiting: Mutex::default(),
@@ -132,9 +131,8 @@ impl CallScope {
             return Err(EmitError::TooLong(data.len()));
         }
         let Some(session) = &self.session else { return Ok(()) };
-        let this = CallId { queue: self.queue.clone(), id: self.id };
-        let message = Some(this).filter(|this| *this != self.call);
-        let bytes = CallEvent::bytes(event, message.as_ref(), key.as_ref(), data);
+        let message = Some(&self.own).filter(|own| **own != self.call);
+        let bytes = CallEvent::bytes(event, message, key.as_ref(), data);
         let place = self.put(NewEvent { key, bytes });
         loop {
             let mut sending = self.sending.lock().await;
@@ -190,8 +188,8 @@ impl CallScope {
             let emit = Emit {
                 session: session.id(),
                 claim_no: self.claim_no,
-                queue: self.queue.clone(),
-                id: self.id,
+                queue: self.own.queue.clone(),
+                id: self.own.id,
                 number: sending.stored + 1,
                 events: sending.batch.clone(),
                 max_log: MAX_LOG,

@@ -132,8 +132,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     pub async fn call(&self, body: &T, options: &CallOptions) -> Result<CallId, PushError> {
         let queue = self.name.clone()?;
         let lot = self.fleet.call_lot(&queue, &serde_json::to_vec(body)?, options)?;
-        let id = MessageId(self.hand_in(lot).await?);
-        Ok(CallId { queue, id })
+        let (first, born) = self.hand_in(lot).await?;
+        Ok(CallId { queue, id: MessageId(first), born })
     }
 
     /// Pushes many messages in parcels, several on their way at once: the fast way for more than a few. Gives ranges of
@@ -161,7 +161,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 }
             }
             match under_way.next().await {
-                Some((len, Ok(first))) => stored.push(Range { first, len }),
+                Some((len, Ok((first, _)))) => stored.push(Range { first, len }),
                 Some((_, Err(error))) => failed = failed.or(Some(error)),
                 None => {
                     return match failed {
@@ -216,11 +216,11 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         let parcel = Parcel::single(Body::new(&body)?);
         let lives_ms = u64::try_from(self.fleet.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
         let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
-        self.hand_in(Lot { queue, parcel, key, call: None }).await.map(MessageId)
+        self.hand_in(Lot { queue, parcel, key, call: None }).await.map(|(first, _)| MessageId(first))
     }
 
-    /// Hands a lot in until it is stored; its first id.
-    async fn hand_in(&self, lot: Lot) -> Result<u64, PushError> {
+    /// Hands a lot in until it is stored; its first id, and of a call its birth.
+    async fn hand_in(&self, lot: Lot) -> Result<(u64, Option<u64>), PushError> {
         loop {
             let verdicts = match self.fleet.session().await?.submit(vec![lot.clone()], None).await {
                 // The session was over before the lot was sent, or a key makes a second attempt harmless.
@@ -232,7 +232,10 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 verdicts => verdicts?,
             };
             return match (verdicts.first(), &lot.key) {
-                (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => Ok(*first),
+                (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => Ok((*first, None)),
+                (Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }), _) => {
+                    Ok((*first, Some(*born)))
+                }
                 (Some(LotVerdict::Conflict), Some(key)) => Err(PushError::Conflict(key.key.clone())),
                 (Some(LotVerdict::KeysFull), _) => Err(PushError::KeysFull),
                 (Some(LotVerdict::Full), _) => {

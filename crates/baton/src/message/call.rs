@@ -23,18 +23,38 @@ pub const MAX_EVENT_BYTES: usize = 64 << 10;
 const KEYED: u8 = 1;
 const OF_MESSAGE: u8 = 2;
 
-/// A call: the queue and the id of its first message. As text `queue/id`.
+/// A call: the queue, the id and the birth of its first message. As text `queue/id@born`, or `queue/id` without the birth.
+///
+/// Ids begin again when a store has lost its data. The birth tells the message that was meant from a later one with its id:
+/// a store refuses to speak of another message ([`Refusal::OtherCall`](crate::store::Refusal::OtherCall)).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
     /// The queue.
     pub queue: Name,
     /// The id there.
     pub id: MessageId,
+    /// The store's time of its push, in milliseconds. Without it, this names the message that has the id now, as people do
+    /// who look by hand.
+    pub born: Option<u64>,
+}
+
+impl CallId {
+    /// The name under which stores file it: ids are unique in a store, so that needs no birth.
+    pub(crate) fn place(&self) -> Self {
+        Self { born: None, ..self.clone() }
+    }
+
+    /// Whether the message of this id that was born then is meant.
+    #[cfg(feature = "memory")]
+    pub(crate) fn means(&self, born: u64) -> bool {
+        self.born.is_none_or(|meant| meant == born)
+    }
 }
 
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.queue, self.id.0)
+        write!(f, "{}/{}", self.queue, self.id.0)?;
+        self.born.map_or(Ok(()), |born| write!(f, "@{born}"))
     }
 }
 
@@ -43,11 +63,20 @@ impl FromStr for CallId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidMessage::Call(text.chars().take(80).collect());
-        let (queue, id) = text.split_once('/').ok_or_else(invalid)?;
-        let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-        let id = id.parse().ok().filter(|id| digits && (1..=MessageId::MAX.0).contains(id)).ok_or_else(invalid)?;
-        Ok(Self { queue: Name::new(queue).map_err(|_| invalid())?, id: MessageId(id) })
+        let (queue, message) = text.split_once('/').ok_or_else(invalid)?;
+        let (id, born) = match message.split_once('@') {
+            Some((id, born)) => (id, Some(number(born).ok_or_else(invalid)?)),
+            None => (message, None),
+        };
+        let id = number(id).filter(|id| *id > 0).ok_or_else(invalid)?;
+        Ok(Self { queue: Name::new(queue).map_err(|_| invalid())?, id: MessageId(id), born })
     }
+}
+
+/// A number in digits alone that ids and times may have.
+fn number(digits: &str) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|number| is_number && *number <= MessageId::MAX.0)
 }
 
 /// What a message is to the call it belongs to.
@@ -114,7 +143,7 @@ impl CallEvent {
         let message = message.map(ToString::to_string);
         let mut bytes = BytesMut::with_capacity(2 + event.len() + data.len() + 80);
         bytes.put_u8(u8::from(key.is_some()) * KEYED + u8::from(message.is_some()) * OF_MESSAGE);
-        // Names have at most 64 bytes, ids 16 digits, keys 200 bytes.
+        // Names have at most 64 bytes, ids and births 16 digits, keys 200 bytes.
         for text in [Some(event), message.as_deref(), key.map(Key::as_str)].into_iter().flatten() {
             bytes.put_u8(u8::try_from(text.len()).unwrap_or(u8::MAX));
             bytes.put_slice(text.as_bytes());
@@ -170,10 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_its_queue_and_id() {
-        let call: CallId = "emails:high/17".parse().unwrap();
-        assert_eq!((call.queue.as_str(), call.id.0, call.to_string().as_str()), ("emails:high", 17, "emails:high/17"));
-        for bad in ["", "q", "q/", "/1", "q/0", "q/-1", "q/+1", "q/1/2", "q/x", "q/99999999999999999"] {
+    fn a_call_is_its_queue_id_and_birth() {
+        for (text, born) in [("emails:high/17", None), ("emails:high/17@1700000000123", Some(1_700_000_000_123))] {
+            let call: CallId = text.parse().unwrap();
+            assert_eq!((call.queue.as_str(), call.id.0, call.born), ("emails:high", 17, born));
+            assert_eq!((call.to_string().as_str(), call.place().to_string().as_str()), (text, "emails:high/17"));
+        }
+        let all = ["", "q", "q/", "/1", "q/0", "q/-1", "q/+1", "q/1/2", "q/x", "q/99999999999999999", "q/1@", "q/@1"];
+        for bad in all.into_iter().chain(["q/1@x", "q/1@-1", "q/1@1@1", "q/1@99999999999999999"]) {
             assert!(bad.parse::<CallId>().is_err(), "{bad}");
         }
     }
@@ -194,7 +227,7 @@ mod tests {
         fn events_come_back(
             key in proptest::option::of("[a-z0-9]{1,200}"), of in any::<bool>(), data in "\\{\"n\":[0-9]{1,9}\\}",
         ) {
-            let message: Option<CallId> = of.then(|| "parts/9".parse().unwrap());
+            let message: Option<CallId> = of.then(|| "parts/9@1700000000123".parse().unwrap());
             let key = key.map(|key| Key::new(&key).unwrap());
             let bytes = CallEvent::bytes("match", message.as_ref(), key.as_ref(), data.as_bytes());
             let event = CallEvent::parse(&bytes).unwrap();

@@ -149,6 +149,11 @@ pub enum Refusal {
     /// There is no such call, or it is forgotten.
     #[error("there is no such call: it never was, or it ended over an hour ago")]
     NoCall,
+    /// The id of the call is another message's: since its push the store has lost data, and ids began again.
+    #[error(
+        "another message has this id by now: the store lost data after the push; what became of it is not known, push it again if it may run twice"
+    )]
+    OtherCall,
     /// The message is not held under this claim, or is of no call, or its call has ended: it tells nothing more.
     #[error("this message is held by another session by now, is no call, or its call has ended")]
     NotHeld,

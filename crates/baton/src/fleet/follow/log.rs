@@ -154,8 +154,9 @@ impl Log {
         Ok(if page.events.is_empty() { None } else { Some(Stretch::of(&page)?) })
     }
 
-    fn failed(&self, error: StoreError) -> FollowError {
+    pub(super) fn failed(&self, error: StoreError) -> FollowError {
         match error {
+            StoreError::Refused(Refusal::OtherCall) => FollowError::Other(self.call.clone()),
             StoreError::Refused(Refusal::NoCall) => FollowError::Unknown(self.call.clone()),
             StoreError::Refused(Refusal::EventsGone { first }) => FollowError::Gone { call: self.call.clone(), first },
             error => FollowError::Store(error),

@@ -21,7 +21,7 @@ use self::log::{Log, Place};
 use super::Fleet;
 use crate::{
     message::CallId,
-    store::{ReadCall, StoreError},
+    store::{ReadCall, Refusal, StoreError},
 };
 
 /// Where following begins.
@@ -57,6 +57,9 @@ pub enum FollowError {
     /// There is no such call.
     #[error("there is no call {0}: it never was, or it ended over an hour ago")]
     Unknown(CallId),
+    /// The store has lost data since, and the id is another message's by now.
+    #[error("call {0}: {other}", other = Refusal::OtherCall)]
+    Other(CallId),
     /// The events wanted first are not kept any more.
     #[error("events of call {call} before number {first} are not kept any more")]
     Gone {
@@ -140,16 +143,21 @@ impl Follow {
 
     /// Finds where to begin.
     async fn begin(&mut self) -> Result<u64, FollowError> {
-        let call = &self.log.call;
-        let view = self.log.fleet.ask(ReadCall { call: call.clone() }).await?;
+        let call = self.log.call.clone();
+        let view = self.log.fleet.ask(ReadCall { call: call.clone() }).await.map_err(|error| self.log.failed(error))?;
         let view = view.ok_or_else(|| FollowError::Unknown(call.clone()))?;
+        if call.born.is_none() {
+            // From here on this message is meant, and no later one with its id. All who follow it share a log.
+            let call = CallId { born: Some(view.born), ..call.clone() };
+            self.log = self.log.fleet.follows.log(&self.log.fleet, &call);
+        }
         let position = match self.since {
             Since::Start => 1,
             Since::Number(number) => number.clamp(1, view.next),
             Since::Now => view.next,
         };
         if position < view.first {
-            return Err(FollowError::Gone { call: call.clone(), first: view.first });
+            return Err(FollowError::Gone { call, first: view.first });
         }
         self.log.begin_at(position);
         self.position = Some(position);

@@ -96,7 +96,7 @@ impl Executor {
     /// What a message of a call is given to speak with it; nothing if it is of none.
     pub(super) fn call_scope(&self, share: &Share) -> Option<Arc<CallScope>> {
         let call = share.call(self.queue())?;
-        let scope = CallScope::new(call, self.queue().clone(), share.id(), share.claim_no, self.session.clone());
+        let scope = CallScope::new(call, share.name(self.queue()), share.claim_no, self.session.clone());
         let scope = Arc::new(scope);
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.len() == calls.capacity() {
@@ -106,17 +106,18 @@ impl Executor {
         Some(scope)
     }
 
-    /// Ends the work on messages of these calls, which were cancelled: they go back, and the store ends them.
+    /// Ends the work on messages of these calls, named as stores file them, which were cancelled: they go back, and the store
+    /// ends them.
     pub(in crate::fleet) fn cancel(&self, calls: &BTreeSet<CallId>) {
         let running: Vec<_> = {
             let running = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             running.iter().filter_map(Weak::upgrade).collect()
         };
         let queue = self.queue();
-        let is_cancelled = |share: &Share| share.call(queue).is_some_and(|call| calls.contains(&call));
+        let is_cancelled = |share: &Share| share.call(queue).is_some_and(|call| calls.contains(&call.place()));
         // First what is not begun: who is broken off would take it.
         let handed_back = self.buffer().hand_back_those(is_cancelled);
-        running.iter().filter(|scope| calls.contains(&scope.call)).for_each(|scope| scope.cancel());
+        running.iter().filter(|scope| calls.contains(&scope.call.place())).for_each(|scope| scope.cancel());
         if handed_back {
             self.permits.ring();
         }

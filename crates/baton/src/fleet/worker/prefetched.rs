@@ -39,10 +39,15 @@ impl Share {
         MessageId(self.range().first)
     }
 
+    /// The name of its first message.
+    pub(super) fn name(&self, queue: &Name) -> CallId {
+        CallId { queue: queue.clone(), id: self.id(), born: Some(self.piece.born) }
+    }
+
     /// The call that its message is of, if it is.
     pub(super) fn call(&self, queue: &Name) -> Option<CallId> {
         match self.piece.part? {
-            Part::First => Some(CallId { queue: queue.clone(), id: self.id() }),
+            Part::First => Some(self.name(queue)),
             Part::Joined => {
                 let header = self.parcel.headers(self.from).get(CALL)?;
                 std::str::from_utf8(&header).ok()?.parse().ok()

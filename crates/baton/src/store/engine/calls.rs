@@ -6,10 +6,15 @@
 
 use bytes::Bytes;
 
-use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release};
+use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release, queues::OpenQueues};
 use crate::{
     message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, Piece, RESTART, SessionId},
-    store::{AN_EVENT, CALL_TTL_MS, CallState, agreed::EXPIRED_AT_ONCE, ring::Ring},
+    store::{
+        AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError,
+        agreed::EXPIRED_AT_ONCE,
+        operation::{A_CALL, DELAYED_AT_ONCE},
+        ring::Ring,
+    },
 };
 
 /// How a message of a call ended.
@@ -20,19 +25,34 @@ pub(in crate::store) enum Fate<'a> {
     Cancelled,
 }
 
+/// The call that somebody names, under the name it is filed by; nothing if there is none.
+///
+/// # Errors
+/// [`Refusal::OtherCall`] if its id is another message's by now.
+pub(in crate::store) fn named<T: Tables>(tables: &mut T, call: &CallId) -> Moved<Option<(CallId, CallRecord)>> {
+    let place = call.place();
+    let Some(record) = tables.call(&place)? else { return Ok(None) };
+    if call.means(record.born) { Ok(Some((place, record))) } else { Err(Refusal::OtherCall.into()) }
+}
+
+/// A message as events name it.
+fn name_of(queue: &Name, piece: &Piece) -> CallId {
+    CallId { queue: queue.clone(), id: MessageId(piece.range.first), born: Some(piece.born) }
+}
+
 /// The call that a piece belongs to, if it does to one.
 fn call_of<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
     let id = MessageId(piece.range.first);
     match piece.part {
         None => Ok(None),
-        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id })),
+        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id, born: None })),
         Some(Part::Joined) => tables.joined(queue, id),
     }
 }
 
 /// The call that a message belongs to, or would be.
 pub(in crate::store) fn call_of_message<T: Tables>(tables: &mut T, queue: &Name, id: MessageId) -> Moved<CallId> {
-    Ok(tables.joined(queue, id)?.unwrap_or_else(|| CallId { queue: queue.clone(), id }))
+    Ok(tables.joined(queue, id)?.unwrap_or_else(|| CallId { queue: queue.clone(), id, born: None }))
 }
 
 /// Begins a call with the message just stored.
@@ -40,8 +60,9 @@ pub(in crate::store) fn begin<T: Tables>(
     tables: &mut T, now: u64, queue: &Name, first: u64, linger_ms: Option<u64>,
 ) -> Moved<()> {
     tables.expire_calls(now, EXPIRED_AT_ONCE)?;
-    let call = CallId { queue: queue.clone(), id: MessageId(first) };
+    let call = CallId { queue: queue.clone(), id: MessageId(first), born: None };
     let record = CallRecord {
+        born: now,
         open: 1,
         running: 0,
         delayed: 0,
@@ -94,10 +115,10 @@ pub(in crate::store) fn claimed<T: Tables>(
     let id = MessageId(piece.range.first);
     let before = tables.hold(&call, queue, id)?;
     record.running += 1;
-    record.delayed -= u64::from(before.is_delayed);
+    record.delayed -= u64::from(before.due_ms.is_some());
     *record.holders.entry(session).or_default() += 1;
     if before.emitted > 0 && record.end.is_none() {
-        let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+        let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
         let attempt = (piece.attempts + 1).to_string();
         append(tables, &call, &mut record, &CallEvent::bytes(RESTART, message.as_ref(), None, attempt.as_bytes()))?;
     }
@@ -105,9 +126,9 @@ pub(in crate::store) fn claimed<T: Tables>(
     tables.put_call(&call, &record)
 }
 
-/// A message that was held waits again, or is delayed. False, with nothing changed, if its call was cancelled: then it ends.
+/// A message that was held waits again, or is delayed until it is due. False, with nothing changed, if its call was cancelled: then it ends.
 pub(in crate::store) fn returned<T: Tables>(
-    tables: &mut T, queue: &Name, piece: &Piece, is_delayed: bool,
+    tables: &mut T, queue: &Name, piece: &Piece, due_ms: Option<u64>,
 ) -> Moved<bool> {
     let Some(call) = call_of(tables, queue, piece)? else { return Ok(true) };
     let Some(mut record) = tables.call(&call)? else { return Ok(true) };
@@ -117,8 +138,8 @@ pub(in crate::store) fn returned<T: Tables>(
     let id = MessageId(piece.range.first);
     let hold = tables.hold(&call, queue, id)?;
     let_go(tables, &call, &mut record, &hold)?;
-    record.delayed += u64::from(is_delayed);
-    tables.put_hold(&call, queue, id, &Hold { by: None, is_delayed, ..hold })?;
+    record.delayed += u64::from(due_ms.is_some());
+    tables.put_hold(&call, queue, id, &Hold { by: None, due_ms, ..hold })?;
     tables.put_call(&call, &record)?;
     Ok(true)
 }
@@ -146,7 +167,7 @@ pub(in crate::store) fn ended<T: Tables>(
     let hold = tables.hold(&call, queue, id)?;
     let_go(tables, &call, &mut record, &hold)?;
     record.open -= 1;
-    record.delayed -= u64::from(hold.is_delayed);
+    record.delayed -= u64::from(hold.due_ms.is_some());
     tables.put_hold(&call, queue, id, &Hold::default())?;
     if piece.part == Some(Part::Joined) {
         tables.drop_joined(queue, id)?;
@@ -158,11 +179,11 @@ pub(in crate::store) fn ended<T: Tables>(
         Fate::Done(_) => {}
         Fate::Cancelled => record.cancelled += 1,
         Fate::Dead(why) if record.end.is_none() => {
-            let message = (piece.part == Some(Part::Joined)).then(|| CallId { queue: queue.clone(), id });
+            let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
             record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
             record.end = Some(CallState::Dead);
             append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;
-            mark(tables, &call, &mut record)?;
+            mark(tables, now, &call, &mut record)?;
         }
         Fate::Dead(_) => {}
     }
@@ -176,7 +197,8 @@ pub(in crate::store) fn ended<T: Tables>(
             append(tables, &call, &mut record, &CallEvent::bytes(event, None, None, &result))?;
         }
         tables.put_look(&call, None)?;
-        tables.put_call_end(&call, now + CALL_TTL_MS)?;
+        tables.put_call(&call, &record)?;
+        return tables.put_call_end(&call, now + CALL_TTL_MS, weight(&record));
     }
     tables.put_call(&call, &record)
 }
@@ -191,10 +213,42 @@ pub(in crate::store) fn cancel_message<T: Tables>(
     ended(tables, now, &queue.books.queue, piece, Fate::Cancelled)
 }
 
-/// Marks a call, and has those who hold messages of it told.
-pub(in crate::store) fn mark<T: Tables>(tables: &mut T, call: &CallId, record: &mut CallRecord) -> Moved<()> {
+/// Ends what of a marked call waits delayed, as much of it as one step may. Whether there is more: then whoever beats asks for
+/// another step, should the one who cancels be gone.
+pub(in crate::store) fn end_delayed<T: Tables>(tables: &mut T, now: u64, call: &CallId) -> Moved<bool> {
+    let mut queues = OpenQueues::default();
+    let delayed = tables.delayed_of(call, DELAYED_AT_ONCE)?;
+    for (due, name, id) in delayed {
+        let piece = tables.delayed_at(&name, due, id)?;
+        let piece =
+            piece.ok_or_else(|| StoreError::Damaged(format!("{name}/{} of call {call} is not delayed", id.0)))?;
+        tables.drop_delayed(&name, due, id)?;
+        let queue = queues.claimed_from(tables, &name)?;
+        queue.books.delayed -= 1;
+        cancel_message(tables, now, queue, &piece)?;
+    }
+    queues.close(tables)?;
+    let more = tables.call(call)?.is_some_and(|record| record.delayed > 0);
+    tables.put_look(call, more.then_some(now))?;
+    Ok(more)
+}
+
+/// What a call that has ended counts for.
+pub(in crate::store) fn weight(record: &CallRecord) -> u64 {
+    A_CALL + record.bytes + record.key_bytes + record.outcome.as_ref().map_or(0, |outcome| outcome.len() as u64)
+}
+
+/// Keeps those that have ended within a bound, after a step that has ended at most `ended` of them: as many of the oldest go,
+/// and a few more where the bound was lower before, a long log came, or calls have ended otherwise than by a report.
+pub(in crate::store) fn make_room<T: Tables>(tables: &mut T, ended: u32, max_bytes: u64) -> Moved<()> {
+    let over = tables.call_bytes()?.saturating_sub(max_bytes);
+    if over > 0 { tables.drop_oldest_calls(over, ended.saturating_add(EXPIRED_AT_ONCE)) } else { Ok(()) }
+}
+
+/// Marks a call, and has those who hold messages of it told. What waits delayed is ended in a step of its own.
+pub(in crate::store) fn mark<T: Tables>(tables: &mut T, now: u64, call: &CallId, record: &mut CallRecord) -> Moved<()> {
     record.is_marked = true;
-    tables.put_look(call, None)?;
+    tables.put_look(call, (record.delayed > 0).then_some(now))?;
     for session in record.holders.keys() {
         tables.tell_cancelled(*session, call, true)?;
     }

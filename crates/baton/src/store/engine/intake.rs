@@ -28,10 +28,11 @@ pub(in crate::store) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &L
     let mut known = live_key(tables, now, key)?;
     if let (Some(record), Some(Calling::Begins { share: true, .. })) = (&known, lot.call) {
         // Such a key stands for a call only while that has not ended.
-        let call = CallId { queue: record.queue.clone(), id: record.id };
+        let call = CallId { queue: record.queue.clone(), id: record.id, born: None };
         known = if tables.call(&call)?.is_some_and(|call| call.end.is_none()) { known } else { None };
     }
     Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
+        true if lot.call.is_some() => LotVerdict::Known { first: known.id.0, born: known.born },
         true => LotVerdict::Duplicate { first: known.id.0 },
         false => LotVerdict::Conflict,
     }))
@@ -46,10 +47,8 @@ pub(in crate::store) fn keep_key<T: Tables>(
     tables: &mut T, now: u64, queue: &Name, first: u64, key: Option<&LotKey>,
 ) -> Moved<()> {
     let Some(LotKey { key, digest, lives_ms }) = key else { return Ok(()) };
-    tables.put_key(
-        key,
-        &KeyRecord { queue: queue.clone(), id: MessageId(first), digest: *digest, expires_ms: now + lives_ms },
-    )
+    let (queue, id, expires_ms) = (queue.clone(), MessageId(first), now + lives_ms);
+    tables.put_key(key, &KeyRecord { queue, id, born: now, digest: *digest, expires_ms })
 }
 
 /// Whether `bytes` more would go over the bound; an empty queue takes one call of any size.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId},
-    store::agreed::{A_CLAIM, LOST},
+    store::agreed::{A_CLAIM, LOST, OF_A_CALL},
 };
 
 /// What a session gave back.
@@ -52,12 +52,12 @@ fn some<T: Tables>(
                 claim.pieces.push(piece.over(Range { first, len: left }));
             }
             let piece = Piece { losses, ..piece.over(Range { first: first + u64::from(left), len: taken }) };
-            made += u64::from(taken.div_ceil(size.max(1)));
+            made += if piece.part.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
                 errors::bury(tables, now, queue, &piece, &estate.node, &error)?;
                 returned.dead += u64::from(taken);
-            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, false)? {
+            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, None)? {
                 queue.books.in_flight -= 1;
                 calls::cancel_message(tables, now, queue, &piece)?;
             } else {

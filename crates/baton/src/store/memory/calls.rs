@@ -1,5 +1,7 @@
 //! Calls, and what they have told.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::MemoryTables;
@@ -7,9 +9,23 @@ use crate::{
     message::{CallId, Key, MessageId, Name, SessionId},
     store::{
         AN_EVENT,
-        engine::{CallRecord, Calls, Hold, Moved},
+        engine::{CallRecord, Calls, Hold, Moved, calls::weight},
     },
 };
+
+impl MemoryTables {
+    /// Forgets the oldest that has ended, if this is true of when it expires; what it counted for.
+    fn forget_first_call(&mut self, is_over: impl Fn(u64) -> bool) -> Option<u64> {
+        let (_, call) = self.call_ends.first().filter(|(end, _)| is_over(*end)).cloned()?;
+        self.call_ends.pop_first();
+        let weight = self.calls.remove(&call).as_ref().map_or(0, weight);
+        self.events.remove(&call);
+        self.emit_keys.remove(&call);
+        self.holds.remove(&call);
+        self.call_bytes -= weight;
+        Some(weight)
+    }
+}
 
 impl Calls for MemoryTables {
     fn call(&mut self, call: &CallId) -> Moved<Option<CallRecord>> {
@@ -21,20 +37,29 @@ impl Calls for MemoryTables {
         Ok(())
     }
 
+    fn call_bytes(&mut self) -> Moved<u64> {
+        Ok(self.call_bytes)
+    }
+
     fn expire_calls(&mut self, now: u64, limit: u32) -> Moved<()> {
+        (0..limit).map_while(|_| self.forget_first_call(|end| end <= now)).for_each(drop);
+        Ok(())
+    }
+
+    fn drop_oldest_calls(&mut self, bytes: u64, limit: u32) -> Moved<()> {
+        let mut gone = 0;
         for _ in 0..limit {
-            let Some((_, call)) = self.call_ends.first().filter(|(end, _)| *end <= now).cloned() else { break };
-            self.call_ends.pop_first();
-            self.calls.remove(&call);
-            self.events.remove(&call);
-            self.emit_keys.remove(&call);
-            self.holds.remove(&call);
+            if gone >= bytes {
+                break;
+            }
+            gone += self.forget_first_call(|_| true).unwrap_or(bytes);
         }
         Ok(())
     }
 
-    fn put_call_end(&mut self, call: &CallId, expires_ms: u64) -> Moved<()> {
+    fn put_call_end(&mut self, call: &CallId, expires_ms: u64, weight: u64) -> Moved<()> {
         self.call_ends.insert((expires_ms, call.clone()));
+        self.call_bytes += weight;
         Ok(())
     }
 
@@ -65,6 +90,13 @@ impl Calls for MemoryTables {
             holds.insert((queue.clone(), id), *hold);
         }
         Ok(())
+    }
+
+    fn delayed_of(&mut self, call: &CallId, limit: usize) -> Moved<Vec<(u64, Name, MessageId)>> {
+        let holds = self.holds.get(call).into_iter().flatten();
+        let delayed = holds.filter_map(|((queue, id), hold)| Some((hold.due_ms?, queue.clone(), *id)));
+        let in_order: BTreeSet<_> = delayed.collect();
+        Ok(in_order.into_iter().take(limit).collect())
     }
 
     fn put_event(&mut self, call: &CallId, number: u64, event: &Bytes) -> Moved<()> {

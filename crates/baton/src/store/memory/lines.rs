@@ -55,6 +55,10 @@ impl Lines for MemoryTables {
         Ok(first.map(|((due, _), piece)| (*due, *piece)))
     }
 
+    fn delayed_at(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<Option<Piece>> {
+        Ok(self.delayed.get(queue).and_then(|delayed| delayed.get(&(due, id))).copied())
+    }
+
     fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()> {
         self.delayed.entry(queue.clone()).or_default().remove(&(due, id));
         Ok(())

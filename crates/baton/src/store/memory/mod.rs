@@ -158,6 +158,8 @@ struct MemoryTables {
     result_bytes: u64,
     calls: BTreeMap<CallId, CallRecord>,
     call_ends: BTreeSet<(u64, CallId)>,
+    /// What those that have ended count for.
+    call_bytes: u64,
     joined: BTreeMap<(Name, MessageId), CallId>,
     holds: BTreeMap<CallId, BTreeMap<(Name, MessageId), Hold>>,
     events: BTreeMap<CallId, BTreeMap<u64, Bytes>>,

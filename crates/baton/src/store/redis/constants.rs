@@ -14,7 +14,7 @@ use crate::{
     },
     store::{
         Books, FORMAT, Place,
-        agreed::{EXPIRED_AT_ONCE, IN_ITS_STEAD, LOST, MISSING_BODY, SOON_MS},
+        agreed::{EXPIRED_AT_ONCE, IN_ITS_STEAD, LOST, MISSING_BODY, OF_A_CALL, SOON_MS},
         operation::{self, operations},
         wire,
     },
@@ -49,7 +49,8 @@ const SHARED: &[Number] = numbers![
     THINNED_AT_ONCE,
     EXPIRED_AT_ONCE,
     SOON_MS,
-    IN_ITS_STEAD
+    IN_ITS_STEAD,
+    OF_A_CALL
 ];
 
 macro_rules! own {

@@ -23,7 +23,7 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), forgotten (the generation of what is recalled), floor, recalled (what its values count for) |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), calls (what those that have ended count for), forgotten (the generation of what is recalled), floor, recalled (what its values count for) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), the page of its submits, and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
@@ -42,18 +42,19 @@
 //! | `R:m:<queue>:<first>` | strings | a bit for each message of a parcel, set if it has gone, once some have |
 //! | `R:p:<queue>:<first>` | strings | a parcel without the bodies of those gone, in the place of the one that was pushed |
 //! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place among the errors → id, id → record |
-//! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires`, expiry → key |
+//! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires,born`, expiry → key |
 //! | `R:marks` | hash | bookmark → `lines,digest` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
-//! | `R:a:<call>` | hash | a call, named `queue/id`: messages open, running, delayed, cancelled; marked, how it ended, numbers of its next and first event, bytes of events and keys, linger, when it was followed, outcome |
+//! | `R:a:<call>` | hash | a call, named `queue/id`: messages open, running, delayed, cancelled; marked, how it ended, numbers of its next and first event, bytes of events and keys, linger, when it was followed, when it was born, outcome |
 //! | `R:A:<call>`, `R:H:<call>`, `R:F:<call>` | hashes | its messages as `queue id` → `session,claim,told,delayed`; session → messages it holds; follower → `position,number,waits` |
+//! | `R:D:<call>` | sorted set | when it is due → a delayed message of it, as `queue id in 16 digits` |
 //! | `R:y:<call>`, `R:j:<call>` | list, set | its events, their keys |
 //! | `R:recalled`, `R:recalledheads`, `R:recalledends` | hashes, sorted set | key → value; key → `kind,generation,made,expires,session,number`; expiry → key |
 //! | `R:forgotten`, `R:forgottenat` | sorted set, hash | generation → scope that was forgotten in it; scope → fleet clock |
 //! | `R:flights`, `R:B:<session>`, `R:W:<key>` | hash, sets, hashes | key → `session,number,generation,ends` of who computes it; keys of a session; who waits → number |
 //! | `R:recallers` | set | sessions that recall |
 //! | `R:joined` | hash | message that joined as `queue id` → call |
-//! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, when it is forgotten |
+//! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, or marked and delayed; as `queue id in 16 digits` → when it is forgotten |
 //! | `R:f:<session>` | set | cancelled calls that it holds messages of |
 //! | `R:v:<queue>` | sorted set | sessions that wait for the queue, by since when |
 //! | `R:w:<session>` | list | its wake-up list: queues to look into, `!` and the number of a follow or a bell, `!0` for all bells |

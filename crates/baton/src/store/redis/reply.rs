@@ -95,6 +95,7 @@ impl Reply {
             "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },
             "PURGING" => Refusal::Purging,
             "NOCALL" => Refusal::NoCall,
+            "OTHERCALL" => Refusal::OtherCall,
             "NOTHELD" => Refusal::NotHeld,
             "KEYSFULL" => Refusal::EmitKeysFull,
             "GONE" => Refusal::EventsGone { first: self.parsed()? },

@@ -42,18 +42,18 @@ for at, field in ipairs(fields) do
 end
 
 local suspects, names, served, changed = session.suspects, {}, {}, {}
-local is_held, pieces = held(), 0
+local is_held, spent = held(), 0
 for _, name in ipairs(rung) do
   local its = numbers[name]
   local claim_no, n, budget = string.match(came[name] or its.parked, '^(%d+):(%d+):(%d+)$')
   claim_no = tonumber(claim_no)
-  if is_held or pieces >= ENOUGH or not claim_no or refused_number(its, claim_no) then
+  if is_held or spent >= ENOUGH or not claim_no or refused_number(its, claim_no) then
     names[#names + 1] = name
   else
     local at = #served
-    local rest, given, written, count = claim_messages(session, name, its, claim_no, tonumber(n), tonumber(budget))
+    local rest, given, written, cost = claim_messages(session, name, its, claim_no, tonumber(n), tonumber(budget))
     served[at + 1], served[at + 2], served[at + 3], served[at + 4] = text(claim_no), name, rest, given
-    pieces = pieces + count
+    spent = spent + cost
     changed[name] = written or its.parked ~= ''
     its.parked, came[name] = '', nil
   end

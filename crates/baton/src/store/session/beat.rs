@@ -22,7 +22,7 @@ use tokio::{
 use super::caller::Caller;
 use crate::{
     message::Name,
-    store::{Beat, Beaten, CancelCall, Reap, Refusal, StoreError, ask},
+    store::{Beat, Beaten, CancelCall, Cancelling, Reap, Refusal, StoreError, ask},
 };
 
 /// How long the runtime may do nothing before its node stops beating.
@@ -155,7 +155,8 @@ async fn run(
                 }
                 for call in &answer.forsaken {
                     // The store looks again; one that is away is asked at the next beat.
-                    ask(caller.store(), CancelCall { call: call.clone(), if_forsaken: true }).await.ok();
+                    let cancel = CancelCall { call: call.clone(), if_forsaken: true };
+                    while ask(caller.store(), cancel.clone()).await == Ok(Cancelling::More) {}
                 }
                 caller.reached(None);
                 *heart.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = Some((sent, answer.generation));

@@ -76,7 +76,8 @@ pub struct SessionOptions {
     pub max_keys: u64,
     /// How long the keys of what is pushed once live: a millisecond to 366 days, 24 hours by default.
     pub key_lifetime: Duration,
-    /// Bytes that the results kept in the fleet may take before the oldest go; 256 MiB by default.
+    /// Bytes that the results kept in the fleet may take before the oldest go, and as many for calls that have ended; 256 MiB
+    /// by default.
     pub max_results: u64,
     /// Its environment: the system by default, or a simulator's seed.
     pub environment: Environment,

@@ -168,10 +168,10 @@ fn in_order(mut runs: Vec<Run>, weights: &Weights) -> Vec<Run> {
     runs
 }
 
-/// A run of messages that fail in parts, if it is too heavy as a whole. What any other one brings belongs to all of it.
+/// A run of messages that fail, or are of calls, in parts, if it is too heavy as a whole. What one brings belongs to all of it.
 fn parts(run: &Run, weights: &Weights) -> Option<Vec<Run>> {
     let fails = matches!(run.outcome, Outcome::Retry { .. } | Outcome::Dead { .. });
-    if !fails || weights.of(run) <= MOST_WEIGHT {
+    if brings(run) || weights.of(run) <= MOST_WEIGHT || !(fails || weights.of_calls(run) > 0) {
         return None;
     }
     let most = (MOST_WEIGHT / weights.of_each(run)).max(1);
@@ -249,6 +249,25 @@ mod tests {
             left = rest;
         }
         assert_eq!(seen, messages);
+    }
+
+    #[test]
+    fn a_run_of_calls_goes_in_parts() {
+        let weights = Weights::default();
+        let call = |id| {
+            let part = Some(crate::message::Part::First);
+            let body = crate::message::Body::new(b"1").unwrap();
+            (
+                crate::message::Piece { part, ..crate::message::Piece::fresh(id, 1, 0) },
+                crate::message::Parcel::single(body),
+            )
+        };
+        weights.note(&Name::new("q").unwrap(), 1, &(1..=300).map(call).collect::<Vec<_>>());
+        for outcome in [Outcome::DONE, Outcome::Back, Outcome::Dead { error: "no".to_owned() }] {
+            let parts = in_order(vec![run("q", 1, 1, 300, outcome)], &weights);
+            assert!(parts.iter().all(|part| weights.of(part) <= MOST_WEIGHT && part.range.len <= 80), "{parts:?}");
+            assert_eq!(parts.iter().map(|part| part.range.len).sum::<u32>(), 300);
+        }
     }
 
     #[test]

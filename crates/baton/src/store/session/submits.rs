@@ -26,6 +26,9 @@ use crate::{
 const UNDER_WAY: usize = 4;
 /// Parcel bytes after which a group is sent although more waits.
 const GROUP_BYTES: usize = 8 << 20;
+/// What a lot that begins a call costs, in lots that do not: a store that runs one call at a time is to be free again within
+/// milliseconds.
+const A_CALL: usize = 4;
 /// How long a group that came too early waits for the one before it.
 const OVERTAKEN_PAUSE: Duration = Duration::from_millis(1);
 
@@ -72,9 +75,9 @@ impl Waiting {
         self.with(std::mem::take)
     }
 
-    /// How many they are, and their bytes.
+    /// What they cost, in lots without a call, and their bytes.
     fn weigh(&mut self) -> (usize, usize) {
-        self.with(|lots| (lots.len(), lots.iter().map(|lot| lot.parcel.bytes().len()).sum()))
+        self.with(|lots| (lots.iter().map(weight).sum(), lots.iter().map(|lot| lot.parcel.bytes().len()).sum()))
     }
 
     fn with<R>(&mut self, look: impl FnOnce(&mut Vec<Lot>) -> R) -> R {
@@ -92,6 +95,11 @@ impl Drop for Lender {
     fn drop(&mut self) {
         drop(self.0.take());
     }
+}
+
+/// What a lot costs the store: a call has a record.
+fn weight(lot: &Lot) -> usize {
+    if lot.call.is_some() { A_CALL } else { 1 }
 }
 
 /// How much there may be in the fleet before lots are refused.

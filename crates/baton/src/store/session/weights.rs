@@ -5,7 +5,7 @@
 //! long, until all of the claim is settled; so is in how many pieces they came, if many are parcels of their own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -20,16 +20,18 @@ const FAILED: usize = 2;
 /// Bytes that weigh as much as a follow-up.
 const BYTES_A_UNIT: usize = 1_024;
 
+/// A message of a call, however it ends.
+const OF_A_CALL: usize = 12;
 /// Of a claim with more pieces a run that ends as it is weighs by them, unless all are short messages that came singly.
 const FEW_PIECES: usize = 64;
 /// The longest parcel of one message that is none of its own in the store.
 const SHORT: usize = 512;
 
-/// Claims with long bodies or many pieces.
+/// Claims with long bodies, many pieces or messages of calls.
 #[derive(Default)]
 pub(super) struct Weights(Mutex<BTreeMap<(Name, u64), Heavy>>);
 
-/// A claim with long bodies or many pieces.
+/// Such a claim.
 struct Heavy {
     /// Messages that are not settled.
     left: u64,
@@ -38,6 +40,8 @@ struct Heavy {
     /// Pieces and messages that it came with.
     pieces: u64,
     messages: u64,
+    /// Its messages of calls.
+    calls: BTreeSet<u64>,
 }
 
 impl Weights {
@@ -45,11 +49,13 @@ impl Weights {
     pub(super) fn note(&self, queue: &Name, claim_no: u64, pieces: &[(Piece, Parcel)]) {
         let long = pieces.iter().any(|(_, parcel)| parcel.bytes().len() > BYTES_A_UNIT * parcel.len() as usize);
         let many = pieces.len() > FEW_PIECES && pieces.iter().any(|(_, parcel)| parcel.bytes().len() > SHORT);
-        if long || many {
+        let of_calls = pieces.iter().filter(|(piece, _)| piece.part.is_some());
+        let calls: BTreeSet<u64> = of_calls.map(|(piece, _)| piece.range.first).collect();
+        if long || many || !calls.is_empty() {
             let bodies = pieces.iter().flat_map(|(_, parcel)| parcel.bodies());
             let longest = bodies.map(|body| body.len()).max().unwrap_or_default();
             let messages = pieces.iter().map(|(piece, _)| u64::from(piece.range.len)).sum();
-            let heavy = Heavy { left: messages, longest, pieces: pieces.len() as u64, messages };
+            let heavy = Heavy { left: messages, longest, pieces: pieces.len() as u64, messages, calls };
             self.claims().insert((queue.clone(), claim_no), heavy);
         }
     }
@@ -76,18 +82,31 @@ impl Weights {
                 self.pieces_of(run) + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT
             }
             Outcome::Back => self.pieces_of(run),
-            Outcome::Retry { .. } | Outcome::Dead { .. } => self.of_each(run) * run.range.len as usize,
+            Outcome::Retry { .. } | Outcome::Dead { .. } => {
+                self.failed(run) * run.range.len as usize + OF_A_CALL * self.of_calls(run)
+            }
         }
     }
 
     /// What a run weighs by the pieces it is likely to be of.
     fn pieces_of(&self, run: &Run) -> usize {
         let pieces = self.heavy(run, |heavy| u64::from(run.range.len) * heavy.pieces / heavy.messages.max(1));
-        A_RUN + usize::try_from(pieces.unwrap_or_default()).unwrap_or(usize::MAX)
+        let pieces = usize::try_from(pieces.unwrap_or_default()).unwrap_or(usize::MAX);
+        (A_RUN + OF_A_CALL * self.of_calls(run)).saturating_add(pieces)
     }
 
-    /// What each message of a run that fails weighs.
+    /// How many messages of a run are of calls.
+    pub(super) fn of_calls(&self, run: &Run) -> usize {
+        self.heavy(run, |heavy| heavy.calls.range(run.range.first..run.range.end()).count()).unwrap_or_default()
+    }
+
+    /// What each message of a run weighs at most.
     pub(super) fn of_each(&self, run: &Run) -> usize {
+        self.failed(run) + if self.of_calls(run) > 0 { OF_A_CALL } else { 0 }
+    }
+
+    /// What a message weighs that fails, whether it is of a call or not.
+    fn failed(&self, run: &Run) -> usize {
         let (Outcome::Retry { error, .. } | Outcome::Dead { error }) = &run.outcome else { return 1 };
         FAILED + (self.heavy(run, |heavy| heavy.longest).unwrap_or_default() + error.len()) / BYTES_A_UNIT
     }
@@ -124,6 +143,22 @@ mod tests {
         weights.settled(&run);
         assert!(weights.claims().is_empty());
         weight
+    }
+
+    #[test]
+    fn messages_of_calls_weigh_one_by_one() {
+        let piece = |id: u64| {
+            let part = id.is_multiple_of(2).then_some(crate::message::Part::First);
+            (Piece { part, ..Piece::fresh(id, 1, 0) }, Parcel::single(Body::new(b"1").unwrap()))
+        };
+        let (weights, queue) = (Weights::default(), Name::new("q").unwrap());
+        weights.note(&queue, 1, &(1..=40).map(piece).collect::<Vec<_>>());
+        let run = |first, len, outcome| Run { claim_no: 1, queue: queue.clone(), range: Range { first, len }, outcome };
+        assert_eq!(weights.of(&run(1, 1, Outcome::DONE)), A_RUN + 1);
+        assert_eq!(weights.of(&run(2, 1, Outcome::DONE)), A_RUN + 1 + OF_A_CALL);
+        assert_eq!(weights.of(&run(1, 40, Outcome::Back)), A_RUN + 40 + 20 * OF_A_CALL);
+        let dead = Outcome::Dead { error: "no".to_owned() };
+        assert_eq!(weights.of(&run(1, 40, dead)), 40 * FAILED + 20 * OF_A_CALL);
     }
 
     #[test]

@@ -13,7 +13,9 @@ CREATE TABLE fleets (
     -- How many idempotency keys are kept: counting them would cost what is stored.
     keys INTEGER NOT NULL,
     -- What the results count for.
-    results INTEGER NOT NULL DEFAULT 0
+    results INTEGER NOT NULL DEFAULT 0,
+    -- What the calls that have ended count for.
+    calls INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- What every call of a session changes. Few and short rows: a scan finds the expired ones without an index that
@@ -209,6 +211,7 @@ CREATE TABLE keys (
     id INTEGER NOT NULL,
     digest TEXT NOT NULL,
     expires_ms INTEGER NOT NULL,
+    born INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (fleet, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX key_ends ON keys (fleet, expires_ms);
@@ -274,9 +277,11 @@ CREATE TABLE call_holds (
     session BLOB,
     claim_no INTEGER NOT NULL,
     emitted INTEGER NOT NULL,
-    is_delayed INTEGER NOT NULL,
+    -- Of one that is delayed: when it is due.
+    due_ms INTEGER,
     PRIMARY KEY (fleet, call, of, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX call_delays ON call_holds (fleet, call, due_ms, of, id) WHERE due_ms IS NOT NULL;
 
 -- Which call a message has joined.
 CREATE TABLE joined (

@@ -13,6 +13,8 @@ use crate::{
 /// A call as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallRecord {
+    /// When its first message was pushed.
+    pub(crate) born: u64,
     /// Messages of it that have not ended.
     pub(crate) open: u64,
     /// Those of them that sessions hold, and those that are delayed.
@@ -59,17 +61,23 @@ pub(crate) struct Hold {
     pub(crate) by: Option<(SessionId, u64)>,
     /// How many events it has told since it was claimed last.
     pub(crate) emitted: u64,
-    pub(crate) is_delayed: bool,
+    /// Since it failed: when it is due again.
+    pub(crate) due_ms: Option<u64>,
 }
 
-/// The calls, by their first messages.
+/// The calls, by their first messages: named without births, which their records have.
 pub(crate) trait Calls {
     fn call(&mut self, call: &CallId) -> Moved<Option<CallRecord>>;
     fn put_call(&mut self, call: &CallId, record: &CallRecord) -> Moved<()>;
+    /// What those that have ended count for ([`weight`](crate::store::engine::calls::weight)).
+    fn call_bytes(&mut self) -> Moved<u64>;
     /// Forgets up to `limit` calls that expired at `now`, oldest first, with all that they have told.
     fn expire_calls(&mut self, now: u64, limit: u32) -> Moved<()>;
+    /// Forgets calls that have ended, oldest first (of those that expire together the lowest queue and id), until they
+    /// counted for `bytes` or more, or `limit` have gone.
+    fn drop_oldest_calls(&mut self, bytes: u64, limit: u32) -> Moved<()>;
     /// Sets when a call expires.
-    fn put_call_end(&mut self, call: &CallId, expires_ms: u64) -> Moved<()>;
+    fn put_call_end(&mut self, call: &CallId, expires_ms: u64, weight: u64) -> Moved<()>;
 
     /// The call that a message has joined.
     fn joined(&mut self, queue: &Name, id: MessageId) -> Moved<Option<CallId>>;
@@ -79,6 +87,9 @@ pub(crate) trait Calls {
     /// A message of a call; what is not known of it is the default.
     fn hold(&mut self, call: &CallId, queue: &Name, id: MessageId) -> Moved<Hold>;
     fn put_hold(&mut self, call: &CallId, queue: &Name, id: MessageId, hold: &Hold) -> Moved<()>;
+
+    /// The delayed messages of a call, the first due first (of those due together by queue and id), with when they are due.
+    fn delayed_of(&mut self, call: &CallId, limit: usize) -> Moved<Vec<(u64, Name, MessageId)>>;
 
     /// Adds an event under this number, which follows the last.
     fn put_event(&mut self, call: &CallId, number: u64, event: &Bytes) -> Moved<()>;

@@ -11,6 +11,8 @@ use crate::{
 pub(crate) struct KeyRecord {
     pub(crate) queue: Name,
     pub(crate) id: MessageId,
+    /// When the message was pushed.
+    pub(crate) born: u64,
     pub(crate) digest: Digest,
     pub(crate) expires_ms: u64,
 }

@@ -32,6 +32,8 @@ pub(crate) trait Lines {
     fn put_delayed(&mut self, queue: &Name, due: u64, piece: &Piece) -> Moved<()>;
     /// The delayed piece with the smallest (due, id).
     fn next_delayed(&mut self, queue: &Name) -> Moved<Option<(u64, Piece)>>;
+    /// The delayed piece of this place.
+    fn delayed_at(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<Option<Piece>>;
     fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()>;
     /// All delayed pieces by (due, id).
     fn delayed(&mut self, queue: &Name) -> Moved<Vec<Piece>>;

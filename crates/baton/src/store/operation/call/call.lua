@@ -2,13 +2,13 @@
 -- Purpose: tells how a call stands.
 -- KEYS: 1 root
 -- ARGV: 1 call
--- Returns: OK state (waiting|delayed|running|cancelling|done|dead|cancelled) first event kept, number of the next, then its
---          outcome once it has ended with one | NONE | NEWER found known | OLDER found known
+-- Returns: OK state (waiting|delayed|running|cancelling|done|dead|cancelled) its birth, first event kept, number of the
+--          next, then its outcome once it has ended with one | NONE | OTHERCALL | NEWER found known | OLDER found known
 -- Idempotency: reads only.
 local unfit = unfit_fleet(true)
 if unfit then return unfit end
-local record = calls.read(ARGV[1])
-if not record then return { 'NONE' } end
+local record, other = calls.named(ARGV[1])
+if not record then return other or { 'NONE' } end
 local state = 'waiting'
 if record.ended ~= 0 then
   state = record.ended == 1 and 'done' or record.ended == 2 and 'dead' or 'cancelled'
@@ -19,6 +19,6 @@ elseif record.running > 0 then
 elseif record.delayed == record.open then
   state = 'delayed'
 end
-local answer = { 'OK', state, text(record.first), text(record.next) }
-if record.ended ~= 0 then answer[5] = call('HGET', key.call(record.name), 'outcome') or nil end
+local answer = { 'OK', state, text(record.born), text(record.first), text(record.next) }
+if record.ended ~= 0 then answer[6] = call('HGET', key.call(record.name), 'outcome') or nil end
 return answer

@@ -1,13 +1,14 @@
 //! The state of a call follows from how many of its messages are open, held and delayed.
 
 use super::{CallState, CallView, ReadCall};
-use crate::store::engine::{CallRecord, Effect, Moved, Tables};
+use crate::store::engine::{CallRecord, Effect, Moved, Tables, calls};
 
 impl Effect for ReadCall {
     fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Option<CallView>> {
-        let Some(record) = tables.call(&self.call)? else { return Ok(None) };
+        let Some((_, record)) = calls::named(tables, &self.call)? else { return Ok(None) };
         let outcome = record.outcome.clone().filter(|_| record.end.is_some());
-        Ok(Some(CallView { state: state(&record), outcome, first: record.first, next: record.next }))
+        let CallRecord { born, first, next, .. } = record;
+        Ok(Some(CallView { state: state(&record), born, outcome, first, next }))
     }
 }
 

@@ -24,6 +24,8 @@ pub struct ReadCall {
 pub struct CallView {
     /// Its state.
     pub state: CallState,
+    /// The store's time of the push of its first message, in milliseconds.
+    pub born: u64,
     /// Of one that is done the result of its first message, of one that is dead why.
     pub outcome: Option<Bytes>,
     /// The first event that is kept.
@@ -60,8 +62,10 @@ impl CallState {
     }
 }
 
-/// How long a call is kept after its last message has ended.
+/// How long a call is kept after its last message has ended, unless newer ones need its room.
 pub const CALL_TTL_MS: u64 = 3_600_000;
+/// What a call that has ended counts for, beyond its outcome, its events and their keys: about what stores keep beside them.
+pub(in crate::store) const A_CALL: u64 = 512;
 
 impl Facts for ReadCall {
     const READS: bool = true;

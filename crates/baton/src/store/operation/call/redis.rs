@@ -1,13 +1,13 @@
 //! The arguments and the answer of `call.lua`.
 
-use super::{CALL_TTL_MS, CallState, CallView, ReadCall};
+use super::{A_CALL, CALL_TTL_MS, CallState, CallView, ReadCall};
 use crate::store::{
     StoreError,
     redis::{Arguments, Coded, Number, Reply, numbers},
 };
 
 impl Coded for ReadCall {
-    const NUMBERS: &'static [Number] = numbers![CALL_TTL_MS];
+    const NUMBERS: &'static [Number] = numbers![CALL_TTL_MS, A_CALL];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to.text(&self.call)
@@ -26,9 +26,9 @@ impl Coded for ReadCall {
                     "cancelled" => CallState::Cancelled,
                     other => return Err(StoreError::Damaged(format!("a call is {other:?}"))),
                 };
-                let (first, next) = (reply.parsed()?, reply.parsed()?);
+                let (born, first, next) = (reply.parsed()?, reply.parsed()?, reply.parsed()?);
                 let outcome = if reply.is_done() { None } else { Some(reply.bytes()?) };
-                Ok(Some(CallView { state, outcome, first, next }))
+                Ok(Some(CallView { state, born, outcome, first, next }))
             }
             "NONE" => Ok(None),
             _ => Err(reply.refusal(code)),

@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Marks a call: the next step of each of its messages ends it. A claim withholds it; a retry, a hand-back or a lost session
-/// does not return it; what is done or dead stays so. Those who hold messages of it hear so with their next beat.
+/// does not return it; what is done or dead stays so. Those who hold messages of it hear so with their next beat. Those
+/// that are delayed, whose next step may be far away, end at once, some with each such request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelCall {
     /// The call.
@@ -25,6 +26,8 @@ pub struct CancelCall {
 pub enum Cancelling {
     /// It is marked, now or before.
     Marked,
+    /// The same, and more of its messages are delayed than one step ends: ask again.
+    More,
     /// It has ended.
     Ended,
     /// It is followed, or was a moment ago.
@@ -32,6 +35,9 @@ pub enum Cancelling {
     /// There is no such call.
     Unknown,
 }
+
+/// How many delayed messages of a call one step ends.
+pub(in crate::store) const DELAYED_AT_ONCE: usize = 64;
 
 impl Facts for CancelCall {
     fn session(&self) -> Option<SessionId> {

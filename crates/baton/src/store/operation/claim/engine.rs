@@ -9,7 +9,7 @@ use crate::{
     message::{MessageId, Name, Parcel, Piece, Range},
     store::{
         CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Refusal, Rest,
-        agreed::MISSING_BODY,
+        agreed::{MISSING_BODY, OF_A_CALL},
         engine::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
             bodies::cut,
@@ -36,7 +36,8 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     }
     let mut numbers = tables.numbers(it.session, &it.queue)?;
     check_number(&numbers, it.claim_no)?;
-    let mut gathered = Gathered { n: it.n, budget: it.max_bytes, pieces: Vec::new(), stopped: false, buried: 0 };
+    let mut gathered =
+        Gathered { n: it.n, budget: it.max_bytes, pieces: Vec::new(), weight: 0, stopped: false, buried: 0 };
     let queue = tables.queue(&it.queue)?.filter(|queue| !queue.books.paused);
     let Some(mut queue) = queue else {
         waits::enter(tables, now, it.session, &it.queue)?;
@@ -125,9 +126,11 @@ struct Gathered {
     n: u32,
     budget: u64,
     pieces: Vec<(Piece, Parcel)>,
+    /// What they cost, in pieces without a call.
+    weight: u64,
     /// Whether the bound of bytes kept it from taking more.
     stopped: bool,
-    /// Messages it found without a body, or of calls that were cancelled.
+    /// What those cost that it found without a body, or of calls that were cancelled.
     buried: u32,
 }
 
@@ -207,12 +210,12 @@ impl Gathered {
     }
 
     const fn has_room(&self) -> bool {
-        self.n > 0 && self.pieces.len() < MAX_PIECES && self.buried < MOST_BURIED
+        self.n > 0 && self.weight < MAX_PIECES as u64 && self.buried < MOST_BURIED
     }
 
     /// Ends a message whose call was cancelled.
     fn withhold<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece) -> Moved<()> {
-        self.buried += 1;
+        self.buried += OF_A_CALL as u32;
         calls::cancel_message(tables, now, queue, piece)
     }
 
@@ -240,6 +243,7 @@ impl Gathered {
         let len = parcel.len();
         self.n -= len;
         self.budget = self.budget.saturating_sub(parcel.weight() as u64);
+        self.weight += if piece.part.is_some() { OF_A_CALL } else { 1 };
         self.pieces.push((piece.over(Range { len, ..piece.range }), parcel));
         Ok(Some(len))
     }

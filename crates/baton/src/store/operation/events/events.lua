@@ -2,7 +2,7 @@
 -- Purpose: reads events of a call.
 -- KEYS: 1 root
 -- ARGV: 1 call, 2 first event wanted, 3 most bytes
--- Returns: OK first, number of the next one told, 1 if the call has ended, {events} | NOCALL | GONE first kept
+-- Returns: OK first, number of the next one told, 1 if the call has ended, {events} | NOCALL | OTHERCALL | GONE first kept
 --          | NEWER found known | OLDER found known
 -- Idempotency: reads only.
 local unfit = unfit_fleet(true)

@@ -48,6 +48,7 @@ fn settle<T: Tables>(tables: &mut T, now: u64, it: &Settle) -> Moved<Settled> {
         claim: None,
         queues: OpenQueues::default(),
         back: BTreeMap::new(),
+        of_calls: 0,
         max_results: it.max_results,
     };
     let mut refused = Vec::new();
@@ -84,6 +85,8 @@ struct Settling<'a, T> {
     claim: Option<OpenClaim>,
     queues: OpenQueues,
     back: BTreeMap<Name, Vec<Piece>>,
+    /// Messages of calls that were settled.
+    of_calls: u32,
     max_results: u64,
 }
 
@@ -101,6 +104,7 @@ impl<T: Tables> Settling<'_, T> {
             self.queues.open(self.tables, &run.queue)?.wakes = 1;
         }
         for piece in &settled {
+            self.of_calls += u32::from(piece.part.is_some());
             self.apply(&run.queue, piece, &run.outcome)?;
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
@@ -158,8 +162,9 @@ impl<T: Tables> Settling<'_, T> {
                 release(self.tables, queue, piece)
             }
             Outcome::Retry { after_ms, error } => {
-                if retry(self.tables, queue, piece, self.now.saturating_add(*after_ms), error)? {
-                    calls::returned(self.tables, name, piece, true)?;
+                let due = self.now.saturating_add(*after_ms);
+                if retry(self.tables, queue, piece, due, error)? {
+                    calls::returned(self.tables, name, piece, Some(due))?;
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
                     queue.wakes = 1;
@@ -175,7 +180,7 @@ impl<T: Tables> Settling<'_, T> {
                 errors::bury(self.tables, self.now, queue, &tried, &node, error)
             }
             Outcome::Back => {
-                calls::returned(self.tables, name, piece, false)?;
+                calls::returned(self.tables, name, piece, None)?;
                 self.back.entry(name.clone()).or_default().push(*piece);
                 Ok(())
             }
@@ -213,6 +218,9 @@ impl<T: Tables> Settling<'_, T> {
             returns::to_front(self.tables, queue, pieces)?;
         }
         self.queues.close(self.tables)?;
+        if self.of_calls > 0 {
+            calls::make_room(self.tables, self.of_calls, self.max_results)?;
+        }
         Ok(self.session)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) const MAX_FOLLOW_UP_BYTES: usize = 16 << 20;
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 /// How long a result is kept.
 pub const RESULT_TTL_MS: u64 = 3_600_000;
-/// What all results of a fleet may take, unless somebody says otherwise: then the oldest go.
+/// What all results of a fleet may take, and all calls that have ended, unless somebody says otherwise: then the oldest go.
 pub const MAX_RESULTS: u64 = 256 << 20;
 /// What a result counts for against that, beyond its bytes: about what stores keep beside them. So as many of the oldest as
 /// a new one has of these bytes always make room for it.
@@ -43,7 +43,8 @@ pub struct Settle {
     pub settle_no: u64,
     /// Each judged on its own: all of its messages must be held under its claim.
     pub runs: Vec<Run>,
-    /// Bytes that the results of the fleet may take before the oldest go; [`MAX_RESULTS`] unless somebody says otherwise.
+    /// Bytes that the results of the fleet may take before the oldest go, and as many that its calls may take that have ended;
+    /// [`MAX_RESULTS`] unless somebody says otherwise.
     pub max_results: u64,
 }
 

@@ -18,7 +18,11 @@ impl Coded for Settle {
     }
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        let to = to.text(self.session).text(self.settle_no).number_or_nothing(self.settle_no.checked_sub(1));
+        let to = to
+            .text(self.session)
+            .text(self.settle_no)
+            .number_or_nothing(self.settle_no.checked_sub(1))
+            .number(self.max_results);
         self.runs.iter().fold(to, |to, it| run(to, self, it))
     }
 
@@ -36,8 +40,8 @@ fn run<'r>(to: Arguments<'r>, of: &Settle, run: &Run) -> Arguments<'r> {
     match &run.outcome {
         Outcome::Done { result: None, follow_ups } if follow_ups.is_empty() => to.text("D"),
         Outcome::Done { result, follow_ups } => {
-            let bound = result.as_ref().map_or(String::new(), |_| of.max_results.to_string());
-            let to = to.text("d").text(bound).bytes(result.as_deref().unwrap_or_default());
+            let to =
+                to.text("d").text(if result.is_some() { "1" } else { "" }).bytes(result.as_deref().unwrap_or_default());
             follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).parcel(of.session, &lot.parcel))
         }
         Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),

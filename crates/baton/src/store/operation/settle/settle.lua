@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Purpose: takes reports of claimed messages. Each run is judged by its token, and its effects are kept in this step.
 -- KEYS: 1 root
--- ARGV: 1 session, 2 settle number, 3 the number before this one,
+-- ARGV: 1 session, 2 settle number, 3 the number before this one, 4 bytes that all results may take, and calls that have ended,
 --       then for each run: claim number, queue, first id, messages, outcome and its own:
 --       D done · d done, bytes that all results may take ('' without one), result, follow-ups, then five for each (as in
 --       submit, staged parcels too; `1j` for the messages of one that joins the call)
@@ -12,8 +12,8 @@ call = redis.call
 name_keys(KEYS[1])
 local id, settle_no = ARGV[1], tonumber(ARGV[2])
 -- Most report that messages were done that came singly; more at once than a run has did not.
-if #ARGV == 8 and ARGV[8] == 'D' and tonumber(ARGV[7]) <= CHUNK and call('HGET', key.session(id), 'settle_no') == ARGV[3]
-  and settle_singles(id, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) then
+if #ARGV == 9 and ARGV[9] == 'D' and tonumber(ARGV[8]) <= CHUNK and call('HGET', key.session(id), 'settle_no') == ARGV[3]
+  and settle_singles(id, ARGV[5], ARGV[6], ARGV[7], ARGV[8]) then
   call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', '')
   return 'OK'
 end
@@ -304,12 +304,13 @@ local function apply(queue, piece, outcome, detail, reason)
     add(queue, 'in_flight', -1)
     calls.cancel_message(queue, piece)
   elseif outcome == 'r' then
-    if retry(queue, piece, now + tonumber(detail), reason) and piece.part then calls.returned(queue.name, piece, 1) end
+    local due = now + tonumber(detail)
+    if retry(queue, piece, due, reason) and piece.part then calls.returned(queue.name, piece, due) end
   elseif outcome == 'x' then
     piece.attempts = piece.attempts + 1
     bury(queue, piece, node, detail)
   else
-    if piece.part then calls.returned(queue.name, piece, 0) end
+    if piece.part then calls.returned(queue.name, piece) end
     returning[queue.name] = returning[queue.name] or {}
     table.insert(returning[queue.name], piece)
   end
@@ -342,7 +343,7 @@ local function close_keys()
 end
 
 -- The bytes of all follow-ups, by the places of their lots: what is staged is looked at before anything is written.
-local weights, keyed, at = {}, 0, 4
+local weights, keyed, at = {}, 0, 5
 while at <= #ARGV do
   local outcome, detail = ARGV[at + 4], at + 5
   at = past_run(outcome, detail)
@@ -355,8 +356,8 @@ while at <= #ARGV do
 end
 make_room(keyed)
 
-local refused = {}
-at = 4
+local refused, of_calls, max_bytes = {}, 0, tonumber(ARGV[4])
+at = 5
 while at <= #ARGV do
   local claim_no, name, first, len, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local detail = at + 5
@@ -372,10 +373,11 @@ while at <= #ARGV do
         suspects = suspects - piece.len
         known_queue(name).wakes = 1
       end
+      if piece.part then of_calls = of_calls + 1 end
       apply(known_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
-      if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], tonumber(ARGV[detail])) end
+      if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], max_bytes) end
       for lot = detail + 3, at - 1, 5 do
         local joins = taken[1].part and read_calling(ARGV[lot + 1]) and calls.of(name, taken[1])
         if joins and call('EXISTS', key.call(joins)) == 0 then joins = nil end
@@ -400,6 +402,7 @@ close_delays()
 close_keys()
 for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
 close_queues()
+if of_calls > 0 then calls.make_room(of_calls, max_bytes) end
 local answer = table.concat(refused, ';')
 call('HSET', key.session(id), 'settle_no', ARGV[2], 'settle', answer, 'suspects', text(suspects))
 return { 'OK', answer }

@@ -57,11 +57,13 @@ impl Effect for Submit {
                 continue;
             }
             let first = deposit(tables, now, queue, &lot.parcel, lot.call.map(|_| Part::First))?;
-            if let Some(Calling::Begins { linger_ms, .. }) = lot.call {
-                calls::begin(tables, now, &lot.queue, first, linger_ms)?;
-            }
             keep_key(tables, now, &lot.queue, first, lot.key.as_ref())?;
-            verdicts.push(LotVerdict::Stored { first });
+            let Some(Calling::Begins { linger_ms, .. }) = lot.call else {
+                verdicts.push(LotVerdict::Stored { first });
+                continue;
+            };
+            calls::begin(tables, now, &lot.queue, first, linger_ms)?;
+            verdicts.push(LotVerdict::Begun { first, born: now });
         }
         queues.close(tables)?;
         session.submit_no = self.submit_no;

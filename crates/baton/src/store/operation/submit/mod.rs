@@ -76,6 +76,20 @@ pub enum LotVerdict {
         /// Its id.
         first: u64,
     },
+    /// Stored as the first message of a call.
+    Begun {
+        /// Its id.
+        first: u64,
+        /// When the store took it in: with the id its name, also when ids begin again.
+        born: u64,
+    },
+    /// The key of a call was seen with this body: it exists under this name.
+    Known {
+        /// The id of its first message.
+        first: u64,
+        /// When the store took that in.
+        born: u64,
+    },
     /// The key was seen with another body, or for another queue.
     Conflict,
     /// No further key can be kept now.

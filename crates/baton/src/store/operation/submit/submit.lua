@@ -40,7 +40,7 @@ for i = 9, #ARGV, 5 do
   local name, count, lot_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]) or 1, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local part, linger, share = read_calling(ARGV[i + 1])
   local queue = open_queue(name)
-  local verdict = seen_before(lot_key, proof, name, share)
+  local verdict = seen_before(lot_key, proof, name, part, share)
   if not verdict and lot_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
@@ -49,9 +49,13 @@ for i = 9, #ARGV, 5 do
       verdict = 'f'
     else
       local first = deposit(id, queue, count, parcel, weights[i], part)
-      if part then calls.begin(name, first, linger) end
       keep_key(lot_key, proof, queue, first)
-      verdict = 's' .. text(first)
+      if part then
+        calls.begin(name, first, linger)
+        verdict = 'b' .. text(first) .. ',' .. text(now)
+      else
+        verdict = 's' .. text(first)
+      end
     end
   end
   verdicts[#verdicts + 1] = verdict

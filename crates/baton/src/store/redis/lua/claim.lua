@@ -84,7 +84,7 @@ local function take_piece(catch, piece, written)
     catch.carried = catch.carried + piece.carried
   end
   catch.pieces[#catch.pieces + 1] = written
-  catch.count = catch.count + 1
+  catch.count, catch.weight = catch.count + 1, catch.weight + (piece.part and OF_A_CALL or 1)
   if piece.part then calls.claimed(catch.queue, piece, catch.id, catch.claim_no) end
   return len
 end
@@ -106,7 +106,8 @@ local function take_single(catch, entry, first, bytes)
   run.len = run.len + 1
   run.entries[run.len], catch.given[#catch.given + 1] = entry, entry
   if run.each ~= bytes then run.each = nil end
-  catch.n, catch.budget, catch.count = catch.n - 1, math.max(catch.budget - weight, 0), catch.count + 1
+  catch.n, catch.budget = catch.n - 1, math.max(catch.budget - weight, 0)
+  catch.count, catch.weight = catch.count + 1, catch.weight + 1
   return true
 end
 
@@ -128,17 +129,17 @@ local function keep_catch(catch, claim_no)
 end
 
 local function has_room(catch)
-  return catch.n > 0 and catch.count < MAX_PIECES and catch.buried < MOST_BURIED
+  return catch.n > 0 and catch.weight < MAX_PIECES and catch.buried < MOST_BURIED
 end
 
 -- How many pieces are worth a look at once.
 local function most_pieces(catch)
-  return math.min(catch.n, CHUNK, MAX_PIECES - catch.count)
+  return math.min(catch.n, CHUNK, MAX_PIECES - catch.weight)
 end
 
 -- Ends a message whose call was cancelled.
 local function withhold(catch, queue, piece)
-  catch.buried = catch.buried + 1
+  catch.buried = catch.buried + OF_A_CALL
   calls.cancel_message(queue, piece)
 end
 
@@ -310,11 +311,12 @@ end
 
 -- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
 -- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given, and
--- last how many pieces.
+-- last what it cost, in pieces.
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local catch = {
     id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
-    bodies = {}, carried = 0, runs = {}, count = 0, claim_no = claim_no,
+    bodies = {}, carried = 0, runs = {}, count = 0, weight = 0,
+    claim_no = claim_no,
   }
   local queue = known_queue(name)
   if queue and queue.paused == 0 then
@@ -348,5 +350,5 @@ local function claim_messages(session, name, numbers, claim_no, n, budget)
   if queue then queue.wakes = 0 end
   close_queues()
   local rest = more and 'more' or next_due and text(math.max(next_due - now, 0)) or ''
-  return rest, catch.given, taken or numbers.waits ~= waited, catch.count
+  return rest, catch.given, taken or numbers.waits ~= waited, catch.weight + catch.buried
 end

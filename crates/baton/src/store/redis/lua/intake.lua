@@ -52,24 +52,25 @@ local function deposit(id, queue, count, parcel, bytes, part)
   return first
 end
 
--- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use.
--- Its `proof` is the digest of the body and the milliseconds that the key lives, `digest,milliseconds`.
-local function seen_before(lot_key, proof, name, share)
+-- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use. Of a
+-- `call` the verdict has its birth too. Its `proof` is the digest of the body and the milliseconds that the key lives, `digest,milliseconds`.
+local function seen_before(lot_key, proof, name, is_call, share)
   if lot_key == '' then return nil end
   local known = call('HGET', key.keys, lot_key)
   if not known then return nil end
-  local queue, id, digest, expires = string.match(known, '^([^,]+),(%d+),(%x+),(%d+)$')
+  local queue, id, digest, expires, born = string.match(known, '^([^,]+),(%d+),(%x+),(%d+),?(%d*)$')
   if tonumber(expires) <= now then return nil end
   -- Such a key stands for a call only while that has not ended.
   if share and call('HGET', key.call(queue .. '/' .. id), 'ended') ~= '0' then return nil end
-  return digest == string.match(proof, '^%x+') and queue == name and 'd' .. id or 'c'
+  if digest ~= string.match(proof, '^%x+') or queue ~= name then return 'c' end
+  return is_call and 'o' .. id .. ',' .. (born ~= '' and born or '0') or 'd' .. id
 end
 
 -- What is kept of a key, and when it ends.
 local function key_record(proof, queue, id)
   local digest, lives = string.match(proof, '^(%x+),(%d+)$')
   local expires = text(now + tonumber(lives))
-  return queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires, expires
+  return queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires .. ',' .. text(now), expires
 end
 
 local function keep_key(lot_key, proof, queue, id)

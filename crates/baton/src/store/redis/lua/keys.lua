@@ -38,6 +38,7 @@ local key = {
   followers = function(it) return root .. ':F:' .. it end,
   events = function(it) return root .. ':y:' .. it end,
   emit_keys = function(it) return root .. ':j:' .. it end,
+  delays = function(it) return root .. ':D:' .. it end,
   flights_of = function(id) return root .. ':B:' .. id end,
   awaiting = function(name) return root .. ':W:' .. name end,
   told = function(id) return root .. ':f:' .. id end,

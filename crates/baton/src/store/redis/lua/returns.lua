@@ -71,7 +71,7 @@ local function return_some(id, node, lost, most)
       else
         left = left - 1
       end
-      made, piece.losses = made + math.ceil(len / size), losses
+      made, piece.losses = made + (piece.part and OF_A_CALL or math.ceil(len / size)), losses
       if losses > MAX_LOSSES then
         bury(queue, piece, node, 'lost ' .. text(losses) .. ' ' .. LOST)
         dead = dead + len
@@ -79,7 +79,7 @@ local function return_some(id, node, lost, most)
         add(queue, 'in_flight', -1)
         calls.cancel_message(queue, piece)
       else
-        if piece.part then calls.returned(name, piece, 0) end
+        if piece.part then calls.returned(name, piece) end
         for first = piece.first, piece.first + len - 1, size do
           local entry = over(piece, first, math.min(size, piece.first + len - first))
           table.insert(returning[name], entry)

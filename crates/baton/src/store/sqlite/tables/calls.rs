@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 use super::{SqliteTables, blob, int, name, optional_session, ordered, text, uint};
 use crate::{
     message::{CallId, Key, MessageId, Name, SessionId},
     store::{
         AN_EVENT, CallState, StoreError,
-        engine::{CallRecord, Calls, Follower, Hold, Moved},
+        engine::{CallRecord, Calls, Follower, Hold, Moved, calls::weight},
         wire::list,
     },
 };
@@ -34,14 +34,48 @@ impl SqliteTables<'_> {
     }
 }
 
+impl SqliteTables<'_> {
+    /// Keeps up with what those that have ended count for.
+    fn count_calls(&mut self, count: impl FnOnce(u64) -> u64) -> Moved<()> {
+        let row = self.own_row()?;
+        row.calls = count(row.calls);
+        row.changed = true;
+        Ok(())
+    }
+
+    /// Forgets those that have ended and expire by `upto`, the oldest first, until they counted for `bytes`, or `limit` have
+    /// gone.
+    fn forget_calls(&mut self, upto: i64, bytes: u64, limit: u32) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "SELECT call, record, outcome FROM calls WHERE fleet = ?1 AND expires_ms <= ?2 \
+                   ORDER BY expires_ms, queue, id LIMIT ?3";
+        let oldest = self.all(sql, params![fleet, upto, limit], |row| Ok((row.get::<_, i64>(0)?, record(row, 1)?)))?;
+        let mut gone = 0;
+        for (call, record) in &oldest {
+            if gone >= bytes {
+                break;
+            }
+            gone += weight(record);
+            for table in ["calls", "call_events", "call_keys", "call_holds"] {
+                self.run(&format!("DELETE FROM {table} WHERE fleet = ?1 AND call = ?2"), [fleet, *call])?;
+            }
+        }
+        if gone > 0 { self.count_calls(|calls| calls.saturating_sub(gone)) } else { Ok(()) }
+    }
+}
+
+/// A record and, in the column behind it, its outcome.
+fn record(row: &Row<'_>, at: usize) -> Moved<CallRecord> {
+    let outcome = row.get_ref(at + 1)?.as_blob_or_null().map_err(|_| damaged("its outcome"))?;
+    let written = text(row, at)?;
+    parse(written, outcome.map(Bytes::copy_from_slice)).ok_or_else(|| damaged(written))
+}
+
 impl Calls for SqliteTables<'_> {
     fn call(&mut self, call: &CallId) -> Moved<Option<CallRecord>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT record, outcome FROM calls WHERE fleet = ?1 AND queue = ?2 AND id = ?3";
-        self.one(sql, params![fleet, call.queue.as_str(), int(call.id.0)], |row| {
-            let outcome = row.get_ref(1)?.as_blob_or_null().map_err(|_| damaged("its outcome"))?;
-            parse(text(row, 0)?, outcome.map(Bytes::copy_from_slice)).ok_or_else(|| damaged(text(row, 0).unwrap_or("")))
-        })
+        self.one(sql, params![fleet, call.queue.as_str(), int(call.id.0)], |row| record(row, 0))
     }
 
     fn put_call(&mut self, call: &CallId, record: &CallRecord) -> Moved<()> {
@@ -60,29 +94,29 @@ impl Calls for SqliteTables<'_> {
         Ok(())
     }
 
-    fn expire_calls(&mut self, now: u64, limit: u32) -> Moved<()> {
-        let fleet = self.own_fleet()?;
-        let sql =
-            "SELECT call FROM calls WHERE fleet = ?1 AND expires_ms <= ?2 ORDER BY expires_ms, queue, id LIMIT ?3";
-        let over = self.all(sql, params![fleet, ordered(now), limit], |row| Ok(row.get::<_, i64>(0)?))?;
-        for call in over {
-            for table in ["calls", "call_events", "call_keys", "call_holds"] {
-                self.run(&format!("DELETE FROM {table} WHERE fleet = ?1 AND call = ?2"), [fleet, call])?;
-            }
-        }
-        Ok(())
+    fn call_bytes(&mut self) -> Moved<u64> {
+        Ok(self.fleet_row()?.map_or(0, |row| row.calls))
     }
 
-    fn put_call_end(&mut self, call: &CallId, expires_ms: u64) -> Moved<()> {
+    fn expire_calls(&mut self, now: u64, limit: u32) -> Moved<()> {
+        self.forget_calls(ordered(now), u64::MAX, limit)
+    }
+
+    fn drop_oldest_calls(&mut self, bytes: u64, limit: u32) -> Moved<()> {
+        self.forget_calls(i64::MAX, bytes, limit)
+    }
+
+    fn put_call_end(&mut self, call: &CallId, expires_ms: u64, weight: u64) -> Moved<()> {
         let (_, row) = self.own_call(call)?;
-        self.run("UPDATE calls SET expires_ms = ?2 WHERE call = ?1", params![row, ordered(expires_ms)]).map(drop)
+        self.run("UPDATE calls SET expires_ms = ?2 WHERE call = ?1", params![row, ordered(expires_ms)])?;
+        self.count_calls(|calls| calls + weight)
     }
 
     fn joined(&mut self, queue: &Name, id: MessageId) -> Moved<Option<CallId>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT call_queue, call_id FROM joined WHERE fleet = ?1 AND queue = ?2 AND id = ?3";
         self.one(sql, params![fleet, queue.as_str(), int(id.0)], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 
@@ -100,11 +134,11 @@ impl Calls for SqliteTables<'_> {
 
     fn hold(&mut self, call: &CallId, queue: &Name, id: MessageId) -> Moved<Hold> {
         let Some((fleet, row)) = self.call_row(call)? else { return Ok(Hold::default()) };
-        let sql = "SELECT session, claim_no, emitted, is_delayed FROM call_holds WHERE fleet = ?1 AND call = ?2 AND of = ?3 AND id = ?4";
+        let sql = "SELECT session, claim_no, emitted, due_ms FROM call_holds WHERE fleet = ?1 AND call = ?2 AND of = ?3 AND id = ?4";
         let hold = self.one(sql, params![fleet, row, queue.as_str(), int(id.0)], |row| {
             let claim_no = uint(row, 1)?;
             let by = optional_session(row, 0)?.map(|session| (session, claim_no));
-            Ok(Hold { by, emitted: uint(row, 2)?, is_delayed: row.get(3)? })
+            Ok(Hold { by, emitted: uint(row, 2)?, due_ms: row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned) })
         })?;
         Ok(hold.unwrap_or_default())
     }
@@ -117,9 +151,16 @@ impl Calls for SqliteTables<'_> {
         }
         let (session, claim_no) = (hold.by.map(|(session, _)| session.to_bytes()), hold.by.map_or(0, |(_, no)| no));
         let sql = "INSERT OR REPLACE INTO call_holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let emitted = int(hold.emitted);
-        self.run(sql, params![fleet, row, queue.as_str(), int(id.0), session, int(claim_no), emitted, hold.is_delayed])
-            .map(drop)
+        let (emitted, due_ms) = (int(hold.emitted), hold.due_ms.map(ordered));
+        self.run(sql, params![fleet, row, queue.as_str(), int(id.0), session, int(claim_no), emitted, due_ms]).map(drop)
+    }
+
+    fn delayed_of(&mut self, call: &CallId, limit: usize) -> Moved<Vec<(u64, Name, MessageId)>> {
+        let Some((fleet, row)) = self.call_row(call)? else { return Ok(Vec::new()) };
+        let sql = "SELECT due_ms, of, id FROM call_holds WHERE fleet = ?1 AND call = ?2 AND due_ms IS NOT NULL \
+                   ORDER BY due_ms, of, id LIMIT ?3";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.all(sql, params![fleet, row, limit], |row| Ok((uint(row, 0)?, name(row, 1)?, MessageId(uint(row, 2)?))))
     }
 
     fn put_event(&mut self, call: &CallId, number: u64, event: &Bytes) -> Moved<()> {
@@ -197,7 +238,7 @@ impl Calls for SqliteTables<'_> {
         let sql = "SELECT queue, id FROM calls WHERE fleet = ?1 AND look_ms <= ?2 ORDER BY look_ms, queue, id LIMIT ?3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.all(sql, params![fleet, ordered(now), limit], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 
@@ -216,7 +257,7 @@ impl Calls for SqliteTables<'_> {
         let sql = "SELECT queue, id FROM told WHERE fleet = ?1 AND session = ?2 ORDER BY queue, id LIMIT ?3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.all(sql, params![fleet, id.to_bytes(), limit], |row| {
-            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?) })
+            Ok(CallId { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), born: None })
         })
     }
 }
@@ -243,6 +284,7 @@ fn write(it: &CallRecord) -> String {
         it.key_bytes,
         linger,
         it.followed_ms,
+        it.born,
     ];
     let numbers = numbers.map(|number| number.to_string()).join(",");
     let holders = it.holders.iter().map(|(session, held)| format!("{session},{held}"));
@@ -258,8 +300,9 @@ fn parse(written: &str, outcome: Option<Bytes>) -> Option<CallRecord> {
     let mut parts = written.split('|');
     let (numbers, holders, followers) = (parts.next()?, parts.next()?, parts.next()?);
     let numbers: Option<Vec<u64>> = numbers.split(',').map(|number| number.parse().ok()).collect();
-    let numbers: [u64; 12] = numbers?.try_into().ok()?;
-    let [open, running, delayed, cancelled, marked, end, next, first, bytes, key_bytes, linger, followed_ms] = numbers;
+    let numbers: [u64; 13] = numbers?.try_into().ok()?;
+    let [open, running, delayed, cancelled, marked, end, next, first, bytes, key_bytes, linger, followed_ms, born] =
+        numbers;
     let holder = |word: &str| {
         let (session, held) = word.split_once(',')?;
         Some((session.parse().ok()?, held.parse().ok()?))
@@ -273,6 +316,7 @@ fn parse(written: &str, outcome: Option<Bytes>) -> Option<CallRecord> {
     let holders: Vec<(SessionId, u64)> = list(holders, holder).ok()?;
     let followers: Vec<(SessionId, Follower)> = list(followers, follower).ok()?;
     Some(CallRecord {
+        born,
         open,
         running,
         delayed,

@@ -1,4 +1,4 @@
-//! The fleet's own row: its number in the file, its clock, how many keys it keeps, and what its results count for.
+//! The fleet's own row: its number in the file, its clock, how many keys it keeps, and what its results and ended calls count for.
 
 use rusqlite::params;
 
@@ -15,6 +15,8 @@ pub(super) struct FleetRow {
     pub(super) keys: u64,
     /// What its results count for.
     pub(super) results: u64,
+    /// What its calls that have ended count for.
+    pub(super) calls: u64,
     pub(super) changed: bool,
 }
 
@@ -22,7 +24,7 @@ impl SqliteTables<'_> {
     /// The fleet's row, if it has one.
     pub(super) fn fleet_row(&mut self) -> Moved<Option<&mut FleetRow>> {
         if self.fleet.is_none() {
-            let sql = "SELECT fleet, incarnation, clock, last, joins, stop_upto, stop_now, keys, results FROM fleets WHERE name = ?1";
+            let sql = "SELECT fleet, incarnation, clock, last, joins, stop_upto, stop_now, keys, results, calls FROM fleets WHERE name = ?1";
             let row = self.one(sql, [self.name.as_str()], |row| {
                 let stop = if row.get(6)? { Stop::Now } else { Stop::Drain };
                 let meta = Meta {
@@ -32,8 +34,8 @@ impl SqliteTables<'_> {
                     joins: uint(row, 4)?,
                     stop: row.get::<_, Option<i64>>(5)?.map(|upto| (upto.cast_unsigned(), stop)),
                 };
-                let (keys, results) = (uint(row, 7)?, uint(row, 8)?);
-                Ok(FleetRow { fleet: row.get(0)?, meta, keys, results, changed: false })
+                let (keys, results, calls) = (uint(row, 7)?, uint(row, 8)?, uint(row, 9)?);
+                Ok(FleetRow { fleet: row.get(0)?, meta, keys, results, calls, changed: false })
             })?;
             self.fleet = Some(row);
         }
@@ -53,7 +55,7 @@ impl SqliteTables<'_> {
                        VALUES (?1, ?2, 0, 0, 0, 0, 0)";
             self.run(sql, params![self.name.as_str(), meta.incarnation])?;
             let fleet = self.db.last_insert_rowid();
-            self.fleet = Some(Some(FleetRow { fleet, meta, keys: 0, results: 0, changed: true }));
+            self.fleet = Some(Some(FleetRow { fleet, meta, keys: 0, results: 0, calls: 0, changed: true }));
         }
         self.fleet.as_mut().and_then(Option::as_mut).ok_or_else(|| {
             crate::store::StoreError::Damaged("the row of the fleet was written and is missing".to_owned())
@@ -70,9 +72,9 @@ impl SqliteTables<'_> {
             return Ok(());
         };
         row.changed = false;
-        let FleetRow { fleet, meta, keys, results, .. } = &*row;
+        let FleetRow { fleet, meta, keys, results, calls, .. } = &*row;
         let sql = "UPDATE fleets SET incarnation = ?2, clock = ?3, last = ?4, joins = ?5, stop_upto = ?6, \
-                   stop_now = ?7, keys = ?8, results = ?9 WHERE fleet = ?1";
+                   stop_now = ?7, keys = ?8, results = ?9, calls = ?10 WHERE fleet = ?1";
         let mut statement = self.db.prepare_cached(sql)?;
         statement.execute(params![
             fleet,
@@ -84,6 +86,7 @@ impl SqliteTables<'_> {
             matches!(meta.stop, Some((_, Stop::Now))),
             int(*keys),
             int(*results),
+            int(*calls),
         ])?;
         Ok(())
     }

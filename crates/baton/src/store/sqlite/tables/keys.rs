@@ -24,24 +24,26 @@ impl SqliteTables<'_> {
 impl Keys for SqliteTables<'_> {
     fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
-        let sql = "SELECT queue, id, digest, expires_ms FROM keys WHERE fleet = ?1 AND key = ?2";
+        let sql = "SELECT queue, id, digest, expires_ms, born FROM keys WHERE fleet = ?1 AND key = ?2";
         self.one(sql, params![fleet, key.as_str()], |row| {
             let digest = text(row, 2)?.parse()?;
-            Ok(KeyRecord { queue: name(row, 0)?, id: MessageId(uint(row, 1)?), digest, expires_ms: uint(row, 3)? })
+            let (id, expires_ms, born) = (MessageId(uint(row, 1)?), uint(row, 3)?, uint(row, 4)?);
+            Ok(KeyRecord { queue: name(row, 0)?, id, born, digest, expires_ms })
         })
     }
 
     fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()> {
         let fleet = self.own_fleet()?;
-        let KeyRecord { queue, id, digest, expires_ms } = record;
+        let KeyRecord { queue, id, born, digest, expires_ms } = record;
+        let (digest, expires_ms) = (digest.to_string(), ordered(*expires_ms));
         let known = self.run(
-            "UPDATE keys SET queue = ?3, id = ?4, digest = ?5, expires_ms = ?6 WHERE fleet = ?1 AND key = ?2",
-            params![fleet, key.as_str(), queue.as_str(), int(id.0), digest.to_string(), ordered(*expires_ms)],
+            "UPDATE keys SET queue = ?3, id = ?4, digest = ?5, expires_ms = ?6, born = ?7 WHERE fleet = ?1 AND key = ?2",
+            params![fleet, key.as_str(), queue.as_str(), int(id.0), digest, expires_ms, int(*born)],
         )?;
         if known == 0 {
             self.run(
-                "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![fleet, key.as_str(), queue.as_str(), int(id.0), digest.to_string(), ordered(*expires_ms)],
+                "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![fleet, key.as_str(), queue.as_str(), int(id.0), digest, expires_ms, int(*born)],
             )?;
             self.recount_keys(|keys| keys + 1)?;
         }

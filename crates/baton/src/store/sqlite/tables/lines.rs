@@ -156,6 +156,12 @@ impl Lines for SqliteTables<'_> {
         self.one(sql, [queue], |row| Ok((uint(row, 0)?, piece(row, 1)?)))
     }
 
+    fn delayed_at(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<Option<Piece>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
+        let sql = "SELECT piece FROM delayed WHERE queue = ?1 AND due = ?2 AND id = ?3";
+        self.one(sql, params![queue, ordered(due), int(id.0)], |row| piece(row, 0))
+    }
+
     fn drop_delayed(&mut self, queue: &Name, due: u64, id: MessageId) -> Moved<()> {
         let queue = self.own_queue(queue)?;
         let sql = "DELETE FROM delayed WHERE queue = ?1 AND due = ?2 AND id = ?3";
