@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton_testkit::server::{Persistence, RedisServer};
-use sandbox::{Ran, Running, Sandbox, until};
+use sandbox::{Ran, Running, Sandbox, below, until};
 
 /// Programs are found where the tests find them.
 fn with_path(command: &mut Command) -> &mut Command {
@@ -40,23 +40,6 @@ fn sorted(text: &str) -> Vec<&str> {
 fn errors(sandbox: &Sandbox) -> Vec<serde_json::Value> {
     let listed = sandbox.run(&["errors", "--json"]).expect(0);
     listed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// The processes below one, by their ids.
-fn below(pid: u32) -> Vec<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: BTreeMap<u32, u32> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let (mut found, mut at) = (vec![pid], 0);
-    while let Some(above) = found.get(at).copied() {
-        found.extend(parents.iter().filter(|(_, parent)| **parent == above).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.split_off(1)
 }
 
 /// Whether a process runs; one that only waits to be noticed does not.
