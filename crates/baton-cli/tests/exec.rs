@@ -81,10 +81,15 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
         let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();
         assert_eq!(told, ["|7|q|2|1|q/2", "|two words|q|1|1|q/1", "|{\"a\": [1]}|q|3|1|q/3"]);
         sandbox.run(&["push", "--queue", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
-        let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--until-done"]).expect(3);
+        let ran =
+            run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--allow-dash", "--until-done"])
+                .expect(3);
         assert_eq!(sorted(&ran.out), ["<-1.50> -1.50", "<x y> x y"]);
         let errors = errors(&sandbox);
-        assert!(errors[0]["error"].as_str().unwrap().contains("`{}` stands for a string or a number"), "{errors:?}");
+        assert!(
+            errors[0]["error"].as_str().unwrap().contains("`{}` stands for the text of a string or a number"),
+            "{errors:?}"
+        );
     }
 }
 

@@ -77,8 +77,7 @@ fn groups() -> Vec<Pid> {
 fn kill_marked(mark: &[u8]) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|it| it.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
-    // All of them, not up to the first.
-    pids.fold(false, |any, pid| kill_if_marked(pid, mark) || any)
+    pids.filter(|pid| kill_if_marked(*pid, mark)).count() > 0
 }
 
 fn kill_if_marked(pid: Pid, mark: &[u8]) -> bool {
