@@ -78,6 +78,10 @@ fn a_guardian_ignores_what_a_terminal_and_an_administrator_send_to_all() {
         let status = std::fs::read_to_string(format!("/proc/{watches}/status")).unwrap();
         (set(&status, "SigIgn:") | set(&status, "SigCgt:")) & harmless == harmless
     });
+    // Nor does it look like the node to somebody who kills that by its name.
+    let comm = std::fs::read_to_string(format!("/proc/{watches}/comm")).unwrap();
+    let command = std::fs::read_to_string(format!("/proc/{watches}/cmdline")).unwrap();
+    assert!(!comm.contains("baton") && !command.contains("baton"), "{comm} {command}");
     ["-HUP", "-INT", "-QUIT", "-TERM"].into_iter().for_each(|it| signal(it, watches));
     node.kill();
     none_is_left(&children);

@@ -1,5 +1,5 @@
 //! Bodies and errors that mean harm: none becomes an option or code of a program, fills a log, or steers a terminal.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 mod sandbox;
 

@@ -8,6 +8,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use baton::{Cancel, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
 //!
+//! baton::pool::guard_children(); // first in main: children end with the program, also if it is killed
 //! let program = Program::parse("python3 resize.py")?;
 //! program.check()?; // that it is there
 //! let limits = Limits { children: 4, ..Limits::default() };
