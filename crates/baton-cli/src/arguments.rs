@@ -9,7 +9,7 @@ use crate::{command, exit::Failure, refusal, settings::Globals};
 const EXAMPLES: &str = "\
 Examples:
   baton up                                  a fleet on this machine, with a demonstration
-  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS {}' --until-done
+  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
   baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
   baton push --file jobs.ndjson --key june  exactly once, however often it is run

@@ -7,6 +7,8 @@ use baton::{
     store::{InvalidUrl, Refusal, StoreError, StoreUrl},
 };
 
+use crate::output::tame;
+
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -158,7 +160,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flat: String = self.cause.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let words: Vec<&str> = flat.split_whitespace().collect();
-        write!(f, "{}; {}", words.join(" "), self.next)
+        write!(f, "{}; {}", tame(&words.join(" ")), self.next)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
 
-pub(crate) use baton::operate::wording::{moment, plural, span, tame};
+pub(crate) use baton::operate::wording::{cut, moment, plural, span, tame, tame_json};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -73,15 +73,16 @@ impl Output {
         self.guard(|to| writeln!(to, "{text}"))
     }
 
-    /// Rows as aligned columns.
+    /// Rows as aligned columns, without anything that steers a terminal.
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
-        table(head, rows).iter().try_for_each(|line| self.line(line))
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| tame(cell)).collect()).collect();
+        table(head, &rows).iter().try_for_each(|line| self.line(line))
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         self.guard(|to| {
-            serde_json::to_writer(&mut *to, value)?;
-            to.write_all(b"\n")
+            let json = serde_json::to_string(value)?;
+            writeln!(to, "{}", tame_json(&json))
         })
     }
 
@@ -110,9 +111,9 @@ impl Output {
     }
 }
 
-/// A remark for the person at the terminal; one that cannot be written is not worth failing for.
+/// A remark for the person at the terminal, one line; one that cannot be written is not worth failing for.
 pub(crate) fn remark(text: &str) {
-    writeln!(io::stderr().lock(), "baton: {text}").ok();
+    writeln!(io::stderr().lock(), "baton: {}", tame(text)).ok();
 }
 
 /// Rows as aligned columns: the first to the left, numbers to the right.

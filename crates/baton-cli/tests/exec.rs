@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton_testkit::server::{Persistence, RedisServer};
-use sandbox::{Ran, Running, Sandbox, until};
+use sandbox::{Ran, Running, Sandbox, below, until};
 
 /// Programs are found where the tests find them.
 fn with_path(command: &mut Command) -> &mut Command {
@@ -40,23 +40,6 @@ fn sorted(text: &str) -> Vec<&str> {
 fn errors(sandbox: &Sandbox) -> Vec<serde_json::Value> {
     let listed = sandbox.run(&["errors", "--json"]).expect(0);
     listed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// The processes below one, by their ids.
-fn below(pid: u32) -> Vec<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: BTreeMap<u32, u32> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let (mut found, mut at) = (vec![pid], 0);
-    while let Some(above) = found.get(at).copied() {
-        found.extend(parents.iter().filter(|(_, parent)| **parent == above).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.split_off(1)
 }
 
 /// Whether a process runs; one that only waits to be noticed does not.
@@ -98,10 +81,15 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
         let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();
         assert_eq!(told, ["|7|q|2|1|q/2", "|two words|q|1|1|q/1", "|{\"a\": [1]}|q|3|1|q/3"]);
         sandbox.run(&["push", "--queue", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
-        let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--until-done"]).expect(3);
+        let ran =
+            run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--allow-dash", "--until-done"])
+                .expect(3);
         assert_eq!(sorted(&ran.out), ["<-1.50> -1.50", "<x y> x y"]);
         let errors = errors(&sandbox);
-        assert!(errors[0]["error"].as_str().unwrap().contains("`{}` stands for a string or a number"), "{errors:?}");
+        assert!(
+            errors[0]["error"].as_str().unwrap().contains("`{}` stands for the text of a string or a number"),
+            "{errors:?}"
+        );
     }
 }
 

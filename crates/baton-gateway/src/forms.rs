@@ -4,7 +4,7 @@
 //! to all.
 
 use axum::http::HeaderValue;
-use baton::{CallEvent, CallId, Chunk};
+use baton::{CallEvent, CallId, Chunk, operate::wording::tame};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ impl Form {
                     let said: Value = serde_json::from_slice(&event.data).unwrap_or_default();
                     let said = said.get("message").and_then(Value::as_str).unwrap_or("failed");
                     let flat: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-                    bytes.extend_from_slice(format!("Error: {flat}\n").as_bytes());
+                    bytes.extend_from_slice(format!("Error: {}\n", tame(&flat)).as_bytes());
                 }
                 "cancelled" => bytes.extend_from_slice(b"Error: cancelled\n"),
                 _ => {}

@@ -17,7 +17,7 @@ use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
-    output::{Output, remark},
+    output::{Output, remark, tame_json},
     settings::Settings,
 };
 
@@ -128,7 +128,7 @@ impl Call {
         connection.operator.leave().await;
         let Some(status) = status else { return Ok(Exit::Ok) };
         if let Some(result) = status.result.as_deref().filter(|_| self.result) {
-            output.line(&String::from_utf8_lossy(result))?;
+            output.line(&tame_json(&String::from_utf8_lossy(result)))?;
             output.flush()?;
         }
         match status.state {

@@ -158,7 +158,7 @@ fn show_causes(output: &mut Output, causes: &Causes) -> Result<(), Failure> {
     }
     let rows = causes.groups.iter().map(|it| {
         let (count, queue) = (it.count.to_string(), it.queue.to_string());
-        vec![count, queue, it.example_id.to_string(), tame(&it.cause)]
+        vec![count, queue, it.example_id.to_string(), it.cause.clone()]
     });
     output.table(&["count", "queue", "example", "cause"], &rows.collect::<Vec<_>>())
 }

@@ -28,7 +28,7 @@ Examples:
   baton node --queue fetch --queue resize     two queues of those that baton.toml describes
   baton node --exec 'python3 resize.py' --queue resize --retries 3
   baton node --handler demo --role worker --concurrency 8 --retries 3
-  baton node --exec-once 'curl -fsS {}' --lines urls.txt --queue fetch --until-done
+  baton node --exec-once 'curl -fsS -- {}' --lines urls.txt --queue fetch --until-done
   baton node --exec 'node events.js' --lines app.log --follow --queue events
   baton node --exec-once ./nightly.sh --cron '0 3 * * *' --catch-up once --queue nightly
   baton node --role generator --interval 1s --queue resize")]

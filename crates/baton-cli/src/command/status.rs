@@ -7,7 +7,7 @@ use baton::operate::{NodeState, Overview, QueueState, SourceState};
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::{Ink, Output, span, tame},
+    output::{Ink, Output, span},
     settings::Settings,
 };
 
@@ -40,7 +40,7 @@ fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
     let node = |it: &NodeState| {
         let queues: Vec<&str> = it.queues.iter().map(|queue| queue.as_str()).collect();
         vec![
-            format!("{}/{}", tame(&it.host), it.pid),
+            format!("{}/{}", it.host, it.pid),
             it.role.to_owned(),
             queues.join(","),
             span(Duration::from_millis(it.age_ms)),
@@ -67,11 +67,11 @@ pub(super) fn show_sources(overview: &Overview, output: &mut Output) -> Result<(
         vec![
             it.name.to_string(),
             it.queue.to_string(),
-            holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", tame(&node.host), node.pid)),
+            holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", node.host, node.pid)),
             it.epoch.to_string(),
-            tame(&it.cursor),
+            it.cursor.clone(),
             match &it.failed {
-                Some(why) => format!("failed: {}", tame(why)),
+                Some(why) => format!("failed: {why}"),
                 None if it.ended => "ended".to_owned(),
                 None => String::new(),
             },

@@ -43,8 +43,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   baton up
-  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS {}' --retries 3 --until-done > pages
-  find . -name '*.png' | baton up --queue small --lines - --exec-once 'optipng {}' --workers 8 --until-done
+  baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --retries 3 --until-done > pages
+  find . -name '*.png' | baton up --queue small --lines - --exec-once 'optipng -- {}' --workers 8 --until-done
   baton up --queue resize --exec 'python3 resize.py' --retries 3
   baton --config etc/baton.toml up --until-done
   baton up --interval 10ms --demo-delay 0..50ms

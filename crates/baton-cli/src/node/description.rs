@@ -59,8 +59,8 @@ impl Description {
             let Some(Task::Program(program)) = &work.task else { return Vec::new() };
             let whose = format!("queue {}", work.queue);
             let missing = program.check(&whose).err().map(|failure| failure.cause);
-            let for_a_shell = program.not_for_a_shell().map(|it| format!("{whose}: {it}"));
-            missing.into_iter().chain(for_a_shell).collect()
+            let doubts = program.doubts().iter().map(|it| format!("{whose}: {it}"));
+            missing.into_iter().chain(doubts).collect()
         });
         let lines = self.sources.iter().filter_map(|it| Some(it.unreadable()?.of(&format!("source {}", it.name))));
         programs.chain(lines.map(|failure| failure.cause)).collect()
@@ -163,6 +163,10 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
         silence: section.value("silence", quantity::time),
         recycle: section.number("recycle", quantity::count),
     };
+    let allow_dash = section.switch("allow_dash");
+    if !section.has("exec_once") {
+        only_for("exec_once", &["allow_dash"], name, section);
+    }
     if !section.has("exec") {
         only_for("exec", &["silence", "recycle"], name, section);
         if !section.has("exec_once") {
@@ -173,7 +177,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
     let parsed = ProgramTask::parse(&line, once);
     let refuse = |(cause, next): (String, &str)| section.refuse(key, &format!("{key} of queue {name}: {cause}"), next);
     let mut task = parsed.map_err(refuse).ok()?;
-    task.bounds = bounds;
+    (task.bounds, task.allow_dash) = (bounds, allow_dash);
     Some(task)
 }
 

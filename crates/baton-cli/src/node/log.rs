@@ -9,7 +9,10 @@ use baton::{Event, Name, store::StoreEvent};
 use indicatif::ProgressBar;
 use tokio::sync::watch;
 
-use crate::output::{moment, remark, tame};
+use crate::output::{cut, moment, remark, tame};
+
+/// The most bytes of an event in a line of the log: an error may quote a whole body.
+const LONGEST: usize = 4 << 10;
 
 /// Where events are told.
 pub(crate) struct Log {
@@ -64,12 +67,12 @@ impl Log {
 
     /// An event that is to be heard also where nobody wants a log.
     pub(crate) fn say(&self, event: &str) {
-        if self.quiet { remark(event) } else { self.line(event) }
+        if self.quiet { remark(&cut(event, LONGEST)) } else { self.line(event) }
     }
 
     fn tell(&self, event: &str, session: Option<&str>) {
         let session = session.map(|id| format!(" session={id}")).unwrap_or_default();
-        self.raw(&format!("{} {} fleet={}{session}", moment(now_ms()), tame(event), self.fleet));
+        self.raw(&format!("{} {} fleet={}{session}", moment(now_ms()), tame(&cut(event, LONGEST)), self.fleet));
     }
 
     /// What a program answered, whole, on standard output.

@@ -3,6 +3,7 @@
 mod choice;
 mod description;
 mod feed;
+mod interpreter;
 mod log;
 mod plan;
 mod program;

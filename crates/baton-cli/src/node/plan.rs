@@ -90,9 +90,9 @@ impl Plan {
         self.programs().any(|(run, _)| run == queue) && feeds.any(|it| is_new(&it.name))
     }
 
-    /// What their commands say to a shell that is not there.
-    pub(super) fn for_no_shell(&self) -> impl Iterator<Item = String> {
-        self.programs().filter_map(|(_, program)| program.not_for_a_shell())
+    /// What may be wrong with their commands.
+    pub(super) fn doubts(&self) -> impl Iterator<Item = &String> {
+        self.programs().flat_map(|(_, program)| program.doubts())
     }
 
     fn programs(&self) -> impl Iterator<Item = (&Name, &ProgramTask)> {

@@ -9,7 +9,7 @@ use baton::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Log, shell, trickle::Trickle};
+use super::{Log, interpreter, shell, trickle::Trickle};
 use crate::exit::Failure;
 
 /// How a command is written.
@@ -24,13 +24,15 @@ const FILES_BESIDE: u64 = 128;
 #[derive(Debug, Clone)]
 pub(super) struct ProgramTask {
     program: Program,
-    /// A word of its command that only a shell would understand, where none reads it.
-    for_a_shell: Option<String>,
+    /// What may be wrong with its command.
+    doubts: Vec<String>,
     /// Whether each message has a process of its own.
     once: bool,
     /// Whether it searches for subset sums, and its messages may be split into parts.
     searches: bool,
     pub(super) bounds: Bounds,
+    /// Whether a body may begin with `-` where it could be taken for an option.
+    pub(super) allow_dash: bool,
 }
 
 /// What one child may take.
@@ -67,7 +69,8 @@ impl ProgramTask {
                 "take --exec-once (in a file exec_once), or read the body from the line that comes on standard input",
             ));
         }
-        let code = shell::code(&program);
+        let words: Vec<_> = program.words().map(|word| word.to_string_lossy().into_owned()).collect();
+        let code = shell::code(&words);
         // Code that is the body and nothing else is what somebody wants; a body within code is read as code by mistake.
         if code.as_ref().is_some_and(|code| code.contains("{}") && code.trim() != "{}") {
             return Err((
@@ -75,13 +78,23 @@ impl ProgramTask {
                 "write sh -c 'cmd \"$1\"' sh {}",
             ));
         }
-        let for_a_shell = if code.is_none() { shell::meant_for_one(line) } else { None };
-        Ok(Self { once, for_a_shell, ..Self::of(program) })
+        let interpreted = interpreter::code_with_body(&words);
+        if let Some(interpreter::Code { program, advice }) = &interpreted {
+            return Err((format!("{{}} inside the text that {program} runs would be run as code"), advice));
+        }
+        let for_a_shell = code.is_none().then(|| shell::meant_for_one(line)).flatten().map(|word| {
+            format!("no shell reads the command, so {word} is a word like any other; sh -c '…' is one that does")
+        });
+        let like_code = interpreter::like_code(&words).filter(|_| code.is_none()).map(|option| {
+            format!("if the word behind {option} is code, a body in place of {{}} is run as code; let the code read it as an argument")
+        });
+        let doubts = for_a_shell.into_iter().chain(like_code).collect();
+        Ok(Self { once, doubts, ..Self::of(program) })
     }
 
     /// A program that is there, whose children get many messages.
     pub(super) fn of(program: Program) -> Self {
-        Self { program, for_a_shell: None, once: false, searches: false, bounds: Bounds::default() }
+        Self { program, doubts: Vec::new(), once: false, searches: false, bounds: Bounds::default(), allow_dash: false }
     }
 
     /// One that searches for subset sums.
@@ -94,10 +107,9 @@ impl ProgramTask {
         self.program.check().map_err(|error| Failure::new(format!("{whose}: {error}"), ADVICE))
     }
 
-    /// That a word of the command would mean something to a shell, if one does.
-    pub(super) fn not_for_a_shell(&self) -> Option<String> {
-        let word = self.for_a_shell.as_ref()?;
-        Some(format!("no shell reads the command, so {word} is a word like any other; sh -c '…' is one that does"))
+    /// What may be wrong with the command.
+    pub(super) fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// Sees to it that so many children at once can have their pipes.
@@ -140,6 +152,7 @@ impl ProgramTask {
         let print = stage.prints.then(|| printer(stage));
         if self.once {
             let exec = ExecOnce::new(self.program.clone(), limits).on_errors(hear);
+            let exec = if self.allow_dash { exec.allow_dash() } else { exec };
             let exec = match print {
                 Some(print) => exec.on_output(print),
                 None => exec,

@@ -46,7 +46,7 @@ impl NodeArguments {
                 log.line(&novelty);
             }
             at_first.ended.iter().for_each(|it| log.say(it));
-            plan.for_no_shell().for_each(|it| log.say(&it));
+            plan.doubts().for_each(|it| log.say(it));
             at_first.remarks.iter().for_each(|it| log.line(it));
             if !self.until_done {
                 std::future::pending::<()>().await;

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use baton::pool::Program;
-
-const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
+const SHELLS: [&str; 11] = ["sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "yash", "zsh"];
 /// Words that stand between commands.
 const BETWEEN: [&str; 5] = ["|", "||", "&&", "&", ";"];
 
 /// The text that a shell in this command runs as code, if there is one: what stands behind its `-c`. The shell may be
 /// started by another program, as in `timeout 5 sh -c …`.
-pub(super) fn code(program: &Program) -> Option<String> {
-    let words: Vec<_> = program.words().map(|word| word.to_string_lossy().into_owned()).collect();
+pub(super) fn code(words: &[String]) -> Option<String> {
     let is_shell =
         |word: &String| Path::new(word).file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell));
     let mut shells = words.iter().enumerate().filter(|(_, word)| is_shell(word));
@@ -81,10 +78,13 @@ fn is_operator(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use baton::pool::Program;
+
     use super::*;
 
     fn code_of(line: &str) -> Option<String> {
-        code(&Program::parse(line).unwrap())
+        let program = Program::parse(line).unwrap();
+        code(&program.words().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
     }
 
     #[test]

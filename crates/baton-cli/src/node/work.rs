@@ -26,11 +26,15 @@ pub(crate) struct Work {
     #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
     exec: Option<String>,
     /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
-    /// {} in the command; BATON_KEY, BATON_QUEUE, BATON_ID and BATON_ATTEMPT in its environment. Exit code 0 is done, and
+    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_KEY, BATON_QUEUE, BATON_ID and BATON_ATTEMPT in its environment. Exit code 0 is done, and
     /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
-    /// command; if you want one, give it the body as an argument: sh -c 'gzip -k "$1"' sh {}
+    /// command; if you want one, give it the body as an argument: sh -c 'gzip -k -- "$1"' sh {}
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]
     exec_once: Option<String>,
+    /// Let a body begin with - in place of {} where no word -- stands before it; refused otherwise, as the command of
+    /// --exec-once would take it for an option
+    #[arg(long, requires = "exec_once")]
+    allow_dash: bool,
     /// What to do with a message where no command does it
     #[arg(long, value_enum, value_name = "NAME")]
     handler: Option<Built>,
@@ -145,6 +149,7 @@ impl Work {
         let given = [
             ("--exec", self.exec.is_some()),
             ("--exec-once", self.exec_once.is_some()),
+            ("--allow-dash", self.allow_dash),
             ("--handler", self.handler.is_some()),
             ("--demo-delay", self.demo_delay.is_some()),
             ("--demo-fail", self.demo_fail.is_some()),
@@ -165,7 +170,9 @@ impl Work {
             work.run_by(ProgramTask::new(line, false, "--exec")?);
         }
         if let Some(line) = &self.exec_once {
-            work.run_by(ProgramTask::new(line, true, "--exec-once")?);
+            let mut program = ProgramTask::new(line, true, "--exec-once")?;
+            program.allow_dash = self.allow_dash;
+            work.run_by(program);
         }
         if let Some(built) = self.handler {
             work.take_up(built.task()?);

@@ -238,3 +238,20 @@ pub(crate) fn is_gone(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
+
+/// The processes below one, by their ids.
+pub(crate) fn below(pid: u32) -> Vec<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: std::collections::BTreeMap<u32, u32> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let (mut found, mut at) = (vec![pid], 0);
+    while let Some(above) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| **parent == above).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found.split_off(1)
+}

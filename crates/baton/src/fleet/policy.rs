@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The longest text that is kept of an error.
-const MAX_ERROR_BYTES: usize = 16 << 10;
+pub(super) const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// What stands where a text was cut.
 const ELLIPSIS: &str = "…";
@@ -69,7 +69,7 @@ impl QueuePolicy {
 }
 
 /// A text cut to `most` bytes, and a sign that it was.
-fn shortened(mut error: String, most: usize) -> String {
+pub(super) fn shortened(mut error: String, most: usize) -> String {
     if error.len() > most {
         let end = (0..=most).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
         error.truncate(end);

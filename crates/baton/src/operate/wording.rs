@@ -1,15 +1,51 @@
 //! How operations word what they tell people: spans of time, moments, names, texts from elsewhere.
 
-use std::{fmt::Display, time::Duration};
+use std::{
+    fmt::{Display, Write as _},
+    time::Duration,
+};
 
-/// A text from elsewhere without anything that steers a terminal.
+/// Whether a character steers what shows it: control characters, ends of lines and paragraphs, directions of writing.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
+}
+
+/// A text from elsewhere without anything that steers a terminal or ends a line.
 #[must_use]
 pub fn tame(text: &str) -> String {
     let mut tamed = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { tamed.extend(c.escape_default()) } else { tamed.push(c) }
+        if steers(c) { tamed.extend(c.escape_default()) } else { tamed.push(c) }
     }
     tamed
+}
+
+/// A JSON text on one line, the same value without anything that steers a terminal.
+#[must_use]
+pub fn tame_json(json: &str) -> String {
+    let mut tamed = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // Within a string these are escaped already; between two tokens one blank is as good as another.
+            '\n' | '\r' | '\t' => tamed.push(' '),
+            // All others stand in strings; none takes more than four digits.
+            c if steers(c) => drop(write!(tamed, "\\u{:04x}", u32::from(c))),
+            c => tamed.push(c),
+        }
+    }
+    tamed
+}
+
+/// The beginning of a text, of so many bytes at most, and how much of it is left out.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let (shown, left_out) = text.split_at(end);
+    format!("{shown}… ({} bytes more)", left_out.len())
 }
 
 /// `s` unless it is one.
@@ -73,5 +109,21 @@ mod tests {
     #[test]
     fn control_characters_are_not_printed() {
         assert_eq!(tame("a\u{1b}[31mé\n"), "a\\u{1b}[31mé\\n");
+        assert_eq!(tame("\u{202e}a\u{2028}b\u{9b}c\u{2066}"), "\\u{202e}a\\u{2028}b\\u{9b}c\\u{2066}");
+    }
+
+    #[test]
+    fn json_is_the_same_value_without_control_characters() {
+        let json = "{\n\t\"a\": \"\u{9b}31m\u{7f}\u{2029}\u{202e}\u{2067}é\\n\"}";
+        let tamed = tame_json(json);
+        assert_eq!(tamed, "{  \"a\": \"\\u009b31m\\u007f\\u2029\\u202e\\u2067é\\n\"}");
+        let value = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&tamed), value(json));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("aéé", 4), "aé… (2 bytes more)");
     }
 }

@@ -39,6 +39,7 @@ pub use self::{
     program::{InvalidProgram, Program},
     protocol::{Event, Task},
 };
+pub use crate::process::guard_children;
 use crate::{backoff::Backoff, process::Listener};
 
 /// How often it is looked after idle children.

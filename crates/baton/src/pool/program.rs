@@ -10,6 +10,8 @@ use std::{
 
 use tokio::process::Command;
 
+use crate::process;
+
 /// A program with its arguments. No shell reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -40,6 +42,9 @@ pub enum InvalidProgram {
         /// Why.
         error: io::Error,
     },
+    /// Nothing would end it if this process were killed.
+    #[error("no child can be started: {0}")]
+    Unguarded(io::Error),
 }
 
 impl Program {
@@ -71,11 +76,13 @@ impl Program {
         Ok(Self::new(program, words))
     }
 
-    /// Whether it is there and can be run.
+    /// Whether it is there and can be run, and there is a guardian for it (see
+    /// [`guard_children`](super::guard_children)).
     ///
     /// # Errors
-    /// [`InvalidProgram::Missing`] or [`InvalidProgram::Unfit`].
+    /// [`InvalidProgram::Missing`], [`InvalidProgram::Unfit`] or [`InvalidProgram::Unguarded`].
     pub fn check(&self) -> Result<(), InvalidProgram> {
+        process::check_guardian().map_err(InvalidProgram::Unguarded)?;
         let missing = || InvalidProgram::Missing(self.program.to_string_lossy().into_owned());
         if self.program.as_encoded_bytes().contains(&b'/') {
             return fit(Path::new(&self.program)).ok_or_else(missing)?;

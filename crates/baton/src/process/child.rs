@@ -41,12 +41,12 @@ impl Child {
     /// Starts it; it ends with this process, also if that is killed, and so does what it starts itself.
     ///
     /// # Errors
-    /// The system's, if it cannot be started.
+    /// The system's, if it cannot be started, or if no guardian can be.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub(crate) fn start_guarded(command: &mut Command) -> io::Result<Self> {
-        guardian::mark(command);
+        guardian::mark(command)?;
         let mut child = Self::start(command)?;
         child.watched = Some(guardian::watch(child.pid));
         Ok(child)
@@ -98,13 +98,14 @@ impl Child {
         if let Some(handle) = self.handle.as_ref().filter(|_| self.child.id().is_some()) {
             handle.readable().await?;
             self.kill_group();
+            // Its number may be another's as soon as it is waited for.
+            self.watched = None;
         }
         // Where the handle tells its end, it need not be waited for.
         let ended = match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             _ => self.child.wait().await,
         };
-        // Its number may be another's from now on.
         self.watched = None;
         ended
     }
@@ -114,7 +115,11 @@ impl Child {
     /// # Errors
     /// The system's.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        let ended = self.child.try_wait()?;
+        if ended.is_some() {
+            self.watched = None;
+        }
+        Ok(ended)
     }
 
     /// Asks its group to end, and kills it after `grace`; waits for its end.

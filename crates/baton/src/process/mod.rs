@@ -14,10 +14,12 @@ mod tail;
 
 pub use self::{
     child::Child,
+    guardian::guard_children,
     leash::{Leash, Word},
 };
 pub(crate) use self::{
     child::ending,
+    guardian::check as check_guardian,
     leash::words,
     pipe::Pipe,
     tail::{LAST_WORDS, LastLines, Listener, Tail},

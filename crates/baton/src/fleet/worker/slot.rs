@@ -20,6 +20,7 @@ use crate::{
         handler::{Context, Done, Failure, Message, Scope, Work},
         observer::tell,
         permits::Permit,
+        policy::{MAX_ERROR_BYTES, shortened},
     },
     message::{CALL, CallId, Headers, InvalidMessage, MessageId, Outcome, Parcel, Range, Run},
     store::{MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, MAX_RESULT_BYTES, bytes_of, session::packed},
@@ -283,7 +284,8 @@ impl Slot {
 
     /// What becomes of a message that failed, which is told.
     fn failed(&self, id: MessageId, attempts: u32, failure: Failure) -> Outcome {
-        let (executor, error) = (&self.executor, failure.error.clone());
+        let executor = &self.executor;
+        let error = shortened(failure.error.clone(), MAX_ERROR_BYTES);
         let outcome = executor.policy.after_failure(attempts, failure, executor.environment.chance());
         let retry_after = match outcome {
             Outcome::Retry { after_ms, .. } => Some(Duration::from_millis(after_ms)),

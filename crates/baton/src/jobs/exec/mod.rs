@@ -8,6 +8,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use baton::{Cancel, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
 //!
+//! baton::pool::guard_children(); // first in main: children end with the program, also if it is killed
 //! let program = Program::parse("python3 resize.py")?;
 //! program.check()?; // that it is there
 //! let limits = Limits { children: 4, ..Limits::default() };
@@ -142,6 +143,9 @@ fn failed(error: PoolError) -> Failure {
 /// A program that did not start; where the system has no room for another process, later it may.
 fn not_started(program: &str, error: &io::Error) -> Failure {
     let text = format!("cannot start {program}: {error}");
+    if error.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) {
+        return Failure::fatal(format!("{text}; read a long body from standard input, not from `{{}}`"));
+    }
     // Too many processes, files or bytes, of this process or in all.
     let is_full = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(|it| Some(it.raw_os_error()));
     if is_full.contains(&error.raw_os_error()) { Failure::temporary(text) } else { Failure::new(text) }

@@ -28,8 +28,9 @@ const TRY_AGAIN: i32 = 75;
 /// Starts a process for each message.
 ///
 /// It finds the body on its standard input, a JSON string as its text, and `BATON_KEY`, `BATON_QUEUE`, `BATON_ID` and
-/// `BATON_ATTEMPT` in its environment; `{}` in its arguments is the body where that is a string or a number. What it
-/// prints is the result: as JSON if it is, else as a string. Exit code 0 is done; 75 is tried again after the backoff, up
+/// `BATON_ATTEMPT` in its environment; `{}` in its arguments is the body where that is a string or a number. A body that
+/// begins with `-` fails where the program could take it for an option: put the word `--` before `{}`, or see
+/// [`ExecOnce::allow_dash`]. What it prints is the result: as JSON if it is, else as a string. Exit code 0 is done; 75 is tried again after the backoff, up
 /// to ten times even if the queue has fewer retries; any other, and a signal, fails the message with the last lines of
 /// standard error. What a process leaves behind in its group is killed with its end.
 #[derive(Debug, Clone)]
@@ -37,6 +38,7 @@ pub struct ExecOnce {
     program: Arc<Program>,
     limits: Arc<Limits>,
     ears: Ears,
+    allow_dash: bool,
 }
 
 impl ExecOnce {
@@ -44,7 +46,19 @@ impl ExecOnce {
     /// once is the concurrency of the queue.
     #[must_use]
     pub fn new(program: Program, limits: Limits) -> Self {
-        Self { program: Arc::new(program.located()), limits: Arc::new(limits), ears: Ears::default() }
+        Self {
+            program: Arc::new(program.located()),
+            limits: Arc::new(limits),
+            ears: Ears::default(),
+            allow_dash: false,
+        }
+    }
+
+    /// Lets a body begin with `-` also where no word `--` stands before its `{}`: the program must not take it for an option.
+    #[must_use]
+    pub fn allow_dash(mut self) -> Self {
+        self.allow_dash = true;
+        self
     }
 
     /// With someone who hears each line that a process prints on its standard error, at most 400 bytes of it.
@@ -65,9 +79,12 @@ impl ExecOnce {
 
 impl Handler for ExecOnce {
     fn handle(&self, message: Message, _: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
-        let Self { program, limits, ears } = self.clone();
+        let Self { program, limits, ears, allow_dash } = self.clone();
         async move {
-            let output = run(&program, &limits, &ears, &message).await?;
+            let filled = template::fill(&program, &message.body, allow_dash)?;
+            // An error names the command as it was written, without the body.
+            let failed = |error: io::Error| not_started(&program.to_string(), &error);
+            let output = run(&filled, &limits, &ears, &message, failed).await?;
             ears.print(&output)?;
             result(&output)
         }
@@ -75,16 +92,16 @@ impl Handler for ExecOnce {
 }
 
 /// Runs the process to its end; what it printed.
-async fn run(program: &Program, limits: &Limits, ears: &Ears, message: &Message) -> Result<Vec<u8>, Failure> {
-    let program = template::fill(program, &message.body)?;
-    let failed = |error: io::Error| not_started(&program.to_string(), &error);
+async fn run(
+    program: &Program, limits: &Limits, ears: &Ears, message: &Message, failed: impl Fn(io::Error) -> Failure + Send,
+) -> Result<Vec<u8>, Failure> {
     let mut command = program.command();
     command.env("BATON_KEY", message.key()).env("BATON_QUEUE", message.queue.as_str());
     command.env("BATON_ID", message.id.to_string()).env("BATON_ATTEMPT", (message.attempts + 1).to_string());
-    let text = if message.body.trim_ascii().starts_with(b"\"") { template::text(&message.body) } else { None };
+    let text = template::string(&message.body);
     let body = text.as_ref().map_or(&*message.body, String::as_bytes);
-    let (mut output, mut errors) = attach(&mut command, body).map_err(failed)?;
-    let mut child = Child::start_guarded(&mut command).map_err(failed)?;
+    let (mut output, mut errors) = attach(&mut command, body).map_err(&failed)?;
+    let mut child = Child::start_guarded(&mut command).map_err(&failed)?;
     // With it go this process's own ends of the pipes.
     drop(command);
     child.step_back(limits.nice);
