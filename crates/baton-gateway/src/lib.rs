@@ -13,7 +13,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `server`, `threads`, `connection`, `stall` | the loop that accepts, the threads that speak to peers, one connection from its begin to its end, a peer that does not read |
-//! | `gate` | what every request passes, and what every response holds until its last byte |
+//! | `gate`, `admission` | what every request passes; what it was admitted with, and what its response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may operate |
 //! | `room`, `pace`, `limits` | how much there may be at once; how fast it goes; all bounds |
@@ -24,6 +24,7 @@
 //! | `problem` | refusals |
 //! | `routes/`, `openapi` | what can be asked, a resource a file, and its description |
 
+mod admission;
 mod body;
 mod connection;
 mod forms;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    admission::{Admission, Validity},
     body::{check, has_several, next, refuse, too_large},
     problem::Problem,
     readiness::StoreSeat,
@@ -40,6 +41,7 @@ pub(crate) struct Ids {
 /// Stores what comes in.
 pub(crate) struct Lines<'a> {
     state: &'a State,
+    admission: &'a Admission,
     queue: &'a Name,
     seat: StoreSeat,
     builder: ParcelBuilder,
@@ -51,14 +53,21 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn new(state: &'a State, queue: &'a Name, seat: StoreSeat) -> Self {
-        Self { state, queue, seat, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
+    pub(crate) fn new(state: &'a State, admission: &'a Admission, queue: &'a Name, seat: StoreSeat) -> Self {
+        Self { state, admission, queue, seat, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
     }
 
     /// Stores all lines; how many there were, and their ids.
     pub(crate) async fn store(mut self, headers: &HeaderMap, mut body: Body) -> Result<(u64, Vec<Ids>), Problem> {
         let mut permit = self.state.room.bytes();
-        match self.take(&mut body, &mut permit).await {
+        let mut validity = self.admission.validity();
+        let taken = tokio::select! {
+            biased;
+            // Nothing more is stored, not even of what has come in.
+            () = Validity::ends(&mut validity, self.state) => Err((Validity::ended(), false)),
+            taken = self.take(&mut body, &mut permit) => taken,
+        };
+        match taken {
             Ok(()) => Ok((self.stored, self.ids)),
             Err((problem, in_order)) => {
                 // What came before the line that is wrong is as good as if there were no such line.

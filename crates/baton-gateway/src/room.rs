@@ -2,17 +2,11 @@
 //!
 //! A permit lives as long as the response it was taken for, to the last byte of its body: a peer that takes its time counts.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{limits::Limits, pace::Pace, problem::Problem, stall::Asked, tokens::Right};
+use crate::{limits::Limits, pace::Pace, problem::Problem};
 
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
@@ -118,91 +112,12 @@ impl Room {
     }
 }
 
-/// What a response holds until its last byte is sent, or it is dropped.
-pub(crate) enum Holding {
-    Nothing,
-    Request(#[expect(dead_code, reason = "it is held")] RequestPermit),
-    Stream(#[expect(dead_code, reason = "it is held")] StreamPermit),
-}
-
-/// What a request was admitted with. One that turns out to take long becomes a stream, and leaves its place to others.
-#[derive(Clone)]
-pub(crate) struct Admission {
-    right: Right,
-    bearer: Option<Arc<str>>,
-    holding: Arc<Mutex<Holding>>,
-}
-
-impl Admission {
-    pub(crate) fn new(right: Right, bearer: Option<Arc<str>>, holding: Holding) -> Self {
-        Self { right, bearer, holding: Arc::new(Mutex::new(holding)) }
-    }
-
-    /// What whoever asks may do.
-    pub(crate) const fn right(&self) -> Right {
-        self.right
-    }
-
-    /// The token it was admitted by.
-    pub(crate) fn bearer(&self) -> Option<Arc<str>> {
-        self.bearer.clone()
-    }
-
-    pub(crate) fn becomes_stream(&self, room: &Room) -> Result<(), Problem> {
-        self.replace(Holding::Stream(room.stream()?));
-        Ok(())
-    }
-
-    /// What it holds, for its response.
-    pub(crate) fn into_holding(self) -> Holding {
-        self.replace(Holding::Nothing)
-    }
-
-    fn replace(&self, holding: Holding) -> Holding {
-        std::mem::replace(&mut *self.holding.lock().unwrap_or_else(PoisonError::into_inner), holding)
-    }
-}
-
-/// A body that holds a permit.
-pub(crate) struct Held {
-    body: Body,
-    _holding: Holding,
-    _asked: Option<Asked>,
-}
-
-impl Held {
-    pub(crate) const fn new(body: Body, holding: Holding) -> Self {
-        Self { body, _holding: holding, _asked: None }
-    }
-
-    /// The body that answers this request.
-    pub(crate) fn to(self, asked: Asked) -> Self {
-        Self { _asked: Some(asked), ..self }
-    }
-}
-
-impl http_body::Body for Held {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>, context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
+    use crate::admission::{Held, Holding};
 
     #[test]
     fn what_finds_no_room_is_refused_and_what_goes_leaves_some() {

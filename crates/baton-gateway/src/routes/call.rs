@@ -15,12 +15,12 @@ use super::{
     query::Query,
 };
 use crate::{
+    admission::Admission,
     body::{Media, awaited_bytes, check, media, read_message, refuse},
     forms::Form,
     gate::Operates,
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::Shared,
     stream::Streaming,
 };

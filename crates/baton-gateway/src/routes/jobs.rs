@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 
 use super::{bad_path, bad_queue, query::Query};
 use crate::{
+    admission::Admission,
     forms::Form,
     gate::Operates,
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::{self, Shared},
     stream::{Streaming, place},
 };

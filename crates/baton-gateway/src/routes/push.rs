@@ -12,12 +12,12 @@ use tokio::time::Duration;
 
 use super::{OfQueue, jobs::shown, query::Query};
 use crate::{
+    admission::{Admission, Validity},
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
     lines::{Ids, Lines, PARCEL_BYTES},
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::Shared,
     stream::place,
 };
@@ -114,7 +114,7 @@ pub(crate) async fn push(
                 refuse(&headers, body).await;
                 return Err(problem);
             }
-            let (count, ids) = Lines::new(&state, &queue, seat).store(&headers, body).await?;
+            let (count, ids) = Lines::new(&state, &admission, &queue, seat).store(&headers, body).await?;
             Ok(stored(&queue, count, &ids))
         }
     }
@@ -132,9 +132,24 @@ async fn waited(
     state: &Shared, admission: &Admission, call: &CallId, time: Duration,
 ) -> Result<Response<Body>, Problem> {
     // Whoever finds no room for a wait gets its answer now: the message is stored.
-    if !time.is_zero() && admission.becomes_stream(&state.room).is_ok() {
-        state.until_ended(call, time).await;
+    if time.is_zero() || admission.becomes_stream(&state.room).is_err() {
+        return ended(state, call, time).await;
     }
+    let ended = async {
+        state.until_ended(call, time).await;
+        ended(state, call, time).await
+    };
+    let mut validity = admission.validity();
+    tokio::select! {
+        biased;
+        // That it is stored is true still; how it ends is not for this peer any more.
+        () = Validity::ends(&mut validity, state) => Ok(accepted(call)),
+        ended = ended => ended,
+    }
+}
+
+/// How a call ended that was waited for, or that it has not yet.
+async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response<Body>, Problem> {
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
     let mut response = match state.status(call).await {
         Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),

@@ -6,11 +6,12 @@ use std::{
 };
 
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 
 use super::{Right, Token, TokenError, TokenFile, digest, file::Stamp, hex};
 
-/// How long what was read of the file is gone by.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How often the file is looked at.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) enum Access {
 pub(crate) struct Keeper {
     file: Option<TokenFile>,
     state: Mutex<State>,
+    /// How often the tokens in force have changed.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -45,7 +48,7 @@ impl Keeper {
         let tokens = file.as_ref().map_or_else(|| Ok(Vec::new()), TokenFile::read)?;
         let needed = !tokens.is_empty();
         let state = State { tokens, needed, stamp, looked: Instant::now(), trouble: None };
-        Ok(Self { file, state: Mutex::new(state) })
+        Ok(Self { file, state: Mutex::new(state), changes: watch::Sender::new(0) })
     }
 
     /// Whether there is a token.
@@ -56,6 +59,22 @@ impl Keeper {
     /// Lets nobody in without a token from now on.
     pub(crate) fn demand(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).needed = true;
+    }
+
+    /// How often the tokens in force have changed. A judgement that was made after this was read holds at least until the
+    /// number is another one.
+    pub(crate) fn version(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// The same number, for those who wait for another one.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Looks at the file now. If the tokens cannot be read any more, why not, once.
+    pub(crate) fn look_now(&self) -> Option<String> {
+        self.look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner), Duration::ZERO)
     }
 
     /// What the bearer of this may do. If the tokens cannot be read any more, why not, once.
@@ -80,22 +99,28 @@ impl Keeper {
             return None;
         }
         state.stamp = stamp;
-        match file.read() {
+        let (is_other, trouble) = match file.read() {
             Ok(tokens) => {
+                let is_other = tokens != state.tokens;
                 state.needed |= !tokens.is_empty();
                 (state.tokens, state.trouble) = (tokens, None);
-                None
+                (is_other, None)
             }
             Err(error) => {
+                let is_other = !state.tokens.is_empty() || !state.needed;
                 // Who cannot be told from others is not let in.
                 state.tokens.clear();
                 state.needed = true;
                 let told = error.to_string();
                 let is_new = state.trouble.as_deref() != Some(&told);
                 state.trouble = Some(told.clone());
-                is_new.then_some(told)
+                (is_other, is_new.then_some(told))
             }
+        };
+        if is_other {
+            self.changes.send_modify(|version| *version += 1);
         }
+        trouble
     }
 }
 

@@ -8,7 +8,7 @@ mod file;
 mod keeper;
 
 pub use file::TokenFile;
-pub(crate) use keeper::{Access, Keeper};
+pub(crate) use keeper::{Access, Keeper, LOOK_AGAIN};
 
 use std::{io, path::PathBuf};
 

@@ -153,6 +153,11 @@ impl Peer {
         Self { stream, read: Vec::new() }
     }
 
+    /// The same end of the same connection, for a thread that sends while another reads.
+    pub(crate) fn sender(&self) -> Self {
+        Self { stream: self.stream.try_clone().unwrap(), read: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
