@@ -62,7 +62,6 @@ impl Admission {
     }
 
     /// Leaves the place of a request to others. From now on the request has to end itself when its [`Validity`] ends.
-
     pub(crate) fn becomes_stream(&self, room: &Room) -> Result<(), Problem> {
         self.replace(Holding::Stream(room.stream()?));
         Ok(())
