@@ -1,5 +1,5 @@
 //! A token that is revoked while requests that it opened are under way.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod scene;
 
