@@ -15,7 +15,8 @@ use http_body::{Frame, SizeHint};
 use crate::{
     gate::judge,
     problem::Problem,
-    room::{RequestPermit, Room, StreamPermit},
+    room::{BytesPermit, RequestPermit, Room, StreamPermit},
+    shares::Peer,
     stall::Asked,
     state::State,
     tokens::{Access, Right},
@@ -31,14 +32,20 @@ pub(crate) enum Holding {
 /// What a request was admitted with. One that turns out to take long becomes a stream, and leaves its place to others.
 #[derive(Clone)]
 pub(crate) struct Admission {
+    peer: Peer,
     validity: Option<Validity>,
     holding: Arc<Mutex<Holding>>,
 }
 
 impl Admission {
-    /// Of a request that was judged; nothing for one that everybody may make.
-    pub(crate) fn new(validity: Option<Validity>, holding: Holding) -> Self {
-        Self { validity, holding: Arc::new(Mutex::new(holding)) }
+    /// Of a request that was judged; without a validity of one that everybody may make.
+    pub(crate) fn new(peer: Peer, validity: Option<Validity>, holding: Holding) -> Self {
+        Self { peer, validity, holding: Arc::new(Mutex::new(holding)) }
+    }
+
+    /// The right to hold bytes of its body.
+    pub(crate) fn bytes(&self, room: &Room) -> BytesPermit {
+        room.bytes(self.peer.clone())
     }
 
     /// What the peer may do.
@@ -109,6 +116,7 @@ impl Validity {
             let Ok(version) = changed else { return };
             validity.version = version;
             match judge(state, validity.bearer.as_deref()) {
+                Access::Open => {}
                 Access::Granted(right) if right >= validity.right => {}
                 _ => return,
             }

@@ -1,7 +1,7 @@
 //! What every request passes, whatever its method and path, in this order: the names of this host, the page that asks, the
 //! token, room. And what its response holds to its last byte.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Router,
@@ -18,6 +18,7 @@ use crate::{
     GatewayEvent,
     admission::{Admission, Held, Holding, Validity},
     problem::Problem,
+    shares::Peer,
     state::{Shared, State},
     tokens::{Access, LOOK_AGAIN, Right},
 };
@@ -28,9 +29,11 @@ const FREE: [&str; 2] = ["/health", "/health/ready"];
 /// What is said of a request that was broken off, and may have changed something.
 const UNKNOWN: &str = "it is not known whether what was asked for is done";
 
-/// Answers a request.
-pub(crate) async fn answer(state: Arc<State>, router: Router, request: Request<Incoming>) -> Response<Held> {
-    let (request, admission) = match admit(&state, request) {
+/// Answers a request that came from this address.
+pub(crate) async fn answer(
+    state: Arc<State>, router: Router, address: IpAddr, request: Request<Incoming>,
+) -> Response<Held> {
+    let (request, admission) = match admit(&state, address, request) {
         Ok(admitted) => admitted,
         Err(problem) => return held(&state, problem.into_response(), Holding::Nothing),
     };
@@ -67,7 +70,7 @@ fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<H
     response
 }
 
-fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
+fn admit(state: &State, address: IpAddr, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
     state.hosts.admit(&request)?;
     if request
         .headers()
@@ -78,15 +81,16 @@ fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Ad
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-encoding", detail));
     }
     let is_free = FREE.contains(&request.uri().path());
-    let validity = if is_free { None } else { Some(bearer(state, request.headers())?) };
-    let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };
-    let (admission, mut request) = (Admission::new(validity, holding), request.map(Body::new));
+    let (token, validity) = if is_free { (None, None) } else { bearer(state, request.headers())? };
+    let peer = token.map_or_else(|| Peer::at(address), Peer::Token);
+    let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request(peer.clone())?) };
+    let (admission, mut request) = (Admission::new(peer, validity, holding), request.map(Body::new));
     request.extensions_mut().insert(admission.clone());
     Ok((request, admission))
 }
 
-/// What the bearer of the request's token may do, and how long.
-fn bearer(state: &State, headers: &HeaderMap) -> Result<Validity, Problem> {
+/// The token of a request, if it is a valid one, and how long the request may go on.
+fn bearer(state: &State, headers: &HeaderMap) -> Result<(Option<Arc<str>>, Option<Validity>), Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (presented, is_bearers) = match (given.next(), given.next()) {
         (None, _) => (None, true),
@@ -105,7 +109,12 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<Validity, Problem> {
         problem.header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     };
     match access {
-        Access::Granted(right) => Ok(Validity::new(presented.map(Arc::from), right, version)),
+        // Anything may be presented where nothing is needed: it makes no peer.
+        Access::Open => Ok((None, Some(Validity::new(presented.map(Arc::from), Right::Operate, version)))),
+        Access::Granted(right) => {
+            let token: Option<Arc<str>> = presented.map(Arc::from);
+            Ok((token.clone(), Some(Validity::new(token, right, version))))
+        }
         Access::Missing => Err(refused(
             "a token is needed: send Authorization: Bearer TOKEN; `baton token add NAME` makes one",
             "Bearer realm=\"baton\"",

@@ -16,7 +16,7 @@
 //! | `gate`, `admission` | what every request passes; what it was admitted with, and what its response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may operate |
-//! | `room`, `pace`, `limits` | how much there may be at once; how fast it goes; all bounds |
+//! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
 //! | `readiness`, `staff` | whether the store answers; how many nodes work for a queue |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
 //! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
@@ -42,6 +42,7 @@ mod room;
 mod routes;
 mod say;
 mod server;
+mod shares;
 mod staff;
 mod stall;
 mod state;

@@ -301,12 +301,12 @@ async fn accept(
                     (state.ear)(&GatewayEvent::Full { connections: most });
                 }
             }
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 // Answers are small and are waited for; a socket that is gone already is found out by reading.
                 stream.set_nodelay(true).ok();
                 ask_after(&stream).ok();
                 let (protocol, router, state) = (protocol.clone(), router.clone(), Arc::clone(state));
-                let serve = move |stream| connection::serve(stream, protocol, router, state);
+                let serve = move |stream| connection::serve(stream, address.ip(), protocol, router, state);
                 // One that cannot be handed over is closed.
                 threads.serve(stream, serve, open).ok();
             }

@@ -75,7 +75,7 @@ pub(crate) async fn call(
             return Err(problem);
         }
     };
-    let mut permit = state.room.bytes();
+    let mut permit = admission.bytes(&state.room);
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
     let message = check(&state.limits, &bytes)?;
     let call = state.store_call(&mut seat, &queue, message, &options).await?;

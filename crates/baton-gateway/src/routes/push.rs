@@ -96,7 +96,7 @@ pub(crate) async fn push(
     };
     match media {
         Media::Json => {
-            let mut permit = state.room.bytes();
+            let mut permit = admission.bytes(&state.room);
             let bytes = read_message(&state, &headers, body, &mut permit).await?;
             let message = check_one(&state.limits, &bytes)?;
             let options = CallOptions { key, ..CallOptions::default() };
@@ -109,12 +109,13 @@ pub(crate) async fn push(
             }
         }
         Media::Lines => {
+            drop(seat);
             // They may come in for as long as they like, and leave the place of a request to others.
             if let Err(problem) = admission.becomes_stream(&state.room) {
                 refuse(&headers, body).await;
                 return Err(problem);
             }
-            let (count, ids) = Lines::new(&state, &admission, &queue, seat).store(&headers, body).await?;
+            let (count, ids) = Lines::new(&state, &admission, &queue).store(&headers, body).await?;
             Ok(stored(&queue, count, &ids))
         }
     }

@@ -16,6 +16,9 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
+    /// No token is needed, and none was looked at.
+    Open,
+    /// The bearer of a valid token.
     Granted(Right),
     /// No token was presented, and one is needed.
     Missing,
@@ -127,7 +130,7 @@ impl Keeper {
 impl State {
     fn access(&self, presented: Option<&str>) -> Access {
         match presented {
-            _ if !self.needed => Access::Granted(Right::Operate),
+            _ if !self.needed => Access::Open,
             None => Access::Missing,
             Some(secret) => {
                 let presented = hex(&digest(secret));
@@ -160,7 +163,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let file = TokenFile::at(folder.path().join("state/tokens.json"));
         let keeper = Keeper::new(Some(file.clone())).unwrap();
-        assert_eq!(keeper.judge(None), (Access::Granted(Right::Operate), None));
+        assert_eq!(keeper.judge(None), (Access::Open, None));
         let (reader, writer) = (Name::new("reader").unwrap(), Name::new("writer").unwrap());
         let read = file.add(&reader, Right::Read).unwrap();
         let operate = file.add(&writer, Right::Operate).unwrap();

@@ -148,7 +148,11 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    /// At the end of a connection that was made otherwise.
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         Self { stream, read: Vec::new() }
     }
