@@ -42,7 +42,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// after 15 s without an event, are to be skipped.
 #[utoipa::path(post, path = "/call/{queue}", tag = "messages",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same job, for a day", min_length = 1, max_length = 200),
         ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one job as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
         ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the job is cancelled", maximum = 3600)),

@@ -119,7 +119,7 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
 /// How a job stands
 #[utoipa::path(get, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = u64, Path, minimum = 1)),
     responses(
         (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
@@ -142,7 +142,7 @@ pub(crate) async fn job(
 /// act upon: a job that waits where no node works for its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = u64, Path, minimum = 1)),
     responses(
         (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
@@ -178,7 +178,7 @@ pub(crate) async fn cancel(
 /// skipped.
 #[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = u64, Path, minimum = 1),
         ("from" = Option<String>, Query, description = "The `number` of the first event wanted, which is what stands behind the colon of the `id` of a server-sent one; or `now`", pattern = "^([0-9]{1,18}|now)$"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id:number`")),

@@ -51,7 +51,7 @@ pub(crate) struct Pushed<'a> {
 /// are stored.
 #[utoipa::path(post, path = "/push/{queue}", tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue", pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, description = "The queue", pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: the answer comes when the message has ended, or after N seconds, at most 60"),
         ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200)),
     request_body(content(
