@@ -4,7 +4,7 @@ import re
 
 import schemathesis
 
-NAME = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]{1,64}")
 
 
 @schemathesis.hook

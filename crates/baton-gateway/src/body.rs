@@ -55,7 +55,7 @@ fn declared(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok())
 }
 
-/// Reads one message.
+/// Reads one message. Its bytes are held by the permit as they come in.
 pub(crate) async fn read_message(
     state: &State, headers: &HeaderMap, mut body: Body, permit: &mut BytesPermit,
 ) -> Result<Bytes, Problem> {
@@ -65,23 +65,25 @@ pub(crate) async fn read_message(
         refuse(headers, body).await;
         return Err(too_large(most));
     }
-    if let Err(busy) = state.room.grow(permit, declared.unwrap_or_default()) {
-        refuse(headers, body).await;
-        return Err(busy);
-    }
     let deadline = Instant::now() + body_time;
     let Some(first) = next(&mut body, deadline, body_time).await? else { return Ok(Bytes::new()) };
-    if declared == Some(first.len()) {
+    if declared == Some(first.len()) && permit.hold(first.len()).is_ok() {
         return Ok(first);
     }
     let mut whole = Vec::from(first);
-    while whole.len() <= most {
-        state.room.grow(permit, whole.len())?;
+    let refused = loop {
+        if whole.len() > most {
+            break too_large(most);
+        }
+        if let Err(busy) = permit.hold(whole.len()) {
+            break busy;
+        }
         let Some(more) = next(&mut body, deadline, body_time).await? else { return Ok(whole.into()) };
         whole.extend_from_slice(&more);
-    }
+    };
+    drop(whole);
     refuse(headers, body).await;
-    Err(too_large(most))
+    Err(refused)
 }
 
 /// The next bytes of a body; nothing at its end.

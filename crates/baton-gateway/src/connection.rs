@@ -3,7 +3,7 @@
 //! It ends when its peer is silent for too long before or between heads, sends a head that is too long or none, or reads
 //! nothing of what is sent to it; and when the gateway stops, after what is under way.
 
-use std::{convert::Infallible, pin::pin, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, pin::pin, sync::Arc};
 
 use axum::Router;
 use hyper::{server::conn::http1, service::service_fn};
@@ -28,14 +28,16 @@ pub(crate) fn protocol(limits: &Limits) -> http1::Builder {
     protocol
 }
 
-/// Serves one peer.
-pub(crate) async fn serve(stream: TcpStream, protocol: http1::Builder, router: Router, state: Arc<State>) {
+/// Serves one peer, which is at this address.
+pub(crate) async fn serve(
+    stream: TcpStream, address: IpAddr, protocol: http1::Builder, router: Router, state: Arc<State>,
+) {
     let mut closing = state.closing.subscribe();
     let under_way = UnderWay::default();
     let io = TokioIo::new(Stalling::new(stream, state.limits.stall_time, under_way.clone()));
     let service = service_fn(move |request| {
         let (state, router, asked) = (Arc::clone(&state), router.clone(), under_way.begin());
-        async move { Ok::<_, Infallible>(gate::answer(state, router, request).await.map(|body| body.to(asked))) }
+        async move { Ok::<_, Infallible>(gate::answer(state, router, address, request).await.map(|body| body.to(asked))) }
     });
     let mut served = pin!(protocol.serve_connection(io, service));
     tokio::select! {

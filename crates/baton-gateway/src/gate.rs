@@ -1,7 +1,7 @@
 //! What every request passes, whatever its method and path, in this order: the names of this host, the page that asks, the
 //! token, room. And what its response holds to its last byte.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Router,
@@ -16,22 +16,29 @@ use tower_service::Service as _;
 
 use crate::{
     GatewayEvent,
+    admission::{Admission, Held, Holding, Validity},
     problem::Problem,
-    room::{Admission, Held, Holding},
+    shares::Peer,
     state::{Shared, State},
-    tokens::{Access, Right},
+    tokens::{Access, LOOK_AGAIN, Right},
 };
 
 /// Paths that everybody may ask for at any time: those who watch over processes have no token.
 const FREE: [&str; 2] = ["/health", "/health/ready"];
 
-/// Answers a request.
-pub(crate) async fn answer(state: Arc<State>, router: Router, request: Request<Incoming>) -> Response<Held> {
-    let (request, admission) = match admit(&state, request) {
+/// What is said of a request that was broken off, and may have changed something.
+const UNKNOWN: &str = "it is not known whether what was asked for is done";
+
+/// Answers a request that came from this address.
+pub(crate) async fn answer(
+    state: Arc<State>, router: Router, address: IpAddr, request: Request<Incoming>,
+) -> Response<Held> {
+    let (request, admission) = match admit(&state, address, request) {
         Ok(admitted) => admitted,
         Err(problem) => return held(&state, problem.into_response(), Holding::Nothing),
     };
     let (mut router, changes) = (router, !request.method().is_safe());
+    let unknown = |problem: Problem| if changes { problem.next(UNKNOWN) } else { problem };
     let response = tokio::select! {
         biased;
         answered = AssertUnwindSafe(router.call(request)).catch_unwind() => match answered {
@@ -44,12 +51,9 @@ pub(crate) async fn answer(state: Arc<State>, router: Router, request: Request<I
         },
         // Looked at only by those who are not answered at once.
         () = async { state.over.subscribe().wait_for(|over| *over).await.map_or((), drop) } => {
-            let detail = match changes {
-                true => "the gateway stops; it is not known whether what was asked for is done",
-                false => "the gateway stops",
-            };
-            Problem::busy("stopping", detail, 2).into_response()
+            unknown(Problem::busy("stopping", "the gateway stops", 2)).into_response()
         }
+        () = admission.is_void(&state) => unknown(Validity::ended()).into_response(),
     };
     held(&state, response, admission.into_holding())
 }
@@ -66,7 +70,7 @@ fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<H
     response
 }
 
-fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
+fn admit(state: &State, address: IpAddr, request: Request<Incoming>) -> Result<(Request<Body>, Admission), Problem> {
     state.hosts.admit(&request)?;
     if request
         .headers()
@@ -77,15 +81,16 @@ fn admit(state: &State, request: Request<Incoming>) -> Result<(Request<Body>, Ad
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-encoding", detail));
     }
     let is_free = FREE.contains(&request.uri().path());
-    let (right, bearer) = if is_free { (Right::Read, None) } else { bearer(state, request.headers())? };
-    let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request()?) };
-    let (admission, mut request) = (Admission::new(right, bearer, holding), request.map(Body::new));
+    let (token, validity) = if is_free { (None, None) } else { bearer(state, request.headers())? };
+    let peer = token.map_or_else(|| Peer::at(address), Peer::Token);
+    let holding = if is_free { Holding::Nothing } else { Holding::Request(state.room.request(peer.clone())?) };
+    let (admission, mut request) = (Admission::new(peer, validity, holding), request.map(Body::new));
     request.extensions_mut().insert(admission.clone());
     Ok((request, admission))
 }
 
-/// What the bearer of the request's token may do, and the token.
-fn bearer(state: &State, headers: &HeaderMap) -> Result<(Right, Option<Arc<str>>), Problem> {
+/// The token of a request, if it is a valid one, and how long the request may go on.
+fn bearer(state: &State, headers: &HeaderMap) -> Result<(Option<Arc<str>>, Option<Validity>), Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (presented, is_bearers) = match (given.next(), given.next()) {
         (None, _) => (None, true),
@@ -97,13 +102,19 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<(Right, Option<Arc<str>>
         }
         (Some(_), Some(_)) => (Some(""), false),
     };
+    let version = state.keeper.version();
     let access = judge(state, presented);
     let refused = |detail, challenge| {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", detail);
         problem.header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     };
     match access {
-        Access::Granted(right) => Ok((right, presented.map(Arc::from))),
+        // Anything may be presented where nothing is needed: it makes no peer.
+        Access::Open => Ok((None, Some(Validity::new(presented.map(Arc::from), Right::Operate, version)))),
+        Access::Granted(right) => {
+            let token: Option<Arc<str>> = presented.map(Arc::from);
+            Ok((token.clone(), Some(Validity::new(token, right, version))))
+        }
         Access::Missing => Err(refused(
             "a token is needed: send Authorization: Bearer TOKEN; `baton token add NAME` makes one",
             "Bearer realm=\"baton\"",
@@ -126,6 +137,16 @@ pub(crate) fn judge(state: &State, presented: Option<&str>) -> Access {
         (state.ear)(&GatewayEvent::TokensUnreadable { why });
     }
     access
+}
+
+/// Looks at the tokens again and again, for ever, so that requests under way hear of a change.
+pub(crate) async fn watch_tokens(state: &State) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        if let Some(why) = state.keeper.look_now() {
+            (state.ear)(&GatewayEvent::TokensUnreadable { why });
+        }
+    }
 }
 
 /// Whoever asks may operate; what changes something asks for this.

@@ -1,7 +1,8 @@
 //! The way of messages into the store. They are stored when this says so; if it says that a queue is full or the store is
 //! away, they are not; and if it cannot know, it says that.
 //!
-//! Whoever comes while the store is away waits for it with a seat of the line in `readiness`, taken before its body is read.
+//! A request that comes while the store is away waits for it with a seat of the line in `readiness`. The seat is taken before
+//! the body is read, and holds the bytes that came in.
 
 use axum::http::StatusCode;
 use baton::{
@@ -21,9 +22,11 @@ pub(crate) const REPEATABLE: &str = "it is safe to ask again";
 const ATTEMPTS: usize = 8;
 
 impl State {
-    /// A seat for a request that will hold so many bytes while it waits for a store that is away.
-    pub(crate) fn seat(&self, bytes: usize) -> Result<StoreSeat, Problem> {
-        self.readiness.store.seat(bytes).map_err(unready)
+    /// A seat for a request whose body, of so many bytes, has yet to come: there is room for it now.
+    pub(crate) fn seat(&self, awaited: usize) -> Result<StoreSeat, Problem> {
+        let mut seat = self.readiness.store.seat(awaited).map_err(unready)?;
+        seat.hold(0).map_err(unready)?;
+        Ok(seat)
     }
 
     /// Stores one message as a call; which one it is.
@@ -38,6 +41,7 @@ impl State {
 
     /// Stores messages; the first id, and of a call its birth. Waits for a store that is away as long as the seat allows, and for no room in a queue.
     pub(crate) async fn store_lot(&self, seat: &mut StoreSeat, lot: Lot) -> Result<(u64, Option<u64>), Problem> {
+        seat.hold(lot.parcel.bytes().len()).map_err(unready)?;
         for _ in 0..ATTEMPTS {
             let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone()))).await;
             let verdict = match handed_in.map_err(unready)? {

@@ -13,10 +13,10 @@
 //! | file | what it is |
 //! |---|---|
 //! | `server`, `threads`, `connection`, `stall` | the loop that accepts, the threads that speak to peers, one connection from its begin to its end, a peer that does not read |
-//! | `gate` | what every request passes, and what every response holds until its last byte |
+//! | `gate`, `admission` | what every request passes; what it was admitted with, and what its response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may operate |
-//! | `room`, `pace`, `limits` | how much there may be at once; how fast it goes; all bounds |
+//! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
 //! | `readiness`, `staff` | whether the store answers; how many nodes work for a queue |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
 //! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
@@ -24,6 +24,7 @@
 //! | `problem` | refusals |
 //! | `routes/`, `openapi` | what can be asked, a resource a file, and its description |
 
+mod admission;
 mod body;
 mod connection;
 mod forms;
@@ -41,6 +42,7 @@ mod room;
 mod routes;
 mod say;
 mod server;
+mod shares;
 mod staff;
 mod stall;
 mod state;

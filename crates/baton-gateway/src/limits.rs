@@ -10,9 +10,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub struct Limits {
     /// Connections at once; fewer where the system allows fewer open files. Further ones are told so and closed.
     pub connections: usize,
-    /// Requests being answered at once, streams apart.
+    /// Requests being answered at once, streams apart. A peer, which is the bearer of a token or else an address, gets half of
+    /// them at most, and some are always left for another peer.
     pub requests: usize,
-    /// Bytes of request bodies held at once.
+    /// Bytes of request bodies held at once; of them too a peer gets half at most. At least twice the longest message.
     pub body_bytes: usize,
     /// The longest message.
     pub message_bytes: usize,
@@ -38,7 +39,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
-            requests: 1024,
+            requests: 2048,
             body_bytes: 64 << 20,
             message_bytes: baton::store::message::MAX_BODY_BYTES,
             depth: 128,

@@ -14,9 +14,9 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    admission::{Admission, Validity},
     body::{check, has_several, next, refuse, too_large},
     problem::Problem,
-    readiness::StoreSeat,
     room::BytesPermit,
     state::State,
 };
@@ -40,8 +40,8 @@ pub(crate) struct Ids {
 /// Stores what comes in.
 pub(crate) struct Lines<'a> {
     state: &'a State,
+    admission: &'a Admission,
     queue: &'a Name,
-    seat: StoreSeat,
     builder: ParcelBuilder,
     /// The line that is read, from 1.
     line: u64,
@@ -51,14 +51,21 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn new(state: &'a State, queue: &'a Name, seat: StoreSeat) -> Self {
-        Self { state, queue, seat, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
+    pub(crate) fn new(state: &'a State, admission: &'a Admission, queue: &'a Name) -> Self {
+        Self { state, admission, queue, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
     }
 
     /// Stores all lines; how many there were, and their ids.
     pub(crate) async fn store(mut self, headers: &HeaderMap, mut body: Body) -> Result<(u64, Vec<Ids>), Problem> {
-        let mut permit = self.state.room.bytes();
-        match self.take(&mut body, &mut permit).await {
+        let mut permit = self.admission.bytes(&self.state.room);
+        let mut validity = self.admission.validity();
+        let taken = tokio::select! {
+            biased;
+            // Nothing more is stored, not even of what has come in.
+            () = Validity::ends(&mut validity, self.state) => Err((Validity::ended(), false)),
+            taken = self.take(&mut body, &mut permit) => taken,
+        };
+        match taken {
             Ok(()) => Ok((self.stored, self.ids)),
             Err((problem, in_order)) => {
                 // What came before the line that is wrong is as good as if there were no such line.
@@ -81,10 +88,13 @@ impl<'a> Lines<'a> {
                 Ok(came) => came,
                 Err(_) => {
                     self.flush().await.map_err(|it| (it, false))?;
+                    // What was handed in to the store is held no more.
+                    permit.hold(rest.len()).map_err(|it| (it, true))?;
                     coming.await
                 }
             };
             let Some(bytes) = came.map_err(|it| (it, true))? else { break };
+            permit.hold(rest.len() + self.builder.body_bytes() + bytes.len()).map_err(|it| (it, true))?;
             let mut from = 0;
             for end in memchr::memchr_iter(b'\n', &bytes) {
                 let line = bytes.get(from..end).unwrap_or_default();
@@ -102,7 +112,6 @@ impl<'a> Lines<'a> {
             if rest.len() > limits.message_bytes {
                 return Err((self.of_line(too_large(limits.message_bytes)), true));
             }
-            self.state.room.grow(permit, rest.len() + self.builder.body_bytes()).map_err(|it| (it, true))?;
         }
         self.add(&rest).await?;
         self.flush().await.map_err(|it| (it, false))
@@ -135,9 +144,9 @@ impl<'a> Lines<'a> {
         let Some(parcel): Option<Parcel> = self.builder.finish() else { return Ok(()) };
         let count = u64::from(parcel.len());
         let lot = Lot { queue: self.queue.clone(), parcel, key: None, call: None };
-        // What is stored now is waited for anew, however long the lines before it took.
-        self.seat.renew();
-        let (first, _) = self.state.store_lot(&mut self.seat, lot).await?;
+        // A seat of its own: an upload that says nothing holds none.
+        let mut seat = self.state.seat(lot.parcel.bytes().len())?;
+        let (first, _) = self.state.store_lot(&mut seat, lot).await?;
         self.stored += count;
         let last = first + count.saturating_sub(1);
         match self.ids.last_mut() {

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    Limits, connection,
+    Limits, connection, gate,
     hosts::Hosts,
     limits::make_room,
     pace::Pace,
@@ -244,6 +244,14 @@ impl Gateway {
     /// and after [`Limits::stop_time`], or at once if that is asked for, all others are told, and who does not listen is cut
     /// off.
     pub async fn run(self, cancel: Cancel) {
+        let state = Arc::clone(&self.state);
+        tokio::select! {
+            () = gate::watch_tokens(&state) => {}
+            () = self.answer(cancel) => {}
+        }
+    }
+
+    async fn answer(self, cancel: Cancel) {
         let Self { listener, connections, mut threads, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
         let mut open = JoinSet::new();
@@ -293,12 +301,12 @@ async fn accept(
                     (state.ear)(&GatewayEvent::Full { connections: most });
                 }
             }
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 // Answers are small and are waited for; a socket that is gone already is found out by reading.
                 stream.set_nodelay(true).ok();
                 ask_after(&stream).ok();
                 let (protocol, router, state) = (protocol.clone(), router.clone(), Arc::clone(state));
-                let serve = move |stream| connection::serve(stream, protocol, router, state);
+                let serve = move |stream| connection::serve(stream, address.ip(), protocol, router, state);
                 // One that cannot be handed over is closed.
                 threads.serve(stream, serve, open).ok();
             }

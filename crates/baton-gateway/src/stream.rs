@@ -21,13 +21,11 @@ use tokio::{
 };
 
 use crate::{
+    admission::{Admission, Validity},
     forms::Form,
-    gate::judge,
     intake::{REPEATABLE, of_store, other_message},
     problem::Problem,
-    room::Admission,
     state::{Shared, State},
-    tokens::Access,
 };
 
 /// After how long without an event it is shown that the way is open.
@@ -55,7 +53,7 @@ impl Streaming {
             follow: state.fleet.follow(&call, since),
             form,
             state: Arc::clone(state),
-            bearer: admission.bearer(),
+            validity: admission.validity(),
             closing: state.closing.subscribe(),
             greeted: false,
             away_since: None,
@@ -91,8 +89,8 @@ struct Stream {
     follow: Follow,
     form: Form,
     state: Shared,
-    /// The token that lets it be read.
-    bearer: Option<Arc<str>>,
+    /// How long it may be read.
+    validity: Option<Validity>,
     closing: watch::Receiver<bool>,
     greeted: bool,
     /// Since when the store is away.
@@ -106,6 +104,7 @@ enum Turn {
     Followed(Result<Followed, FollowError>),
     Silence,
     Closes,
+    Revoked,
 }
 
 impl Stream {
@@ -121,15 +120,11 @@ impl Stream {
             let turn = tokio::select! {
                 biased;
                 _ = self.closing.wait_for(|closing| *closing) => Turn::Closes,
+                () = Validity::ends(&mut self.validity, &self.state) => Turn::Revoked,
                 followed = self.follow.next() => Turn::Followed(followed),
                 () = sleep(BREATH) => Turn::Silence,
             };
             let bytes = match turn {
-                Turn::Followed(_) | Turn::Silence if !self.is_admitted() => {
-                    self.over = true;
-                    let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", "the token is not valid any more");
-                    self.form.failure(&problem.json())
-                }
                 Turn::Followed(Ok(followed)) => self.took(followed),
                 Turn::Followed(Err(error)) => self.failed(error).await,
                 Turn::Silence => self.form.breath(),
@@ -137,17 +132,16 @@ impl Stream {
                     self.over = true;
                     self.form.farewell(self.follow.position())
                 }
+                Turn::Revoked => {
+                    self.over = true;
+                    self.form.failure(&Validity::ended().json())
+                }
             };
             if !bytes.is_empty() {
                 return Some(bytes);
             }
         }
         None
-    }
-
-    /// Whether the token it was opened with is still good.
-    fn is_admitted(&self) -> bool {
-        matches!(judge(&self.state, self.bearer.as_deref()), Access::Granted(_))
     }
 
     fn took(&mut self, followed: Followed) -> Bytes {

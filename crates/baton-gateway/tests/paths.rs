@@ -63,6 +63,18 @@ fn a_name_in_the_query_that_a_route_does_not_know_is_refused_and_a_header_that_w
     }
 }
 
+/// Clients take such steps out of a URL: what was pushed there would be pushed to, asked for or cancelled elsewhere.
+#[test]
+fn a_name_that_is_a_step_of_a_path_is_no_queue() {
+    let scene = Scene::new();
+    for queue in [".", "..", "%2E", "%2e%2E"] {
+        let problem = scene.push(queue, b"1").problem(400, "bad-queue");
+        assert!(problem["detail"].as_str().unwrap().ends_with("and is not . or .. alone"), "{problem}");
+        scene.get(&format!("/jobs/{queue}/1")).problem(400, "bad-queue");
+    }
+    assert_eq!(scene.push("...", b"1").status, 202);
+}
+
 #[test]
 fn the_description_names_every_path_with_its_methods() {
     let scene = Scene::new();

@@ -174,7 +174,7 @@ fn a_store_without_room_is_told_at_once_and_what_was_refused_is_not_stored_later
 
 #[test]
 fn slow_lines_take_no_place_of_a_request() {
-    let limits = Limits { requests: 2, ..Limits::default() };
+    let limits = Limits { requests: 4, ..Limits::default() };
     let scene = Scene::with(|options| options.limits = limits);
     let slow: Vec<_> = (0..8)
         .map(|_| {
@@ -190,24 +190,26 @@ fn slow_lines_take_no_place_of_a_request() {
 
 #[test]
 fn over_the_bounds_of_what_is_under_way_requests_are_shed_and_health_is_told() {
-    let limits = Limits { requests: 2, body_bytes: 8 << 10, ..Limits::default() };
+    // A peer gets half of each.
+    let limits = Limits { requests: 4, body_bytes: 16 << 10, ..Limits::default() };
     let scene = Scene::with(|options| options.limits = limits);
-    let begin = |length: &str| {
+    let begin = |comes: usize| {
         let mut peer = scene.peer();
-        peer.send(&request("POST", "/push/q", &[JSON, ("content-length", length)], b"\""));
+        let body = format!("\"{}", "x".repeat(comes));
+        peer.send(&request("POST", "/push/q", &[JSON, ("content-length", "10000")], body.as_bytes()));
         peer
     };
     let mut one = Vec::new();
     scene::until("its bytes are taken", || {
         // One that comes while a push is under way has no room itself.
-        one.push(begin("5000"));
-        (0..3).all(|_| scene.push("q", &[b' '; 4000]).status == 503)
+        one.push(begin(6000));
+        (0..3).all(|_| scene.push("q", &[b' '; 6000]).status == 503)
     });
-    scene.push("q", &[b' '; 4000]).problem(503, "busy");
+    scene.push("q", &[b' '; 6000]).problem(503, "busy");
     let mut further = Vec::new();
     scene::until("two are under way", || {
         // The answer of the one before may still hold its place.
-        further.push(begin("100"));
+        further.push(begin(0));
         scene.get("/api/openapi.json").status == 503
     });
     let shed = scene.push("q", b"1");

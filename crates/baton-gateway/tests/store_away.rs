@@ -91,8 +91,20 @@ fn what_waits_is_bounded_before_its_body_is_read_and_late_ones_are_told_when_to_
         peer.send(&request("POST", "/push/q", &[JSON, ("content-length", length)], b""));
         peer
     };
-    let large = hold("900");
+    // A length that is only declared takes a seat and holds no bytes.
+    let declared = hold("900");
     until("it has a seat", || waiting(&scene) == Some(1));
+    let mut large = scene.peer();
+    large.send(&request("POST", "/push/q", &[JSON], format!("\"{}\"", "x".repeat(898)).as_bytes()));
+    let holds_bytes = || {
+        let mut peer = scene.peer();
+        let headers = [JSON, ("content-length", "101"), ("expect", "100-continue")];
+        peer.send(&request("POST", "/push/q", &headers, b""));
+        peer.head().status == 503
+    };
+    until("its bytes have come", holds_bytes);
+    drop(declared);
+    until("those have gone that were let in", || waiting(&scene) == Some(1));
     // By bytes, and nothing of it is wanted: there is no word to go on.
     let mut refused = scene.peer();
     refused.send(&request("POST", "/push/q", &[JSON, ("content-length", "101"), ("expect", "100-continue")], b""));

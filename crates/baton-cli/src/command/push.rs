@@ -88,6 +88,7 @@ impl Push {
         }
         let receipt = receipt.map_err(failed)?;
         Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
+            .map_err(|failure| unseen(&failure, &receipt))
     }
 }
 
@@ -201,12 +202,24 @@ fn nothing_stored(cause: &ImportCause, next: &str) -> Failure {
     Failure::new(format!("{cause}; nothing was stored"), next)
 }
 
-fn show_receipt(output: &mut Output, receipt: &Receipt) -> Result<(), Failure> {
-    let ids = match (receipt.first_id, receipt.last_id) {
+/// The messages are stored, and standard output could not be written.
+fn unseen(failure: &Failure, receipt: &Receipt) -> Failure {
+    let (count, ids) = (receipt.pushed, ids(receipt));
+    let are = if count == 1 { "is" } else { "are" };
+    let stored = format!("{count} message{} {are} stored{ids}", plural(count));
+    Failure::new(format!("{}; {stored}", failure.cause), "do not push again")
+}
+
+fn ids(receipt: &Receipt) -> String {
+    match (receipt.first_id, receipt.last_id) {
         (Some(first), Some(last)) if first == last => format!(" (id {first})"),
         (Some(first), Some(last)) => format!(" (ids {first} to {last})"),
         _ => String::new(),
-    };
+    }
+}
+
+fn show_receipt(output: &mut Output, receipt: &Receipt) -> Result<(), Failure> {
+    let ids = ids(receipt);
     let skipped = match receipt.duplicates {
         0 => String::new(),
         count => format!(", {count} line{} had been pushed before", plural(count)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton::Name;
-use baton_gateway::tokens::{Right, TokenFile};
+use baton_gateway::tokens::{Right, TokenError, TokenFile};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -134,9 +134,7 @@ impl Token {
                     WhichRight::Read => Right::Read,
                     WhichRight::Operate => Right::Operate,
                 };
-                let token = place.file()?.add(&name, right).map_err(|error| of_tokens(&error))?;
-                let line = token.clone();
-                Output::print(json, &Added { name, right, token }, |output| output.line(&line))
+                add(&place.file()?, name, right, json)
             }
             Deed::List(List { place, json }) => {
                 let tokens = place.file()?.read().map_err(|error| of_tokens(&error))?.into_iter();
@@ -155,9 +153,35 @@ impl Token {
                 let last = "; that was the last one: running gateways stay closed to everybody, one that is started now \
                             is open to everybody on this machine";
                 let line = format!("revoked token {name}{}", if left == 0 { last } else { "" });
+                let done = format!("token {name} is revoked");
                 Output::print(json, &Revoked { revoked: name }, |output| output.line(&line))
+                    .map_err(|failure| failure.of(&done))
             }
         }
+    }
+}
+
+/// Makes a token. It is printed before it is put in force: a lost print leaves no token that nobody has seen.
+fn add(file: &TokenFile, name: Name, right: Right, json: bool) -> Result<Exit, Failure> {
+    const NONE: &str = "no token was made";
+    let nowhere = |why: &str| Failure::new(format!("{NONE}: {why}"), "give standard output a place to go");
+    if !Output::is_there() {
+        return Err(nowhere("there is no standard output to print it to"));
+    }
+    let new = file.prepare(&name, right).map_err(|error| of_tokens(&error))?;
+    let (mut output, token) = (Output::new(), new.secret().to_owned());
+    let printed = match json {
+        true => output.json(&Added { name, right, token }),
+        false => output.line(&token),
+    };
+    printed.and_then(|()| output.flush()).map_err(|failure| failure.of(NONE))?;
+    if output.is_closed() {
+        return Err(nowhere("the reader of standard output has gone"));
+    }
+    match new.activate() {
+        Ok(()) => Ok(Exit::Ok),
+        Err(error @ TokenError::Unsynced { .. }) => Err(of_tokens(&error)),
+        Err(error) => Err(of_tokens(&error).of("the token that was printed is not in force")),
     }
 }
 

@@ -15,12 +15,12 @@ use super::{
     query::Query,
 };
 use crate::{
+    admission::Admission,
     body::{Media, awaited_bytes, check, media, read_message, refuse},
     forms::Form,
     gate::Operates,
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::Shared,
     stream::Streaming,
 };
@@ -42,7 +42,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// after 15 s without an event, are to be skipped.
 #[utoipa::path(post, path = "/call/{queue}", tag = "messages",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same job, for a day", min_length = 1, max_length = 200),
         ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one job as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
         ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the job is cancelled", maximum = 3600)),
@@ -75,7 +75,7 @@ pub(crate) async fn call(
             return Err(problem);
         }
     };
-    let mut permit = state.room.bytes();
+    let mut permit = admission.bytes(&state.room);
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
     let message = check(&state.limits, &bytes)?;
     let call = state.store_call(&mut seat, &queue, message, &options).await?;

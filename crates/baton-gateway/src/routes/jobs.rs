@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 
 use super::{bad_path, bad_queue, query::Query};
 use crate::{
+    admission::Admission,
     forms::Form,
     gate::Operates,
     intake::other_message,
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::{self, Shared},
     stream::{Streaming, place},
 };
@@ -124,7 +124,7 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
 /// How a job stands
 #[utoipa::path(get, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
@@ -149,7 +149,7 @@ pub(crate) async fn job(
 /// its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
@@ -186,7 +186,7 @@ pub(crate) async fn cancel(
 /// skipped.
 #[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
     params(
-        ("queue" = String, Path, pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$"),
         ("from" = Option<String>, Query, description = "The `number` of the first event wanted, which is what stands behind the colon of the `id` of a server-sent one; or `now`", pattern = "^([0-9]{1,18}|now)$"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id@born:number`")),

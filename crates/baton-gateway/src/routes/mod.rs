@@ -107,5 +107,5 @@ fn bad_path() -> Problem {
 }
 
 fn bad_queue() -> Problem {
-    Problem::bad("bad-queue", "a queue's name has 1 to 64 of A-Z a-z 0-9 . _ : -")
+    Problem::bad("bad-queue", "a queue's name has 1 to 64 of A-Z a-z 0-9 . _ : - and is not . or .. alone")
 }

@@ -12,12 +12,12 @@ use tokio::time::Duration;
 
 use super::{OfQueue, jobs::shown, query::Query};
 use crate::{
+    admission::{Admission, Validity},
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
     lines::{Ids, Lines, PARCEL_BYTES},
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::Shared,
     stream::place,
 };
@@ -55,7 +55,7 @@ pub(crate) struct Pushed<'a> {
 /// are stored.
 #[utoipa::path(post, path = "/push/{queue}", tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue", pattern = "^[A-Za-z0-9._:-]{1,64}$"),
+        ("queue" = String, Path, description = "The queue", pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: the answer comes when the message has ended, or after N seconds, at most 60"),
         ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200)),
     request_body(content(
@@ -101,7 +101,7 @@ pub(crate) async fn push(
     };
     match media {
         Media::Json => {
-            let mut permit = state.room.bytes();
+            let mut permit = admission.bytes(&state.room);
             let bytes = read_message(&state, &headers, body, &mut permit).await?;
             let message = check_one(&state.limits, &bytes)?;
             let options = CallOptions { key, ..CallOptions::default() };
@@ -114,12 +114,13 @@ pub(crate) async fn push(
             }
         }
         Media::Lines => {
+            drop(seat);
             // They may come in for as long as they like, and leave the place of a request to others.
             if let Err(problem) = admission.becomes_stream(&state.room) {
                 refuse(&headers, body).await;
                 return Err(problem);
             }
-            let (count, ids) = Lines::new(&state, &queue, seat).store(&headers, body).await?;
+            let (count, ids) = Lines::new(&state, &admission, &queue).store(&headers, body).await?;
             Ok(stored(&queue, count, &ids, None))
         }
     }
@@ -137,9 +138,24 @@ async fn waited(
     state: &Shared, admission: &Admission, call: &CallId, time: Duration,
 ) -> Result<Response<Body>, Problem> {
     // Whoever finds no room for a wait gets its answer now: the message is stored.
-    if !time.is_zero() && admission.becomes_stream(&state.room).is_ok() {
-        state.until_ended(call, time).await;
+    if time.is_zero() || admission.becomes_stream(&state.room).is_err() {
+        return ended(state, call, time).await;
     }
+    let ended = async {
+        state.until_ended(call, time).await;
+        ended(state, call, time).await
+    };
+    let mut validity = admission.validity();
+    tokio::select! {
+        biased;
+        // That it is stored is true still; how it ends is not for this peer any more.
+        () = Validity::ends(&mut validity, state) => Ok(accepted(call)),
+        ended = ended => ended,
+    }
+}
+
+/// How a call ended that was waited for, or that it has not yet.
+async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response<Body>, Problem> {
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
     let mut response = match state.status(call).await {
         Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),

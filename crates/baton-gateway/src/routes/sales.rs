@@ -22,6 +22,7 @@ use super::{
     total_sales::{none, unreadable},
 };
 use crate::{
+    admission::Admission,
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
     intake::unready,
@@ -109,7 +110,8 @@ pub(crate) struct Sold {
         (status = 500, description = "The sales cannot be written", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away; with the code `sales-busy` another writes to the file for over 10 s, and nothing is stored; with the code `not-told` they are stored, and totals may be up to 30 s old", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn add(
-    _: Operates, State(state): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap, body: Body,
+    _: Operates, State(state): State<Shared>, admission: Admission, RawQuery(query): RawQuery, headers: HeaderMap,
+    body: Body,
 ) -> Result<Response<Body>, Problem> {
     let wanted = || {
         Query::none(query.as_deref(), &[])?;
@@ -124,8 +126,9 @@ pub(crate) async fn add(
             return Err(problem);
         }
     };
-    let mut permit = state.room.bytes();
+    let mut permit = admission.bytes(&state.room);
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
+    seat.hold(bytes.len()).map_err(unready)?;
     let rows = match media {
         Media::Json => of_json(check_one(&state.limits, &bytes)?),
         Media::Lines => of_lines(&bytes),

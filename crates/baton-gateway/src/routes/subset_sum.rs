@@ -17,12 +17,12 @@ use tokio::{
 
 use super::{jobs, query::Query};
 use crate::{
+    admission::Admission,
     forms::Form,
     gate::Operates,
     intake::of_store,
     negotiation,
     problem::{Problem, ProblemShape},
-    room::Admission,
     state::Shared,
     stream::Streaming,
 };

@@ -1,18 +1,22 @@
 //! The file of tokens.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    fmt,
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use baton::Name;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::{PREFIX, Right, Token, TokenError, digest, hex};
+use super::{
+    PREFIX, Right, Token, TokenError, digest,
+    disk::{Staged, System, failed, lock, make_folder, open_to_read, refuse_link},
+    hex,
+};
 
 /// More bytes than any file of tokens has.
 const MAX_BYTES: u64 = 4 << 20;
@@ -57,12 +61,8 @@ impl TokenFile {
     /// # Errors
     /// [`TokenError`] if the file cannot be used.
     pub fn read(&self) -> Result<Vec<Token>, TokenError> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.failed(error)),
-        };
-        let metadata = file.metadata().map_err(|error| self.failed(error))?;
+        let Some(file) = open_to_read(&self.path)? else { return Ok(Vec::new()) };
+        let metadata = file.metadata().map_err(|error| failed(&self.path, error))?;
         if metadata.mode() & 0o077 != 0 {
             return Err(TokenError::Exposed { path: self.path.clone() });
         }
@@ -70,30 +70,42 @@ impl TokenFile {
         if metadata.len() > MAX_BYTES {
             return Err(content("it is too long".to_owned()));
         }
-        let text = io::read_to_string(file).map_err(|error| self.failed(error))?;
+        let text = io::read_to_string(file.take(MAX_BYTES)).map_err(|error| failed(&self.path, error))?;
         let read: Content = serde_json::from_str(&text).map_err(|error| content(error.to_string()))?;
         Ok(read.tokens)
     }
 
-    /// Makes a token; what its bearer presents, which is kept nowhere.
+    /// Makes a token; its secret, which is kept nowhere. To show the secret first, see [`TokenFile::prepare`].
     ///
     /// # Errors
     /// [`TokenError::Taken`] if the name is used; the file's failure.
     pub fn add(&self, name: &Name, right: Right) -> Result<String, TokenError> {
+        let new = self.prepare(name, right)?;
+        let secret = new.secret().to_owned();
+        new.activate()?;
+        Ok(secret)
+    }
+
+    /// Makes a token that is not in force until [`NewToken::activate`]: its secret can be shown before, so that none is in
+    /// force that nobody has seen. Others who change the tokens wait meanwhile.
+    ///
+    /// # Errors
+    /// [`TokenError::Taken`] if the name is used; the file's failure.
+    pub fn prepare(&self, name: &Name, right: Right) -> Result<NewToken, TokenError> {
         let mut chance = [0; 32];
         getrandom::fill(&mut chance).map_err(|_| TokenError::NoChance)?;
         let secret = format!("{PREFIX}{}", hex(&chance));
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let added_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let token = Token { name: name.to_string(), right, added_ms, sha256: hex(&digest(&secret)) };
-        self.change(|tokens| {
+        let change = self.change(|tokens| {
             if tokens.iter().any(|it| it.name == token.name) {
                 return Err(TokenError::Taken(name.clone()));
             }
             tokens.push(token);
             Ok(())
         })?;
-        Ok(secret)
+        Ok(NewToken { secret, change })
     }
 
     /// Takes a token away; a running gateway refuses it within a second. How many are left: without any, a running gateway
@@ -108,7 +120,8 @@ impl TokenFile {
             tokens.retain(|it| it.name != name.as_str());
             left = tokens.len();
             if left == before { Err(TokenError::Unknown(name.clone())) } else { Ok(()) }
-        })?;
+        })?
+        .make()?;
         Ok(left)
     }
 
@@ -118,35 +131,58 @@ impl TokenFile {
         Some(Stamp(it.ino(), it.len(), it.mtime(), it.mtime_nsec(), it.mode()))
     }
 
-    /// Changes the tokens under a lock that all who change them take.
-    fn change(&self, change: impl FnOnce(&mut Vec<Token>) -> Result<(), TokenError>) -> Result<(), TokenError> {
-        let failed = |error: io::Error| self.failed(error);
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        }
-        let with_end = |end: &str| {
-            let mut name = self.path.clone().into_os_string();
-            name.push(end);
-            PathBuf::from(name)
-        };
-        let own = |path: &Path| OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let lock = own(&with_end(".lock")).map_err(failed)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+    /// Prepares a change of the tokens, under a lock that all take who change them.
+    fn change(&self, change: impl FnOnce(&mut Vec<Token>) -> Result<(), TokenError>) -> Result<Change, TokenError> {
+        make_folder(&System, &self.path).map_err(|error| failed(&self.path, error))?;
+        let lock = lock(&self.path)?;
+        refuse_link(&self.path)?;
         let mut tokens = self.read()?;
         change(&mut tokens)?;
-        let next = with_end(".new");
-        // One that a killed process left may belong to others by its mode.
-        match fs::remove_file(&next) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let mut file = own(&next).map_err(failed)?;
-        let text = serde_json::to_string_pretty(&Content { tokens }).map_err(|error| failed(error.into()))?;
-        file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(failed)?;
-        file.sync_all().and_then(|()| fs::rename(&next, &self.path)).map_err(failed)
+        let text = serde_json::to_string_pretty(&Content { tokens });
+        let text = text.map_err(|error| failed(&self.path, error.into()))? + "\n";
+        let staged = Staged::new(&System, &self.path, text.as_bytes())?;
+        Ok(Change { staged, _lock: lock })
+    }
+}
+
+/// A change that is not made yet.
+#[derive(Debug)]
+struct Change {
+    staged: Staged,
+    _lock: File,
+}
+
+impl Change {
+    fn make(self) -> Result<(), TokenError> {
+        self.staged.publish(&System)
+    }
+}
+
+/// A token that is not in force yet.
+pub struct NewToken {
+    secret: String,
+    change: Change,
+}
+
+impl NewToken {
+    /// What its bearer presents.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.secret
     }
 
-    fn failed(&self, error: io::Error) -> TokenError {
-        TokenError::File { path: self.path.clone(), error }
+    /// Puts it in force.
+    ///
+    /// # Errors
+    /// The file's failure. The token is in force after [`TokenError::Unsynced`], and after no other.
+    pub fn activate(self) -> Result<(), TokenError> {
+        self.change.make()
+    }
+}
+
+/// Without its secret.
+impl fmt::Debug for NewToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewToken").field("change", &self.change).finish_non_exhaustive()
     }
 }

@@ -6,15 +6,19 @@ use std::{
 };
 
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 
 use super::{Right, Token, TokenError, TokenFile, digest, file::Stamp, hex};
 
-/// How long what was read of the file is gone by.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How often the file is looked at.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
+    /// No token is needed, and none was looked at.
+    Open,
+    /// The bearer of a valid token.
     Granted(Right),
     /// No token was presented, and one is needed.
     Missing,
@@ -28,6 +32,8 @@ pub(crate) enum Access {
 pub(crate) struct Keeper {
     file: Option<TokenFile>,
     state: Mutex<State>,
+    /// How often the tokens in force have changed.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -45,7 +51,7 @@ impl Keeper {
         let tokens = file.as_ref().map_or_else(|| Ok(Vec::new()), TokenFile::read)?;
         let needed = !tokens.is_empty();
         let state = State { tokens, needed, stamp, looked: Instant::now(), trouble: None };
-        Ok(Self { file, state: Mutex::new(state) })
+        Ok(Self { file, state: Mutex::new(state), changes: watch::Sender::new(0) })
     }
 
     /// Whether there is a token.
@@ -56,6 +62,22 @@ impl Keeper {
     /// Lets nobody in without a token from now on.
     pub(crate) fn demand(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).needed = true;
+    }
+
+    /// How often the tokens in force have changed. A judgement that was made after this was read holds at least until the
+    /// number is another one.
+    pub(crate) fn version(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// The same number, for those who wait for another one.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Looks at the file now. If the tokens cannot be read any more, why not, once.
+    pub(crate) fn look_now(&self) -> Option<String> {
+        self.look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner), Duration::ZERO)
     }
 
     /// What the bearer of this may do. If the tokens cannot be read any more, why not, once.
@@ -80,29 +102,35 @@ impl Keeper {
             return None;
         }
         state.stamp = stamp;
-        match file.read() {
+        let (is_other, trouble) = match file.read() {
             Ok(tokens) => {
+                let is_other = tokens != state.tokens;
                 state.needed |= !tokens.is_empty();
                 (state.tokens, state.trouble) = (tokens, None);
-                None
+                (is_other, None)
             }
             Err(error) => {
+                let is_other = !state.tokens.is_empty() || !state.needed;
                 // Who cannot be told from others is not let in.
                 state.tokens.clear();
                 state.needed = true;
                 let told = error.to_string();
                 let is_new = state.trouble.as_deref() != Some(&told);
                 state.trouble = Some(told.clone());
-                is_new.then_some(told)
+                (is_other, is_new.then_some(told))
             }
+        };
+        if is_other {
+            self.changes.send_modify(|version| *version += 1);
         }
+        trouble
     }
 }
 
 impl State {
     fn access(&self, presented: Option<&str>) -> Access {
         match presented {
-            _ if !self.needed => Access::Granted(Right::Operate),
+            _ if !self.needed => Access::Open,
             None => Access::Missing,
             Some(secret) => {
                 let presented = hex(&digest(secret));
@@ -135,7 +163,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let file = TokenFile::at(folder.path().join("state/tokens.json"));
         let keeper = Keeper::new(Some(file.clone())).unwrap();
-        assert_eq!(keeper.judge(None), (Access::Granted(Right::Operate), None));
+        assert_eq!(keeper.judge(None), (Access::Open, None));
         let (reader, writer) = (Name::new("reader").unwrap(), Name::new("writer").unwrap());
         let read = file.add(&reader, Right::Read).unwrap();
         let operate = file.add(&writer, Right::Operate).unwrap();

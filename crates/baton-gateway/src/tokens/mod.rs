@@ -4,11 +4,12 @@
 //! under a lock, and is its owner's alone (mode 600): one that others can read is refused. A token is 256 random bits and
 //! shown once; what is kept is its SHA-256, which is compared in a time that does not depend on it.
 
+mod disk;
 mod file;
 mod keeper;
 
-pub use file::TokenFile;
-pub(crate) use keeper::{Access, Keeper};
+pub use file::{NewToken, TokenFile};
+pub(crate) use keeper::{Access, Keeper, LOOK_AGAIN};
 
 use std::{io, path::PathBuf};
 
@@ -51,6 +52,22 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
         /// Why not.
+        error: io::Error,
+    },
+    /// A link, a pipe or a device lies where a file is wanted.
+    #[error("{} is {what}", path.display())]
+    NotRegular {
+        /// What was found there.
+        path: PathBuf,
+        /// Its kind.
+        what: &'static str,
+    },
+    /// The change is in force, and it is not known whether it survives a power failure.
+    #[error("{}: the change is made, but a power failure may undo it: {error}", path.display())]
+    Unsynced {
+        /// The file.
+        path: PathBuf,
+        /// Why the folder could not be written to disk.
         error: io::Error,
     },
     /// The file is no file of tokens.

@@ -148,9 +148,18 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    /// At the end of a connection that was made otherwise.
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         Self { stream, read: Vec::new() }
+    }
+
+    /// The same end of the same connection, for a thread that sends while another reads.
+    pub(crate) fn sender(&self) -> Self {
+        Self { stream: self.stream.try_clone().unwrap(), read: Vec::new() }
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {

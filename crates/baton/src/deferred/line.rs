@@ -65,6 +65,16 @@ impl<T, E> Line<T, E> {
         has_room
     }
 
+    /// Lets a seat hold another number of bytes, if there is room. Fewer are always allowed.
+    pub(super) fn weigh(&mut self, bounds: &Bounds, before: usize, after: usize) -> bool {
+        let sum = self.bytes.saturating_sub(before).saturating_add(after);
+        let has_room = after <= before || sum <= bounds.bytes;
+        if has_room {
+            self.bytes = sum;
+        }
+        has_room
+    }
+
     /// Gives a seat back.
     pub(super) fn stand(&mut self, bytes: usize) {
         (self.seats, self.bytes) = (self.seats.saturating_sub(1), self.bytes.saturating_sub(bytes));

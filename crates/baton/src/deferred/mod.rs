@@ -8,7 +8,7 @@
 //!   still wait begins behind them. What begins is not waited for: calls end in any order. A call counts as made when its
 //!   future is first polled, not when it is written down: one that is held and not awaited has no place yet.
 //! * **Bounds.** No more calls and no more bytes wait than [`Bounds`] allow, and none longer than its patience. A [`Seat`]
-//!   is taken before a call's input is read, so that nothing is read which could not be kept.
+//!   is taken before a call's input is read, and says later what it holds ([`Seat::hold`]).
 //! * **Nothing is lost.** Every call either begins or is told why not, once: no room ([`Unready::Full`]), no more time
 //!   ([`Unready::Late`]), the start failed, with its reason ([`Unready::Failed`]), or panicked ([`Unready::Panicked`]), or
 //!   whoever was to start it has gone ([`Unready::Abandoned`]).
@@ -255,9 +255,16 @@ impl<T: Clone, E: Clone> Seat<T, E> {
         Ok(call.await)
     }
 
-    /// Lets its patience begin anew: for one who makes several calls in one place.
-    pub fn renew(&mut self) {
-        self.deadline = moment::after(Instant::now(), self.shared.bounds.patience);
+    /// Says how many bytes the call holds now. A seat that was taken for what has yet to come holds none until it is there.
+    ///
+    /// # Errors
+    /// [`Unready::Full`] if that are too many; it holds what it held before.
+    pub fn hold(&mut self, bytes: usize) -> Result<(), Unready<E>> {
+        if self.counted && !self.shared.line().weigh(&self.shared.bounds, self.bytes, bytes) {
+            return Err(Unready::Full);
+        }
+        self.bytes = bytes;
+        Ok(())
     }
 
     /// Waits for its turn. With the value comes its place in the line, if it had to take one: the next call begins when that

@@ -53,6 +53,12 @@ async fn what_waits_is_bounded_by_number_and_bytes_and_what_leaves_makes_room() 
     drop(first);
     let third = deferred.seat(10).unwrap();
     drop((second, third));
+    // A seat for what has yet to come holds nothing until it is there.
+    let (mut early, mut other) = (deferred.seat(10).unwrap(), deferred.seat(0).unwrap());
+    early.hold(0).unwrap();
+    other.hold(8).unwrap();
+    assert_eq!((early.hold(3), early.hold(2)), (Err(Unready::Full), Ok(())));
+    drop((early, other));
     // Whoever leaves while it waits does too, and nobody behind it is held up.
     {
         let mut leaves = pin!(deferred.call(10, |it| async move { it }));
@@ -110,7 +116,6 @@ async fn a_patience_without_end_waits_for_the_start() {
     let bounds = Bounds { patience: Duration::MAX, ..Bounds::default() };
     let (deferred, starter) = Deferred::<u8, String>::new(bounds);
     let mut seat = deferred.seat(0).unwrap();
-    seat.renew();
     let mut call = pin!(seat.call(|it| async move { it }));
     assert!(call.as_mut().now_or_never().is_none());
     tokio::time::advance(Duration::from_secs(86_400 * 365)).await;

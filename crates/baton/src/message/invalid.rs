@@ -4,8 +4,8 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidMessage {
-    /// A queue, source or fleet name outside the allowed alphabet or length.
-    #[error("the name {0:?} is not usable: take 1 to 64 of the characters A-Z a-z 0-9 . _ : -")]
+    /// A queue, source or fleet name outside the allowed alphabet or length, or a step of a path.
+    #[error("the name {0:?} is not usable: take 1 to 64 of the characters A-Z a-z 0-9 . _ : -, but not . or .. alone")]
     Name(String),
     /// An idempotency or bookmark key that is empty, too long or has control characters.
     #[error("the key {0:?} is not usable: take 1 to 200 bytes without control characters")]

@@ -4,9 +4,10 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use super::InvalidMessage;
 
-/// The name of a fleet, a queue or a source: 1 to 64 of `A-Z a-z 0-9 . _ : -`.
+/// The name of a fleet, a queue or a source: 1 to 64 of `A-Z a-z 0-9 . _ : -`, but not `.` or `..` alone.
 ///
-/// The alphabet holds no character that means something in a store key, a URL path, a glob or a label.
+/// The alphabet holds no character that means something in a store key, a URL path, a glob or a label. Clients take `.` and
+/// `..` out of a URL path before they send it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -14,9 +15,10 @@ impl Name {
     /// Checks `text` and takes it as a name.
     ///
     /// # Errors
-    /// [`InvalidMessage::Name`] outside the alphabet or length.
+    /// [`InvalidMessage::Name`] outside the alphabet or length, and for `.` and `..`.
     pub fn new(text: &str) -> Result<Self, InvalidMessage> {
         let fits = (1..=64).contains(&text.len())
+            && !matches!(text, "." | "..")
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'));
         if fits { Ok(Self(text.into())) } else { Err(InvalidMessage::Name(text.chars().take(80).collect())) }
     }
@@ -87,10 +89,10 @@ mod tests {
 
     #[test]
     fn names_keep_to_the_alphabet() {
-        for good in ["messages", "a", "emails:high", "v1.2_x-y"] {
+        for good in ["messages", "a", "emails:high", "v1.2_x-y", "...", ".a", "a."] {
             assert_eq!(Name::new(good).unwrap().as_str(), good);
         }
-        for bad in ["", "a b", "a/b", "{x}", "naïve", "a*", "a\n", &"x".repeat(65)] {
+        for bad in ["", "a b", "a/b", "{x}", "naïve", "a*", "a\n", ".", "..", &"x".repeat(65)] {
             assert!(Name::new(bad).is_err(), "{bad:?}");
         }
     }
