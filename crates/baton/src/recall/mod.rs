@@ -60,7 +60,7 @@ pub use self::options::Check;
 use self::{
     cache::{Cache, Entry},
     computation::Computation,
-    flight::{Flight, Flights, From, Landed, Landing},
+    flight::{Boarded, Flight, Flights, From, Landed, Landing},
     known::Known,
     shared::{Shared, millis},
 };
@@ -231,7 +231,11 @@ impl Inner {
         };
         let may_join = |flight: &Flight| self.may_join(key, flight, least);
         let line = (key.clone(), reading.mode);
-        let waiter = self.flights.board(line, self.known.generation(), may_join, start);
+        let kept = || self.hit(key, reading, Instant::now());
+        let waiter = match self.flights.board(line, self.known.generation(), may_join, kept, start) {
+            Boarded::Waits(waiter) => waiter,
+            Boarded::Kept(hit) => return Ok(hit),
+        };
         let landed = waiter.outcome().await?;
         Ok(recalled(landed, waiter.joined, Instant::now(), None))
     }
