@@ -32,6 +32,9 @@ use crate::{
 };
 
 /// A fleet in memory whose clock stands still until it is told to go on.
+///
+/// Leases alone go by real time, as beats do: no time that passes ends a live session, and one that died is found out
+/// within about a second, whatever the clock shows.
 pub struct TestFleet {
     fleet: Fleet,
     store: MemoryStore,
@@ -64,7 +67,7 @@ impl TestFleet {
     #[expect(clippy::expect_used, reason = "the default name is a good one")]
     pub fn new() -> Self {
         let clock = Clock::manual(1_767_225_600_000);
-        let store = MemoryStore::new(clock.clone());
+        let store = MemoryStore::new(clock.clone()).with_leases_by_real_time();
         let name = Name::new(DEFAULT_FLEET).expect("a good name");
         let options = FleetOptions { clock: clock.clone(), ..FleetOptions::new(name) };
         Self { fleet: Fleet::over(Arc::new(store.clone()), options), store, clock }
@@ -77,7 +80,8 @@ impl TestFleet {
     }
 
     /// Runs a node until nothing more happens by itself, then stops it: nothing of its queues is left that is due, and
-    /// its sources have ended, or wait for the clock of the fleet, or have failed.
+    /// its sources have ended, or wait for the clock of the fleet, or have failed. If a node died before with messages of
+    /// these queues, it waits until the lease of that node is over.
     ///
     /// # Errors
     /// The node's error.
@@ -147,6 +151,7 @@ mod tests {
     use crate::{
         BoxFuture, Done, Source, SourceError, Stream,
         jobs::{CatchUp, Cron, Tick},
+        store::session::{Session, SessionOptions},
     };
 
     /// Settling must end; how long that may take on a busy machine.
@@ -209,6 +214,64 @@ mod tests {
         assert_eq!(survey.queues[0].pushed, 5);
         cancel.drain();
         running.await.unwrap().unwrap();
+    }
+
+    /// A node that does the messages of the queue `jobs`.
+    fn worker(fleet: &TestFleet) -> Node {
+        fleet.node().handler("jobs", async |_: u32, _| Ok(Done::default()))
+    }
+
+    #[tokio::test]
+    async fn settling_ends_after_a_node_died_with_a_message() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let tell = begun.clone();
+        let dying = fleet.node().handler("jobs", move |_: u32, _| {
+            tell.notify_one();
+            std::future::pending()
+        });
+        let dying = tokio::spawn(dying.run(Cancel::new()));
+        begun.notified().await;
+        dying.abort();
+        assert!(dying.await.unwrap_err().is_cancelled());
+        fleet.advance(Duration::from_secs(3600));
+        assert_eq!(settled(&fleet, worker(&fleet)).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn a_last_beat_after_time_has_passed_keeps_no_dead_session_alive() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let options =
+            SessionOptions { kind: Kind::Node, queues: vec![Name::new("jobs").unwrap()], ..SessionOptions::client() };
+        let dying = Session::join(Arc::new(fleet.store.clone()), options).await.unwrap();
+        let caught = dying.claim(Name::new("jobs").unwrap(), 1, 1 << 20).await.unwrap();
+        let _held_until_it_dies = caught.held.unwrap().into_parts();
+        fleet.advance(Duration::from_secs(3600));
+        let mut beats = dying.beats();
+        beats.mark_unchanged();
+        beats.changed().await.unwrap();
+        drop((dying, beats));
+        assert_eq!(settled(&fleet, worker(&fleet)).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn time_that_passes_ends_no_session() {
+        let fleet = TestFleet::new();
+        let mut sessions = Vec::new();
+        for _ in 0..8 {
+            sessions.push(Session::join(Arc::new(fleet.store.clone()), SessionOptions::client()).await.unwrap());
+        }
+        let last_beats = || sessions.iter().map(|session| session.heart().confirmed()).collect::<Vec<_>>();
+        for _ in 0..4 {
+            let before = last_beats();
+            while last_beats().iter().zip(&before).any(|(now, before)| now == before) {
+                fleet.advance(Duration::from_secs(60));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                assert!(!sessions.iter().any(Session::is_over));
+            }
+        }
     }
 
     struct Broken;
