@@ -149,8 +149,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        BoxFuture, Done, Source, SourceError, Stream,
-        jobs::{CatchUp, Cron, Tick},
+        BoxFuture, Context, Done, Failure, QueuePolicy, Source, SourceError, Stream,
+        jobs::{CatchUp, Cron, Exec, ExecOnce, Tick},
+        pool::{Limits, Program},
         store::session::{Session, SessionOptions},
     };
 
@@ -216,6 +217,16 @@ mod tests {
         running.await.unwrap().unwrap();
     }
 
+    /// A session that has claimed the message of the queue `jobs`, to be dropped with it.
+    async fn claimed_by_one_that_dies(fleet: &TestFleet) -> Session {
+        let queue = Name::new("jobs").unwrap();
+        let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
+        let dying = Session::join(Arc::new(fleet.store.clone()), options).await.unwrap();
+        let caught = dying.claim(queue, 1, 1 << 20).await.unwrap();
+        assert_eq!(caught.held.unwrap().into_parts().2.len(), 1);
+        dying
+    }
+
     /// A node that does the messages of the queue `jobs`.
     fn worker(fleet: &TestFleet) -> Node {
         fleet.node().handler("jobs", async |_: u32, _| Ok(Done::default()))
@@ -236,18 +247,53 @@ mod tests {
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());
         fleet.advance(Duration::from_secs(3600));
-        assert_eq!(settled(&fleet, worker(&fleet)).await.done, 1);
+        let next = fleet.node().handler("jobs", async |_: u32, context: Context| {
+            assert_eq!((context.attempt(), context.crashes()), (1, 1));
+            Ok(Done::default())
+        });
+        assert_eq!(settled(&fleet, next).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_ended_forgives_the_crashes_before_it() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let policy = QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
+        let node = fleet.node().policy(policy).handler("jobs", async |_: u32, context: Context| {
+            let counted = (context.attempt(), context.crashes());
+            if counted == (2, 0) { Ok(Done::default()) } else { Err(Failure::new(format_args!("{counted:?}"))) }
+        });
+        let dying = claimed_by_one_that_dies(&fleet).await;
+        drop(dying);
+        assert_eq!(settled(&fleet, node).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn children_are_told_how_many_nodes_crashed_with_their_message() {
+        let sh = |script: &str| Program::new("sh", ["-c", script]);
+        let answers = r#"while read -r line; do case "$line" in
+            *'"attempt":1,"crashes":1,'*) echo '{"id":1,"event":"end"}' ;;
+            *) echo '{"id":1,"event":"error","message":"not told"}' ;;
+        esac; done"#;
+        for stays in [true, false] {
+            let fleet = TestFleet::new();
+            fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+            drop(claimed_by_one_that_dies(&fleet).await);
+            let node = if stays {
+                fleet.node().handle_with("jobs", Exec::new(sh(answers), Limits::default()))
+            } else {
+                let once = sh(r#"test "$BATON_ATTEMPT $BATON_CRASHES" = "1 1""#);
+                fleet.node().handle_with("jobs", ExecOnce::new(once, Limits::default()))
+            };
+            assert_eq!(settled(&fleet, node).await.done, 1, "a child that stays: {stays}");
+        }
     }
 
     #[tokio::test]
     async fn a_last_beat_after_time_has_passed_keeps_no_dead_session_alive() {
         let fleet = TestFleet::new();
         fleet.queue::<u32>("jobs").push(&7).await.unwrap();
-        let options =
-            SessionOptions { kind: Kind::Node, queues: vec![Name::new("jobs").unwrap()], ..SessionOptions::client() };
-        let dying = Session::join(Arc::new(fleet.store.clone()), options).await.unwrap();
-        let caught = dying.claim(Name::new("jobs").unwrap(), 1, 1 << 20).await.unwrap();
-        let _held_until_it_dies = caught.held.unwrap().into_parts();
+        let dying = claimed_by_one_that_dies(&fleet).await;
         fleet.advance(Duration::from_secs(3600));
         let mut beats = dying.beats();
         beats.mark_unchanged();
