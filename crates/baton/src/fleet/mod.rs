@@ -58,6 +58,7 @@ pub use crate::store::BoxFuture;
 
 use crate::{
     backoff::Backoff,
+    drivers,
     message::Name,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
@@ -234,6 +235,7 @@ impl Fleet {
     async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
         &self, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
+        drivers::timers_here()?;
         let deadline = Instant::now() + self.options.wait;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         loop {

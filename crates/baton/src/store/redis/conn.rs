@@ -20,7 +20,10 @@ use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use url::Url;
 
 use super::failure::{demoted, full, store_error, was_cut};
-use crate::store::{Ear, MAX_WAIT, StoreError};
+use crate::{
+    drivers,
+    store::{Ear, MAX_WAIT, StoreError},
+};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -164,6 +167,7 @@ impl Connector {
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {
+        drivers::io_here()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response));
