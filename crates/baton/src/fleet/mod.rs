@@ -172,6 +172,11 @@ impl Fleet {
         self.options.session.lease
     }
 
+    /// How many bytes a queue may hold before its pushes wait.
+    pub(crate) fn max_backlog(&self) -> u64 {
+        self.options.session.max_backlog
+    }
+
     /// The environment of its sessions.
     fn environment(&self) -> &Environment {
         &self.options.session.environment

@@ -53,7 +53,7 @@ pub use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MAX_RESULTS, MoveBookmark, Offer, Operation, Refusal, Resign, Store, StoreError, Take, Taken, ask,
+    MAX_RESULTS, MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
 use crate::{
     drivers,
@@ -349,6 +349,14 @@ impl Session {
     /// The store's refusal or failure.
     pub async fn resign(&self, source: Name, epoch: u64) -> Result<(), StoreError> {
         self.caller.repeat(Resign { session: self.id(), source, epoch }).await
+    }
+
+    /// Whether a queue that may hold so many bytes takes `bytes` more, as far as the store says: to ask before a body is sent
+    /// again.
+    pub(crate) async fn has_room(&self, queue: &Name, bytes: u64, max_backlog: u64) -> bool {
+        let progress = self.caller.repeat(ReadProgress { queue: queue.clone(), source: None }).await;
+        // One that is never answered is found out by the push.
+        !progress.is_ok_and(|it| it.books.is_some_and(|books| !books.has_room(bytes, max_backlog)))
     }
 
     /// The pushes under a baton that was taken, into a queue that may hold so many bytes.
