@@ -76,10 +76,14 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
         sandbox.run(&["push", "--queue", "q", "\"two words\\n\"", "7", "{\"a\": [1]}"]).expect(0);
-        let tell = script(&sandbox, "tell", "echo \"$1|$(cat)|$BATON_QUEUE|$BATON_ID|$BATON_ATTEMPT|$BATON_KEY\"");
+        let tell = script(
+            &sandbox,
+            "tell",
+            "echo \"$1|$(cat)|$BATON_QUEUE|$BATON_ID|$BATON_ATTEMPT|$BATON_CRASHES|$BATON_KEY\"",
+        );
         let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", &tell, "--until-done"]).expect(0);
         let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();
-        assert_eq!(told, ["|7|q|2|1|q/2", "|two words|q|1|1|q/1", "|{\"a\": [1]}|q|3|1|q/3"]);
+        assert_eq!(told, ["|7|q|2|1|0|q/2", "|two words|q|1|1|0|q/1", "|{\"a\": [1]}|q|3|1|0|q/3"]);
         sandbox.run(&["push", "--queue", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
         let ran =
             run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--allow-dash", "--until-done"])

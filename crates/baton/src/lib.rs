@@ -43,6 +43,7 @@
 //! |---|---|
 //! | `message` | names, ids, parcels, pieces, outcomes: pure values, told at the root and in [`store::message`] |
 //! | `backoff`, `moment` | ever longer pauses; moments that no time is too long for |
+//! | `drivers` | whether a tokio runtime has timers and an I/O driver |
 //! | `process` | child processes that never outlive their parent |
 //! | [`store`] | the contract in prose and as data; memory, SQLite, Redis; sessions that own their numbers |
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
@@ -87,6 +88,7 @@
 
 mod backoff;
 pub mod deferred;
+mod drivers;
 mod fleet;
 #[cfg(feature = "jobs")]
 pub mod jobs;

@@ -32,6 +32,9 @@ use crate::{
 };
 
 /// A fleet in memory whose clock stands still until it is told to go on.
+///
+/// Leases alone go by real time, as beats do: no time that passes ends a live session, and one that died is found out
+/// within about a second, whatever the clock shows.
 pub struct TestFleet {
     fleet: Fleet,
     store: MemoryStore,
@@ -64,7 +67,7 @@ impl TestFleet {
     #[expect(clippy::expect_used, reason = "the default name is a good one")]
     pub fn new() -> Self {
         let clock = Clock::manual(1_767_225_600_000);
-        let store = MemoryStore::new(clock.clone());
+        let store = MemoryStore::new(clock.clone()).with_leases_by_real_time();
         let name = Name::new(DEFAULT_FLEET).expect("a good name");
         let options = FleetOptions { clock: clock.clone(), ..FleetOptions::new(name) };
         Self { fleet: Fleet::over(Arc::new(store.clone()), options), store, clock }
@@ -77,7 +80,8 @@ impl TestFleet {
     }
 
     /// Runs a node until nothing more happens by itself, then stops it: nothing of its queues is left that is due, and
-    /// its sources have ended, or wait for the clock of the fleet, or have failed.
+    /// its sources have ended, or wait for the clock of the fleet, or have failed. If a node died before with messages of
+    /// these queues, it waits until the lease of that node is over.
     ///
     /// # Errors
     /// The node's error.
@@ -145,8 +149,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        BoxFuture, Done, Source, SourceError, Stream,
-        jobs::{CatchUp, Cron, Tick},
+        BoxFuture, Context, Done, Failure, QueuePolicy, Source, SourceError, Stream,
+        jobs::{CatchUp, Cron, Exec, ExecOnce, Tick},
+        pool::{Limits, Program},
+        store::session::{Session, SessionOptions},
     };
 
     /// Settling must end; how long that may take on a busy machine.
@@ -209,6 +215,109 @@ mod tests {
         assert_eq!(survey.queues[0].pushed, 5);
         cancel.drain();
         running.await.unwrap().unwrap();
+    }
+
+    /// A session that has claimed the message of the queue `jobs`, to be dropped with it.
+    async fn claimed_by_one_that_dies(fleet: &TestFleet) -> Session {
+        let queue = Name::new("jobs").unwrap();
+        let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
+        let dying = Session::join(Arc::new(fleet.store.clone()), options).await.unwrap();
+        let caught = dying.claim(queue, 1, 1 << 20).await.unwrap();
+        assert_eq!(caught.held.unwrap().into_parts().2.len(), 1);
+        dying
+    }
+
+    /// A node that does the messages of the queue `jobs`.
+    fn worker(fleet: &TestFleet) -> Node {
+        fleet.node().handler("jobs", async |_: u32, _| Ok(Done::default()))
+    }
+
+    #[tokio::test]
+    async fn settling_ends_after_a_node_died_with_a_message() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let tell = begun.clone();
+        let dying = fleet.node().handler("jobs", move |_: u32, _| {
+            tell.notify_one();
+            std::future::pending()
+        });
+        let dying = tokio::spawn(dying.run(Cancel::new()));
+        begun.notified().await;
+        dying.abort();
+        assert!(dying.await.unwrap_err().is_cancelled());
+        fleet.advance(Duration::from_secs(3600));
+        let next = fleet.node().handler("jobs", async |_: u32, context: Context| {
+            assert_eq!((context.attempt(), context.crashes()), (1, 1));
+            Ok(Done::default())
+        });
+        assert_eq!(settled(&fleet, next).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_ended_forgives_the_crashes_before_it() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let policy = QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
+        let node = fleet.node().policy(policy).handler("jobs", async |_: u32, context: Context| {
+            let counted = (context.attempt(), context.crashes());
+            if counted == (2, 0) { Ok(Done::default()) } else { Err(Failure::new(format_args!("{counted:?}"))) }
+        });
+        let dying = claimed_by_one_that_dies(&fleet).await;
+        drop(dying);
+        assert_eq!(settled(&fleet, node).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn children_are_told_how_many_nodes_crashed_with_their_message() {
+        let sh = |script: &str| Program::new("sh", ["-c", script]);
+        let answers = r#"while read -r line; do case "$line" in
+            *'"attempt":1,"crashes":1,'*) echo '{"id":1,"event":"end"}' ;;
+            *) echo '{"id":1,"event":"error","message":"not told"}' ;;
+        esac; done"#;
+        for stays in [true, false] {
+            let fleet = TestFleet::new();
+            fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+            drop(claimed_by_one_that_dies(&fleet).await);
+            let node = if stays {
+                fleet.node().handle_with("jobs", Exec::new(sh(answers), Limits::default()))
+            } else {
+                let once = sh(r#"test "$BATON_ATTEMPT $BATON_CRASHES" = "1 1""#);
+                fleet.node().handle_with("jobs", ExecOnce::new(once, Limits::default()))
+            };
+            assert_eq!(settled(&fleet, node).await.done, 1, "a child that stays: {stays}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_last_beat_after_time_has_passed_keeps_no_dead_session_alive() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        let dying = claimed_by_one_that_dies(&fleet).await;
+        fleet.advance(Duration::from_secs(3600));
+        let mut beats = dying.beats();
+        beats.mark_unchanged();
+        beats.changed().await.unwrap();
+        drop((dying, beats));
+        assert_eq!(settled(&fleet, worker(&fleet)).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn time_that_passes_ends_no_session() {
+        let fleet = TestFleet::new();
+        let mut sessions = Vec::new();
+        for _ in 0..8 {
+            sessions.push(Session::join(Arc::new(fleet.store.clone()), SessionOptions::client()).await.unwrap());
+        }
+        let last_beats = || sessions.iter().map(|session| session.heart().confirmed()).collect::<Vec<_>>();
+        for _ in 0..4 {
+            let before = last_beats();
+            while last_beats().iter().zip(&before).any(|(now, before)| now == before) {
+                fleet.advance(Duration::from_secs(60));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                assert!(!sessions.iter().any(Session::is_over));
+            }
+        }
     }
 
     struct Broken;

@@ -35,7 +35,7 @@ fn one() -> Limits {
 
 /// Has the pool do task `id` with this body.
 async fn ask_with(pool: &Pool, id: u64, body: &str) -> Answer {
-    let task = Task { id, key: "q/1@1", queue: "q", attempt: 1, call: None, body: body.as_bytes() };
+    let task = Task { id, key: "q/1@1", queue: "q", attempt: 1, crashes: 0, call: None, body: body.as_bytes() };
     pool.run(&task, |_| ready(Ok(()))).await
 }
 
@@ -86,7 +86,7 @@ async fn events_come_in_order_before_the_end() {
         r#"echo '{"event":"match","data":[1]}'; echo "{\"event\":\"progress\",\"id\":$id}"; echo '{"event":"end"}'"#;
     let pool = forever(what, one());
     let mut heard = Vec::new();
-    let task = Task { id: 7, key: "k", queue: "q", attempt: 1, call: None, body: b"1" };
+    let task = Task { id: 7, key: "k", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
     let hear = |event: Event<'_>| {
         heard.push((event.name.into_owned(), event.data.map(str::to_owned)));
         ready(Ok(()))
@@ -207,7 +207,7 @@ async fn after_the_deadline_a_child_is_asked_to_end_and_then_killed_with_all_it_
     let what = r#"trap '' TERM; sleep 60 & echo "{\"event\":\"pid\",\"data\":[$$,$!]}"; while :; do sleep 1; done"#;
     let pool = forever(what, Limits { deadline, grace, ..one() });
     let mut pids: Vec<u32> = Vec::new();
-    let task = Task { id: 1, key: "k", queue: "q", attempt: 1, call: None, body: b"1" };
+    let task = Task { id: 1, key: "k", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
     let hear = |event: Event<'_>| {
         pids = serde_json::from_str(event.data.unwrap()).unwrap();
         ready(Ok(()))

@@ -20,13 +20,13 @@ pub(crate) struct Work {
     #[arg(long = "queue", value_name = "NAME")]
     queues: Vec<Name>,
     /// Run messages by this command: children that stay, one for each message at work. A child gets a message as a line
-    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"body":…}, with "call" where somebody may
+    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"crashes":0,"body":…}, with "call" where somebody may
     /// follow the events it tells, and answers with the line
     /// {"id":7,"event":"end","data":…} or {"id":7,"event":"error","message":…}
     #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
     exec: Option<String>,
     /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
-    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_KEY, BATON_QUEUE, BATON_ID and BATON_ATTEMPT in its environment. Exit code 0 is done, and
+    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_KEY, BATON_QUEUE, BATON_ID, BATON_ATTEMPT and BATON_CRASHES in its environment. Exit code 0 is done, and
     /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
     /// command; if you want one, give it the body as an argument: sh -c 'gzip -k -- "$1"' sh {}
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]

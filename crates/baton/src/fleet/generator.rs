@@ -101,7 +101,7 @@ impl Generator {
                         self.refused(batch_no, refusal);
                         if full {
                             self.activity.set_full(true);
-                            pushes.send_again(backoff.pause()).await;
+                            pushes.send_again_when_room(&self.session, &self.queue, &mut backoff).await;
                         } else {
                             pushes.send_again(Duration::ZERO).await;
                         }

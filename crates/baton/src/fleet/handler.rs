@@ -38,7 +38,7 @@ pub struct Message {
     pub born: u64,
     /// Attempts that ended with an error before this one.
     pub attempts: u32,
-    /// Sessions that died with it before this one.
+    /// Sessions that died with it since its last attempt that ended: [`Context::crashes`].
     pub losses: u32,
     /// JSON.
     pub body: Bytes,
@@ -64,6 +64,7 @@ pub struct Context {
     id: MessageId,
     born: u64,
     attempt: u32,
+    crashes: u32,
     /// What few messages have.
     rare: Option<Arc<Rare>>,
 }
@@ -103,7 +104,8 @@ impl Context {
     ) -> Self {
         let attempt = message.attempts + 1;
         let rare = (last_error.is_some() || call.is_some()).then(|| Arc::new(Rare { last_error, call }));
-        Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, rare }
+        let crashes = message.losses;
+        Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, crashes, rare }
     }
 
     /// See [`Message::key`].
@@ -112,10 +114,18 @@ impl Context {
         key(&self.scope.queue, self.id, self.born)
     }
 
-    /// Which attempt this is, from 1.
+    /// Which attempt this is, from 1. Only attempts that ended count: one that died with its node is among the
+    /// [`Context::crashes`], and the next one has the same number.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// How many nodes died while they had this message, begun or not, since its last attempt that ended. With the fourth
+    /// it goes to the errors. So a first execution is one whose `attempt()` is 1 and whose `crashes()` is 0.
+    #[must_use]
+    pub const fn crashes(&self) -> u32 {
+        self.crashes
     }
 
     /// Why the attempt before this one failed, at most 1 KiB of it; nothing in a first attempt, which the one

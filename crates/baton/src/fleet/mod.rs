@@ -58,6 +58,7 @@ pub use crate::store::BoxFuture;
 
 use crate::{
     backoff::Backoff,
+    drivers,
     message::Name,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
@@ -171,6 +172,11 @@ impl Fleet {
         self.options.session.lease
     }
 
+    /// How many bytes a queue may hold before its pushes wait.
+    pub(crate) fn max_backlog(&self) -> u64 {
+        self.options.session.max_backlog
+    }
+
     /// The environment of its sessions.
     fn environment(&self) -> &Environment {
         &self.options.session.environment
@@ -234,6 +240,7 @@ impl Fleet {
     async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
         &self, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
+        drivers::timers_here()?;
         let deadline = Instant::now() + self.options.wait;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         loop {

@@ -25,8 +25,9 @@ use super::{
     traces,
 };
 use crate::{
+    drivers,
     message::{InvalidMessage, Name},
-    store::{MAX_LOTS, Rewind, session::host_name},
+    store::{MAX_LOTS, Rewind, StoreError, session::host_name},
 };
 
 /// What a node is willing to do.
@@ -237,13 +238,15 @@ impl Node {
     /// share.
     ///
     /// # Errors
-    /// [`NodeError`] if the node was put together wrongly or the store refuses it. A store that is away is waited for.
+    /// [`NodeError`] if the node was put together wrongly, the runtime has no timers or the store refuses the node. A store
+    /// that is away is waited for.
     ///
     /// # Cancel safety
     /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
     /// claims handed back at once, ask it to stop by `cancel`.
     pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
         self.check()?;
+        drivers::timers_here().map_err(StoreError::from)?;
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
         store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
         let (environment, home) = (self.fleet.environment().clone(), Handle::current());

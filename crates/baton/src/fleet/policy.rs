@@ -29,7 +29,7 @@ pub struct QueuePolicy {
     /// The pause before the first retry, 1 s by default; it doubles with each, with up to a quarter more or less by
     /// chance.
     pub backoff: Duration,
-    /// The longest pause; an hour by default.
+    /// The longest pause, whatever chance adds; an hour by default.
     pub max_backoff: Duration,
     /// How long one attempt may take; without a limit by default.
     pub deadline: Option<Duration>,
@@ -59,7 +59,9 @@ impl QueuePolicy {
             Retry::ByPolicy | Retry::Later => {
                 let longest = self.max_backoff.min(Duration::from_millis(MAX_RETRY_MS));
                 let pause = Backoff::new(self.backoff, longest).after(attempts);
-                pause.mul_f64(0.75 + chance.clamp(0.0, 1.0) / 2.0)
+                // The bound holds after the jitter, and those who have reached it are spread below it.
+                let (least, most) = (pause.mul_f64(0.75), pause.mul_f64(1.25).min(longest));
+                (least + most.saturating_sub(least).mul_f64(chance.clamp(0.0, 1.0))).min(longest)
             }
         };
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
@@ -92,6 +94,21 @@ mod tests {
         assert_eq!([0, 3, 10, 25].map(retried), [10, 10, 10, 25]);
     }
 
+    #[test]
+    fn no_chance_makes_a_pause_longer_than_the_longest() {
+        let longest = Duration::from_secs(3);
+        let policy = QueuePolicy { retries: 99, max_backoff: longest, ..QueuePolicy::default() };
+        let after = |attempts, chance| match policy.after_failure(attempts, Failure::new("no"), chance) {
+            Outcome::Retry { after_ms, .. } => after_ms,
+            outcome => panic!("{outcome:?}"),
+        };
+        assert_eq!([0.0, 0.5, 1.0].map(|chance| after(0, chance)), [750, 1_000, 1_250]);
+        assert_eq!([0.0, 0.5, 1.0].map(|chance| after(1, chance)), [1_500, 2_000, 2_500]);
+        for attempts in [2, 3, 40] {
+            assert_eq!([0.0, 0.5, 1.0].map(|chance| after(attempts, chance)), [2_250, 2_625, 3_000]);
+        }
+    }
+
     fn dead_of(error: &str) -> Outcome {
         Outcome::Dead { error: error.to_owned() }
     }
@@ -110,12 +127,12 @@ mod tests {
 
     #[test]
     fn failures_retry_with_growing_pauses_and_then_die() {
-        let policy = QueuePolicy { retries: 3, max_backoff: Duration::from_secs(3), ..QueuePolicy::default() };
+        let policy = QueuePolicy { retries: 3, max_backoff: Duration::from_secs(5), ..QueuePolicy::default() };
         let after = |attempts| match policy.after_failure(attempts, Failure::new("no"), 0.5) {
             Outcome::Retry { after_ms, .. } => Some(after_ms),
             _ => None,
         };
-        assert_eq!([0, 1, 2, 3].map(after), [Some(1000), Some(2000), Some(3000), None]);
+        assert_eq!([0, 1, 2, 3].map(after), [Some(1000), Some(2000), Some(4000), None]);
         let dead = Outcome::Dead { error: "no".to_owned() };
         assert_eq!(policy.after_failure(0, Failure::fatal("no"), 0.5), dead);
         assert_eq!(QueuePolicy::default().after_failure(0, Failure::new("no"), 0.0), dead);

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{CallOptions, Fleet};
 use crate::{
+    backoff::Backoff,
     message::{Body, CallId, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
     store::{LotVerdict, ReadResult, Refusal, StoreError, session::SubmitError},
 };
@@ -221,8 +222,11 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
 
     /// Hands a lot in until it is stored; its first id, and of a call its birth.
     async fn hand_in(&self, lot: Lot) -> Result<(u64, Option<u64>), PushError> {
+        let (bytes, max_backlog) = (lot.parcel.bytes().len() as u64, self.fleet.max_backlog());
+        let mut pauses = Backoff::new(FULL_PAUSES.0, FULL_PAUSES.1);
         loop {
-            let verdicts = match self.fleet.session().await?.submit(vec![lot.clone()], None).await {
+            let session = self.fleet.session().await?;
+            let verdicts = match session.submit(vec![lot.clone()], None).await {
                 // The session was over before the lot was sent, or a key makes a second attempt harmless.
                 Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored })
                     if !maybe_stored || lot.key.is_some() =>
@@ -239,7 +243,10 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 (Some(LotVerdict::Conflict), Some(key)) => Err(PushError::Conflict(key.key.clone())),
                 (Some(LotVerdict::KeysFull), _) => Err(PushError::KeysFull),
                 (Some(LotVerdict::Full), _) => {
-                    tokio::time::sleep(FULL_PAUSE).await;
+                    tokio::time::sleep(pauses.pause()).await;
+                    while !session.has_room(&lot.queue, bytes, max_backlog).await {
+                        tokio::time::sleep(pauses.pause()).await;
+                    }
                     continue;
                 }
                 _ => Err(StoreError::Damaged("the store gave no verdict on a lot".to_owned()).into()),
@@ -254,8 +261,8 @@ const PARCEL: usize = 512;
 const PARCEL_BYTES: usize = 256 << 10;
 /// Parcels under way at once; the session sends those that wait together.
 const UNDER_WAY: usize = 64;
-/// How long a push to a full queue waits before it looks again.
-const FULL_PAUSE: Duration = Duration::from_millis(50);
+/// How long a push to a full queue waits before it asks for room, at first and at most.
+const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
 #[cfg(test)]
 mod tests {

@@ -90,7 +90,7 @@ pub use self::{
 use crate::{
     Fleet,
     message::Name,
-    store::{StoreError, Survey, TakeSurvey, session::Session},
+    store::{ReadProgress, StoreError, Survey, TakeSurvey, session::Session},
 };
 
 /// Does to a fleet what people do to it. Operations may be under way at the same time, by one operator or by clones.
@@ -130,6 +130,12 @@ impl Operator {
     #[must_use]
     pub const fn fleet(&self) -> &Fleet {
         &self.fleet
+    }
+
+    /// Whether a queue has room for so many bytes more, as far as the store says: to ask before they are sent again.
+    async fn has_room(&self, queue: &Name, bytes: u64) -> Result<bool, StoreError> {
+        let progress = self.ask(ReadProgress { queue: queue.clone(), source: None }).await?;
+        Ok(progress.books.is_none_or(|books| books.has_room(bytes, self.fleet.max_backlog())))
     }
 
     /// The whole fleet at one instant, without its messages.

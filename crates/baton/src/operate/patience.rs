@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{Note, NoteEar, Operator, Whereabouts, wording::span};
 use crate::{
     backoff::Backoff,
+    drivers,
     message::SessionId,
     store::{Operation, StoreError, session::Session},
 };
@@ -130,6 +131,7 @@ impl Operator {
     pub(super) async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
         &self, answer_limit: Option<Duration>, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
+        drivers::timers_here()?;
         let deadline = Instant::now() + self.wait;
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {

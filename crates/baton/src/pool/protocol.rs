@@ -1,6 +1,6 @@
 //! What is said between a pool and its children: one JSON object a line.
 //!
-//! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"body":…}`. From it, any number of
+//! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"crashes":0,"body":…}`. From it, any number of
 //! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
 //! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
 //! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task.
@@ -26,6 +26,8 @@ pub struct Task<'a> {
     pub queue: &'a str,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// How many nodes died with it since its last attempt that ended.
+    pub crashes: u32,
     /// The call that it is of, if somebody may follow what its child tells.
     pub call: Option<&'a str>,
     /// JSON.
@@ -35,12 +37,13 @@ pub struct Task<'a> {
 impl Task<'_> {
     /// Appends it as a line.
     pub(super) fn write(&self, line: &mut Vec<u8>) {
-        let Self { id, key, queue, attempt, call, body } = self;
+        let Self { id, key, queue, attempt, crashes, call, body } = self;
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let (key, queue) = (text(key), text(queue));
         let call = call.map(|call| format!(r#""call":{},"#, text(call))).unwrap_or_default();
         line.extend_from_slice(
-            format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},{call}"body":"#).as_bytes(),
+            format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},"crashes":{crashes},{call}"body":"#)
+                .as_bytes(),
         );
         // Between the tokens of a JSON text, and only there, may be ends of lines.
         line.extend(body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
@@ -136,12 +139,14 @@ mod tests {
     fn a_task_is_one_line_whatever_its_body() {
         let mut line = Vec::new();
         let body = b"{\n\"a\": \"x\\ny\"\r\n}";
-        let task = Task { id: 7, key: "q/7@1", queue: "q", attempt: 2, call: None, body };
+        let task = Task { id: 7, key: "q/7@1", queue: "q", attempt: 2, crashes: 1, call: None, body };
         task.write(&mut line);
         let text = std::str::from_utf8(&line).unwrap();
         assert_eq!(text.lines().count(), 1);
         let read: serde_json::Value = serde_json::from_str(text).unwrap();
-        let whole = serde_json::json!({"id": 7, "key": "q/7@1", "queue": "q", "attempt": 2, "body": {"a": "x\ny"}});
+        let whole = serde_json::json!({
+            "id": 7, "key": "q/7@1", "queue": "q", "attempt": 2, "crashes": 1, "body": {"a": "x\ny"}
+        });
         assert_eq!(read, whole);
         line.clear();
         Task { call: Some("q/7"), ..task }.write(&mut line);

@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::guardian::{self, Watched};
+use crate::drivers;
 
 /// A child process with a group of its own, which is killed when this is dropped, and when the child has ended.
 #[derive(Debug)]
@@ -26,11 +27,12 @@ impl Child {
     /// Starts it.
     ///
     /// # Errors
-    /// The system's, if it cannot be started.
+    /// The system's, if it cannot be started; another if the runtime has no I/O driver.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(command: &mut Command) -> io::Result<Self> {
+        drivers::io_here().map_err(io::Error::other)?;
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().unwrap_or(0);
         let handle = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());

@@ -5,7 +5,8 @@
 //!   has left is dropped, without it, since a runtime that shuts down drops a new task in place.
 //! * A flight whose task ends without an outcome, or was never run, is not joined any more, and who waits is told.
 //! * A reader joins only a flight whose value would be valid for it; else it begins another in its place.
-//! * An error stays for a moment and answers all who come; a value is in the cache before its flight is gone.
+//! * An error stays for a moment and answers all who come; a value is in the cache before its flight is gone. A reader who
+//!   finds no flight looks into the cache once more under the same lock, so it begins none for a value that has just landed.
 
 use std::{
     collections::HashMap,
@@ -91,18 +92,23 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight of a line if it may be joined. Else begins one, which displaces it and whose task `start` spawns; a
-    /// flight that is displaced goes on for those who wait for it. If `start` panics there is no flight.
-    pub(super) fn board(
+    /// Joins the flight of a line if it may be joined; gives what is `kept` if a flight has landed meanwhile. Else begins
+    /// one, which displaces it and whose task `start` spawns; a flight that is displaced goes on for those who wait for it.
+    /// If `start` panics there is no flight.
+    pub(super) fn board<T>(
         self: &Arc<Self>, line: Line, generation: u64, joinable: impl FnOnce(&Flight) -> bool,
-        start: impl FnOnce(Landing) -> AbortHandle,
-    ) -> Waiter {
+        kept: impl FnOnce() -> Option<T>, start: impl FnOnce(Landing) -> AbortHandle,
+    ) -> Boarded<T> {
         let mut aloft = self.aloft();
         if let Some(flight) = aloft.get(&line).filter(|flight| joinable(flight)) {
             flight.waiters.fetch_add(1, Ordering::Relaxed);
             let flight = flight.clone();
             drop(aloft);
-            return Waiter { flights: self.clone(), line, flight, joined: true };
+            return Boarded::Waits(Waiter { flights: self.clone(), line, flight, joined: true });
+        }
+        // A value is kept before its flight leaves the map, so under this lock one of the two is seen.
+        if let Some(kept) = kept() {
+            return Boarded::Kept(kept);
         }
         let flight = Arc::new(Flight {
             generation: AtomicU64::new(generation),
@@ -118,7 +124,7 @@ impl Flights {
         let waiter = Waiter { flights: self.clone(), line: line.clone(), flight: flight.clone(), joined: false };
         let task = start(Landing { flights: self.clone(), line, flight: flight.clone(), done: false });
         flight.task.get_or_init(|| task);
-        waiter
+        Boarded::Waits(waiter)
     }
 
     /// How many computations are under way.
@@ -138,6 +144,14 @@ impl Flights {
             aloft.remove(line);
         }
     }
+}
+
+/// What boarding came to.
+pub(super) enum Boarded<T> {
+    /// A flight is waited for.
+    Waits(Waiter),
+    /// The value is kept already.
+    Kept(T),
 }
 
 /// A flight as its task sees it. A task that ends without an outcome, as when its runtime does, leaves nobody waiting.

@@ -60,7 +60,7 @@ pub use self::options::Check;
 use self::{
     cache::{Cache, Entry},
     computation::Computation,
-    flight::{Flight, Flights, From, Landed, Landing},
+    flight::{Boarded, Flight, Flights, From, Landed, Landing},
     known::Known,
     shared::{Shared, millis},
 };
@@ -69,7 +69,7 @@ pub use self::{
     value::{Generation, RecallError, Recalled, Source, Value},
 };
 pub use crate::message::{CacheKey, Prefix};
-use crate::{Fleet, message::Scope, moment, store::Forget};
+use crate::{Fleet, drivers, message::Scope, moment, store::Forget};
 
 /// Shares computations and keeps their values; clones share it.
 #[derive(Debug, Clone)]
@@ -122,7 +122,8 @@ impl Recall {
     /// The value of a key: one that is kept, one that is being computed, or what `compute` gives.
     ///
     /// # Errors
-    /// [`RecallError`] of the computation, which all who waited for it get; [`RecallError::Key`] if the key is too long.
+    /// [`RecallError`] of the computation, which all who waited for it get; [`RecallError::Key`] if the key is too long;
+    /// [`RecallError::NoTimers`] in a runtime without timers.
     ///
     /// # Cancel safety
     /// A reader may leave at any time; the computation goes on while others wait for it, and is dropped if nobody does.
@@ -140,6 +141,7 @@ impl Recall {
             return Ok(hit);
         }
         key.check()?;
+        drivers::timers_here().map_err(|_| RecallError::NoTimers)?;
         self.inner.miss(key, reading, computation::boxed(compute)).await
     }
 
@@ -231,7 +233,11 @@ impl Inner {
         };
         let may_join = |flight: &Flight| self.may_join(key, flight, least);
         let line = (key.clone(), reading.mode);
-        let waiter = self.flights.board(line, self.known.generation(), may_join, start);
+        let kept = || self.hit(key, reading, Instant::now());
+        let waiter = match self.flights.board(line, self.known.generation(), may_join, kept, start) {
+            Boarded::Waits(waiter) => waiter,
+            Boarded::Kept(hit) => return Ok(hit),
+        };
         let landed = waiter.outcome().await?;
         Ok(recalled(landed, waiter.joined, Instant::now(), None))
     }

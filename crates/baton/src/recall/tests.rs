@@ -88,6 +88,17 @@ async fn a_thousand_equal_calls_start_one_computation() {
 }
 
 #[tokio::test]
+async fn a_value_that_lands_between_the_look_and_the_boarding_is_a_hit() {
+    let (recall, counted) = (local(), Counted::open());
+    assert_eq!(recall.inner.hit(key(), Reading::on(), Instant::now()), None);
+    recall.get(key(), Reading::on(), counted.compute()).await.unwrap();
+    // The reader that looked before goes on from there.
+    let late = recall.inner.miss(key(), Reading::on(), computation::boxed(counted.compute())).await.unwrap();
+    assert_eq!((&late.value[..], late.source, counted.begun()), (&b"1"[..], Source::Hit { local: true }, 1));
+    assert_eq!(recall.holding().computations, 0);
+}
+
+#[tokio::test]
 async fn an_empty_value_is_a_hit() {
     let recall = local();
     for source in [Source::Computed { stored: true }, Source::Hit { local: true }] {
@@ -323,7 +334,7 @@ fn a_flight_whose_task_cannot_be_started_is_none() {
     let flights = Arc::new(Flights::default());
     let it = flights.clone();
     let panicked = bounded(move || {
-        let board = || it.board((key().clone(), Mode::On), 0, |_| true, |_| panic!("no thread is left"));
+        let board = || it.board((key().clone(), Mode::On), 0, |_| true, || None::<()>, |_| panic!("no thread is left"));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(board)).is_err()
     });
     assert!(panicked && flights.count() == 0);

@@ -107,6 +107,9 @@ pub enum RecallError {
     /// The computation was dropped with the runtime it was begun in.
     #[error("the computation was dropped with its runtime")]
     Dropped,
+    /// The runtime has no timers, which computations need.
+    #[error("this tokio runtime has no timers: build it with enable_all(), or take #[tokio::main]")]
+    NoTimers,
     /// The key, or prefix, is too long.
     #[error(transparent)]
     Key(#[from] InvalidMessage),

@@ -64,6 +64,11 @@ macro_rules! counters {
 }
 
 impl Books {
+    /// Whether the queue takes `bytes` more where it may hold `bound`. An empty one takes one call of any size.
+    pub(crate) const fn has_room(&self, bytes: u64, bound: u64) -> bool {
+        self.bytes == 0 || self.bytes + bytes <= bound
+    }
+
     counters! {
         pushed: number, number;
         ready: number, number;

@@ -1,6 +1,9 @@
 //! How a store says no, and how it fails.
 
-use crate::message::{Digest, InvalidMessage, Name, SessionId};
+use crate::{
+    drivers::Missing,
+    message::{Digest, InvalidMessage, Name, SessionId},
+};
 
 /// A refusal is an answer: the store looked, found the request not to be in order, and changed nothing but the
 /// session's lease and, where named, a counter.
@@ -204,6 +207,12 @@ impl StoreError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::NoRoom(_) | Self::Refused(Refusal::Held { .. }))
+    }
+}
+
+impl From<Missing> for StoreError {
+    fn from(missing: Missing) -> Self {
+        Self::Unfit(missing.to_string())
     }
 }
 

@@ -266,7 +266,7 @@ impl Slot {
             }
         }
         if follow_ups.len() > 1 {
-            follow_ups = packed(follow_ups).map_err(Failure::fatal)?;
+            follow_ups = packed(follow_ups);
         }
         let (parcels, bytes) = (follow_ups.len(), bytes_of(&follow_ups));
         if parcels > MAX_FOLLOW_UPS || bytes > MAX_FOLLOW_UP_BYTES {

@@ -107,10 +107,10 @@ impl Handler for Exec {
         context.waits_in_thread();
         async move {
             let key = message.key();
-            let Message { queue, id, attempts, body, .. } = &message;
+            let &Message { id, attempts, losses: crashes, .. } = &message;
+            let (queue, body) = (message.queue.as_str(), &message.body);
             let call = context.call().map(ToString::to_string);
-            let task =
-                Task { id: id.0, key: &key, queue: queue.as_str(), attempt: attempts + 1, call: call.as_deref(), body };
+            let task = Task { id: id.0, key: &key, queue, attempt: attempts + 1, crashes, call: call.as_deref(), body };
             let result = match &call {
                 // Nobody follows it.
                 None => pool.run(&task, |_| future::ready(Ok(()))).await,

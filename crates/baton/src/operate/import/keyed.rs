@@ -6,13 +6,14 @@
 use tokio::time::Instant;
 
 use super::{
-    Bookmark, Chunks, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt,
-    SharedLabels, Tally, full, lot, no_verdict,
+    Bookmark, Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress,
+    Receipt, SharedLabels, Tally, full, lot, no_verdict,
     reader::{Chunk, Stop},
     trouble,
 };
 use crate::{
     Cancel,
+    backoff::Backoff,
     message::Lot,
     operate::Operator,
     store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
@@ -118,11 +119,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                     return Ok(());
                 }
                 Err(SubmitError { error: StoreError::Refused(Refusal::Full { .. }), .. }) => {
-                    let cause = full(self.import);
-                    if self.patience.worn_out(self.operator, &cause) {
-                        return Err(cause);
-                    }
-                    tokio::time::sleep(LOOK_EVERY).await;
+                    self.wait_for_room(batch).await?;
                 }
                 Err(SubmitError {
                     error: StoreError::Refused(Refusal::Stale | Refusal::Bookmark { .. }),
@@ -144,6 +141,23 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                     }
                 }
                 Err(SubmitError { error, .. }) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until the queue has room for the chunks, asking ever more seldom.
+    async fn wait_for_room(&mut self, batch: &[Chunk]) -> Result<(), ImportCause> {
+        let bytes = batch.iter().map(|chunk| chunk.parcel.bytes().len() as u64).sum();
+        let mut pauses = Backoff::new(LOOK_EVERY, FULL_PAUSE);
+        loop {
+            let cause = full(self.import);
+            if self.patience.worn_out(self.operator, &cause) {
+                return Err(cause);
+            }
+            tokio::time::sleep(pauses.pause()).await;
+            // If that is not answered, the push finds out why.
+            if self.operator.has_room(&self.import.queue, bytes).await != Ok(false) {
+                return Ok(());
             }
         }
     }

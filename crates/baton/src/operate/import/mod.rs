@@ -36,6 +36,8 @@ use crate::{
 
 /// How often it is looked whether the store takes anything.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The longest time between two such looks at a full queue.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
 /// How long calls that were given up may take to say what became of them.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    Chunks, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt, SharedLabels, Tally,
-    full, lot, no_verdict, reader::Chunk, trouble,
+    Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt,
+    SharedLabels, Tally, full, lot, no_verdict, reader::Chunk, trouble,
 };
 use crate::{
     Cancel,
+    backoff::Backoff,
     operate::Operator,
     store::{
         LotVerdict, Refusal, StoreError,
@@ -41,6 +42,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
         refused: BTreeMap::new(),
         unknown: Vec::new(),
         not_before: Instant::now(),
+        full: None,
         heard: Instant::now(),
         patience: Patience::new(operator.wait),
     };
@@ -98,6 +100,8 @@ struct Pusher<'a, P> {
     /// Neither known to be stored nor known not to be.
     unknown: Vec<Chunk>,
     not_before: Instant,
+    /// How often it is looked at a queue that was full, until something is stored again.
+    full: Option<Backoff>,
     /// The last time the store answered, or had nothing to answer.
     heard: Instant,
     patience: Patience,
@@ -157,12 +161,12 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                 Some(LotVerdict::Stored { first }) => {
                     self.tally.stored(&chunk, Some(*first));
                     self.patience.calm();
+                    self.full = None;
                     Ok(())
                 }
                 Some(LotVerdict::Full) => {
                     self.refused.insert(chunk.number, chunk);
-                    self.not_before = Instant::now() + LOOK_EVERY;
-                    self.wait_for(full(self.import))
+                    self.is_full()
                 }
                 _ => {
                     self.unknown.push(chunk);
@@ -199,10 +203,24 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         if !self.under_way.is_empty() || Instant::now() < self.not_before {
             return Ok(());
         }
+        if let (Some(_), Some((_, chunk))) = (&self.full, self.refused.first_key_value()) {
+            let bytes = chunk.parcel.bytes().len() as u64;
+            // If that is not answered, the push finds out why.
+            if self.operator.has_room(&self.import.queue, bytes).await == Ok(false) {
+                return self.is_full();
+            }
+        }
         match self.refused.pop_first() {
             Some((_, chunk)) => self.send(chunk).await,
             None => Ok(()),
         }
+    }
+
+    /// The queue is left alone for a while, longer each time.
+    fn is_full(&mut self) -> Result<(), ImportCause> {
+        let pauses = self.full.get_or_insert_with(|| Backoff::new(LOOK_EVERY, FULL_PAUSE));
+        self.not_before = Instant::now() + pauses.pause();
+        self.wait_for(full(self.import))
     }
 
     fn wait_for(&mut self, cause: ImportCause) -> Result<(), ImportCause> {

@@ -53,7 +53,7 @@ pub(in crate::store) fn keep_key<T: Tables>(
 
 /// Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
 pub(in crate::store) const fn is_full(queue: &QueueRecord, bytes: u64, max_backlog: u64) -> bool {
-    queue.books.bytes > 0 && queue.books.bytes + bytes > max_backlog
+    !queue.books.has_room(bytes, max_backlog)
 }
 
 pub(in crate::store) const fn ids_used_up(queue: &QueueRecord, count: u64) -> bool {

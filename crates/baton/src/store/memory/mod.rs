@@ -19,6 +19,7 @@ mod waiters;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -45,12 +46,25 @@ pub struct MemoryStore {
 struct Shared {
     tables: Mutex<MemoryTables>,
     clock: Clock,
+    /// Up to when real time has passed for the leases, if they go by that and not by `clock`.
+    leases: Option<Mutex<Instant>>,
     bells: Bells,
 }
 
 impl Shared {
     fn tables(&self) -> MutexGuard<'_, MemoryTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, tables: &mut MemoryTables, request: &Request) -> Result<Answer, StoreError> {
+        let now = self.clock.now_ms();
+        if let Some(leases) = &self.leases {
+            let mut passed_until = leases.lock().unwrap_or_else(PoisonError::into_inner);
+            let passed = Duration::from_millis(u64::try_from(passed_until.elapsed().as_millis()).unwrap_or(0));
+            *passed_until += passed;
+            engine::clock::pass(tables, now, passed)?;
+        }
+        engine::apply(tables, now, request)
     }
 }
 
@@ -59,6 +73,13 @@ impl MemoryStore {
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
+    }
+
+    #[cfg(feature = "testing")]
+    /// The same store, empty, whose leases go by real time: those who hold them beat by that, whatever `clock` shows.
+    pub(crate) fn with_leases_by_real_time(self) -> Self {
+        let (clock, leases) = (self.shared.clock.clone(), Some(Mutex::new(Instant::now())));
+        Self { shared: Arc::new(Shared { clock, leases, ..Shared::default() }) }
     }
 
     #[cfg(feature = "testing")]
@@ -91,7 +112,7 @@ impl Store for MemoryStore {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         let (answer, rung) = {
             let mut tables = self.shared.tables();
-            let answer = engine::apply(&mut *tables, self.shared.clock.now_ms(), &request);
+            let answer = self.shared.apply(&mut tables, &request);
             (answer, std::mem::take(&mut tables.rung))
         };
         rung.into_iter().for_each(|session| self.shared.bells.ring(session));

@@ -23,7 +23,10 @@ use super::{
     eviction::Eviction,
     failure::{demoted, full, store_error, was_cut},
 };
-use crate::store::{Ear, MAX_WAIT, StoreError};
+use crate::{
+    drivers,
+    store::{Ear, MAX_WAIT, StoreError},
+};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -216,6 +219,7 @@ impl Connector {
     }
 
     async fn open(&self, response: Duration) -> Result<MultiplexedConnection, StoreError> {
+        drivers::io_here()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response));

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-use super::caller::Caller;
+use super::{caller::Caller, vital::vital};
 use crate::{
     message::Name,
     store::{Beat, Beaten, CancelCall, Cancelling, Reap, Refusal, StoreError, ask},
@@ -80,7 +80,7 @@ impl Heart {
 pub(super) fn in_runtime(
     caller: Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
 ) {
-    tokio::spawn(run(caller, heart, heartbeat, beaten, false));
+    tokio::spawn(vital(caller.clone(), run(caller, heart, heartbeat, beaten, false)));
 }
 
 /// As [`in_runtime`], on a thread of its own, while the runtime of its work shows signs of life.
@@ -95,7 +95,7 @@ pub(super) fn on_thread(
     let thread = std::thread::Builder::new().name("baton-beat".to_owned());
     thread
         .spawn(move || {
-            runtime.block_on(run(apart, heart.clone(), heartbeat, beaten, true));
+            runtime.block_on(vital(apart.clone(), run(apart, heart.clone(), heartbeat, beaten, true)));
             heart.still.store(true, Ordering::Relaxed);
         })
         .map_err(failed)?;

@@ -24,6 +24,7 @@ use tokio::{
 use super::{
     Session,
     claims::{Catch, Claimer, Wish},
+    vital::unless_it_panics,
 };
 use crate::{
     message::{Name, SessionId},
@@ -213,7 +214,10 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
     let lookout = session.lookout.get_or_init(|| {
         let lines = Lines { session: session.id(), state: Mutex::default(), changed: Notify::new() };
         let lines = Arc::new(lines);
-        let task = JoinSet::from_iter([run(claimer.clone(), lines.clone())]);
+        let (claimer, watched) = (claimer.clone(), lines.clone());
+        // It is dropped with the last clone of the session, whose reports may still be on their way.
+        let task = async move { unless_it_panics(&claimer.caller, run(&claimer, &watched)).await };
+        let task = JoinSet::from_iter([task]);
         Lookout { lines, _task: task }
     });
     let (reply, heard) = oneshot::channel();
@@ -232,11 +236,11 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
     Some(Ticket { claimer, lines: lookout.lines.clone(), queue: wish.queue.clone(), claim_no, heard })
 }
 
-async fn run(claimer: Claimer, lines: Arc<Lines>) {
+async fn run(claimer: &Claimer, lines: &Arc<Lines>) {
     tokio::select! {
         biased;
         _ = claimer.caller.ended() => {}
-        () = watch(&claimer, &lines) => {}
+        () = watch(claimer, lines) => {}
     }
 }
 

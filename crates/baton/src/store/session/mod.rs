@@ -19,6 +19,7 @@ mod packing;
 mod pushes;
 mod settles;
 mod submits;
+mod vital;
 mod weights;
 
 use std::{
@@ -40,6 +41,7 @@ use self::{
     disposals::Disposals,
     lookout::Lookout,
     submits::Bounds,
+    vital::vital,
     weights::Weights,
 };
 pub use self::{
@@ -51,9 +53,12 @@ pub use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MAX_RESULTS, MoveBookmark, Offer, Operation, Refusal, Resign, Store, StoreError, Take, Taken, ask,
+    MAX_RESULTS, MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
-use crate::message::{Lot, MessageId, Name, Run, SessionId};
+use crate::{
+    drivers,
+    message::{Lot, MessageId, Name, Run, SessionId},
+};
 
 /// How a session presents itself. The defaults named here are those of [`SessionOptions::client`].
 #[derive(Debug, Clone)]
@@ -145,6 +150,8 @@ impl Session {
     pub(crate) async fn join_for(
         store: Arc<dyn Store>, options: SessionOptions, work: &Handle,
     ) -> Result<Self, StoreError> {
+        drivers::timers_here()?;
+        drivers::timers(work)?;
         let id = options.environment.session_id();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let join = Join {
@@ -163,13 +170,11 @@ impl Session {
         let (submits, submit_items) = mpsc::channel(4096);
         let (settles, settle_items) = mpsc::unbounded_channel();
         let (beaten, beats) = watch::channel(None);
-        tokio::spawn(submits::run(
-            caller.clone(),
-            submit_items,
-            Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys },
-        ));
+        let bounds = Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys };
+        tokio::spawn(vital(caller.clone(), submits::run(caller.clone(), submit_items, bounds)));
         let weights = Arc::<Weights>::default();
-        tokio::spawn(settles::run(caller.clone(), settle_items, weights.clone(), options.max_results));
+        let settling = settles::run(caller.clone(), settle_items, weights.clone(), options.max_results);
+        tokio::spawn(vital(caller.clone(), settling));
         let heart = Arc::new(Heart::default());
         match options.kind {
             Kind::Node if options.environment.has_threads() => {
@@ -251,7 +256,7 @@ impl Session {
     /// # Cancel safety
     /// The lots are handed in whether or not the future is kept.
     pub async fn submit(&self, lots: Vec<Lot>, bookmark: Option<MoveBookmark>) -> Result<Vec<LotVerdict>, SubmitError> {
-        self.submitted(submits::hand_in(&self.submits, lots, bookmark).await)
+        submits::hand_in(&self.caller, &self.submits, lots, bookmark).await
     }
 
     /// As [`Session::submit`], but a store that has no room is not waited for.
@@ -262,15 +267,7 @@ impl Session {
     /// # Cancel safety
     /// Lots that were not sent yet when the future is dropped are not.
     pub async fn submit_if_room(&self, lots: Vec<Lot>) -> Result<Vec<LotVerdict>, SubmitError> {
-        self.submitted(submits::hand_in_if_room(&self.submits, lots).await)
-    }
-
-    fn submitted(&self, verdicts: Result<Vec<LotVerdict>, SubmitError>) -> Result<Vec<LotVerdict>, SubmitError> {
-        if let Err(SubmitError { error: error @ StoreError::Refused(Refusal::Stale), .. }) = &verdicts {
-            // Also if its tasks have gone with the runtime they were in: the next call joins anew.
-            self.caller.end(error.clone());
-        }
-        verdicts
+        submits::hand_in_if_room(&self.caller, &self.submits, lots).await
     }
 
     /// Claims messages of a queue.
@@ -365,6 +362,14 @@ impl Session {
     /// The store's refusal or failure.
     pub async fn resign(&self, source: Name, epoch: u64) -> Result<(), StoreError> {
         self.caller.repeat(Resign { session: self.id(), source, epoch }).await
+    }
+
+    /// Whether a queue that may hold so many bytes takes `bytes` more, as far as the store says: to ask before a body is sent
+    /// again.
+    pub(crate) async fn has_room(&self, queue: &Name, bytes: u64, max_backlog: u64) -> bool {
+        let progress = self.caller.repeat(ReadProgress { queue: queue.clone(), source: None }).await;
+        // One that is never answered is found out by the push.
+        !progress.is_ok_and(|it| it.books.is_some_and(|books| !books.has_room(bytes, max_backlog)))
     }
 
     /// The pushes under a baton that was taken, into a queue that may hold so many bytes.

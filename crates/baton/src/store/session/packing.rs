@@ -5,20 +5,13 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    message::{Body, InvalidMessage, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
+    message::{Body, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
     store::LotVerdict,
 };
 
 /// The same lots with the single messages of each queue in as few parcels as hold them.
-///
-/// # Errors
-/// As [`ParcelBuilder::add`].
-pub(crate) fn packed(lots: Vec<Lot>) -> Result<Vec<Lot>, InvalidMessage> {
-    let mut packing = Packing::default();
-    for lot in lots {
-        packing.add(lot)?;
-    }
-    Ok(packing.finish().0)
+pub(crate) fn packed(lots: Vec<Lot>) -> Vec<Lot> {
+    Packing::of(lots).0
 }
 
 /// Lots as they are sent, and where each lot handed in went.
@@ -38,27 +31,40 @@ struct Open {
 }
 
 impl Packing {
-    /// Adds a lot behind those of its queue.
-    pub(super) fn add(&mut self, lot: Lot) -> Result<(), InvalidMessage> {
+    /// Packs lots; `verdicts` are then read back with [`Packed::verdict`].
+    pub(super) fn of(lots: Vec<Lot>) -> (Vec<Lot>, Packed) {
+        let mut packing = Self::default();
+        for lot in lots {
+            packing.add(lot);
+        }
+        packing.finish()
+    }
+
+    /// Adds a lot behind those of its queue. One that cannot be merged travels as it is, so this never fails.
+    fn add(&mut self, lot: Lot) {
         let member = self.places.len();
         self.places.push((0, 0));
         let single =
             (lot.parcel.len() == 1 && lot.key.is_none() && lot.call.is_none()).then(|| lot.parcel.body(0)).flatten();
         // One for which a larger limit was set travels alone.
-        if let Some(body) = single.filter(|body| body.len() <= MAX_BODY_BYTES) {
-            let fits = self.open.get(&lot.queue).is_none_or(|open| open.builder.has_room(body.len()));
-            if !fits {
-                self.close(&lot.queue);
-            }
-            let open = self.open.entry(lot.queue).or_default();
-            open.builder.add(Body::taken_before(&body))?;
-            open.members.push(member);
-        } else {
+        if !single.is_some_and(|body| body.len() <= MAX_BODY_BYTES && self.merge(&lot.queue, member, &body)) {
             self.close(&lot.queue);
             self.place(member, 0);
             self.lots.push(lot);
         }
-        Ok(())
+    }
+
+    /// Puts a single message into the open parcel of its queue; false if none takes it.
+    fn merge(&mut self, queue: &Name, member: usize, body: &[u8]) -> bool {
+        if !self.open.get(queue).is_none_or(|open| open.builder.has_room(body.len())) {
+            self.close(queue);
+        }
+        let open = self.open.entry(queue.clone()).or_default();
+        let fits = open.builder.add(Body::taken_before(body)).is_ok();
+        if fits {
+            open.members.push(member);
+        }
+        fits
     }
 
     /// A lot that goes by itself goes as it is.
@@ -66,8 +72,7 @@ impl Packing {
         (lot, Packed { places: None })
     }
 
-    /// The lots to send; `verdicts` are then read back with [`Packed::verdict`].
-    pub(super) fn finish(mut self) -> (Vec<Lot>, Packed) {
+    fn finish(mut self) -> (Vec<Lot>, Packed) {
         for queue in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&queue);
         }
@@ -124,11 +129,8 @@ mod tests {
 
     #[test]
     fn singles_merge_and_order_within_a_queue_stays() {
-        let mut packing = Packing::default();
-        for each in [lot("a", &["1"]), lot("b", &["2"]), lot("a", &["3"]), lot("a", &["4", "5"]), lot("a", &["6"])] {
-            packing.add(each).unwrap();
-        }
-        let (lots, packed) = packing.finish();
+        let handed_in = [lot("a", &["1"]), lot("b", &["2"]), lot("a", &["3"]), lot("a", &["4", "5"]), lot("a", &["6"])];
+        let (lots, packed) = Packing::of(handed_in.into());
         let of_a =
             lots.iter().filter(|lot| lot.queue.as_str() == "a").flat_map(|lot| lot.parcel.bodies().collect::<Vec<_>>());
         assert_eq!(of_a.collect::<Vec<_>>(), ["1", "3", "4", "5", "6"]);

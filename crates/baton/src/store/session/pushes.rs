@@ -9,8 +9,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesOrdered};
 
-use super::caller::Caller;
+use super::{Session, caller::Caller};
 use crate::{
+    backoff::Backoff,
     message::{Name, Parcel},
     store::{BoxFuture, Push, Pushed, Refusal, StoreError, Taken},
 };
@@ -143,10 +144,34 @@ impl<K> Pushes<K> {
     /// # Cancel safety
     /// None: whoever drops it gives the baton back.
     pub async fn send_again(&mut self, pause: Duration) {
+        self.rest(pause).await;
+        self.send_unstored();
+    }
+
+    /// Waits until nothing is on its way any more and then until the queue has room for the first batch that is not stored;
+    /// sends all of them again.
+    ///
+    /// # Cancel safety
+    /// As [`Pushes::send_again`].
+    pub(crate) async fn send_again_when_room(&mut self, session: &Session, queue: &Name, pauses: &mut Backoff) {
+        self.rest(pauses.pause()).await;
+        let parcels = self.unstored.front().into_iter().flat_map(|(push, _)| &push.parcels);
+        let bytes = parcels.map(|parcel| parcel.bytes().len() as u64).sum();
+        while !session.has_room(queue, bytes, self.max_backlog).await {
+            tokio::time::sleep(pauses.pause()).await;
+        }
+        self.send_unstored();
+    }
+
+    /// Waits until nothing is on its way any more, and then for a while.
+    async fn rest(&mut self, pause: Duration) {
         while self.under_way.next().await.is_some() {}
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
         }
+    }
+
+    fn send_unstored(&mut self) {
         self.foremost = self.unstored.front().map_or(self.foremost, |(push, _)| push.batch_no);
         let Self { caller, unstored, under_way, .. } = self;
         under_way.extend(unstored.iter().map(|(push, _)| pushing(caller, push.clone())));

@@ -55,7 +55,7 @@ pub(super) struct Item {
     lots: Waiting,
     /// Few have one, and all are moved from hand to hand.
     bookmark: Option<Box<MoveBookmark>>,
-    reply: Verdicts,
+    reply: Reply,
 }
 
 /// Lots that are not sent yet.
@@ -109,24 +109,50 @@ pub(super) struct Bounds {
     pub(super) max_keys: u64,
 }
 
-type Verdicts = oneshot::Sender<Result<Vec<LotVerdict>, SubmitError>>;
+type Verdicts = Result<Vec<LotVerdict>, SubmitError>;
+
+/// Who waits for the verdicts. Dropped before it has answered, it says that the lots are not stored, unless they were sent.
+struct Reply {
+    verdicts: Option<oneshot::Sender<Verdicts>>,
+    is_sent: bool,
+}
+
+impl Reply {
+    fn answer(mut self, verdicts: Verdicts) {
+        if let Some(waiting) = self.verdicts.take() {
+            // One that has gone wants no answer.
+            waiting.send(verdicts).ok();
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.verdicts.take().filter(|_| !self.is_sent) {
+            waiting.send(Err(unsent())).ok();
+        }
+    }
+}
+
+/// The session was over before the lots were sent.
+fn unsent() -> SubmitError {
+    SubmitError { error: Refusal::Stale.into(), maybe_stored: false }
+}
 
 /// Puts lots on their way and waits for the verdicts.
 pub(super) async fn hand_in(
-    items: &mpsc::Sender<Item>, lots: Vec<Lot>, bookmark: Option<MoveBookmark>,
-) -> Result<Vec<LotVerdict>, SubmitError> {
+    caller: &Caller, items: &mpsc::Sender<Item>, lots: Vec<Lot>, bookmark: Option<MoveBookmark>,
+) -> Verdicts {
     well_formed(&lots)?;
-    pass_on(items, Waiting::Given(lots), bookmark).await
+    pass_on(caller, items, Waiting::Given(lots), bookmark).await
 }
 
 /// As [`hand_in`], if there is room in the store, and while the caller waits.
-pub(super) async fn hand_in_if_room(
-    items: &mpsc::Sender<Item>, lots: Vec<Lot>,
-) -> Result<Vec<LotVerdict>, SubmitError> {
+pub(super) async fn hand_in_if_room(caller: &Caller, items: &mpsc::Sender<Item>, lots: Vec<Lot>) -> Verdicts {
     well_formed(&lots)?;
     let lots = Arc::new(Mutex::new(lots));
     let _lender = Lender(Waiting::Lent(Arc::clone(&lots)));
-    pass_on(items, Waiting::Lent(lots), None).await
+    pass_on(caller, items, Waiting::Lent(lots), None).await
 }
 
 fn well_formed(lots: &[Lot]) -> Result<(), SubmitError> {
@@ -139,12 +165,21 @@ fn well_formed(lots: &[Lot]) -> Result<(), SubmitError> {
 }
 
 async fn pass_on(
-    items: &mpsc::Sender<Item>, lots: Waiting, bookmark: Option<MoveBookmark>,
-) -> Result<Vec<LotVerdict>, SubmitError> {
-    let over = || SubmitError { error: Refusal::Stale.into(), maybe_stored: false };
-    let (reply, answer) = oneshot::channel();
-    items.send(Item { lots, bookmark: bookmark.map(Box::new), reply }).await.map_err(|_| over())?;
-    answer.await.unwrap_or_else(|_| Err(SubmitError { maybe_stored: true, ..over() }))
+    caller: &Caller, items: &mpsc::Sender<Item>, lots: Waiting, bookmark: Option<MoveBookmark>,
+) -> Verdicts {
+    let (verdicts, answer) = oneshot::channel();
+    let reply = Reply { verdicts: Some(verdicts), is_sent: false };
+    // One that comes too late is answered as it is dropped.
+    items.send(Item { lots, bookmark: bookmark.map(Box::new), reply }).await.ok();
+    match answer.await {
+        Ok(Err(unsent)) if unsent == self::unsent() => {
+            // The task that sends breaks off a moment before its session is over. Whoever joins again waits for that.
+            caller.ended().await;
+            Err(unsent)
+        }
+        Ok(verdicts) => verdicts,
+        Err(_) => Err(SubmitError { error: caller.ended().await, maybe_stored: true }),
+    }
 }
 
 /// Sends groups in the order of their numbers until the session is over.
@@ -159,7 +194,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
             && let Some(error) = no_room(&caller)
             && let Some(item) = waiting.take_if(|item| item.lots.is_lent())
         {
-            item.reply.send(Err(SubmitError { error, maybe_stored: false })).ok();
+            item.reply.answer(Err(SubmitError { error, maybe_stored: false }));
             continue;
         }
         // A refused bookmark leaves its number unused, so it goes alone: nothing follows before it is answered.
@@ -172,14 +207,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
             if !alone {
                 waiting = gather(&mut group, &mut items);
             }
-            let group = match Group::new(caller.id(), submit_no + 1, group, bounds) {
-                Ok(Some(group)) => group,
-                Ok(None) => continue,
-                Err(error) => {
-                    caller.end(error);
-                    continue;
-                }
-            };
+            let Some(group) = Group::new(caller.id(), submit_no + 1, group, bounds) else { continue };
             if alone {
                 submit_no += u64::from(send(&caller, group).await);
             } else {
@@ -206,7 +234,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
         Some(item) => Some(item),
         None => items.recv().await,
     } {
-        item.reply.send(Err(SubmitError { error: caller.ended().await, maybe_stored: false })).ok();
+        item.reply.answer(Err(unsent()));
     }
 }
 
@@ -253,14 +281,12 @@ struct Group {
     request: Request,
     packed: Packed,
     /// How many of the lots handed in belong to whom.
-    replies: Vec<(usize, Verdicts)>,
+    replies: Vec<(usize, Reply)>,
 }
 
 impl Group {
     /// Nothing if all who brought something have gone.
-    fn new(
-        session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds,
-    ) -> Result<Option<Box<Self>>, StoreError> {
+    fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Option<Box<Self>> {
         let (mut bookmark, mut replies) = (None, Vec::with_capacity(items.len()));
         let (mut lots, mut if_room) = (Vec::new(), true);
         for mut item in items {
@@ -278,27 +304,20 @@ impl Group {
             bookmark = bookmark.or(item.bookmark);
         }
         if lots.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let (lots, packed) = if lots.len() == 1 {
-            Packing::one(lots)
-        } else {
-            let mut packing = Packing::default();
-            for lot in lots {
-                packing.add(lot)?;
-            }
-            packing.finish()
-        };
+        let (lots, packed) = if lots.len() == 1 { Packing::one(lots) } else { Packing::of(lots) };
         let (with_bookmark, bookmark) = (bookmark.is_some(), bookmark.map(|bookmark| *bookmark));
         let Bounds { max_backlog, max_keys } = bounds;
         let request = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys }.request();
-        Ok(Some(Box::new(Self { submit_no, with_bookmark, if_room, bounds, request, packed, replies })))
+        Some(Box::new(Self { submit_no, with_bookmark, if_room, bounds, request, packed, replies }))
     }
 }
 
 /// Sends a group until it is answered and passes the verdicts on; whether its number was used.
 async fn send(caller: &Caller, mut group: Box<Group>) -> bool {
     let mut ambiguous = false;
+    group.replies.iter_mut().for_each(|(_, reply)| reply.is_sent = true);
     let result = loop {
         let answered = caller.repeat_from::<Submit>(&group.request, group.if_room).await;
         ambiguous |= answered.ambiguous;
@@ -318,6 +337,8 @@ async fn send(caller: &Caller, mut group: Box<Group>) -> bool {
             result => break result,
         }
     };
+    // An answer that cannot be read says nothing of what was done.
+    ambiguous |= matches!(result, Err(StoreError::Damaged(_)));
     let refused = result.is_err();
     if refused && (ambiguous || !group.with_bookmark) {
         // Later numbers wait for this one, or an unanswered attempt may still execute under it: either way the
@@ -335,13 +356,13 @@ impl Group {
         for (count, reply) in self.replies.drain(..) {
             let share = match result {
                 Ok(Submitted { lots }) => {
-                    let verdict = |member| self.packed.verdict(member, lots).unwrap_or(LotVerdict::Full);
-                    Ok((member..member + count).map(verdict).collect())
+                    let verdicts = (member..member + count).map(|member| self.packed.verdict(member, lots));
+                    verdicts.collect::<Option<_>>().ok_or_else(no_verdict)
                 }
                 Err(error) => Err(error.clone()),
             };
             member += count;
-            reply.send(share).ok();
+            reply.answer(share);
         }
     }
 
@@ -351,6 +372,12 @@ impl Group {
         let (submit_no, lots) = (self.submit_no, Vec::new());
         Submit { session, submit_no, lots, bookmark: None, max_backlog, max_keys }.request()
     }
+}
+
+/// The store has answered, but not for all lots.
+fn no_verdict() -> SubmitError {
+    let error = StoreError::Damaged("the store gave no verdict on a lot".to_owned());
+    SubmitError { error, maybe_stored: true }
 }
 
 /// Why nothing new is stored now, if that is for want of room.
