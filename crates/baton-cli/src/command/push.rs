@@ -81,7 +81,7 @@ impl Push {
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
         let novel = attendance.and_then(|it| it.novelty(&queue, url));
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
-        let receipt = importer.push(inputs, &interrupt::listen()?, show).await;
+        let receipt = importer.push(inputs, &interrupt::listen(interrupt::LAST_WORDS)?, show).await;
         progress.end();
         if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {
             connection.novelty().iter().chain(&novel).for_each(|it| remark(it));

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
+    interrupt::unless,
     output::{plural, tame},
 };
 
@@ -36,8 +37,14 @@ impl NodeArguments {
         let stage = Stage { log, cancel, prints: self.until_done };
         let left_out = plan.left_out();
         let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;
-        let mut at_first = self.before(plan, connection, &node).await?;
-        at_first.ended.extend(self.told_of(left_out, connection).await?);
+        let at_first = async {
+            let mut at_first = self.before(plan, connection, &node).await?;
+            at_first.ended.extend(self.told_of(left_out, connection).await?);
+            Ok::<_, Failure>(at_first)
+        };
+        let Some(at_first) = unless(cancel, at_first).await.transpose()? else {
+            return Ok(if self.until_done { Exit::Failed } else { Exit::Ok });
+        };
         let failed = witness.failed();
         let done = async {
             // Until it has joined, the store may still refuse it.

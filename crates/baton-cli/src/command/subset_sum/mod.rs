@@ -18,7 +18,7 @@ use clap::ValueEnum;
 
 use crate::{
     exit::{Exit, Failure},
-    interrupt,
+    interrupt::{self, unless},
     output::{Output, remark, span},
     settings::Settings,
 };
@@ -106,10 +106,8 @@ impl SubsetSum {
             max_seconds: self.max_time.as_secs(),
             max_bytes: self.max_memory,
         };
-        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen()?, Printer::new(self.json));
-        if self.mode != Mode::Fleet {
-            end_in_any_case(&cancel);
-        }
+        let last_words = if self.mode == Mode::Fleet { interrupt::LAST_WORDS } else { LAST_WORDS };
+        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen(last_words)?, Printer::new(self.json));
         let summary = match self.mode {
             Mode::Inline => {
                 let print = |matches| printer.print(matches);
@@ -117,9 +115,9 @@ impl SubsetSum {
             }
             Mode::Interleaved => {
                 let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
-                match heard(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
+                match unless(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
                     Some(mut search) => {
-                        while let Some(matches) = heard(&cancel, search.next()).await.flatten() {
+                        while let Some(matches) = unless(&cancel, search.next()).await.flatten() {
                             if printer.print(matches).is_break() {
                                 break;
                             }
@@ -132,7 +130,7 @@ impl SubsetSum {
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
                 let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
-                while let Some(next) = heard(&cancel, search.next()).await {
+                while let Some(next) = unless(&cancel, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {
                         break;
@@ -157,25 +155,6 @@ impl SubsetSum {
             Failure::new(cause, "write them as '[1,2,-3]'")
         })
     }
-}
-
-/// What comes first: nothing if that is Ctrl-C.
-async fn heard<T>(cancel: &Cancel, next: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        () = cancel.any() => None,
-        next = next => Some(next),
-    }
-}
-
-/// Ends the process after Ctrl-C, also if it cannot write.
-fn end_in_any_case(cancel: &Cancel) {
-    let cancel = cancel.clone();
-    tokio::spawn(async move {
-        cancel.any().await;
-        tokio::time::sleep(LAST_WORDS).await;
-        std::process::exit(interrupt::INTERRUPTED);
-    });
 }
 
 /// What a refusal says, with its own next step.
