@@ -40,6 +40,7 @@ mod readiness;
 mod room;
 mod routes;
 mod say;
+mod searching;
 mod server;
 mod staff;
 mod stall;

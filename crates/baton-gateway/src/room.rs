@@ -23,6 +23,7 @@ pub(crate) struct Room {
     requests: Arc<Semaphore>,
     most_requests: usize,
     streams: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     pace: Arc<Pace>,
     stream_pace: Arc<Pace>,
@@ -68,6 +69,7 @@ impl Room {
             most_requests: limits.requests,
             // Some connections are left for everything else.
             streams: Arc::new(Semaphore::new(connections.saturating_sub(connections / 16).max(1))),
+            searches: Arc::new(Semaphore::new(limits.searches)),
             bytes: Arc::new(Semaphore::new((limits.body_bytes / UNIT).min(Semaphore::MAX_PERMITS))),
             pace: Arc::default(),
             stream_pace: Arc::default(),
@@ -92,6 +94,14 @@ impl Room {
                 Err(Problem::busy("too-many-streams", "there are as many streams as may be; try again later", seconds))
             }
         }
+    }
+
+    /// For a search in the threads of the gateway.
+    pub(crate) fn search(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.searches).try_acquire_owned().map_err(|_| {
+            let detail = "as many searches run in the gateway itself as may; take mode=process, or try again later";
+            Problem::busy("busy", detail, self.stream_pace.seconds_for(1))
+        })
     }
 
     /// For a body of which nothing is there yet.
