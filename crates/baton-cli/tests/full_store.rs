@@ -103,3 +103,17 @@ fn listens(pid: u32) -> bool {
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map(str::trim);
     caught.is_some_and(|mask| u64::from_str_radix(mask, 16).unwrap() >> 14 & 1 == 1)
 }
+
+#[test]
+fn a_source_says_once_that_the_store_has_no_room_and_once_that_it_goes_on() {
+    let (server, sandbox) = full();
+    let flags = ["--interval", "20ms", "--count", "400", "--queue", "q", "--handler", "noop", "--until-done"];
+    let mut node = sandbox.start(&[&["node"][..], &flags].concat());
+    let count = |text: &str| sandbox.log().matches(text).count();
+    until("it waits", || count("waits: the store has no room: ") == 1);
+    assert!(sandbox.log().contains("maxmemory"), "{}", sandbox.log());
+    bound(&server, 0);
+    until("it goes on", || count("the store has room") == 1);
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+    assert_eq!((count("has no room: "), count("the store has room")), (1, 1), "{}", sandbox.log());
+}
