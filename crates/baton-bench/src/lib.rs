@@ -44,7 +44,6 @@ use std::{
 use baton::{Cancel, store::StoreUrl};
 use baton_servers::RedisServer;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub use self::{
     failure::Failure,
@@ -70,13 +69,14 @@ pub struct Results {
     pub redis: Option<Figures>,
 }
 
-/// Measures this store, waiting so long for it if it is not up, or else SQLite and Redis in a folder of their own. A
-/// signal ends it.
+/// Measures this store, waiting so long for it if it is not up, or else SQLite and Redis in a folder of their own.
+/// `cancel` ends it.
 ///
 /// # Errors
 /// [`Failure`]; nothing is left running then.
-pub async fn run(plan: &Plan, store: Option<StoreUrl>, wait: Duration, tell: Tell) -> Result<Results, Failure> {
-    let cancel = listen()?;
+pub async fn run(
+    plan: &Plan, store: Option<StoreUrl>, wait: Duration, cancel: &Cancel, tell: Tell,
+) -> Result<Results, Failure> {
     let mut results = Results::default();
     if let Some(url) = store {
         let place = match url {
@@ -89,17 +89,17 @@ pub async fn run(plan: &Plan, store: Option<StoreUrl>, wait: Duration, tell: Tel
                 ));
             }
         };
-        *place = Some(measure_and_clear(plan, Target::open(url, wait, tell).await?, false, &cancel).await?);
+        *place = Some(measure_and_clear(plan, opened(url, wait, tell, cancel).await?, false, cancel).await?);
         return Ok(results);
     }
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
-    results.sqlite =
-        Some(measure_and_clear(plan, Target::open(sqlite, wait, tell.clone()).await?, true, &cancel).await?);
+    let target = opened(sqlite, wait, tell.clone(), cancel).await?;
+    results.sqlite = Some(measure_and_clear(plan, target, true, cancel).await?);
     match start_server(folder.path(), plan.aof)? {
         Some(server) => {
-            let target = Target::open(server.url().parse()?, wait, tell).await?;
-            results.redis = Some(measure_and_clear(plan, target, true, &cancel).await?);
+            let target = opened(server.url().parse()?, wait, tell, cancel).await?;
+            results.redis = Some(measure_and_clear(plan, target, true, cancel).await?);
         }
         None => tell("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
@@ -116,13 +116,23 @@ fn start_server(folder: &Path, aof: bool) -> Result<Option<RedisServer>, Failure
     }
 }
 
-/// Measures one store until that is done or a signal comes, and leaves nothing there.
-async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
-    let measured = tokio::select! {
+/// Opens what is measured, unless `cancel` comes first.
+async fn opened(url: StoreUrl, wait: Duration, tell: Tell, cancel: &Cancel) -> Result<Target, Failure> {
+    unless(cancel, Target::open(url, wait, tell)).await
+}
+
+/// What `work` gives, unless `cancel` comes first.
+async fn unless<T>(cancel: &Cancel, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
         biased;
         () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
-        measured = measure(plan, &target, private) => measured,
-    };
+        done = work => done,
+    }
+}
+
+/// Measures one store until that is done or a signal comes, and leaves nothing there.
+async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
+    let measured = unless(cancel, measure(plan, &target, private)).await;
     target.operator.leave().await;
     if private {
         return measured;
@@ -134,26 +144,6 @@ async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &
         None => cleared,
     };
     measured.and_then(|figures| cleared.map(|()| figures))
-}
-
-/// Takes signals as a wish to end, from now on.
-fn listen() -> Result<Cancel, Failure> {
-    let listen = |kind| {
-        signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
-    };
-    let (mut interrupt, mut terminate, mut hangup) =
-        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
-    let cancel = Cancel::new();
-    let asked = cancel.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-        asked.now();
-    });
-    Ok(cancel)
 }
 
 /// Everything the plan wants of one store.

@@ -1,13 +1,6 @@
 //! Whether anybody works for a queue, told to the person who gives it a message.
 
-use std::time::Duration;
-
-use baton::{CallId, CallState, Name, operate::Overview, settings::document::meant, store::StoreUrl};
-
-use crate::{connection::Connection, exit::Failure, output::remark};
-
-/// After how long without an event it is looked whether anybody works on a call.
-pub(crate) const UNHEARD: Duration = Duration::from_secs(1);
+use baton::{Name, operate::Overview, settings::document::meant, store::StoreUrl};
 
 /// What is known of a queue.
 pub(crate) struct Attendance {
@@ -50,47 +43,8 @@ impl Attendance {
     }
 
     /// That nobody works for it, if that is so.
-    fn absence(&self, queue: &Name) -> Option<String> {
+    pub(crate) fn absence(&self, queue: &Name) -> Option<String> {
         let next = self.near.as_ref().map_or_else(|| "it waits".to_owned(), |near| format!("did you mean {near}?"));
         (!self.is_worked).then(|| format!("no node works for queue {queue}; {next}"))
-    }
-}
-
-/// Whether it is still to be told that nobody works on a call.
-pub(crate) struct Unheard<'a> {
-    pub(crate) connection: &'a Connection,
-    pub(crate) queue: &'a Name,
-    pub(crate) call: &'a CallId,
-    /// What is told in place of the plain truth that nobody works for the queue.
-    pub(crate) advice: Option<&'a str>,
-    is_over: bool,
-}
-
-impl<'a> Unheard<'a> {
-    pub(crate) const fn new(
-        connection: &'a Connection, queue: &'a Name, call: &'a CallId, advice: Option<&'a str>,
-    ) -> Self {
-        Self { connection, queue, call, advice, is_over: false }
-    }
-
-    /// Something was heard of it.
-    pub(crate) const fn heard(&mut self) {
-        self.is_over = true;
-    }
-
-    /// Nothing was heard of it for a while: says so once, if it waits and nobody works for its queue.
-    pub(crate) async fn wonder(&mut self) -> Result<(), Failure> {
-        if std::mem::replace(&mut self.is_over, true) {
-            return Ok(());
-        }
-        let Self { connection, queue, call, advice, .. } = *self;
-        let status = connection.given(connection.operator.fleet().call_status(call).await)?;
-        if status.is_some_and(|status| status.state == CallState::Waiting) {
-            let overview = connection.given(connection.operator.overview().await)?;
-            if let Some(absence) = Attendance::of(queue, &overview).absence(queue) {
-                remark(advice.unwrap_or(&absence));
-            }
-        }
-        Ok(())
     }
 }

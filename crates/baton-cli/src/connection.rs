@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    ConnectError, Fleet, FleetOptions,
+    CallId, ConnectError, Fleet, FleetOptions, PushError,
     operate::{OperateError, Operator},
     store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
@@ -92,6 +92,11 @@ impl Connection {
     /// it would go unnoticed.
     pub(crate) fn novelty(&self) -> Option<String> {
         self.is_new.then(|| format!("a new store was made: {}", self.url))
+    }
+
+    /// A call that was begun, or why it was not.
+    pub(crate) fn begun(&self, call: Result<CallId, PushError>) -> Result<CallId, Failure> {
+        call.map_err(|error| Failure::of_call(error, &self.url))
     }
 
     /// What an operation gave, or what is told of its failure.

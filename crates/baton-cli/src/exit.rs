@@ -3,8 +3,9 @@
 use std::{fmt, process::ExitCode};
 
 use baton::{
+    PushError,
     operate::OperateError,
-    store::{InvalidUrl, Refusal, StoreError, StoreUrl},
+    store::{InvalidUrl, Refusal, StoreError, StoreUrl, session::SubmitError},
 };
 
 use crate::output::tame;
@@ -124,6 +125,22 @@ impl Failure {
             _ => "run this again",
         };
         Self::new(error.to_string(), next)
+    }
+
+    /// Why a call was not begun.
+    pub(crate) fn of_call(error: PushError, url: &StoreUrl) -> Self {
+        match error {
+            PushError::Store(error) => Self::of_store(&error, url),
+            PushError::Full(_) => Self::new(error.to_string(), "start a node that works for it"),
+            PushError::Interrupted(SubmitError { error: store, maybe_stored: true }) => {
+                let unknown = format!("{store}; whether the call was begun is not known");
+                let exit = Self::of_store(&store, url).exit;
+                Self::new(unknown, "run it again, with the same --key if it must not run twice").with(exit)
+            }
+            PushError::Interrupted(SubmitError { error, .. }) => Self::of_store(&error, url),
+            error @ PushError::Conflict(_) => Self::advised(Exit::Failed, &error.to_string()),
+            error => Self::new(error.to_string(), "run it again later"),
+        }
     }
 
     /// A failure of a copy from or to a store: what cannot be used may be the copy, and the text names the file.

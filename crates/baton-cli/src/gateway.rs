@@ -52,20 +52,29 @@ pub(crate) struct GatewayArguments {
     tokens: Option<PathBuf>,
 }
 
+/// How long things may take.
+pub(crate) struct Times {
+    /// What is under way when the gateway stops.
+    pub(crate) stop: Duration,
+    /// A search, if that is said.
+    pub(crate) search: Option<Duration>,
+}
+
 impl GatewayArguments {
     /// Whether there is to be one.
     pub(crate) const fn is_wanted(&self, until_done: bool) -> bool {
         !self.no_gateway && (!until_done || self.listen.is_some())
     }
 
-    /// Listens and begins to answer, if that is wanted; on a stop, what is under way has so long. The store need not be up.
+    /// Listens and begins to answer, if that is wanted. The store need not be up.
     pub(crate) async fn start(
-        &self, connection: &Connection, until_done: bool, grace: Duration, log: &Arc<Log>, cancel: &Cancel,
+        &self, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>, cancel: &Cancel,
     ) -> Result<Option<Answering>, Failure> {
         if !self.is_wanted(until_done) {
             return Ok(None);
         }
         let told = Arc::clone(log);
+        let limits = Limits::default();
         let options = GatewayOptions {
             listen: self.listen.map_or(Listen::Default, Listen::At),
             hosts: self.hosts.clone(),
@@ -73,7 +82,7 @@ impl GatewayArguments {
             sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
             demo_init: self.demo_init,
             linger: self.linger,
-            limits: Limits { stop_time: grace, ..Limits::default() },
+            limits: Limits { stop_time: times.stop, search_time: times.search.unwrap_or(limits.search_time), ..limits },
             ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
         };
         let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;

@@ -6,6 +6,7 @@ mod attendance;
 mod command;
 mod connection;
 mod exit;
+mod following;
 mod gateway;
 mod interrupt;
 mod late_store;

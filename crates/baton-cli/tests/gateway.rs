@@ -7,10 +7,11 @@ mod sandbox;
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    process::Command,
 };
 
 use baton_testkit::server::{Persistence, RedisServer};
-use sandbox::{Running, Sandbox, until};
+use sandbox::{Running, Sandbox, is_gone, until};
 use serde_json::{Value, json};
 
 /// Where the gateway of an `up` in this sandbox says it is.
@@ -186,4 +187,44 @@ fn a_caller_is_told_the_cause_in_a_line_and_nothing_that_its_child_said_of_other
     assert!(sandbox.log().contains("card 1234"), "{}", sandbox.log());
     let ran = sandbox.run(&["call", "work", "1", "--result"]).expect(3);
     assert!(ran.one_line().contains(cause), "{}", ran.err);
+}
+
+const SEARCH: &str = "GET /subsetSum?data=[1,2,-3,3]&sum=0";
+
+/// A gateway whose only child, which has searched before and waits, stands still.
+fn with_a_frozen_child(sandbox: &Sandbox, flags: &[&str]) -> (Running, String, u32) {
+    let up = up(sandbox, &[&["--listen", "0"], flags].concat());
+    let address = address(sandbox);
+    assert!(ask(&address, SEARCH, "").contains("Match: [1,2,-3]\n"));
+    let children = || {
+        let found = Command::new("pgrep").args(["-P", &up.pid().to_string()]).output().unwrap().stdout;
+        let found = String::from_utf8(found).unwrap();
+        let searches = |pid: &u32| {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.contains("subset-sum")
+        };
+        found.lines().map(|pid| pid.parse().unwrap()).find(searches)
+    };
+    let child: u32 = children().unwrap();
+    assert!(Command::new("kill").args(["-STOP", &child.to_string()]).status().unwrap().success());
+    (up, address, child)
+}
+
+#[test]
+fn a_search_whose_child_stands_still_is_gone_on_with_by_another() {
+    let sandbox = Sandbox::new();
+    let (_up, address, child) = with_a_frozen_child(&sandbox, &["--search-output-timeout", "1s"]);
+    let found = ask(&address, SEARCH, "");
+    assert!(found.contains("Match: [1,2,-3]\n") && found.contains("Match: [-3,3]\n"), "{found}");
+    assert!(!found.contains("Error"), "{found}");
+    until("the first child is gone", || is_gone(child));
+}
+
+#[test]
+fn a_search_that_takes_too_long_ends_with_an_error_and_its_child_is_gone() {
+    let sandbox = Sandbox::new();
+    let (_up, address, child) = with_a_frozen_child(&sandbox, &["--search-timeout", "1s"]);
+    let found = ask(&address, SEARCH, "");
+    assert!(found.contains("Error: the search was not finished after 1s"), "{found}");
+    until("the child is gone", || is_gone(child));
 }

@@ -176,3 +176,40 @@ fn a_node_has_children_find_subsets_and_keeps_them_as_results() {
     let errors = sandbox.run(&["errors"]).expect(0).out;
     assert!(errors.contains("no task of this handler") && errors.contains("65 integers"), "{errors}");
 }
+
+/// Sixty numbers without a pattern: a search of half a minute and more, with hardly a match.
+fn long() -> String {
+    let mut state = 1_u64;
+    let numbers = (0..60).map(|nth| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{}{}", if nth % 2 == 0 { "" } else { "-" }, state >> 4)
+    });
+    format!("[{}]", numbers.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_ended_in_every_mode() {
+    let sandbox = Sandbox::new();
+    for mode in MODES {
+        let search = ["subset-sum", "--sum", "7", "--mode", mode, "--max-time", "1h", "--timeout", "500ms", &long()];
+        let ran = sandbox.run(&search).expect(1);
+        assert!(ran.one_line().contains("not finished after 500 ms (--timeout)"), "{mode}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_child_that_stands_still_is_told_from_one_that_finds_nothing() {
+    let sandbox = Sandbox::new();
+    let times = ["--max-time", "1h", "--output-timeout", "3s", "--timeout", "6s"];
+    let numbers = long();
+    let search = [&["subset-sum", "--sum", "7", &numbers][..], &times].concat();
+    // It has searched for longer than it may be silent.
+    let ran = sandbox.run(&search).expect(1);
+    assert!(ran.one_line().contains("(--timeout)"), "{}", ran.err);
+    let mut frozen = sandbox.start(&[&search[..6], &["--output-timeout", "1s"]].concat());
+    until("its child runs", || !children(frozen.pid()).is_empty());
+    let child = children(frozen.pid())[0].to_string();
+    assert!(Command::new("kill").args(["-STOP", &child]).status().unwrap().success());
+    assert_eq!(frozen.wait(), Some(1));
+    assert!(sandbox.log().contains("printed nothing for 1s and was killed"), "{}", sandbox.log());
+}

@@ -189,3 +189,17 @@ fn what_cannot_work_is_refused_in_one_line() {
     }
     sandbox.run(&["up", "--store", "memory:", "--workers", "1"]).expect(2).one_line();
 }
+
+#[test]
+fn who_waits_for_a_retry_that_is_far_away_is_told_of_it_once() {
+    on_both(|sandbox| {
+        sandbox.run(&["push", "--queue", "q", "1"]).expect(0);
+        let node = ["node", "-q", "--queue", "q", "--exec-once", "/bin/false", "--retries", "2", "--backoff", "2h"];
+        let mut node = sandbox.start(&[&node[..], &["--until-done"]].concat());
+        let line = "baton: queue q waits: its next retry is due in ";
+        until("it is told", || sandbox.log().contains(line));
+        node.signal("-TERM");
+        node.wait();
+        assert_eq!(sandbox.log().matches(line).count(), 1, "{}", sandbox.log());
+    });
+}

@@ -22,7 +22,7 @@ use serde_json::Value;
 #[schema(as = Event)]
 pub(crate) struct EventShape {
     /// Its number among the events of the job, from 1: `from` names the first that is wanted. None for `gap`, `closing` and
-    /// problems of the gateway.
+    /// problems of the gateway, nor for a subset sum in the mode `interleaved`.
     number: Option<u64>,
     /// Its name.
     event: String,
@@ -93,26 +93,50 @@ impl Form {
                 data(bytes, &event.data);
                 bytes.extend_from_slice(b"}\n");
             }
-            Self::Matches | Self::Count => match name {
-                "end" if self == Self::Count => {
-                    let end: Value = serde_json::from_slice(&event.data).unwrap_or_default();
-                    let count = end.get("count").and_then(Value::as_u64).unwrap_or_default();
-                    bytes.extend_from_slice(format!("Count: {count}\n").as_bytes());
-                }
-                "match" => {
-                    bytes.extend_from_slice(b"Match: ");
-                    data(bytes, &event.data);
-                    bytes.extend_from_slice(b"\n");
-                }
-                "error" => {
-                    let said: Value = serde_json::from_slice(&event.data).unwrap_or_default();
-                    let said = said.get("message").and_then(Value::as_str).unwrap_or("failed");
-                    let flat: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-                    bytes.extend_from_slice(format!("Error: {}\n", tame(&flat)).as_bytes());
-                }
-                "cancelled" => bytes.extend_from_slice(b"Error: cancelled\n"),
-                _ => {}
-            },
+            Self::Matches | Self::Count => self.text(bytes, name, &event.data),
+        }
+    }
+
+    /// An event of a search in this process. It has no number: such a search cannot be gone on with after a cut.
+    pub(crate) fn unnumbered(self, name: &str, json: &[u8]) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(json.len() + 32);
+        match self {
+            Self::Events => {
+                bytes.extend_from_slice(format!("event: {name}\ndata: ").as_bytes());
+                data(&mut bytes, json);
+                bytes.extend_from_slice(b"\n\n");
+            }
+            Self::Lines => {
+                bytes.extend_from_slice(format!("{{\"event\":\"{name}\",\"data\":").as_bytes());
+                data(&mut bytes, json);
+                bytes.extend_from_slice(b"}\n");
+            }
+            Self::Matches | Self::Count => self.text(&mut bytes, name, json),
+        }
+        bytes.freeze()
+    }
+
+    /// An event of a subset sum as a line for people, if it is one for them.
+    fn text(self, bytes: &mut BytesMut, name: &str, json: &[u8]) {
+        let said = || serde_json::from_slice::<Value>(json).unwrap_or_default();
+        match name {
+            "end" if self == Self::Count => {
+                let count = said().get("count").and_then(Value::as_u64).unwrap_or_default();
+                bytes.extend_from_slice(format!("Count: {count}\n").as_bytes());
+            }
+            "match" => {
+                bytes.extend_from_slice(b"Match: ");
+                data(bytes, json);
+                bytes.extend_from_slice(b"\n");
+            }
+            "error" => {
+                let said = said();
+                let said = said.get("message").and_then(Value::as_str).unwrap_or("failed");
+                let flat: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+                bytes.extend_from_slice(format!("Error: {}\n", tame(&flat)).as_bytes());
+            }
+            "cancelled" => bytes.extend_from_slice(b"Error: cancelled\n"),
+            _ => {}
         }
     }
 

@@ -41,6 +41,7 @@ mod readiness;
 mod room;
 mod routes;
 mod say;
+mod searching;
 mod server;
 mod shares;
 mod staff;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::deferred::Bounds;
+use baton::{deferred::Bounds, jobs::subset_sum::Wish};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The bounds. Those who test may make them small.
@@ -29,6 +29,10 @@ pub struct Limits {
     /// How many requests, and how many bytes of theirs, may wait for a store that is away, and how long. Fewer than
     /// `requests`, so that others are answered meanwhile.
     pub waiting: Bounds,
+    /// Subset sums searched in the gateway's own threads at once: each holds up what else its thread does by 2 ms a turn.
+    pub searches: usize,
+    /// How long a subset sum may take, its reader's pauses included.
+    pub search_time: Duration,
     /// How long a peer may read nothing of what is being sent to it.
     pub stall_time: Duration,
     /// How long what is under way may take when the gateway stops.
@@ -47,6 +51,8 @@ impl Default for Limits {
             body_time: Duration::from_secs(30),
             store_time: Duration::from_secs(10),
             waiting: Bounds { calls: 512, bytes: 16 << 20, patience: Duration::from_secs(15) },
+            searches: 4,
+            search_time: Wish::default().timeout(),
             stall_time: Duration::from_secs(60),
             stop_time: Duration::from_secs(5),
         }

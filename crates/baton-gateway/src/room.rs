@@ -19,6 +19,7 @@ use crate::{
 pub(crate) struct Room {
     requests: Arc<Shares>,
     streams: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
     bytes: Arc<Shares>,
     pace: Arc<Pace>,
     stream_pace: Arc<Pace>,
@@ -74,6 +75,7 @@ impl Room {
             requests: Shares::new(limits.requests),
             // Some connections are left for everything else.
             streams: Arc::new(Semaphore::new(connections.saturating_sub(connections / 16).max(1))),
+            searches: Arc::new(Semaphore::new(limits.searches)),
             bytes: Shares::new(limits.body_bytes),
             pace: Arc::default(),
             stream_pace: Arc::default(),
@@ -97,6 +99,14 @@ impl Room {
                 Err(Problem::busy("too-many-streams", "there are as many streams as may be; try again later", seconds))
             }
         }
+    }
+
+    /// For a search in the threads of the gateway.
+    pub(crate) fn search(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.searches).try_acquire_owned().map_err(|_| {
+            let detail = "as many searches run in the gateway itself as may; take mode=process, or try again later";
+            Problem::busy("busy", detail, self.stream_pace.seconds_for(1))
+        })
     }
 
     /// For a body of which nothing is there yet.

@@ -17,7 +17,7 @@ use futures_util::stream;
 use tokio::{
     runtime::Handle,
     sync::watch,
-    time::{Duration, Instant, sleep},
+    time::{Duration, Instant, sleep, sleep_until},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// After how long without an event it is shown that the way is open.
-const BREATH: Duration = Duration::from_secs(15);
+pub(crate) const BREATH: Duration = Duration::from_secs(15);
 /// How long a store that went away is waited for, and how often it is tried.
 const OUTAGE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(250);
@@ -41,13 +41,15 @@ pub(crate) struct Streaming {
     pub(crate) form: Form,
     /// Whether nobody else can want it: it is cancelled when its follower leaves before its end.
     pub(crate) forsaken: bool,
+    /// How long it may take; then it is cancelled.
+    pub(crate) time: Option<Duration>,
 }
 
 impl Streaming {
     /// The response that follows the call.
     pub(crate) fn respond(self, state: &Shared, admission: &Admission) -> Result<Response<Body>, Problem> {
         admission.becomes_stream(&state.room)?;
-        let Self { call, since, form, forsaken } = self;
+        let Self { call, since, form, forsaken, time } = self;
         let place = place(&call);
         let followed = Stream {
             follow: state.fleet.follow(&call, since),
@@ -58,12 +60,8 @@ impl Streaming {
             greeted: false,
             away_since: None,
             over: false,
-            forsakes: forsaken.then(|| Forsakes {
-                fleet: state.fleet.clone(),
-                home: Handle::current(),
-                call,
-                ended: false,
-            }),
+            bound: time.map(|time| Bound { time, until: Instant::now() + time }),
+            cancels: Cancels { fleet: state.fleet.clone(), home: Handle::current(), call, wanted: forsaken },
         };
         let body = stream::unfold(followed, |mut followed| async {
             let bytes = followed.next().await?;
@@ -96,7 +94,27 @@ struct Stream {
     /// Since when the store is away.
     away_since: Option<Instant>,
     over: bool,
-    forsakes: Option<Forsakes>,
+    bound: Option<Bound>,
+    cancels: Cancels,
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+struct Bound {
+    time: Duration,
+    until: Instant,
+}
+
+impl Bound {
+    async fn over(bound: Option<Self>) -> Duration {
+        match bound {
+            Some(Self { time, until }) => {
+                sleep_until(until).await;
+                time
+            }
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// What comes first.
@@ -105,6 +123,7 @@ enum Turn {
     Silence,
     Closes,
     Revoked,
+    TimeOver(Duration),
 }
 
 impl Stream {
@@ -121,6 +140,7 @@ impl Stream {
                 biased;
                 _ = self.closing.wait_for(|closing| *closing) => Turn::Closes,
                 () = Validity::ends(&mut self.validity, &self.state) => Turn::Revoked,
+                time = Bound::over(self.bound) => Turn::TimeOver(time),
                 followed = self.follow.next() => Turn::Followed(followed),
                 () = sleep(BREATH) => Turn::Silence,
             };
@@ -135,6 +155,11 @@ impl Stream {
                 Turn::Revoked => {
                     self.over = true;
                     self.form.failure(&Validity::ended().json())
+                }
+                Turn::TimeOver(time) => {
+                    self.over = true;
+                    self.cancels.wanted = true;
+                    self.form.failure(&out_of_time(time).json())
                 }
             };
             if !bytes.is_empty() {
@@ -185,28 +210,45 @@ impl Stream {
 
     fn ends(&mut self) {
         self.over = true;
-        if let Some(forsakes) = &mut self.forsakes {
-            forsakes.ended = true;
-        }
+        self.cancels.wanted = false;
     }
+}
+
+/// Whether the token that a stream was opened with is still good.
+pub(crate) fn is_admitted(state: &State, bearer: Option<&str>) -> bool {
+    matches!(judge(state, bearer), Access::Granted(_))
+}
+
+/// That it is not.
+pub(crate) fn revoked() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "token", "the token is not valid any more")
 }
 
 fn is_outage(error: &StoreError) -> bool {
     error.is_retryable() || matches!(error, StoreError::Refused(baton::store::Refusal::Stale))
 }
 
-/// Cancels a call whose only follower leaves before its end.
-struct Forsakes {
+/// That a search took too long.
+pub(crate) fn out_of_time(time: Duration) -> Problem {
+    let detail = format!(
+        "the search was not finished after {time:?} and was ended: give limit=1000 or count_only=true, or start `baton up` with a \
+         longer --search-timeout"
+    );
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
+}
+
+/// Cancels a call when it is dropped, if that is wanted.
+struct Cancels {
     fleet: Fleet,
     /// The runtime of the gateway: it is dropped on a thread that may be about to end.
     home: Handle,
     call: CallId,
-    ended: bool,
+    wanted: bool,
 }
 
-impl Drop for Forsakes {
+impl Drop for Cancels {
     fn drop(&mut self) {
-        if self.ended {
+        if !self.wanted {
             return;
         }
         let (fleet, call) = (self.fleet.clone(), self.call.clone());

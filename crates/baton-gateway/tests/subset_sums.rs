@@ -2,7 +2,7 @@
 
 mod scene;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use baton::{Context, Done, Failure};
 use scene::{SSE, Scene, until};
@@ -110,4 +110,59 @@ fn a_search_whose_reader_cannot_come_again_is_cancelled_when_it_leaves() {
     lines.streamed("Match");
     drop(lines);
     until("it is cancelled", || scene.get("/jobs/subset-sum/1").json()["state"] == "cancelled");
+}
+
+/// A search of many seconds with hardly a match.
+fn long() -> String {
+    let mut state = 1_u64;
+    let numbers = (0..56).map(|nth| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{}{}", if nth % 2 == 0 { "" } else { "-" }, state >> 4)
+    });
+    format!("/subsetSum?data=%5B{}%5D&sum=7&mode=interleaved", numbers.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn an_interleaved_search_runs_in_the_gateway_itself() {
+    let scene = Scene::new();
+    let search = format!("{SEARCH}&mode=interleaved");
+    assert_eq!(scene.get(&search).text(), "Match: [1,2,-3]\n");
+    assert_eq!(scene.get(&format!("{search}&count_only=true")).text(), "Count: 1\n");
+    let several = "/subsetSum?data=%5B1,1,1%5D&sum=1&mode=interleaved&limit=2";
+    let lines = scene.ask("GET", several, &[("accept", "application/x-ndjson")], b"");
+    let (found, end) =
+        ("{\"event\":\"match\",\"data\":[1]}\n", "{\"event\":\"end\",\"data\":{\"count\":2,\"complete\":false}}\n");
+    assert_eq!(lines.text(), format!("{found}{found}{end}"));
+    let (_, mut events) = scene.open("GET", &search, &[SSE], b"");
+    let told = events.rest();
+    assert!(told.contains("\n\nevent: match\ndata: [1,2,-3]\n\nevent: end\ndata: {\"count\":1"), "{told}");
+    let many: Vec<String> = (1..=60).map(|number| number.to_string()).collect();
+    let refused = scene.get(&format!("/subsetSum?data=%5B{}%5D&sum=900&mode=interleaved", many.join(",")));
+    refused.problem(422, "too-long");
+    assert_eq!(scene.ready("subset-sum"), 0, "no worker is asked");
+}
+
+#[test]
+fn others_have_their_turn_while_the_gateway_searches() {
+    let scene = Scene::with(|options| options.limits.searches = 2);
+    let mut searches: Vec<_> = (0..2).map(|_| scene.open("GET", &long(), &[], b"")).collect();
+    assert!(searches.iter().all(|(head, _)| head.status == 200));
+    for _ in 0..20 {
+        assert_eq!(scene.get("/health").status, 200);
+    }
+    scene.get(&long()).problem(503, "busy");
+    // A reader that leaves ends its search.
+    drop(searches.pop());
+    until("there is room", || scene.open("GET", &long(), &[], b"").0.status == 200);
+}
+
+#[test]
+fn a_search_that_takes_too_long_ends_with_an_error() {
+    let scene = Scene::with(|options| options.limits.search_time = Duration::from_millis(300));
+    assert!(scene.get(&long()).text().contains("Error: the search was not finished after 300ms"));
+    // So does one that no worker takes up, which is then cancelled.
+    let (_, mut events) = scene.open("GET", SEARCH, &[SSE], b"");
+    let told = events.rest();
+    assert!(told.contains("event: error\n") && told.contains("not finished after 300ms"), "{told}");
+    until("it is cancelled", || scene.get("/jobs/subset-sum/1").json()["state"] == "cancelling");
 }

@@ -1,15 +1,20 @@
 //! `baton bench`: the figures of a store, with ratios to what the bare store does.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use baton::settings::quantity;
 use baton_bench::{Figures, Job, Measure, Plan, Producer, Receiver, Tell};
+use tokio::signal::unix::SignalKind;
 
 use crate::{
     exit::{Exit, Failure},
+    interrupt,
     output::{Ink, Output, remark},
     settings::{Origin, Settings},
 };
+
+/// How long its data may take to be removed after a signal.
+const CLEARED: Duration = Duration::from_secs(60);
 
 /// Measure a store: rates, latency, failover, memory and CPU, with ratios to bare Redis commands
 ///
@@ -114,7 +119,10 @@ impl Bench {
         let Self { messages, rounds, parcel, bytes, backlog, only, aof, .. } = self;
         let plan = Plan { messages, rounds, parcel, bytes, backlog, aof, only };
         let named = (settings.store.from == Origin::Said).then(|| settings.store.value.clone());
-        let results = baton_bench::run(&plan, named, settings.wait.value, tell).await?;
+        // A terminal that goes away would leave its data in the store.
+        let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let cancel = interrupt::listen_to(&signals, CLEARED)?;
+        let results = baton_bench::run(&plan, named, settings.wait.value, &cancel, tell).await?;
         let mut output = Output::new();
         if self.json {
             output.json(&results)?;

@@ -3,9 +3,7 @@
 use std::{io::Read as _, time::Duration};
 
 use baton::{
-    CallId, CallOptions, CallState, Follow, FollowError, Followed, Key, Name, Since,
-    operate::{BadBody, OperateError},
-    settings::quantity,
+    CallId, CallOptions, CallState, FollowError, Followed, Key, Name, Since, operate::BadBody, settings::quantity,
     store::message::MAX_BODY_BYTES,
 };
 use serde::Serialize;
@@ -13,9 +11,9 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::{
-    attendance::{UNHEARD, Unheard},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
+    following::Following,
     interrupt,
     output::{Output, remark, tame_json},
     settings::Settings,
@@ -70,39 +68,30 @@ impl Call {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let body = self.body()?;
         let connection = Connection::open(settings, Missing::Create, None)?;
-        connection.given(connection.operator.session().await)?;
-        let interrupted = interrupt::listen()?;
-        let fleet = connection.operator.fleet();
+        let (interrupted, mut call) = (interrupt::listen(interrupt::LAST_WORDS)?, None);
+        let followed = interrupt::unless(&interrupted, self.follow(&connection, settings, &body, &mut call)).await;
+        let exit = match followed {
+            Some(exit) => exit?,
+            None => {
+                remark(&self.broken_off(&connection, call.as_ref()).await?);
+                Exit::Failed
+            }
+        };
+        connection.operator.leave().await;
+        Ok(exit)
+    }
+
+    /// Begins the call, which `begun` then holds, and prints its events to its end.
+    async fn follow(
+        &self, connection: &Connection, settings: &Settings, body: &RawValue, begun: &mut Option<CallId>,
+    ) -> Result<Exit, Failure> {
         let options = CallOptions { key: self.key.clone(), share: self.share, linger: self.linger };
-        let call =
-            fleet.queue::<RawValue>(self.queue.as_str()).call(&body, &options).await.map_err(|error| match error {
-                baton::PushError::Store(error) => connection.given::<()>(Err(error)).err().unwrap_or_else(again),
-                error => Failure::new(error.to_string(), "run this again"),
-            })?;
-        let (mut follow, mut output) = (fleet.follow(&call, Since::Start), Output::new());
-        let mut unheard = Unheard::new(&connection, &self.queue, &call, None);
+        let call = connection.begun(connection.operator.call(&self.queue, body, &options).await)?;
+        let call = &*begun.insert(call);
+        let mut following = Following::new(connection, &self.queue, call, settings.wait.value, None);
+        let mut output = Output::new();
         loop {
-            let followed = tokio::select! {
-                biased;
-                () = interrupted.any() => {
-                    let told = if self.stay {
-                        format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it")
-                    } else {
-                        cancelled(&connection, &call, &mut follow).await?
-                    };
-                    remark(&told);
-                    drop(follow);
-                    connection.operator.leave().await;
-                    return Ok(Exit::Failed);
-                }
-                followed = timeout(UNHEARD, follow.next()) => followed,
-            };
-            let Ok(followed) = followed else {
-                unheard.wonder().await?;
-                continue;
-            };
-            unheard.heard();
-            match followed {
+            match following.next().await? {
                 Ok(Followed::Events(chunk)) if !self.result => {
                     for (number, event) in chunk.numbered() {
                         let message = event.message.as_ref().map(ToString::to_string);
@@ -118,14 +107,11 @@ impl Call {
                     remark(&format!("events before number {next} are not kept any more; go on"))
                 }
                 Ok(Followed::End) => break,
-                Err(FollowError::Gone { first, .. }) => follow.rejoin(Since::Number(first)),
-                Err(FollowError::Store(error)) if error.is_retryable() => tokio::time::sleep(AGAIN).await,
-                Err(FollowError::Store(error)) => return connection.given(Err(OperateError::Store(error))),
+                Err(FollowError::Gone { first, .. }) => following.rejoin(first),
                 Err(error) => return Err(Failure::new(error.to_string(), "run it again")),
             }
         }
-        let status = connection.given(fleet.call_status(&call).await)?;
-        connection.operator.leave().await;
+        let status = connection.given(connection.operator.fleet().call_status(call).await)?;
         let Some(status) = status else { return Ok(Exit::Ok) };
         if let Some(result) = status.result.as_deref().filter(|_| self.result) {
             output.line(&tame_json(&String::from_utf8_lossy(result)))?;
@@ -141,6 +127,24 @@ impl Call {
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),
             _ => Ok(Exit::Ok),
         }
+    }
+
+    /// Says how the call stands after Ctrl-C.
+    async fn broken_off(&self, connection: &Connection, call: Option<&CallId>) -> Result<String, Failure> {
+        let Some(call) = call else {
+            return Ok(
+                "interrupted before the store confirmed the call; run it again, with the same --key if it must not \
+                       run twice"
+                    .to_owned(),
+            );
+        };
+        if self.stay {
+            return Ok(format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it"));
+        }
+        let cancelled = timeout(ANSWERED, cancelled(connection, call)).await;
+        cancelled.unwrap_or_else(|_| {
+            Err(Failure::new(format!("whether {call} is cancelled is not known: no answer"), "see `baton status`"))
+        })
     }
 
     fn body(&self) -> Result<Box<RawValue>, Failure> {
@@ -159,11 +163,12 @@ impl Call {
 }
 
 /// Cancels the call; what became of it, as far as that is known soon.
-async fn cancelled(connection: &Connection, call: &CallId, follow: &mut Follow) -> Result<String, Failure> {
+async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Failure> {
     let unknown = |failure: Failure| failure.of(&format!("whether {call} is cancelled is not known"));
     let fleet = connection.operator.fleet();
     connection.given(fleet.cancel_call(call).await).map_err(unknown)?;
     // Its handler is broken off with the next beat of its node, and may be done before that.
+    let mut follow = fleet.follow(call, Since::Now);
     let ended = async { while !matches!(follow.next().await, Ok(Followed::End) | Err(_)) {} };
     timeout(LAST_WORDS, ended).await.ok();
     let status = connection.given(fleet.call_status(call).await).map_err(unknown)?;
@@ -180,9 +185,5 @@ async fn cancelled(connection: &Connection, call: &CallId, follow: &mut Follow) 
 
 /// How long the end of a cancelled call is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a store that went away is left alone.
-const AGAIN: Duration = Duration::from_millis(250);
-
-fn again() -> Failure {
-    Failure::new("the message was not stored", "run this again")
-}
+/// How long the store may take to answer that the call is cancelled and has ended.
+const ANSWERED: Duration = Duration::from_secs(5);

@@ -1,5 +1,7 @@
 //! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
+use std::time::Duration;
+
 use baton::{
     MessageId, Name,
     operate::{Causes, FailedMessage, HandedOver, Taken, Wanted},
@@ -13,6 +15,9 @@ use crate::{
     output::{Ink, Output, moment, plural, remark, tame},
     settings::Settings,
 };
+
+/// How long the store may take to answer after Ctrl-C.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// List the messages that failed for good; remove them with --drain, try them again with --requeue
 ///
@@ -84,7 +89,7 @@ impl Errors {
             (_, true) => Some(Disposal::Requeue),
             _ => None,
         };
-        let follow = if self.follow { Some(interrupt::listen()?) } else { None };
+        let follow = if self.follow { Some(interrupt::listen(interrupt::LAST_WORDS)?) } else { None };
         let (mut output, mut failure) = (Output::new(), None);
         let print = |page: &[FailedMessage]| {
             // Only what a reader has taken may be removed.
@@ -92,10 +97,26 @@ impl Errors {
             failure = written.and_then(|()| output.flush()).err();
             if failure.is_some() || output.is_closed() { Taken::Gone } else { Taken::Yes }
         };
-        let handed_over = operator.hand_over(&wanted, disposal, follow.as_ref(), print).await;
+        let handed_over = async { Some(operator.hand_over(&wanted, disposal, follow.as_ref(), print).await) };
+        let overdue = async {
+            match &follow {
+                Some(cancel) => cancel.any().await,
+                None => std::future::pending().await,
+            }
+            tokio::time::sleep(LAST_WORDS).await;
+            None
+        };
+        let handed_over = tokio::select! {
+            handed_over = handed_over => handed_over,
+            overdue = overdue => overdue,
+        };
         if let Some(failure) = failure {
             return Err(failure);
         }
+        let Some(handed_over) = handed_over else {
+            let next = "run it again; some may be printed once more";
+            return Err(Failure::new("interrupted, and the store does not answer", next));
+        };
         let HandedOver { count, bodiless, total, missed, gone } = connection.given(handed_over)?;
         // A reader who has gone has seen enough.
         let told = !self.json && !self.follow && !gone;

@@ -81,7 +81,7 @@ impl Push {
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
         let novel = attendance.and_then(|it| it.novelty(&queue, url));
         let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
-        let receipt = importer.push(inputs, &interrupt::listen()?, show).await;
+        let receipt = importer.push(inputs, &interrupt::listen(interrupt::LAST_WORDS)?, show).await;
         progress.end();
         if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {
             connection.novelty().iter().chain(&novel).for_each(|it| remark(it));
@@ -180,6 +180,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
         ImportCause::Interrupted { .. } if keyed => Failure::new(cause.to_string(), "wait for the store to answer"),
         ImportCause::Interrupted { .. } => Failure::new(cause.to_string(), "leave out what is stored"),
         ImportCause::Full { .. } => Failure::new(cause.to_string(), "start a node, or raise --max-backlog"),
+        ImportCause::Purged { .. } => Failure::new(cause.to_string(), "push the whole input again"),
         ImportCause::KeyInUse { .. } => Failure::new(cause.to_string(), "wait for it to end"),
         ImportCause::Thread(_) => Failure::new(cause.to_string(), "free some memory or threads"),
         ImportCause::Store(error) => Failure::of_store(error, url),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    gateway::GatewayArguments,
+    gateway::{GatewayArguments, Times},
     late_store,
     node::{Log, NodeArguments, obey_signals},
     output::span,
@@ -68,7 +68,7 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.demonstrate_if_bare(settings)?;
-        self.node.searches = self.gateway.is_wanted(self.node.until_done);
+        self.node.searches.wanted = self.gateway.is_wanted(self.node.until_done);
         let mut plan = self.node.plan(Role::Auto, settings)?;
         let limits = if plan.has_programs() {
             // This node runs them all: another process would only stand between it and them.
@@ -89,7 +89,8 @@ impl Up {
         let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let cancel = Cancel::new();
-        let gateway = self.gateway.start(&connection, self.node.until_done, self.grace, &log, &cancel).await?;
+        let times = Times { stop: self.grace, search: self.node.searches.timeout };
+        let gateway = self.gateway.start(&connection, self.node.until_done, times, &log, &cancel).await?;
         obey_signals(&cancel, &log, self.node.work.lease)?;
         let up = tokio::select! {
             biased;

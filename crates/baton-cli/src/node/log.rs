@@ -60,6 +60,11 @@ impl Log {
         self.session.subscribe().wait_for(Option::is_some).await.ok();
     }
 
+    /// Whether nobody wants a log.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// An event of this process.
     pub(crate) fn line(&self, event: &str) {
         self.tell(event, self.session.borrow().as_deref());

@@ -9,6 +9,7 @@ mod plan;
 mod program;
 mod queue_work;
 mod run;
+mod searches;
 mod shell;
 mod signals;
 mod source_feed;
@@ -23,7 +24,8 @@ use baton::{Name, Role};
 pub(crate) use self::{
     description::Description,
     log::Log,
-    plan::{Plan, SEARCHES},
+    plan::Plan,
+    searches::{SEARCHES, Searches},
     signals::{obey_leash, obey_signals},
 };
 use self::{feed::Feed, work::Work};
@@ -46,9 +48,8 @@ pub(crate) struct NodeArguments {
     /// (or feeds, if it works for none): 0, or 3 if these have errors, of whichever run; 1 if a source fails for good
     #[arg(long)]
     pub(crate) until_done: bool,
-    /// Work for the queue of the gateway's subset sums too
-    #[arg(long, hide = true)]
-    pub(crate) searches: bool,
+    #[command(flatten)]
+    pub(crate) searches: Searches,
     /// Append what was pushed and run to this file
     #[arg(long, value_name = "PATH", hide = true)]
     journal: Option<PathBuf>,
@@ -70,13 +71,13 @@ impl NodeArguments {
     /// The flags that describe its work to another process.
     pub(crate) fn flags(&self) -> Vec<OsString> {
         let journal = self.journal.iter().flat_map(|path| ["--journal".into(), path.into()]);
-        let searches = self.searches.then(|| "--searches".into());
-        self.work.flags().into_iter().chain(journal).chain(searches).collect()
+        self.work.flags().into_iter().chain(journal).chain(self.searches.flags()).collect()
     }
 
     /// What the node is to do in this role; what cannot work is refused before anything is touched.
     pub(crate) fn plan(&self, role: Role, settings: &Settings) -> Result<Plan, Failure> {
         self.work.check()?;
+        self.searches.check()?;
         if let Some(described) = Description::of(settings).map_err(refused)? {
             return self.choose(role, described);
         }
@@ -90,7 +91,7 @@ impl NodeArguments {
             let awaited = sources.iter().map(|source| source.name.clone()).collect();
             (sources, awaited)
         };
-        let (queues, searches) = (vec![work], self.searches);
+        let (queues, searches) = (vec![work], self.searches.clone());
         let plan = Plan { role, queues, sources, is_described: false, awaited, cores: None, searches };
         plan.check()?;
         Ok(plan)

@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use baton::{Name, Node, QueuePolicy, Role, jobs::Exec, store::Survey};
+use baton::{Name, Node, Role, jobs::Exec, store::Survey};
 
 use super::{
     program::{ProgramTask, Stage},
     queue_work::{QueueWork, Task},
+    searches::{AT_ONCE, SEARCHES, Searches},
     source_feed::SourceFeed,
     witness::Witness,
     work::Work,
 };
-use crate::{command::subset_sum, connection::Connection, exit::Failure};
+use crate::{connection::Connection, exit::Failure};
 
 /// The plan of a node.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub(crate) struct Plan {
     pub(super) awaited: Vec<Name>,
     /// The machine's cores, if worker processes are started on it beside the node.
     pub(super) cores: Option<u32>,
-    /// Whether it works for [`SEARCHES`] beside its own queues.
-    pub(super) searches: bool,
+    /// Whether it works for [`SEARCHES`] beside its own queues, and how.
+    pub(super) searches: Searches,
 }
 
 /// A source that the node does not offer, and why.
@@ -35,13 +36,6 @@ pub(super) struct LeftOut {
     pub(super) source: Name,
     pub(super) why: Failure,
 }
-
-/// The queue of the gateway's subset sums.
-pub(crate) const SEARCHES: &str = "subset-sum";
-/// Searches at once in one process; each takes all cores.
-const SEARCHES_AT_ONCE: usize = 2;
-/// Attempts of a search whose child was lost, after the first; one that is refused is not tried again.
-const SEARCH_RETRIES: u32 = 2;
 
 impl Plan {
     /// The queue, if it is about one alone.
@@ -115,13 +109,13 @@ impl Plan {
     /// How many messages of each queue a process works on at once.
     pub(crate) fn slots(&self) -> BTreeMap<Name, usize> {
         let own = self.queues.iter().map(|work| (work.queue.clone(), work.policy.concurrency));
-        let searches = Name::new(SEARCHES).ok().filter(|_| self.searches_too()).map(|queue| (queue, SEARCHES_AT_ONCE));
+        let searches = Name::new(SEARCHES).ok().filter(|_| self.searches_too()).map(|queue| (queue, AT_ONCE));
         own.chain(searches).collect()
     }
 
     /// Whether subset sums are searched here; not where its own queues have that name.
     fn searches_too(&self) -> bool {
-        self.searches && !self.queues.iter().any(|work| work.queue.as_str() == SEARCHES)
+        self.searches.wanted && !self.queues.iter().any(|work| work.queue.as_str() == SEARCHES)
     }
 
     /// The node tells the fleet that worker processes are started beside it, on so many cores.
@@ -175,7 +169,7 @@ impl Plan {
             }
         }
         if self.searches_too() && self.role != Role::Generator {
-            let (given, pool) = searches()?.give(node, &Stage { prints: false, ..*stage });
+            let (given, pool) = self.searches.work()?.give(node, &Stage { prints: false, ..*stage });
             node = given;
             children.extend(pool);
         }
@@ -183,11 +177,4 @@ impl Plan {
         let node = offered.try_fold(node, |node, source| source.offer(node))?;
         Ok((node, children))
     }
-}
-
-/// The work for subset sums.
-fn searches() -> Result<QueueWork, Failure> {
-    let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
-    let policy = QueuePolicy { concurrency: SEARCHES_AT_ONCE, retries: SEARCH_RETRIES, ..QueuePolicy::default() };
-    Ok(QueueWork { task: Some(Task::Program(ProgramTask::searching(subset_sum::program()?))), policy, queue })
 }

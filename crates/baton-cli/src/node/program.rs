@@ -4,7 +4,10 @@ use std::{io, sync::Arc, time::Duration};
 
 use baton::{
     Cancel, Name, Node, QueuePolicy,
-    jobs::{Exec, ExecOnce, subset_sum::InFleet},
+    jobs::{
+        Exec, ExecOnce,
+        subset_sum::{InFleet, SILENCE},
+    },
     pool::{Limits, Program},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -97,9 +100,10 @@ impl ProgramTask {
         Self { program, doubts: Vec::new(), once: false, searches: false, bounds: Bounds::default(), allow_dash: false }
     }
 
-    /// One that searches for subset sums.
+    /// One that searches for subset sums, and shows every second that it does.
     pub(super) fn searching(program: Program) -> Self {
-        Self { searches: true, ..Self::of(program) }
+        let bounds = Bounds { silence: Some(SILENCE), ..Bounds::default() };
+        Self { searches: true, bounds, ..Self::of(program) }
     }
 
     /// Refuses a program that is not here; `whose` is who names it.
@@ -145,7 +149,8 @@ impl ProgramTask {
     ) -> (Node, Option<Exec>) {
         let Bounds { memory, silence, recycle } = self.bounds;
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
-        let (children, deadline) = (policy.concurrency, policy.deadline);
+        // A search has its own default, and no further attempt after it.
+        let (children, deadline) = (policy.concurrency, policy.deadline.filter(|_| !self.searches));
         let limits = Limits { children, deadline, memory, silence, tasks: recycle, ..Limits::default() };
         let node = node.policy(QueuePolicy { deadline: None, ..policy.clone() });
         let hear = murmur(stage.log, queue);
@@ -165,7 +170,7 @@ impl ProgramTask {
             None => exec,
         };
         let node = if self.searches {
-            node.handle_with(queue.as_str(), InFleet::new(exec.clone()))
+            node.handle_with(queue.as_str(), InFleet::new(exec.clone()).timeout(policy.deadline))
         } else {
             node.handle_with(queue.as_str(), exec.clone())
         };

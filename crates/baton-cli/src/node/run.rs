@@ -19,11 +19,14 @@ use super::{
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
+    interrupt::unless,
     output::{plural, tame},
 };
 
 /// How long, over its lease, a node that must stop at once may take to hand back what it holds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How often it is said again that the store has no room.
+const REMIND_EVERY: Duration = Duration::from_secs(600);
 /// How a run that was stopped goes on.
 const AGAIN: &str = "; run this again to go on";
 
@@ -36,8 +39,14 @@ impl NodeArguments {
         let stage = Stage { log, cancel, prints: self.until_done };
         let left_out = plan.left_out();
         let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;
-        let mut at_first = self.before(plan, connection, &node).await?;
-        at_first.ended.extend(self.told_of(left_out, connection).await?);
+        let at_first = async {
+            let mut at_first = self.before(plan, connection, &node).await?;
+            at_first.ended.extend(self.told_of(left_out, connection).await?);
+            Ok::<_, Failure>(at_first)
+        };
+        let Some(at_first) = unless(cancel, at_first).await.transpose()? else {
+            return Ok(if self.until_done { Exit::Failed } else { Exit::Ok });
+        };
         let failed = witness.failed();
         let done = async {
             // Until it has joined, the store may still refuse it.
@@ -51,7 +60,10 @@ impl NodeArguments {
             if !self.until_done {
                 std::future::pending::<()>().await;
             }
-            until_done(plan, connection, log).await
+            tokio::select! {
+                exit = until_done(plan, connection, log) => exit,
+                exit = remind_of_room(witness.waits(), log) => exit,
+            }
         };
         let ended = match self.see_through(node, done, failed, log, cancel).await {
             Ok(ended) => ended,
@@ -219,6 +231,10 @@ async fn say_what_is_left(plan: &Plan, next: &str, connection: &Connection, log:
 async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
     let held_up = |queue: &Name, why: HeldUp| match why {
         HeldUp::Paused => log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),
+        HeldUp::Delayed(due_in) => log.say(&format!(
+            "queue {queue} waits: its next retry is due in {}; `baton status` shows what is left",
+            longspan(due_in)
+        )),
         _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
     };
     let dead = connection.operator.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
@@ -238,6 +254,31 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
         }
     }
     Exit::Dead
+}
+
+/// Says that a source waits for room in the store: at once where nobody wants a log, and now and then while that lasts.
+async fn remind_of_room(mut waits: watch::Receiver<Option<String>>, log: &Log) -> Exit {
+    loop {
+        let Ok(why) = waits.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default()) else {
+            return std::future::pending().await;
+        };
+        if log.is_quiet() {
+            log.say(&why);
+        }
+        while tokio::time::timeout(REMIND_EVERY, waits.wait_for(Option::is_none)).await.is_err() {
+            log.say(&why);
+        }
+    }
+}
+
+/// A long time, for people.
+fn longspan(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
 }
 
 /// Why the store refuses the node, in the words of who described its sources.

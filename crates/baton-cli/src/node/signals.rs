@@ -9,14 +9,16 @@ use baton::Cancel;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Log;
-use crate::{exit::Failure, output::remark};
+use crate::{
+    exit::Failure,
+    interrupt::{INTERRUPTED, end_after},
+    output::remark,
+};
 
 /// One wish may come twice: to the process, and to its group.
 const SAME_WISH: Duration = Duration::from_millis(250);
 /// How long, over the lease, whoever was told to stop at once may take, `up` with its workers included.
 const OVERDUE: Duration = Duration::from_secs(5);
-/// What a shell says of a process that was interrupted.
-const INTERRUPTED: i32 = 130;
 
 /// The first signal drains, the second stops at once and ends the process in time whatever stands in the way, the third
 /// ends it now.
@@ -57,17 +59,6 @@ async fn stop_in_steps(
             }
             _ => std::process::exit(INTERRUPTED),
         }
-    }
-}
-
-/// Ends the process in a while if it has not ended by then. A thread: something may be holding up every task.
-fn end_after(time: Duration) {
-    let end = move || {
-        std::thread::sleep(time);
-        std::process::exit(INTERRUPTED);
-    };
-    if std::thread::Builder::new().name("baton-end".to_owned()).spawn(end).is_err() {
-        std::process::exit(INTERRUPTED);
     }
 }
 

@@ -21,17 +21,31 @@ pub(super) struct Witness {
     trickle: Trickle,
     /// That a source failed for good, once one has.
     failed: watch::Sender<Option<Event>>,
+    /// That a source waits for room in the store, while one does.
+    waits: watch::Sender<Option<String>>,
 }
 
 impl Witness {
     pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>, told: Vec<Name>) -> Result<Self, Failure> {
         let journal = journal.map(open_journal).transpose()?;
-        Ok(Self { log: log.clone(), journal, told, trickle: Trickle::new(), failed: watch::Sender::new(None) })
+        Ok(Self {
+            log: log.clone(),
+            journal,
+            told,
+            trickle: Trickle::new(),
+            failed: watch::Sender::new(None),
+            waits: watch::Sender::new(None),
+        })
     }
 
     /// Hears of a source that has failed for good.
     pub(super) fn failed(&self) -> watch::Receiver<Option<Event>> {
         self.failed.subscribe()
+    }
+
+    /// Hears that a source waits for room in the store.
+    pub(super) fn waits(&self) -> watch::Receiver<Option<String>> {
+        self.waits.subscribe()
     }
 
     /// Writes down what is only noted so far.
@@ -64,6 +78,11 @@ impl Observer for Witness {
         }
         if let Some(journal) = &self.journal {
             journal.told(event);
+        }
+        match event {
+            Event::SourceWaits { .. } => drop(self.waits.send_replace(Some(event.to_string()))),
+            Event::SourceGoesOn { .. } | Event::BatonPassed { .. } => drop(self.waits.send_replace(None)),
+            _ => {}
         }
         if matches!(event, Event::SourceFailed { error, .. } if error.is_for_good()) {
             self.failed.send_replace(Some(event.clone()));

@@ -79,7 +79,7 @@ pub(crate) async fn call(
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
     let message = check(&state.limits, &bytes)?;
     let call = state.store_call(&mut seat, &queue, message, &options).await?;
-    Streaming { call, since: Since::Start, form, forsaken: false }.respond(&state, &admission)
+    Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission)
 }
 
 fn wanted(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {

@@ -244,7 +244,7 @@ pub(super) async fn follow(
     if status.state.is_end() && wanted >= status.next {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Streaming { call, since: Since::Number(wanted), form, forsaken: false }.respond(state, admission)
+    Streaming { call, since: Since::Number(wanted), form, forsaken: false, time: None }.respond(state, admission)
 }
 
 /// The last event that a caller has read: of which call, unless it gives a number alone, and which.

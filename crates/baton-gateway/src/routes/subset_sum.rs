@@ -8,7 +8,7 @@ use axum::{
 };
 use baton::{
     CallId, CallOptions, Name, Since,
-    jobs::subset_sum::{self, MOST_NUMBERS, Order, Wish},
+    jobs::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, Wish},
 };
 use tokio::{
     sync::Semaphore,
@@ -23,6 +23,7 @@ use crate::{
     intake::of_store,
     negotiation,
     problem::{Problem, ProblemShape},
+    searching::Searching,
     state::Shared,
     stream::Streaming,
 };
@@ -42,12 +43,12 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 ///
 /// Each match is a line `Match: [1,2,-3]`, as it is found; or an event `match`, where events are accepted. With
 /// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled. What would take over ten
-/// minutes is refused before it is begun.
+/// minutes is refused before it is begun; what is not finished after twenty (`--search-timeout`) ends with an error.
 #[utoipa::path(get, path = "/subsetSum", tag = "subset sums",
     params(
         ("data" = String, Query, description = "Up to 64 integers of 64 bits, as a JSON array"),
         ("sum" = String, Query, description = "The sum that they must have", pattern = "^-?[0-9]{1,38}$"),
-        ("mode" = Option<String>, Query, description = "Where it is computed: by one worker, or split over the fleet", pattern = "^(process|fleet)$"),
+        ("mode" = Option<String>, Query, description = "Where it is computed: by one worker, split over the fleet, or in the gateway itself, in slices of time; the last needs no store, and cannot be gone on with", pattern = "^(process|fleet|interleaved)$"),
         ("limit" = Option<u64>, Query, description = "The search ends after so many matches; not with `mode=fleet`", minimum = 1),
         ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not told; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id@born:number`")),
@@ -82,12 +83,18 @@ pub(crate) async fn search(
         return jobs::follow(&state, &admission, call, Since::Number(number.saturating_add(1)), form).await;
     }
     let sought = sought?;
+    if sought.mode == Mode::Interleaved {
+        let turn = state.room.search()?;
+        let search = Interleaved::start(sought.problem, sought.wish).await;
+        return Searching::respond(search.map_err(|it| too_long(&it, false))?, turn, form, &state, &admission);
+    }
     let task = sought.task()?;
     sought.check().await?;
     let options = CallOptions { linger: Some(state.linger), ..CallOptions::default() };
     let call = begun(&state, &queue, &task, &options).await;
     let call = call.map_err(|problem| problem.leaving_instead("no search was begun"))?;
-    Streaming { call, since: Since::Start, form, forsaken: !form.has_numbers() }.respond(&state, &admission)
+    let (forsaken, time) = (!form.has_numbers(), Some(state.limits.search_time));
+    Streaming { call, since: Since::Start, form, forsaken, time }.respond(&state, &admission)
 }
 
 /// The search as a call that was stored.
@@ -101,7 +108,18 @@ async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) 
 struct Sought {
     problem: subset_sum::Problem,
     wish: Wish,
-    is_split: bool,
+    mode: Mode,
+}
+
+/// Where it is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// By one worker.
+    Process,
+    /// Split over the fleet.
+    Fleet,
+    /// In the gateway itself.
+    Interleaved,
 }
 
 fn bad(detail: impl Into<String>) -> Problem {
@@ -121,10 +139,11 @@ impl Sought {
             return Err(bad(format!("data has {} integers; there may be 1 to {MOST_NUMBERS}", data.len())));
         }
         let sum: i128 = sum.parse().map_err(|_| bad("sum is not an integer"))?;
-        let is_split = match query.get("mode")? {
-            None | Some("process") => false,
-            Some("fleet") => true,
-            Some(_) => return Err(bad("mode is process or fleet")),
+        let mode = match query.get("mode")? {
+            None | Some("process") => Mode::Process,
+            Some("fleet") => Mode::Fleet,
+            Some("interleaved") => Mode::Interleaved,
+            Some(_) => return Err(bad("mode is process, fleet or interleaved")),
         };
         let limit = query.get("limit")?.map(|limit| limit.parse().ok().filter(|limit| *limit > 0));
         let limit = limit.map(|limit| limit.ok_or_else(|| bad("limit is a number from 1 on"))).transpose()?;
@@ -134,16 +153,16 @@ impl Sought {
             Some(_) => return Err(bad("count_only is true or false")),
         };
         // Each part of a search would count for itself.
-        if is_split && (limit.is_some() || count_only) {
-            return Err(bad("limit and count_only are for mode=process"));
+        if mode == Mode::Fleet && (limit.is_some() || count_only) {
+            return Err(bad("limit and count_only are not for mode=fleet"));
         }
         let wish = Wish { limit, count_only, ..Wish::default() };
-        Ok(Self { problem: subset_sum::Problem::new(data, sum), wish, is_split })
+        Ok(Self { problem: subset_sum::Problem::new(data, sum), wish, mode })
     }
 
     /// What a worker is given.
     fn task(&self) -> Result<String, Problem> {
-        let task = match (self.is_split, self.wish == Wish::default()) {
+        let task = match (self.mode == Mode::Fleet, self.wish == Wish::default()) {
             (true, _) => serde_json::to_string(&Order::new(&self.problem, &self.wish)),
             (false, true) => serde_json::to_string(&self.problem),
             (false, false) => serde_json::to_string(&Order::whole(&self.problem, &self.wish)),
@@ -158,7 +177,7 @@ impl Sought {
         let until = Instant::now() + ESTIMATE;
         let checked = tokio::task::spawn_blocking(move || problem.check(&wish, &|| Instant::now() >= until)).await;
         match checked {
-            Ok(Err(refusal)) => Err(too_long(&refusal, self.is_split)),
+            Ok(Err(refusal)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),
             _ => Ok(()),
         }
     }
@@ -207,13 +226,13 @@ mod tests {
             ("data=[1]&sum=", "sum is not an integer"),
             ("data=[1]&sum=x", "sum is not an integer"),
             ("data=[1]&sum=1e9", "sum is not an integer"),
-            ("data=[1]&sum=1&mode=magic", "mode is process or fleet"),
+            ("data=[1]&sum=1&mode=magic", "mode is process, fleet or interleaved"),
             ("data=[1]&sum=1&sum=2", "more than once"),
             ("data=[1]&sum=1&some=2", "not known"),
             ("data=[1]&sum=1&limit=0", "limit is a number from 1 on"),
             ("data=[1]&sum=1&limit=x", "limit is a number from 1 on"),
             ("data=[1]&sum=1&count_only=1", "count_only is true or false"),
-            ("data=[1]&sum=1&limit=1&mode=fleet", "for mode=process"),
+            ("data=[1]&sum=1&limit=1&mode=fleet", "not for mode=fleet"),
         ] {
             let problem = task(query).unwrap_err();
             let detail = problem.json()["detail"].as_str().unwrap().to_owned();

@@ -46,8 +46,22 @@ pub async fn a_survey_tells_of_many_and_progress_of_one(scene: &mut Scene) {
     assert_eq!(survey.queues.iter().map(|books| books.pushed).sum::<u64>(), 902);
     let one = survey.queues.iter().find(|books| books.queue == name("q007")).cloned();
     assert!(one.is_some());
-    assert_eq!(progress(scene, "q007", Some("s")).await, Progress { books: one, ended: true });
-    assert_eq!(progress(scene, "nobody", None).await, Progress { books: None, ended: false });
+    assert_eq!(progress(scene, "q007", Some("s")).await, Progress { books: one, due_ms: None, ended: true });
+    assert_eq!(progress(scene, "nobody", None).await, Progress { books: None, due_ms: None, ended: false });
+}
+
+/// Whoever waits for the end of the work hears when it goes on.
+pub async fn progress_tells_when_the_first_delayed_message_is_due(scene: &mut Scene) {
+    let node = scene.node().await;
+    scene.fill(node, 3).await;
+    let ask = async |scene: &Scene| scene.ask(ReadProgress { queue: queue(), source: None }).await.unwrap().due_ms;
+    assert_eq!(ask(scene).await, None);
+    let mut due = Vec::new();
+    for after_ms in [3_600_000, 70_000] {
+        scene.finish(node, 1, Outcome::Retry { after_ms, error: String::new() }).await;
+        due.push(scene.survey().await.now_ms + after_ms);
+        assert_eq!(ask(scene).await, due.last().copied());
+    }
 }
 
 /// Everything goes, and ids begin again.

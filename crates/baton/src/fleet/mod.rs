@@ -24,6 +24,7 @@ mod outage;
 mod permits;
 mod policy;
 mod queue;
+mod room;
 mod service;
 mod source;
 mod stillness;

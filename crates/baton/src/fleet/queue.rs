@@ -29,6 +29,9 @@ pub enum PushError {
     /// The fleet keeps as many keys as it may.
     #[error("no further key can be kept now: there are as many as there may be, and all of them live")]
     KeysFull,
+    /// The queue held as many bytes as are allowed for as long as its room was waited for.
+    #[error("queue {0} is full")]
+    Full(Name),
     /// The store could not be reached in time, or refused.
     #[error(transparent)]
     Store(#[from] StoreError),

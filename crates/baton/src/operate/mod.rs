@@ -25,6 +25,7 @@
 //! | `rates` | how fast the fleet is, once or again and again |
 //! | `audit` | whether the books add up, and the data agrees with them |
 //! | `errors`, `drain`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
+//! | `calls` | a call is begun, while there is room within the time to wait |
 //! | `import/` | long input pushed, exactly once under a key |
 //! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
@@ -40,6 +41,7 @@
 mod audit;
 #[cfg(feature = "sqlite")]
 mod backup;
+mod calls;
 mod causes;
 mod drain;
 mod errors;

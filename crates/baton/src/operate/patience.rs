@@ -151,3 +151,26 @@ impl Operator {
         }
     }
 }
+
+/// Measures how long nothing could be stored.
+pub(super) struct Patience {
+    wait: Duration,
+    stuck: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) const fn new(wait: Duration) -> Self {
+        Self { wait, stuck: None }
+    }
+
+    /// Something was stored, or nothing stands in the way.
+    pub(super) const fn calm(&mut self) {
+        self.stuck = None;
+    }
+
+    /// Something stands in the way; says so once, and whether it has been there for too long.
+    pub(super) fn worn_out(&mut self, operator: &Operator, cause: &dyn fmt::Display) -> bool {
+        operator.say_waiting(cause);
+        self.stuck.get_or_insert_with(Instant::now).elapsed() >= self.wait
+    }
+}

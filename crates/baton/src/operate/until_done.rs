@@ -1,6 +1,10 @@
 //! When work is done: its sources have ended, and nothing is left in its queues.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    mem::{Discriminant, discriminant},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -16,6 +20,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How soon, and at last how seldom, it is asked why nothing happens: in a large fleet that costs more.
 const WONDER_AFTER: Duration = Duration::from_secs(1);
 const WONDER_AT_LAST: Duration = Duration::from_secs(30);
+/// How far away a retry is that is worth a word.
+const FAR: Duration = Duration::from_secs(60);
+/// How often the same is told again.
+const REMIND_EVERY: Duration = Duration::from_secs(600);
 
 /// Why nothing happens to a queue that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,28 +33,35 @@ pub enum HeldUp {
     Paused,
     /// No live node works for it.
     Unattended,
+    /// All that is left of it is tried again, the first message after this time.
+    Delayed(Duration),
 }
 
 impl HeldUp {
-    /// What holds a queue up, if anything does.
-    fn of(queue: &QueueState) -> Option<Self> {
-        match queue.paused {
-            true => Some(Self::Paused),
-            false => queue.is_unattended().then_some(Self::Unattended),
+    /// What holds a queue up, if anything does; its first delayed message is due after this time.
+    fn of(queue: &QueueState, due_in: Option<Duration>) -> Option<Self> {
+        if queue.paused {
+            return Some(Self::Paused);
         }
+        if queue.is_unattended() {
+            return Some(Self::Unattended);
+        }
+        let waits = queue.delayed > 0 && queue.ready == 0 && queue.in_flight == 0;
+        due_in.filter(|due_in| waits && *due_in >= FAR).map(Self::Delayed)
     }
 }
 
 impl Operator {
     /// Waits until nothing is left in the queues and the sources have ended, through every outage of the store; the queues
     /// that then have errors, whenever those died, and how many. Sources that are not named are not waited for: they may
-    /// never end. `held_up` is called each time a queue comes to be held up: nothing else would tell why nothing happens.
+    /// never end. `held_up` is called each time a queue comes to be held up, and every ten minutes while it stays so: nothing
+    /// else would tell why nothing happens.
     ///
     /// Queues may feed each other by follow-ups: all are empty at one moment, not one after the other.
     pub async fn until_done(
         &self, queues: &[Name], sources: &[Name], mut held_up: impl FnMut(&Name, HeldUp),
     ) -> Vec<(Name, u64)> {
-        let mut before = BTreeMap::new();
+        let mut told: BTreeMap<Name, (Discriminant<HeldUp>, Instant)> = BTreeMap::new();
         let mut last = None;
         let mut pauses = Backoff::new(WONDER_AFTER, WONDER_AT_LAST);
         let mut wonder_at = Instant::now() + pauses.pause();
@@ -70,17 +85,20 @@ impl Operator {
                 let Ok(survey) = self.fleet.ask(TakeSurvey).await else { continue };
                 let overview = Overview::of(&survey);
                 let named = |state: &QueueState| queues.iter().find(|queue| **queue == state.name);
-                now = overview.queues.iter().filter_map(|it| Some((named(it)?, HeldUp::of(it)?))).collect();
+                let held_up = |it: &QueueState| HeldUp::of(it, look.due_in(&it.name, survey.now_ms));
+                now = overview.queues.iter().filter_map(|it| Some((named(it)?, held_up(it)?))).collect();
             } else if now.is_empty() {
                 last = Some(look);
                 continue;
             }
+            told.retain(|queue, _| now.contains_key(queue));
             for (queue, why) in &now {
-                if before.get(*queue) != Some(why) {
+                let kind = discriminant(why);
+                if told.get(*queue).is_none_or(|(before, at)| *before != kind || at.elapsed() >= REMIND_EVERY) {
                     held_up(queue, *why);
+                    told.insert((*queue).clone(), (kind, Instant::now()));
                 }
             }
-            before = now.into_iter().map(|(queue, why)| (queue.clone(), why)).collect();
             last = Some(look);
         }
     }
@@ -114,6 +132,12 @@ impl Look {
             let left = left.map_or(0, |it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight));
             (progress.ended || !has_source) && left == 0
         })
+    }
+
+    /// After what time the first delayed message of a queue is due.
+    fn due_in(&self, queue: &Name, now_ms: u64) -> Option<Duration> {
+        let due = self.0.iter().find(|(of, ..)| of == queue)?.2.due_ms?;
+        Some(Duration::from_millis(due.saturating_sub(now_ms)))
     }
 
     fn paused(&self) -> impl Iterator<Item = &Name> {

@@ -3,7 +3,8 @@
 //! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"crashes":0,"body":…}`. From it, any number of
 //! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
 //! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
-//! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task.
+//! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task. An empty line
+//! says that the child is at work, and nothing else: it keeps [`Limits::silence`](super::Limits::silence) from running out.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -145,6 +145,9 @@ async fn hear_out(
                 _ => PoolError::HalfLine { line: shown(said) },
             });
         };
+        if line.is_empty() {
+            continue;
+        }
         match protocol::read(line, task)? {
             Said::Event(event) => hear.hear(event).await?,
             Said::End { data: None } => {

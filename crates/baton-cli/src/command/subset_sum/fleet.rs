@@ -3,17 +3,17 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use baton::{
-    CallOptions, Cancel, Chunk, FollowError, Followed, Name, Since,
+    CallId, CallOptions, Cancel, Chunk, FollowError, Followed, Name,
     jobs::subset_sum::{Order, Problem, Summary, Wish},
-    operate::OperateError,
 };
 use tokio::time::timeout;
 
-use super::{heard, refused};
+use super::refused;
 use crate::{
-    attendance::{UNHEARD, Unheard},
     connection::{Connection, Missing},
     exit::Failure,
+    following::Following,
+    interrupt::unless,
     node::SEARCHES,
     settings::Settings,
 };
@@ -22,51 +22,55 @@ use crate::{
 const ADVICE: &str = "no node works for queue subset-sum; `baton up` starts one that does";
 /// How long the search goes on after this process was killed.
 const LINGER: Duration = Duration::from_secs(5);
-/// How long a store that went away is left alone.
-const AGAIN: Duration = Duration::from_millis(250);
+/// How long the store may take to hear that it is cancelled.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Has the fleet search, and gives every match to `each` once, until that breaks off, the limit is reached or it is over.
 pub(super) async fn search(
     settings: &Settings, problem: &Problem, wish: &Wish, cancel: &Cancel,
-    mut each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
+    each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
 ) -> Result<Summary, Failure> {
     let connection = Connection::open(settings, Missing::Create, None)?;
-    connection.given(connection.operator.session().await)?;
-    let fleet = connection.operator.fleet();
-    let options = CallOptions { linger: Some(LINGER), ..CallOptions::default() };
-    let call = fleet.queue::<Order>(SEARCHES).call(&Order::new(problem, wish), &options).await;
-    let call = call.map_err(|error| Failure::new(error.to_string(), "run this again"))?;
-    let (mut follow, mut found) = (fleet.follow(&call, Since::Start), Found::new(wish));
+    let (mut call, mut found) = (None, Found::new(wish));
+    let order = Order::new(problem, wish);
+    let followed = unless(cancel, follow(settings, &connection, &order, &mut call, &mut found, each)).await;
+    // Only one that has told its end needs no word that it is to end.
+    if !matches!(followed, Some(Ok(true)))
+        && let Some(call) = &call
+    {
+        // Without a follower it ends by itself, a little later.
+        timeout(LAST_WORDS, connection.operator.fleet().cancel_call(call)).await.ok();
+    }
+    connection.operator.leave().await;
+    followed.transpose().map(|_| found.summary)
+}
+
+/// Begins the call, which `begun` then holds, and takes what is found; whether it has come to its own end.
+async fn follow(
+    settings: &Settings, connection: &Connection, order: &Order, begun: &mut Option<CallId>, found: &mut Found,
+    mut each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
+) -> Result<bool, Failure> {
     let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
-    let mut unheard = Unheard::new(&connection, &queue, &call, Some(ADVICE));
+    let options = CallOptions { linger: Some(LINGER), ..CallOptions::default() };
+    let call = connection.begun(connection.operator.call(&queue, order, &options).await)?;
+    let call = &*begun.insert(call);
+    let mut following = Following::new(connection, &queue, call, settings.wait.value, Some(ADVICE));
     loop {
-        let Some(followed) = heard(cancel, timeout(UNHEARD, follow.next())).await else {
-            connection.given(fleet.cancel_call(&call).await)?;
-            return Ok(found.summary);
-        };
-        match followed {
-            Ok(Ok(Followed::Events(chunk))) => {
-                unheard.heard();
+        match following.next().await? {
+            Ok(Followed::Events(chunk)) => {
                 let matches = found.take(&chunk)?;
                 let goes_on = if matches.is_empty() { ControlFlow::Continue(()) } else { each(matches) };
                 if goes_on.is_break() || found.is_enough() {
-                    connection.given(fleet.cancel_call(&call).await)?;
-                    break;
+                    return Ok(false);
                 }
             }
-            Ok(Ok(Followed::Gap { .. }) | Err(FollowError::Gone { .. })) => {
-                connection.given(fleet.cancel_call(&call).await)?;
+            Ok(Followed::Gap { .. }) | Err(FollowError::Gone { .. }) => {
                 return Err(Failure::new("matches were not read for so long that some are gone", "run it again"));
             }
-            Ok(Ok(Followed::End)) => break,
-            Ok(Err(FollowError::Store(error))) if error.is_retryable() => tokio::time::sleep(AGAIN).await,
-            Ok(Err(FollowError::Store(error))) => return connection.given(Err(OperateError::Store(error))),
-            Ok(Err(error)) => return Err(Failure::new(error.to_string(), "run it again")),
-            Err(_) => unheard.wonder().await?,
+            Ok(Followed::End) => return Ok(true),
+            Err(error) => return Err(Failure::new(error.to_string(), "run it again")),
         }
     }
-    connection.operator.leave().await;
-    Ok(found.summary)
 }
 
 /// What was told so far.

@@ -5,6 +5,10 @@ mod fleet;
 use std::{
     io::Read as _,
     ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,7 +22,7 @@ use clap::ValueEnum;
 
 use crate::{
     exit::{Exit, Failure},
-    interrupt,
+    interrupt::{self, unless},
     output::{Output, remark, span},
     settings::Settings,
 };
@@ -61,6 +65,13 @@ pub(crate) struct SubsetSum {
     /// Refuse what is estimated to take longer, with its unit
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quantity::time)]
     max_time: Duration,
+    /// End the search after so long, its reader's pauses included [default: twice --max-time, and a minute at least]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    timeout: Option<Duration>,
+    /// End the search when its process prints nothing for so long; one that searches prints every second. With --mode fleet
+    /// the nodes see to that (--search-output-timeout)
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::time)]
+    output_timeout: Duration,
     /// Refuse what is estimated to take more memory
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = quantity::bytes)]
     max_memory: u64,
@@ -106,10 +117,10 @@ impl SubsetSum {
             max_seconds: self.max_time.as_secs(),
             max_bytes: self.max_memory,
         };
-        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen()?, Printer::new(self.json));
-        if self.mode != Mode::Fleet {
-            end_in_any_case(&cancel);
-        }
+        let time = self.timeout.unwrap_or_else(|| wish.timeout());
+        let last_words = if self.mode == Mode::Fleet { interrupt::LAST_WORDS } else { LAST_WORDS };
+        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen(last_words)?, Printer::new(self.json));
+        let timed_out = ends_after(&cancel, time);
         let summary = match self.mode {
             Mode::Inline => {
                 let print = |matches| printer.print(matches);
@@ -117,9 +128,9 @@ impl SubsetSum {
             }
             Mode::Interleaved => {
                 let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
-                match heard(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
+                match unless(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
                     Some(mut search) => {
-                        while let Some(matches) = heard(&cancel, search.next()).await.flatten() {
+                        while let Some(matches) = unless(&cancel, search.next()).await.flatten() {
                             if printer.print(matches).is_break() {
                                 break;
                             }
@@ -132,7 +143,8 @@ impl SubsetSum {
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
                 let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
-                while let Some(next) = heard(&cancel, search.next()).await {
+                search = search.silence(self.output_timeout);
+                while let Some(next) = unless(&cancel, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {
                         break;
@@ -142,6 +154,11 @@ impl SubsetSum {
             }
             Mode::Fleet => fleet::search(settings, &problem, &wish, &cancel, |matches| printer.print(matches)).await?,
         };
+        if timed_out.load(Ordering::Relaxed) && !summary.complete {
+            let (printed, time) = (printer.printed, span(time));
+            let cause = format!("the search was not finished after {time} (--timeout); {printed} matches were printed");
+            return Err(Failure::new(cause, "take --limit or --count-only, or allow more time"));
+        }
         printer.end(summary, wish.count_only, &cancel, begun.elapsed())
     }
 
@@ -159,23 +176,18 @@ impl SubsetSum {
     }
 }
 
-/// What comes first: nothing if that is Ctrl-C.
-async fn heard<T>(cancel: &Cancel, next: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        () = cancel.any() => None,
-        next = next => Some(next),
-    }
-}
-
-/// Ends the process after Ctrl-C, also if it cannot write.
-fn end_in_any_case(cancel: &Cancel) {
-    let cancel = cancel.clone();
+/// Ends a search after so long as Ctrl-C does; whether it has.
+fn ends_after(cancel: &Cancel, time: Duration) -> Arc<AtomicBool> {
+    let (cancel, timed_out) = (cancel.clone(), Arc::<AtomicBool>::default());
+    let has_timed_out = Arc::clone(&timed_out);
     tokio::spawn(async move {
-        cancel.any().await;
-        tokio::time::sleep(LAST_WORDS).await;
-        std::process::exit(interrupt::INTERRUPTED);
+        tokio::time::sleep(time).await;
+        if cancel.asked().is_none() {
+            has_timed_out.store(true, Ordering::Relaxed);
+            cancel.drain();
+        }
     });
+    timed_out
 }
 
 /// What a refusal says, with its own next step.

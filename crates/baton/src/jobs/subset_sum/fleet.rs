@@ -7,7 +7,7 @@
 //!
 //! A task that is not to be split is one message for one child: this is the one way in which messages become searches.
 
-use std::{num::NonZero, thread};
+use std::{num::NonZero, thread, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -51,13 +51,26 @@ impl Order {
 /// The handler of searches: splits [`Order`]s, and has children search parts, and what is not to be split. One of them takes all
 /// cores while it runs.
 #[derive(Debug, Clone)]
-pub struct InFleet(Exec);
+pub struct InFleet {
+    children: Exec,
+    timeout: Option<Duration>,
+}
 
 impl InFleet {
-    /// With these children: a program that runs [`serve`](super::serve).
+    /// With these children: a program that runs [`serve`](super::serve). Let
+    /// [`Limits::silence`](crate::pool::Limits::silence) of their pool be [`SILENCE`](super::SILENCE): a child that stands still
+    /// is then replaced.
     #[must_use]
     pub const fn new(children: Exec) -> Self {
-        Self(children)
+        Self { children, timeout: None }
+    }
+
+    /// How long a message may take; [`Wish::timeout`] by default. The child of one that takes longer is killed, and the
+    /// message fails for good.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.timeout = timeout;
+        self
     }
 }
 
@@ -65,7 +78,7 @@ impl Handler for InFleet {
     fn handle(
         &self, message: Message, context: Context,
     ) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
-        let Self(children) = self.clone();
+        let Self { children, timeout } = self.clone();
         async move {
             let Order(task) = serde_json::from_slice(&message.body)
                 .map_err(|error| Failure::fatal(format_args!("the body is no task of this handler: {error}")))?;
@@ -73,10 +86,22 @@ impl Handler for InFleet {
             let (problem, wish) = task.told();
             match parts.filter(|_| problem.part().is_none()) {
                 Some(parts) => split(&message, problem, wish, parts).await,
-                None => children.handle(message, context).await,
+                None => {
+                    let time = timeout.unwrap_or_else(|| wish.timeout());
+                    let searched = tokio::time::timeout(time, children.handle(message, context)).await;
+                    // Another attempt would take as long.
+                    searched.unwrap_or_else(|_| Err(Failure::fatal(out_of_time(time))))
+                }
             }
         }
     }
+}
+
+/// What is said of a search that took too long.
+pub(super) fn out_of_time(time: Duration) -> String {
+    format!(
+        "the search was not finished after {time:?} (timeout): limit the matches, only count them, or allow more time"
+    )
 }
 
 /// Lets the parts of a problem join the call.

@@ -50,5 +50,5 @@ pub use self::{
     inline::solve,
     interleaved::Interleaved,
     problem::{MOST_NUMBERS, Problem, Refusal, Summary, Wish},
-    process::{Event, InProcess, ProcessError, serve},
+    process::{Event, InProcess, ProcessError, SILENCE, serve},
 };

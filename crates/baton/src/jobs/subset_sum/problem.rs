@@ -1,6 +1,6 @@
 //! What is asked: some integers and the sum to be reached.
 
-use std::{num::NonZero, thread};
+use std::{num::NonZero, thread, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,14 @@ impl Default for Wish {
 }
 
 impl Wish {
+    /// How long a search of this wish may take, unless that is said: twice what it may be estimated to take, and a minute at
+    /// least.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        let seconds = self.max_seconds.saturating_mul(2);
+        Duration::from_secs(if seconds < 60 { 60 } else { seconds })
+    }
+
     const fn default_seconds() -> u64 {
         600
     }

@@ -6,6 +6,9 @@
 //! its matches come together, in the end, as many as are asked for, or 1,000, and half a MiB at most. A part of a problem also
 //! tells `{"event":"part","key","data":{"count","complete"}}`.
 //!
+//! While it searches and finds nothing, it prints an empty line every second: a child that stands still is told from one that
+//! has much to do.
+//!
 //! A full pipe holds the search up. The end of its input tells the child that its parent is gone, however it went: it ends at
 //! once, whatever it is doing.
 
@@ -13,14 +16,16 @@ use std::{
     io::{self, BufRead as _, BufWriter, Write as _},
     ops::ControlFlow,
     process::Stdio,
-    sync::mpsc,
+    sync::{Mutex, PoisonError, mpsc},
     thread,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{ChildStdin, ChildStdout},
+    time::timeout,
 };
 
 use super::{
@@ -43,6 +48,11 @@ const DEFAULT_LIMIT: u64 = 1000;
 /// Bytes of matches told together, as JSON.
 const MOST_TOGETHER: usize = 512 << 10;
 
+/// How often a child that finds nothing shows that it searches.
+const BREATH: Duration = Duration::from_secs(1);
+/// How long a child may print nothing, unless that is said: it prints something every second.
+pub const SILENCE: Duration = Duration::from_secs(30);
+
 /// Why a search in a child process ended before its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +66,11 @@ pub enum ProcessError {
     /// The child ended, or cannot be heard.
     #[error("the child process of the search was lost: {0}")]
     Lost(String),
+    /// The child printed nothing for so long.
+    #[error(
+        "the child process of the search printed nothing for {0:?} and was killed: run it again, or allow more time"
+    )]
+    Silent(Duration),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,6 +135,7 @@ pub struct InProcess {
     errors: Option<Tail>,
     line: Vec<u8>,
     summary: Option<Summary>,
+    silence: Duration,
 }
 
 impl InProcess {
@@ -139,7 +155,15 @@ impl InProcess {
         let mut child = Child::start(&mut command).map_err(ProcessError::Start)?;
         let (input, output) = (child.input(), child.output().map(|it| BufReader::with_capacity(64 << 10, it)));
         let errors = child.errors().map(|it| Tail::of(it, None));
-        Ok(Self { child, order, input, output, errors, line: Vec::new(), summary: None })
+        let (line, silence) = (Vec::new(), SILENCE);
+        Ok(Self { child, order, input, output, errors, line, summary: None, silence })
+    }
+
+    /// How long its child may print nothing before it is killed: 30 s by default.
+    #[must_use]
+    pub const fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
     }
 
     /// Its process id.
@@ -168,10 +192,15 @@ impl InProcess {
                 break;
             }
             self.line.clear();
-            match output.read_until(b'\n', &mut self.line).await {
-                Ok(1..) if self.line.ends_with(b"\n") => {}
-                Ok(_) => return Err(self.lost().await),
-                Err(error) => return Err(ProcessError::Lost(error.to_string())),
+            match timeout(self.silence, output.read_until(b'\n', &mut self.line)).await {
+                Ok(Ok(1)) if self.line == b"\n" => continue,
+                Ok(Ok(1..)) if self.line.ends_with(b"\n") => {}
+                Ok(Ok(_)) => return Err(self.lost().await),
+                Ok(Err(error)) => return Err(ProcessError::Lost(error.to_string())),
+                Err(_) => {
+                    self.child.kill().await;
+                    return Err(ProcessError::Silent(self.silence));
+                }
             }
             match serde_json::from_slice(&self.line) {
                 Ok(Event::Match { data, .. }) => matches.push(data),
@@ -223,45 +252,87 @@ pub fn serve() -> io::Result<()> {
         }
         std::process::exit(0);
     });
-    let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let mouth = Mouth::new();
     for line in order {
         match serde_json::from_str::<Order>(&line) {
             Ok(Order { call, body, .. }) => {
                 let (problem, wish) = body.told();
                 match call {
-                    Some(_) => tell_as_found(&problem, &wish, &mut output)?,
-                    None => tell_together(&problem, &wish, &mut output)?,
+                    Some(_) => tell_as_found(&problem, &wish, &mouth)?,
+                    None => tell_together(&problem, &wish, &mouth)?,
                 }
             }
-            Err(error) => refuse(&mut output, &format!("the body is no task of this handler: {error}"))?,
+            Err(error) => mouth.refuse(&format!("the body is no task of this handler: {error}"))?,
         }
-        output.flush()?;
     }
     Ok(())
 }
 
-fn tell_as_found(problem: &Problem, wish: &Wish, output: &mut impl io::Write) -> io::Result<()> {
+/// What a child says. Whole lines: several threads search, and any of them may show that it does.
+struct Mouth {
+    output: Mutex<BufWriter<io::Stdout>>,
+    /// When something was said last.
+    said: Mutex<Instant>,
+}
+
+impl Mouth {
+    fn new() -> Self {
+        let output = BufWriter::with_capacity(64 << 10, io::stdout());
+        Self { output: Mutex::new(output), said: Mutex::new(Instant::now()) }
+    }
+
+    /// Says these, and has them heard.
+    fn say<E: Serialize>(&self, events: impl IntoIterator<Item = E>) -> io::Result<()> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            serde_json::to_writer(&mut *output, &event)?;
+            output.write_all(b"\n")?;
+        }
+        output.flush()?;
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Ok(())
+    }
+
+    fn refuse(&self, why: &str) -> io::Result<()> {
+        self.say([Event::Error { message: why.to_owned(), fatal: true }])
+    }
+
+    /// Shows that the search goes on, if nothing was said for a while. Asked whether it is cancelled, a search never is.
+    fn breathe(&self) -> bool {
+        if let Ok(mut said) = self.said.try_lock()
+            && said.elapsed() >= BREATH
+            // Whoever says something shows it too.
+            && let Ok(mut output) = self.output.try_lock()
+        {
+            // A parent that is gone ends this process.
+            output.write_all(b"\n").and_then(|()| output.flush()).ok();
+            *said = Instant::now();
+        }
+        false
+    }
+}
+
+fn tell_as_found(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()> {
     let mut written = Ok(());
-    let solved = search(problem, wish, &|| false, |subsets| {
-        let said = subsets.into_iter().try_for_each(|subset| {
-            say(output, &Event::Match { key: Some(format!("{subset:x}")), data: problem.chosen(subset) })
-        });
-        written = said.and_then(|()| output.flush());
+    let solved = search(problem, wish, &|| mouth.breathe(), |subsets| {
+        let found = subsets.into_iter();
+        written = mouth
+            .say(found.map(|subset| Event::Match { key: Some(format!("{subset:x}")), data: problem.chosen(subset) }));
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     written?;
     match solved {
         Ok(data) => {
             if let Some(Part(from, to)) = problem.part() {
-                say(output, &Event::Part { key: format!("part:{from}:{to}"), data })?;
+                mouth.say([Event::Part { key: format!("part:{from}:{to}"), data }])?;
             }
-            say(output, &Event::End { data })
+            mouth.say([Event::End { data }])
         }
-        Err(refusal) => refuse(output, &refusal.to_string()),
+        Err(refusal) => mouth.refuse(&refusal.to_string()),
     }
 }
 
-fn tell_together(problem: &Problem, wish: &Wish, output: &mut impl io::Write) -> io::Result<()> {
+fn tell_together(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()> {
     #[derive(Serialize)]
     struct End<'a> {
         event: &'a str,
@@ -269,7 +340,7 @@ fn tell_together(problem: &Problem, wish: &Wish, output: &mut impl io::Write) ->
     }
     let wish = Wish { limit: wish.limit.or(Some(DEFAULT_LIMIT).filter(|_| !wish.count_only)), ..*wish };
     let (mut told, mut bytes) = (Together::default(), 0);
-    let solved = search(problem, &wish, &|| false, |subsets| {
+    let solved = search(problem, &wish, &|| mouth.breathe(), |subsets| {
         for numbers in subsets.into_iter().map(|subset| problem.chosen(subset)) {
             bytes += serde_json::to_string(&numbers).map_or(0, |text| text.len() + 1);
             if bytes > MOST_TOGETHER {
@@ -283,17 +354,8 @@ fn tell_together(problem: &Problem, wish: &Wish, output: &mut impl io::Write) ->
         Ok(summary) => {
             let count = if wish.count_only { summary.count } else { told.matches.len() as u64 };
             told.summary = Summary { count, ..summary };
-            say(output, &End { event: "end", data: &told })
+            mouth.say([End { event: "end", data: &told }])
         }
-        Err(refusal) => refuse(output, &refusal.to_string()),
+        Err(refusal) => mouth.refuse(&refusal.to_string()),
     }
-}
-
-fn refuse(output: &mut impl io::Write, why: &str) -> io::Result<()> {
-    say(output, &Event::Error { message: why.to_owned(), fatal: true })
-}
-
-fn say(output: &mut impl io::Write, event: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *output, event)?;
-    output.write_all(b"\n")
 }

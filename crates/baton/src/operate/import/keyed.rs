@@ -52,6 +52,9 @@ pub(super) async fn push<P: FnMut(Progress)>(
             }
         }
         if let Err(cause) = pusher.store_unless(&batch, until).await {
+            if let Some(purged) = cause.of_purge(pusher.at.lines) {
+                return Err(purged.into());
+            }
             return Err(pusher.tally.broken_off(cause, labels, &[], &[]));
         }
         drop(batch);
@@ -135,6 +138,9 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                         }
                         self.moved(to);
                         return Ok(());
+                    }
+                    if stands == Place::START && self.at != Place::START {
+                        return Err(ImportCause::Purged { before: self.at.lines });
                     }
                     if stands != self.at {
                         return Err(ImportCause::KeyInUse { key: self.bookmark.key.clone() });

@@ -10,9 +10,9 @@ mod reader;
 mod refused;
 mod tally;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
 
 pub use self::{
     account::Account,
@@ -27,7 +27,7 @@ use self::{
     reader::{Chunk, Stop},
     tally::Tally,
 };
-use super::Operator;
+use super::{Operator, patience::Patience};
 use crate::{
     Cancel,
     message::{Key, Lot, MAX_BODY_BYTES, Name},
@@ -143,29 +143,6 @@ impl Importer {
 
 fn lot(queue: &Name, chunk: &Chunk) -> Lot {
     Lot { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None, call: None }
-}
-
-/// Measures how long nothing could be stored.
-struct Patience {
-    wait: Duration,
-    stuck: Option<Instant>,
-}
-
-impl Patience {
-    const fn new(wait: Duration) -> Self {
-        Self { wait, stuck: None }
-    }
-
-    /// Something was stored, or nothing stands in the way.
-    const fn calm(&mut self) {
-        self.stuck = None;
-    }
-
-    /// Something stands in the way; says so once, and whether it has been there for too long.
-    fn worn_out(&mut self, operator: &Operator, cause: &dyn fmt::Display) -> bool {
-        operator.say_waiting(cause);
-        self.stuck.get_or_insert_with(Instant::now).elapsed() >= self.wait
-    }
 }
 
 /// What a session's calls run into, as far as waiting may help.

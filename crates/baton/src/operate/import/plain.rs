@@ -1,6 +1,6 @@
 //! Pushing without a key: many chunks under way, each answered on its own.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::{task::JoinSet, time::Instant};
 
@@ -37,6 +37,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
         until,
         tally,
         session: None,
+        incarnation: None,
         under_way: JoinSet::new(),
         sent: BTreeMap::new(),
         refused: BTreeMap::new(),
@@ -80,7 +81,11 @@ pub(super) async fn push<P: FnMut(Progress)>(
     }
     pusher.unknown.extend(pusher.sent.into_values());
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
-    match cause.or_else(|| stop.map(|stop| stop.cause(labels, None))) {
+    let cause = cause.or_else(|| stop.map(|stop| stop.cause(labels, None)));
+    if let Some(purged) = cause.as_ref().and_then(|cause| cause.of_purge(pusher.tally.pushed())) {
+        return Err(purged.into());
+    }
+    match cause {
         Some(cause) => Err(pusher.tally.broken_off(cause, labels, &refused, &pusher.unknown)),
         None => Ok(pusher.tally.finish()),
     }
@@ -92,6 +97,8 @@ struct Pusher<'a, P> {
     until: &'a Cancel,
     tally: Tally<P>,
     session: Option<Session>,
+    /// The data that the lines went to so far.
+    incarnation: Option<Arc<str>>,
     under_way: JoinSet<Answer>,
     /// What is under way, by number.
     sent: BTreeMap<u64, Chunk>,
@@ -133,6 +140,13 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                 }
             }
         };
+        // Lines of two fleets under one name must not be counted together.
+        let incarnation = session.incarnation();
+        if self.incarnation.as_ref().is_some_and(|before| *before != incarnation && self.tally.pushed() > 0) {
+            self.refused.insert(chunk.number, chunk);
+            return Err(ImportCause::Purged { before: self.tally.pushed() });
+        }
+        self.incarnation = Some(incarnation);
         self.session = Some(session.clone());
         if self.under_way.is_empty() {
             self.heard = Instant::now();

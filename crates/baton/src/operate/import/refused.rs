@@ -3,7 +3,7 @@
 use super::{Account, BadBody};
 use crate::{
     message::{Key, Name},
-    store::StoreError,
+    store::{Refusal, StoreError},
 };
 
 /// An import that ended early, and what it had come to.
@@ -77,6 +77,12 @@ pub enum ImportCause {
         /// The key.
         key: Key,
     },
+    /// The fleet was purged, or its data replaced, while the import was under way; nothing was stored since.
+    #[error("the fleet was purged while this push was under way: the {} stored before that are gone", counted(*before))]
+    Purged {
+        /// Lines stored before, also by former runs under the key.
+        before: u64,
+    },
     /// The input itself failed.
     #[error("cannot read {name}: {why}")]
     Unreadable {
@@ -109,6 +115,17 @@ pub enum ImportCause {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl ImportCause {
+    /// That the fleet was purged, if that is why an import ended which had stored so many lines.
+    pub(super) fn of_purge(&self, stored: u64) -> Option<Self> {
+        match self {
+            Self::Purged { .. } => Some(self.clone()),
+            Self::Store(StoreError::Refused(Refusal::Purging)) if stored > 0 => Some(Self::Purged { before: stored }),
+            _ => None,
+        }
+    }
 }
 
 /// So many lines, for people.

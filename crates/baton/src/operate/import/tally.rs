@@ -68,6 +68,11 @@ impl<P: FnMut(Progress)> Tally<P> {
         self.receipt.duplicates += lines;
     }
 
+    /// How many messages are stored.
+    pub(super) const fn pushed(&self) -> u64 {
+        self.receipt.pushed
+    }
+
     /// Everything was taken.
     pub(super) fn finish(self) -> Receipt {
         self.receipt

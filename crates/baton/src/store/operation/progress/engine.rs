@@ -12,6 +12,7 @@ impl Effect for ReadProgress {
             None => None,
         };
         let books = tables.queue(&self.queue)?.map(|queue| queue.books);
-        Ok(Progress { books, ended: source.is_some_and(|source| source.ended) })
+        let due_ms = tables.next_delayed(&self.queue)?.map(|(due, _)| due);
+        Ok(Progress { books, due_ms, ended: source.is_some_and(|source| source.ended) })
     }
 }

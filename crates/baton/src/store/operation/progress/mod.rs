@@ -25,6 +25,8 @@ pub struct ReadProgress {
 pub struct Progress {
     /// The books of the queue, if it was ever named.
     pub books: Option<Books>,
+    /// When the first of its delayed messages is due, by the fleet's clock.
+    pub due_ms: Option<u64>,
     /// Whether the source is known and has ended.
     pub ended: bool,
 }

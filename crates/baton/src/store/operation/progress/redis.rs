@@ -2,7 +2,7 @@
 
 use crate::store::{
     Progress, ReadProgress, StoreError,
-    redis::{Arguments, Coded, Reply, read_books},
+    redis::{Arguments, Coded, Reply, parsed, read_books},
 };
 
 impl Coded for ReadProgress {
@@ -15,8 +15,10 @@ impl Coded for ReadProgress {
             return Err(reply.refusal(code));
         }
         let ended = reply.text()? == "1";
+        let due = reply.text()?;
+        let due_ms = if due.is_empty() { None } else { Some(parsed(&due)?) };
         let books = reply.list()?;
         let books = if books.is_done() { None } else { Some(read_books(books)?) };
-        Ok(Progress { books, ended })
+        Ok(Progress { books, due_ms, ended })
     }
 }

@@ -1,0 +1,70 @@
+//! Calls that somebody waits for: begun within the time to wait, or not at all.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Operator, patience::Patience};
+use crate::{
+    CallOptions, PushError,
+    message::{CallId, Lot, MessageId, Name},
+    store::{
+        LotVerdict, Refusal, StoreError,
+        session::{Session, SubmitError},
+    },
+};
+
+/// How soon a full queue, or a store without room, is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+impl Operator {
+    /// Begins a call as [`Queue::call`](crate::Queue::call) does. A full queue and a store that is away or has no room are
+    /// waited for, for the operator's time to wait at most, which a [`Note`](super::Note) tells.
+    ///
+    /// # Errors
+    /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.
+    ///
+    /// # Cancel safety
+    /// A call that was sent may be stored when this is dropped; one that still waits for room is not.
+    pub async fn call<T: Serialize + ?Sized>(
+        &self, queue: &Name, body: &T, options: &CallOptions,
+    ) -> Result<CallId, PushError> {
+        let lot = self.fleet().call_lot(queue, &serde_json::to_vec(body)?, options)?;
+        let mut patience = Patience::new(self.wait);
+        loop {
+            let session = self.session().await?;
+            let in_the_way = match self.hand_in(&session, &lot).await {
+                Ok(verdict) => match (verdict, &lot.key) {
+                    (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => {
+                        return Ok(CallId { queue: queue.clone(), id: MessageId(first) });
+                    }
+                    (Some(LotVerdict::Full), _) => PushError::Full(queue.clone()),
+                    (Some(LotVerdict::KeysFull), _) => return Err(PushError::KeysFull),
+                    (Some(LotVerdict::Conflict), Some(key)) => return Err(PushError::Conflict(key.key.clone())),
+                    _ => return Err(StoreError::Damaged("the store gave no verdict on a lot".to_owned()).into()),
+                },
+                // The session was over before the lot was sent, or a key makes a second attempt harmless.
+                Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored })
+                    if !maybe_stored || lot.key.is_some() =>
+                {
+                    continue;
+                }
+                Err(SubmitError { error: error @ StoreError::NoRoom(_), maybe_stored: false }) => error.into(),
+                Err(error) => return Err(error.into()),
+            };
+            if patience.worn_out(self, &in_the_way) {
+                return Err(in_the_way);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Hands a lot in once, and waits for the verdict while there is hope.
+    async fn hand_in(&self, session: &Session, lot: &Lot) -> Result<Option<LotVerdict>, SubmitError> {
+        let submit = async { Ok(session.submit_if_room(vec![lot.clone()]).await) };
+        match self.attend(session, submit).await {
+            Ok(verdicts) => Ok(verdicts?.into_iter().next()),
+            Err(error) => Err(SubmitError { error, maybe_stored: true }),
+        }
+    }
+}
