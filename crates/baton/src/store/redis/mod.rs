@@ -65,9 +65,11 @@ mod constants;
 mod failure;
 mod keeping;
 mod keys;
+mod libraries;
 mod log;
 mod migration;
 mod reply;
+mod rights;
 mod scripts;
 mod server_runs;
 mod store_clock;
@@ -87,11 +89,11 @@ pub(super) use self::{
     constants::numbers,
     keys::Root,
     reply::{Reply, parsed},
-    scripts::{LIBRARIES, Script, Scripts},
+    scripts::{Script, Scripts},
 };
 use self::{
     conn::{Connector, Link},
-    failure::{ends_connection, store_error},
+    failure::ends_connection,
     server_runs::{ServerRun, ServerRuns},
     store_clock::StoreClock,
     waiting::Waiters,
@@ -151,7 +153,8 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unfit`] if the URL is not one of a Redis server.
     pub fn open(url: &str, fleet: Name, options: RedisOptions) -> Result<Self, StoreError> {
-        let (connector, root) = (Connector::new(url)?, Root::new(&fleet));
+        let root = Root::new(&fleet);
+        let connector = Connector::new(url, root.pattern())?;
         let scripts = Arc::new(Scripts::new(options.test_clock));
         Ok(Self::over(Arc::new(connector), root, scripts, options, Arc::default()))
     }
@@ -310,6 +313,12 @@ impl Shared {
         Reply::new(value.map_err(|error| self.failed(&link, &error))?)
     }
 
+    /// Removes the functions of all releases: who still needs them loads them again.
+    pub(super) async fn remove_libraries(&self) -> Result<(), StoreError> {
+        let mut link = self.link().await?;
+        libraries::remove(&mut link.connection, None).await.map_err(|error| self.failed(&link, &error))
+    }
+
     /// Runs a plain command.
     pub(super) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut link = self.link().await?;
@@ -345,6 +354,6 @@ impl Shared {
                 *current = None;
             }
         }
-        store_error(self.connector.server(), error)
+        self.connector.store_error(error)
     }
 }
