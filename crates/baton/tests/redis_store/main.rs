@@ -18,6 +18,8 @@ mod rights;
 mod short;
 mod storms;
 mod submits;
+mod taken_away;
+mod used;
 mod waits;
 
 use std::io::{Read, Write};
@@ -96,6 +98,35 @@ async fn functions_a_server_forgot_are_loaded_again() {
     ask(&store, Purge).await.unwrap();
     assert_eq!(libraries(&server), 0, "a purge leaves none");
     join(&store, Kind::Node).await;
+}
+
+/// Libraries of other releases go; one that somebody still uses comes back, and costs no more than that.
+#[tokio::test]
+async fn a_library_that_is_first_loaded_takes_the_place_of_all_others() {
+    let server = RedisServer::start(&[]);
+    let load = |library: &str| {
+        let text = format!("#!lua name={library}\nredis.register_function('{library}_f', function() return 1 end)");
+        redis::cmd("FUNCTION").arg("LOAD").arg(text).exec(&mut server.connection()).unwrap();
+    };
+    ["baton_0123456789abcdef", "baton_fedcba9876543210", "another"].into_iter().for_each(load);
+    let store = store(&server);
+    let session = join(&store, Kind::Node).await;
+    assert_eq!(libraries(&server), 1);
+    // A fleet of another release: here one with the clock of tests.
+    let options = RedisOptions { test_clock: true, ..RedisOptions::default() };
+    let other = RedisStore::open(&server.url(), name("other"), options).unwrap();
+    let at_other = join(&other, Kind::Node).await;
+    assert_eq!(libraries(&server), 1, "that of the first one is gone");
+    for round in 1..=3 {
+        ask(&store, submit(session, round, &[b"1", b"2"])).await.unwrap();
+        ask(&other, submit(at_other, round, &[b"1", b"2"])).await.unwrap();
+        assert_eq!(ask(&store, claim(session, round, 9)).await.unwrap().pieces.len(), 1);
+    }
+    assert_eq!(libraries(&server), 2, "both are there for good");
+    let calls = behind::<String>(&server, "INFO commandstats");
+    let loads = calls.lines().find(|line| line.starts_with("cmdstat_function|load:")).unwrap();
+    assert!(loads.contains("calls=6,"), "three of this test, one of each, and one again: {loads}");
+    assert_eq!(behind::<Vec<redis::Value>>(&server, "FUNCTION LIST LIBRARYNAME another").len(), 1);
 }
 
 fn libraries(server: &RedisServer) -> usize {

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use baton::{Cancel, Context, Done, Failure, Fleet, operate::Operator};
+use baton::{
+    Cancel, Context, Done, Failure, Fleet, SessionId,
+    operate::Operator,
+    store::{Join, Kind, LotVerdict, QueueRecount, Recount, RedisOptions, RedisStore, StoreError, TakeSurvey, ask},
+};
 
-use crate::{RedisServer, behind, name};
+use crate::{RedisServer, behind, name, store, submit, used};
 
 /// As in README, for the fleet `baton`; with the two rights that are good to have.
 const RIGHTS: &str = "ACL SETUSER baton on >secret ~{baton/0}* +@read +@write +@scripting +@transaction +@connection \
@@ -35,4 +39,123 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     operator.purge().await.unwrap();
     let denied: Vec<redis::Value> = behind(&server, "ACL LOG");
     assert!(denied.is_empty(), "{denied:?}");
+}
+
+/// Changes the rights of a user who has all others.
+fn limit(server: &RedisServer, rules: &str) {
+    behind::<()>(server, &format!("ACL SETUSER limited on >secret ~* +@all {}", rules.to_lowercase()));
+}
+
+/// The store of that user.
+fn limited(server: &RedisServer, rules: &str) -> RedisStore {
+    limit(server, rules);
+    let url = server.url().replace("redis://", "redis://limited:secret@");
+    RedisStore::open(&url, name("fleet"), RedisOptions::default()).unwrap()
+}
+
+fn joining() -> Join {
+    let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![name("q")], Vec::new());
+    let (session, kind, former) = (SessionId::random(), Kind::Client, None);
+    Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former }
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_is_named_before_anything_is_stored() {
+    let server = RedisServer::start(&[]);
+    let store = limited(&server, "");
+    // What a visitor reads needs no session.
+    ask(&store, TakeSurvey).await.unwrap();
+    for command in used::commands() {
+        limit(&server, &format!("-{command}"));
+        let joined = ask(&store, joining()).await;
+        let Err(StoreError::Unfit(why)) = joined else { panic!("-{command}: {joined:?}") };
+        let rule = format!("`ACL SETUSER limited +{}`", command.to_lowercase());
+        assert!(why.contains(&rule) && why.contains("does not let user limited"), "-{command}: {why}");
+        assert_eq!(behind::<u64>(&server, "DBSIZE"), 0, "-{command}");
+    }
+    let several = limited(&server, "-unlink -rpop -bgrewriteaof -config -function");
+    let why = ask(&several, joining()).await.unwrap_err().to_string();
+    assert!(why.contains("`ACL SETUSER limited +rpop +unlink`"), "{why}");
+    let why = ask(&limited(&server, "-info"), joining()).await.unwrap_err().to_string();
+    assert!(why.contains("`ACL SETUSER limited +info`"), "{why}");
+}
+
+#[tokio::test]
+async fn a_user_of_other_keys_is_named_those_of_the_fleet() {
+    let server = RedisServer::start(&[]);
+    for rules in ["resetkeys ~{other/0}*", "resetkeys %R~{fleet/0}*"] {
+        let why = ask(&limited(&server, rules), joining()).await.unwrap_err().to_string();
+        assert!(why.contains("`ACL SETUSER limited ~{fleet/0}*`"), "{rules}: {why}");
+        assert_eq!(behind::<u64>(&server, "DBSIZE"), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_the_server_was_denied_is_named() {
+    for command in ["UNLINK", "BLPOP", "EXEC", "INFO"] {
+        let server = RedisServer::start(&["--rename-command", command, ""]);
+        let why = ask(&store(&server), joining()).await.unwrap_err().to_string();
+        assert!(why.contains(&format!("has no command {command}")) && why.contains("rename-command"), "{why}");
+        assert_eq!(behind::<u64>(&server, "DBSIZE"), 0);
+    }
+}
+
+#[tokio::test]
+async fn without_functions_on_the_server_the_same_runs_as_scripts() {
+    for renamed in [&["FCALL"][..], &["FUNCTION"], &["EVALSHA", "FCALL"]] {
+        let settings: Vec<_> = renamed.iter().flat_map(|command| ["--rename-command", *command, ""]).collect();
+        let server = RedisServer::start(&settings);
+        let store = store(&server);
+        for _ in 0..2 {
+            ask(&store, joining()).await.unwrap();
+        }
+    }
+}
+
+/// A single push that comes once more is found out after it was written, and what it wrote is taken back.
+#[tokio::test]
+async fn a_push_that_comes_twice_is_taken_back_with_a_right_less() {
+    let server = RedisServer::start(&[]);
+    let store = limited(&server, "");
+    let joining = joining();
+    let session = joining.session;
+    ask(&store, joining).await.unwrap();
+    for submit_no in 1..=3 {
+        ask(&store, submit(session, submit_no, &[b"1"])).await.unwrap();
+    }
+    limit(&server, "-rpop");
+    let why = ask(&store, submit(session, 2, &[b"1"])).await.unwrap_err().to_string();
+    assert!(why.contains("`ACL SETUSER limited +rpop`"), "{why}");
+    limit(&server, "");
+    let lots = ask(&store, submit(session, 2, &[b"1"])).await.unwrap().lots;
+    assert_eq!(lots, [LotVerdict::Stored { first: 2 }]);
+    let lots = ask(&store, submit(session, 4, &[b"1"])).await.unwrap().lots;
+    assert_eq!(lots, [LotVerdict::Stored { first: 4 }]);
+    assert!(ask(&store, Recount { max_hold_ms: 1_000 }).await.unwrap().queues.iter().all(QueueRecount::balance));
+}
+
+/// A page of submits is turned by the push that fills it, which is stored whether or not that is allowed.
+#[tokio::test]
+async fn a_page_that_could_not_be_turned_is_turned_later() {
+    let server = RedisServer::start(&[]);
+    let store = limited(&server, "");
+    let joining = joining();
+    let session = joining.session;
+    ask(&store, joining).await.unwrap();
+    for submit_no in 1..=150 {
+        if submit_no == 60 {
+            limit(&server, "-unlink -rename -rpush");
+        }
+        let answer = ask(&store, submit(session, submit_no, &[b"1"])).await;
+        let lots = match answer {
+            Ok(submitted) => submitted.lots,
+            Err(error) => {
+                assert!(error.to_string().contains("+rename +rpush +unlink"), "{submit_no}: {error}");
+                limit(&server, "");
+                ask(&store, submit(session, submit_no, &[b"1"])).await.unwrap().lots
+            }
+        };
+        assert_eq!(lots, [LotVerdict::Stored { first: submit_no }]);
+    }
+    assert!(ask(&store, Recount { max_hold_ms: 1_000 }).await.unwrap().queues.iter().all(QueueRecount::balance));
 }

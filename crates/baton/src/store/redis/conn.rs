@@ -35,6 +35,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one listens to a server that cuts connections, and for how many bytes.
 const LISTENING: Duration = Duration::from_millis(200);
 const LAST_WORDS: u64 = 200;
+/// Who an address without a user is.
+const DEFAULT_USER: &str = "default";
 /// The oldest server with script flags.
 const OLDEST: (u32, u32) = (7, 0);
 
@@ -43,6 +45,9 @@ pub(super) struct Connector {
     client: Client,
     /// The address without user and password, for people.
     server: String,
+    /// The user in it, and the keys that this user needs.
+    user: String,
+    keys: String,
     /// Goes up with each change between primary and replica that was seen: odd while the server is the primary, 0
     /// before it was known to be one.
     reign: AtomicU64,
@@ -69,8 +74,8 @@ pub(super) struct Link {
 }
 
 impl Connector {
-    /// Reads an address; connects to nothing.
-    pub(super) fn new(address: &str) -> Result<Self, StoreError> {
+    /// Reads an address; connects to nothing. `keys` is what all keys of the fleet match.
+    pub(super) fn new(address: &str, keys: String) -> Result<Self, StoreError> {
         let unfit = |why: &str| StoreError::Unfit(format!("this is not the URL of a Redis server ({why}): correct it"));
         let mut url = Url::parse(address).map_err(|error| unfit(&error.to_string()))?;
         if !matches!(url.scheme(), "redis" | "rediss") {
@@ -81,6 +86,7 @@ impl Connector {
         }
         let info: ConnectionInfo = address.into_connection_info().map_err(|error| unfit(&error.to_string()))?;
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let user = info.redis_settings().username().unwrap_or(DEFAULT_USER).to_owned();
         let client = Client::open(info).map_err(|error| unfit(&error.to_string()))?;
         // Both fail only for addresses that cannot have a password.
         if url.set_password(None).is_err() || url.set_username("").is_err() {
@@ -92,7 +98,7 @@ impl Connector {
         let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
         let (ear, looked_at) = (Mutex::default(), Mutex::default());
         let (has_log, lost_log, eviction) = (AtomicBool::default(), AtomicBool::default(), Eviction::default());
-        Ok(Self { client, server, reign, ear, looked_at, has_log, lost_log, eviction })
+        Ok(Self { client, server, user, keys, reign, ear, looked_at, has_log, lost_log, eviction })
     }
 
     /// Has what happens to the server told to `ear` from now on.
@@ -140,6 +146,11 @@ impl Connector {
     /// The address without user and password.
     pub(super) fn server(&self) -> &str {
         &self.server
+    }
+
+    /// What an error of the server, or of the way to it, means.
+    pub(super) fn store_error(&self, error: &RedisError) -> StoreError {
+        store_error(&self.server, &self.user, &self.keys, error)
     }
 
     /// Which of its times as primary the server is in. What it stored in an earlier one may be gone: as a replica it
@@ -233,7 +244,7 @@ impl Connector {
     /// Why no connection could be made.
     async fn explained(&self, error: &RedisError) -> StoreError {
         let words = if was_cut(error) { self.last_words().await } else { None };
-        words.map_or_else(|| store_error(&self.server, error), |words| full(&self.server, &words))
+        words.map_or_else(|| self.store_error(error), |words| full(&self.server, &words))
     }
 
     /// What the server says to one whom it turns away before it was asked anything. The client has thrown that away.
@@ -312,10 +323,10 @@ mod tests {
 
     #[test]
     fn addresses_are_checked_and_never_show_a_password() {
-        let connector = Connector::new("redis://me:secret@127.0.0.1/3").unwrap();
+        let connector = Connector::new("redis://me:secret@127.0.0.1/3", String::new()).unwrap();
         assert_eq!(connector.server(), "redis://127.0.0.1:6379/3");
         for bad in ["", "http://127.0.0.1", "redis://", "127.0.0.1:6379"] {
-            assert!(matches!(Connector::new(bad), Err(StoreError::Unfit(_))), "{bad}");
+            assert!(matches!(Connector::new(bad, String::new()), Err(StoreError::Unfit(_))), "{bad}");
         }
     }
 }

@@ -4,9 +4,17 @@ use redis::{ErrorKind, RedisError};
 
 use crate::store::StoreError;
 
-/// Turns an error into one clear line. `server` is the address without a password.
-pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
+/// Where the rights stand that a user needs.
+const SEE_RIGHTS: &str =
+    "give it the rights that README names (The rights a Redis user needs), or name another user in the URL";
+
+/// Turns an error into one clear line. `server` is the address without a password; it is used as `user`, who needs
+/// these `keys`.
+pub(super) fn store_error(server: &str, user: &str, keys: &str, error: &RedisError) -> StoreError {
     let detail = error.detail().unwrap_or_default();
+    if let Some(why) = denied(user, keys, error.code(), detail) {
+        return StoreError::Unfit(format!("Redis at {server} {why}"));
+    }
     match error.code() {
         Some("OOM") => {
             StoreError::NoRoom(format!("Redis at {server} is at its maxmemory: raise it or let workers catch up"))
@@ -19,10 +27,6 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
         Some("READONLY") => demoted(server),
         Some("NOAUTH") => wants_password(server),
         Some("WRONGPASS") => refused_password(server),
-        Some("NOPERM") => StoreError::Unfit(format!(
-            "Redis at {server} does not let this user do that ({detail}): give it the right, or name another user in \
-             the URL"
-        )),
         Some("FOREIGN") => foreign(server, detail),
         Some("WRONGTYPE") => StoreError::Unfit(format!(
             "Redis at {server} holds something of another program under a key of this fleet: give the fleet another name"
@@ -55,6 +59,53 @@ pub(super) fn store_error(server: &str, error: &RedisError) -> StoreError {
             _ => StoreError::Unfit(format!("{server} cannot be used ({error}): name another store")),
         },
     }
+}
+
+/// What is missing, and the line that mends it, if a user lacks a right or the server a command.
+fn denied(user: &str, keys: &str, code: Option<&str>, detail: &str) -> Option<String> {
+    let rights = |rules: &[String]| {
+        format!(
+            "does not let user {user} do all that Baton does: run `ACL SETUSER {user} {}` there, or name another user in \
+             the URL",
+            rules.join(" ")
+        )
+    };
+    let command = |name: &str| {
+        format!(
+            "has no command {name}: take it out of `rename-command` in the server's settings, and restart the server"
+        )
+    };
+    let quoted = || detail.split('\'').nth(1).filter(|name| !name.is_empty());
+    match code? {
+        // What a script found missing before it began.
+        "RIGHTS" => {
+            let missing = detail.split(" script: ").next().unwrap_or(detail).split(' ');
+            let (unknown, lacking): (Vec<&str>, Vec<&str>) = missing.partition(|word| word.starts_with('!'));
+            if !unknown.is_empty() {
+                let names: Vec<_> = unknown.iter().map(|word| word.trim_start_matches('!')).collect();
+                return Some(command(&names.join(", ")));
+            }
+            let rule = |word: &&str| if *word == "~" { format!("~{keys}") } else { grant(word) };
+            Some(rights(&lacking.iter().map(rule).collect::<Vec<_>>()))
+        }
+        "NOPERM" if detail.contains(" run the '") => Some(rights(&[grant(quoted()?)])),
+        "NOPERM" => Some(rights(&[format!("~{keys}")])),
+        "ERR" if detail.starts_with("unknown command") => Some(command(&quoted()?.to_uppercase())),
+        // What the server says of a command within a script.
+        "ERR"
+            if ["The user executing the script", "Unknown Redis command", "Invalid command passed to redis.acl"]
+                .iter()
+                .any(|begin| detail.starts_with(begin)) =>
+        {
+            Some(format!("does not let user {user} do all that Baton does: {SEE_RIGHTS}"))
+        }
+        _ => None,
+    }
+}
+
+/// The rule that gives a right, which the server names with a bar before a subcommand.
+fn grant(command: &str) -> String {
+    format!("+{}", command.to_lowercase())
 }
 
 fn wants_password(server: &str) -> StoreError {

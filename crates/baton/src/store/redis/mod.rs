@@ -70,9 +70,11 @@ mod failure;
 mod foreign;
 mod keeping;
 mod keys;
+mod libraries;
 mod log;
 mod migration;
 mod reply;
+mod rights;
 mod scripts;
 mod server_runs;
 mod store_clock;
@@ -93,11 +95,11 @@ pub(super) use self::{
     foreign::refuse as refuse_foreign,
     keys::Root,
     reply::{Reply, parsed},
-    scripts::{LIBRARIES, Script, Scripts},
+    scripts::{Script, Scripts},
 };
 use self::{
     conn::{Connector, Link},
-    failure::{ends_connection, store_error},
+    failure::ends_connection,
     server_runs::{ServerRun, ServerRuns},
     store_clock::StoreClock,
     waiting::Waiters,
@@ -157,7 +159,8 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unfit`] if the URL is not one of a Redis server.
     pub fn open(url: &str, fleet: Name, options: RedisOptions) -> Result<Self, StoreError> {
-        let (connector, root) = (Connector::new(url)?, Root::new(&fleet));
+        let root = Root::new(&fleet);
+        let connector = Connector::new(url, root.pattern())?;
         let scripts = Arc::new(Scripts::new(options.test_clock));
         Ok(Self::over(Arc::new(connector), root, scripts, options, Arc::default()))
     }
@@ -322,6 +325,12 @@ impl Shared {
         }
     }
 
+    /// Removes the functions of all releases: who still needs them loads them again.
+    pub(super) async fn remove_libraries(&self) -> Result<(), StoreError> {
+        let mut link = self.link().await?;
+        libraries::remove(&mut link.connection, None).await.map_err(|error| self.failed(&link, &error))
+    }
+
     /// Runs a plain command.
     pub(super) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut link = self.link().await?;
@@ -357,7 +366,7 @@ impl Shared {
                 *current = None;
             }
         }
-        let told = store_error(self.connector.server(), error);
+        let told = self.connector.store_error(error);
         if error.code() == Some("NOAUTH") { self.connector.may_pass(told) } else { told }
     }
 }

@@ -19,17 +19,20 @@ use redis::{
     aio::{ConnectionLike as _, MultiplexedConnection},
 };
 
-use super::constants;
+use super::{constants, libraries, rights};
 use crate::store::operation::operations;
 
 /// What all libraries of this product are called, before their hash.
-pub(in crate::store) const LIBRARIES: &str = "baton_";
+pub(super) const LIBRARIES: &str = "baton_";
 
 /// How an operation begins, and one that only reads.
 const BEGIN: &str = "begin(KEYS[1])\n";
 const BEGIN_READING: &str = "begin(KEYS[1], true)\n";
 /// How one begins that has a shorter way, where it does not take that.
 const BEGINS_ITSELF: &str = "\nbegin(";
+
+/// The operation that looks whether a user may do all that anybody does.
+const LOOKING_AT_RIGHTS: &str = "join";
 
 /// The keys of a script.
 const KEYS: &str = "1";
@@ -43,6 +46,7 @@ const BRINGING: &str = "settle_bringing";
 
 /// The shared parts, in the order they build on each other; the clock comes second.
 const PARTS: &[&str] = &[
+    include_str!("lua/rights.lua"),
     include_str!("lua/clock.lua"),
     include_str!("lua/foreign.lua"),
     include_str!("lua/fleet.lua"),
@@ -73,11 +77,14 @@ const PARTS: &[&str] = &[
 /// The library as the server gets it.
 #[derive(Debug)]
 struct Library {
+    name: String,
     /// The shared parts of its text.
     parts: String,
     text: String,
     /// Whether the server lets this user have no functions.
     refused: AtomicBool,
+    /// Whether it was given to the server from here.
+    was_loaded: AtomicBool,
 }
 
 /// A script by itself.
@@ -96,6 +103,8 @@ pub(in crate::store) struct Script {
     shebang: &'static str,
     begin: &'static str,
     body: String,
+    /// The commands that it may come to, as words.
+    needs: String,
     /// Made where functions are refused: it is long, and seldom needed.
     script: OnceLock<InFull>,
 }
@@ -134,9 +143,11 @@ impl Script {
     /// locals one may have.
     fn script(&self) -> &InFull {
         let make = || {
-            let Self { shebang, begin, body, library, .. } = self;
-            let text =
-                format!("{shebang}\n{}\nreturn (function(KEYS, ARGV)\n{begin}{body}\nend)(KEYS, ARGV)", library.parts);
+            let Self { shebang, begin, body, needs, library, .. } = self;
+            let text = format!(
+                "{shebang}\n{}\nrights.needs = {needs}\nreturn (function(KEYS, ARGV)\n{begin}{body}\nend)(KEYS, ARGV)",
+                library.parts
+            );
             InFull { hash: redis::Script::new(&text).get_hash().to_owned(), text }
         };
         self.script.get_or_init(make)
@@ -167,9 +178,19 @@ enum Commands {
     Transaction(Pipeline, usize),
 }
 
-/// Whether the server did nothing because it does not know the script, or does not let this user run functions.
+/// Whether the server did nothing because it does not know the script, or does not let this user run it so.
 pub(super) fn was_not_run(error: &RedisError) -> bool {
-    is_unknown(error) || error.code() == Some("NOPERM")
+    is_unknown(error) || is_refused(error)
+}
+
+/// Whether this user may not call functions, or scripts by their hash, or the server has no such command. A right that is
+/// missing within a script is no reason to run it otherwise.
+fn is_refused(error: &RedisError) -> bool {
+    let is_named = |detail: &str| ["'fcall'", "'evalsha'"].iter().any(|name| detail.to_lowercase().contains(name));
+    error.detail().is_some_and(|detail| {
+        let refuses = error.code() == Some("NOPERM") || detail.starts_with("unknown command");
+        refuses && is_named(detail)
+    })
 }
 
 /// Whether the server does not know a function or a script: it was restarted or told to forget, and did nothing.
@@ -195,8 +216,7 @@ impl Call<'_> {
                 Ok(()) => match self.attempt(connection).await {
                     Err(error) if was_not_run(&error) => {
                         // It may load functions and not call them.
-                        let refused = error.code() == Some("NOPERM");
-                        library.refused.fetch_or(refused, Ordering::Relaxed);
+                        library.refused.fetch_or(is_refused(&error), Ordering::Relaxed);
                     }
                     answer => return answer,
                 },
@@ -238,11 +258,18 @@ async fn carry_out(
 ) -> Result<Value, RedisError> {
     let mut replies = connection.req_packed_commands(commands, 0, count).await?.into_iter();
     let mut last = replies.next_back().unwrap_or(Value::Nil);
+    let is_begun = replies.next().unwrap_or(Value::Nil).extract_error().is_ok();
+    if !is_begun {
+        // Without a transaction each command was carried out by itself, and the script's reply tells what became of it.
+        last = replies.next_back().unwrap_or(Value::Nil);
+    }
     // An error of what went before says more than that the transaction was not carried out for it.
     for reply in replies {
         reply.extract_error()?;
     }
-    if let Value::Array(executed) = &mut last {
+    if let Value::Array(executed) = &mut last
+        && is_begun
+    {
         last = executed.pop().unwrap_or(Value::Nil);
     }
     last.extract_error()
@@ -262,7 +289,13 @@ impl Library {
                 }
                 Err(error)
             }
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                if !self.was_loaded.swap(true, Ordering::Relaxed) {
+                    // Libraries that it may not remove disturb nobody.
+                    libraries::remove(connection, Some(&self.name)).await.ok();
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -293,7 +326,11 @@ macro_rules! scripts {
             /// The scripts over the server's clock, or over the key that tests set.
             pub(super) fn new(test_clock: bool) -> Self {
                 let operations = [$((stringify!($name), include_str!($file))),*];
-                let mut scripts = assemble(parts(test_clock), &operations).into_iter();
+                // What follows from the texts is found once in a process.
+                static NEEDS: OnceLock<Vec<String>> = OnceLock::new();
+                static NEEDS_OF_TESTS: OnceLock<Vec<String>> = OnceLock::new();
+                let needs = if test_clock { &NEEDS_OF_TESTS } else { &NEEDS };
+                let mut scripts = assemble(parts(test_clock), &operations, needs).into_iter();
                 Self { $($name: scripts.next().unwrap_or_else(|| unreachable!("one a name")),)* }
             }
         }
@@ -309,29 +346,44 @@ fn parts(test_clock: bool) -> String {
 }
 
 /// The scripts of these operations, over one library.
-fn assemble(parts: String, operations: &[(&str, &'static str)]) -> Vec<Script> {
-    let hash = redis::Script::new(&format!("{parts}{operations:?}")).get_hash()[..16].to_owned();
-    let mut text = format!("#!lua name={LIBRARIES}{hash}\n{parts}\n");
-    let function = |name: &str| format!("{LIBRARIES}{hash}_{name}");
-    let operations: Vec<_> =
-        operations.iter().map(|&(name, operation)| (function(name), split(name, operation))).collect();
-    for (function, (shebang, begin, body)) in &operations {
+fn assemble(parts: String, operations: &[(&str, &'static str)], kept: &OnceLock<Vec<String>>) -> Vec<Script> {
+    let names: Vec<&str> = operations.iter().map(|(name, _)| *name).collect();
+    let operations: Vec<_> = operations.iter().map(|&(name, operation)| split(name, operation)).collect();
+    let needs = kept.get_or_init(|| needs(&parts, &names, &operations));
+    let hash = redis::Script::new(&format!("{parts}{operations:?}{needs:?}")).get_hash()[..16].to_owned();
+    let name = format!("{LIBRARIES}{hash}");
+    let mut text = format!("#!lua name={name}\n{parts}\n");
+    let functions: Vec<_> = names.iter().map(|operation| format!("{name}_{operation}")).collect();
+    for ((function, needs), (shebang, begin, body)) in functions.iter().zip(needs).zip(&operations) {
         let flag = flag(shebang).map(|flag| format!("'{flag}'")).unwrap_or_default();
         text += &format!(
             "redis.register_function{{ function_name = '{function}', flags = {{ {flag} }}, callback = \
-             function(KEYS, ARGV)\n{begin}{body}\nend }}\n"
+             function(KEYS, ARGV)\nrights.needs = {needs}\n{begin}{body}\nend }}\n"
         );
     }
-    let library = Arc::new(Library { parts, text, refused: AtomicBool::new(false) });
-    let script = |(function, (shebang, begin, body))| {
-        let (library, script) = (Arc::clone(&library), OnceLock::new());
-        Script { library, function, shebang, begin, body, script }
+    let (refused, was_loaded) = (AtomicBool::new(false), AtomicBool::new(false));
+    let library = Arc::new(Library { name, parts, text, refused, was_loaded });
+    let script = |((function, needs), (shebang, begin, body)): ((String, &String), Operation)| {
+        let (library, needs, script) = (Arc::clone(&library), needs.clone(), OnceLock::new());
+        Script { library, function, shebang, begin, body, needs, script }
     };
-    operations.into_iter().map(script).collect()
+    functions.into_iter().zip(needs).zip(operations).map(script).collect()
+}
+
+/// The commands that each operation may come to, as words.
+fn needs(parts: &str, names: &[&str], operations: &[Operation]) -> Vec<String> {
+    let functions = rights::Functions::of(parts);
+    let own: Vec<_> = operations.iter().map(|(_, _, body)| functions.commands(body)).collect();
+    let all = rights::all(own.iter());
+    let of = |(name, own)| rights::words(if name == LOOKING_AT_RIGHTS { &all } else { own });
+    names.iter().copied().zip(&own).map(of).collect()
 }
 
 /// The first line of an operation, how it begins, and what it does.
-fn split(name: &str, operation: &'static str) -> (&'static str, &'static str, String) {
+type Operation = (&'static str, &'static str, String);
+
+/// The first line of an operation, how it begins, and what it does.
+fn split(name: &str, operation: &'static str) -> Operation {
     let (shebang, body) = operation.split_once('\n').unwrap_or((operation, ""));
     let shebang = if name == BRINGING { "#!lua" } else { shebang };
     let begin = match flag(shebang) {

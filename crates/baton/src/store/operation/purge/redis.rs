@@ -3,12 +3,10 @@
 //! While the mark stands, a join is refused, so that nothing new comes between the steps. A purge that was cut off
 //! leaves the mark; run again, it finishes.
 
-use std::collections::HashMap;
-
 use super::Removed;
 use crate::store::{
     Purge, StoreError, TakeSurvey,
-    redis::{Coded, LIBRARIES, Reply, Shared, Steps, refuse_foreign},
+    redis::{Coded, Reply, Shared, Steps, refuse_foreign},
 };
 
 /// Keys looked at in one step.
@@ -30,7 +28,7 @@ async fn purge(shared: &Shared) -> Result<Option<Removed>, StoreError> {
     let begun = step(shared, "begin", &held).await?.is_some();
     let removed = if begun { remove_keys(shared).await? } else { None };
     // Functions that it may not remove disturb nobody.
-    remove_libraries(shared).await.ok();
+    shared.remove_libraries().await.ok();
     Ok(removed)
 }
 
@@ -56,21 +54,6 @@ async fn remove_keys(shared: &Shared) -> Result<Option<Removed>, StoreError> {
     let mut held = held.split(',').map(|it| it.parse().unwrap_or(0));
     let mut next = || held.next().unwrap_or(0);
     Ok(Some(Removed { queues: next(), messages: next(), errors: next() }))
-}
-
-/// Removes the functions of all releases, which no database of the server owns: who still needs them loads them again.
-async fn remove_libraries(shared: &Shared) -> Result<(), StoreError> {
-    let mut list = redis::cmd("FUNCTION");
-    list.arg("LIST").arg("LIBRARYNAME").arg(format!("{LIBRARIES}*"));
-    let libraries: Vec<HashMap<String, redis::Value>> = shared.command(&list).await?;
-    for library in libraries {
-        if let Some(redis::Value::BulkString(name)) = library.get("library_name") {
-            let mut delete = redis::cmd("FUNCTION");
-            delete.arg("DELETE").arg(&name[..]);
-            shared.command::<()>(&delete).await.ok();
-        }
-    }
-    Ok(())
 }
 
 /// The answer to one step; nothing if there is nothing (more) to remove.

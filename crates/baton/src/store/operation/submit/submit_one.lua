@@ -15,20 +15,24 @@ if ARGV[3] then
   time = store_time()
   entry = string.format('%013d', time) .. entry
 end
-local box, nth, wakes = way.box, 0, false
+local box, nth = way.box, 0
 if box.open and box.stored <= way.near then nth = call('RPUSHX', box.key, entry) end
 if nth == 0 then
   box.open = false
   local packed = call('GET', way.counts)
   if packed then
     local pushed, bytes, waiting, held, inbox, paused = struct.unpack(INTAKE, packed)
-    if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT then
+    if inbox ~= 0 and held == 0 and bytes <= way.near and pushed < EXACT
+      and redis.acl_check_cmd('RPUSHX', way.submits) then
       if pushed ~= box.before or inbox ~= box.since then
         box.since, box.before, box.count = inbox, pushed, -1
         box.key = way.inbox .. text(inbox) .. ':' .. text(pushed)
       end
       box.stored, box.open = bytes, waiting == 0
-      wakes = waiting ~= 0 and paused == 0
+      if waiting ~= 0 and paused == 0 then
+        name_keys(way.fleet)
+        wake_first(way.queue, way.counts)
+      end
       nth = call('RPUSH', box.key, entry)
     end
   end
@@ -44,24 +48,26 @@ if nth > 0 then
     else
       box.count = -1
     end
-    if nth >= MAX_INBOX then
-      begin(way.fleet)
-      take_in(known_queue(way.queue))
-    end
-    if length > SUBMIT_PAGE then
+    if nth >= MAX_INBOX or length > SUBMIT_PAGE then
       name_keys(way.fleet)
-      turn_page(way.session, way.page)
-    end
-    if wakes then
-      name_keys(way.fleet)
-      if wake_first(way.queue) == 0 then call('SETRANGE', way.counts, WAITING_AT, struct.pack('<d', 0)) end
+      -- It is stored. If a right is missing for this, the next call that comes by does it.
+      if pcall(rights.demand) then
+        if nth >= MAX_INBOX then
+          begin(way.fleet)
+          take_in(known_queue(way.queue))
+        end
+        if length > SUBMIT_PAGE then turn_page(way.session, way.page) end
+      end
     end
     if time then return 's' .. text(id) .. '@' .. time end
     return id
   end
-  -- The session is gone, or this is not its next submit: nothing has happened.
-  if length > 0 then call('RPOP', way.submits) end
-  call('RPOP', box.key)
+  -- The session is gone, or this is not its next submit: nothing has happened. A right that is missing must not keep that
+  -- from being taken back, and looking for it before would cost every push.
+  local may_pop = redis.acl_check_cmd('RPOP', box.key)
+  for _, list in ipairs({ way.submits, box.key }) do
+    if may_pop then call('RPOP', list) else call('LTRIM', list, 0, -2) end
+  end
 end
 begin(way.fleet)
 local last = last_submit(way.session)

@@ -74,12 +74,11 @@ local function ring(id, name)
   call('RPUSH', key.wakes(id), '', name)
 end
 
--- Wakes the one that has waited longest for a queue; 1 if others may wait, 0 if nobody does.
-local function wake_first(name)
+-- Wakes the one that has waited longest for a queue. If nobody does, the counts say so.
+local function wake_first(name, counts)
   local waiter = call('ZPOPMIN', key.waiters(name))[1]
-  if not waiter then return 0 end
-  ring(waiter, name)
-  return 1
+  if waiter then return ring(waiter, name) end
+  call('SETRANGE', counts, WAITING_AT, struct.pack('<d', 0))
 end
 
 -- Wakes those that have waited longest for a queue, if the queue has something. The caller writes the counts.

@@ -1,5 +1,6 @@
 -- Short ways: what most claims and reports are, by the fewest commands. Each looks at all that could speak against it before
--- it writes anything, and then gives nothing: the long way gives the same answer and leaves the same behind.
+-- it writes anything, and then gives nothing: the long way gives the same answer and leaves the same behind. A missing right
+-- speaks against it too. What wakes others comes last: refused there, a call has done all else.
 -- Counts are written over those that were read (SETRANGE), which costs half of a SET.
 
 -- Claims of a queue all of whose ready messages lie in its inbox, under the number behind the highest used, with none below
@@ -22,6 +23,8 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
     if not next_due or next_due <= tonumber(at) then return nil end
   end
   local entries = key.inbox(name, inbox, pushed)
+  local allows = redis.acl_check_cmd
+  if not (allows('HSET', counts) and allows('RENAME', entries) and allows('SETRANGE', counts)) then return nil end
   local given = most == 1 and { call('LPOP', entries) or nil } or call('LPOP', entries, most)
   local count = given and #given or 0
   if count == 0 then return nil end
@@ -40,19 +43,21 @@ local function claim_inbox(id, name, written, claim_no, n, budget)
   call('HSET', key.claims(id), place, name .. '|+' .. first .. ',' .. singles .. ',' .. (each and each - BORN or ''))
 
   local more, rest, left = count == tonumber(n), 'more', count == most and pass_inbox(name, inbox, pushed, count, weight) or 0
-  if more then
-    local is_left = waiting ~= 0 and (left > 0 or next_due and next_due <= at + SOON_MS)
-    if is_left then waiting = wake_first(name) end
-    if waited ~= '' then call('ZREM', key.waiters(name), id) end
-  else
+  local wakes = more and waiting ~= 0 and (left > 0 or next_due and next_due <= at + SOON_MS)
+  if not more then
     at = at or store_time()
     waiting, rest = 1, next_due and text(next_due - at) or ''
-    call('ZADD', key.waiters(name), 'NX', at, id)
   end
   if left == 0 or waiting ~= 0 then close_box(name) end
   call('SETRANGE', counts, 0, struct.pack(COUNTS, pushed + count, bytes + weight, waiting, held, inbox, paused, ready, delayed,
     in_flight + count, done, done_sum))
   call('HSET', key.session(id), 'c:' .. name, claim_no .. (more and '||' or '||w'))
+  if wakes then wake_first(name, counts) end
+  if not more then
+    call('ZADD', key.waiters(name), 'NX', at, id)
+  elseif waited ~= '' then
+    call('ZREM', key.waiters(name), id)
+  end
   given[1] = '+' .. place .. ' ' .. rest
   return given
 end
@@ -69,8 +74,9 @@ local function settle_singles(id, claim_no, name, first, len)
     struct.unpack(COUNTS, packed)
   local message, count = tonumber(first), tonumber(len)
   if held ~= 0 or message < tonumber(from) or message + count > from + size then return false end
+  if not redis.acl_check_cmd('SETRANGE', counts) then return false end
   local is_all, carried, left = count == tonumber(size), key.carried(id), left_at(place)
-  if is_all and call('HGET', carried, left) ~= size then return false end
+  if is_all and call('HGET', carried, left) ~= size or not is_all and not redis.acl_check_cmd('HINCRBY', carried) then return false end
   local gone = each ~= '' and count * each or 0
   if not is_all or each == '' then
     for _, entry in ipairs(read_singles(id, place, message, count)) do

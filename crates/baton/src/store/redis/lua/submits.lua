@@ -19,18 +19,21 @@ local function submit_place(number)
   return text(page), number - page * SUBMIT_PAGE
 end
 
--- The number of a session's last submit; nothing if it is gone.
-local function last_submit(id)
-  local page = call('HGET', key.session(id), 'page')
-  return page and page * SUBMIT_PAGE + call('LLEN', key.submits(id, page)) - 1
-end
-
 -- Begins the page behind a full one.
 local function turn_page(id, page)
   local following = text(page + 1)
   call('HSET', key.session(id), 'page', following)
   call('RPUSH', key.submits(id, following), '')
   if tonumber(page) > 0 then call('UNLINK', key.submits(id, text(page - 1))) end
+end
+
+-- The number of a session's last submit; nothing if it is gone. A full page is turned: who filled it may have lacked a right.
+local function last_submit(id)
+  local page = call('HGET', key.session(id), 'page')
+  if not page then return nil end
+  local length = call('LLEN', key.submits(id, page))
+  if length > SUBMIT_PAGE then turn_page(id, page) end
+  return page * SUBMIT_PAGE + length - 1
 end
 
 -- Keeps the answer to the number behind the last.
