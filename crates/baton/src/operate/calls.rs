@@ -35,8 +35,8 @@ impl Operator {
             let session = self.session().await?;
             let in_the_way = match self.hand_in(&session, &lot).await {
                 Ok(verdict) => match (verdict, &lot.key) {
-                    (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => {
-                        return Ok(CallId { queue: queue.clone(), id: MessageId(first) });
+                    (Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }), _) => {
+                        return Ok(CallId { queue: queue.clone(), id: MessageId(first), born: Some(born) });
                     }
                     (Some(LotVerdict::Full), _) => PushError::Full(queue.clone()),
                     (Some(LotVerdict::KeysFull), _) => return Err(PushError::KeysFull),
