@@ -64,7 +64,7 @@ pub(crate) async fn follow_ups_tell_to_the_call_they_joined(setting: Setting) {
     assert_eq!(told.pop().unwrap(), "end \"split\"");
     told.sort_unstable();
     assert_eq!(told, ["found 0", "found 1", "found 2", "found 3", "found 4"]);
-    let plain = CallId { queue: call.queue.clone(), id: plain };
+    let plain = CallId { queue: call.queue.clone(), id: plain, born: None };
     assert!(setting.fleet.call_status(&plain).await.unwrap().is_none(), "a plain message has no record");
     running.stop().await;
 }
