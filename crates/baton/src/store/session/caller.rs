@@ -54,6 +54,11 @@ impl Caller {
         self.over.get().is_some()
     }
 
+    /// Whether it is over for another reason than that the store knows it no longer.
+    pub(super) fn has_broken_off(&self) -> bool {
+        self.over.get().is_some_and(|reason| reason != StoreError::Refused(Refusal::Stale))
+    }
+
     pub(super) fn trouble(&self) -> Option<StoreError> {
         self.trouble.borrow().clone()
     }
@@ -109,6 +114,8 @@ impl Caller {
                 Ok(answer) => {
                     self.trouble.send_if_modified(|trouble| trouble.take().is_some());
                     let result = O::answer(answer);
+                    // One that cannot be read says nothing of what was done.
+                    ambiguous |= result.is_none();
                     let result =
                         result.ok_or_else(|| StoreError::Damaged("the store answered another question".into()));
                     return Answered { result, ambiguous };
@@ -118,13 +125,13 @@ impl Caller {
             if error == StoreError::Refused(Refusal::Stale) {
                 self.end(error.clone());
             }
+            ambiguous |= matches!(error, StoreError::Unreachable(_) | StoreError::Damaged(_));
             let gives_up = if_room && matches!(error, StoreError::NoRoom(_));
             if gives_up || !error.is_retryable() {
                 // A refusal is an answer.
                 self.reached(None);
                 return Answered { result: Err(error), ambiguous };
             }
-            ambiguous |= matches!(error, StoreError::Unreachable(_));
             let is_held = matches!(error, StoreError::Refused(Refusal::Held { .. }));
             let pause = backoff.pause().min(if is_held { HELD_PAUSE } else { LONGEST_PAUSE });
             self.trouble.send_replace(Some(error));
