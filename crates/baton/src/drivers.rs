@@ -16,6 +16,8 @@ pub(crate) enum Missing {
     Timers,
     #[error("this tokio runtime has no I/O driver: build it with enable_all(), or take #[tokio::main]")]
     Io,
+    #[error("this tokio runtime is shutting down: call from one that goes on")]
+    Runtime,
 }
 
 /// Looks whether a runtime has timers.

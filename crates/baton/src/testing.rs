@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        BoxFuture, Context, Done, Failure, QueuePolicy, Source, SourceError, Stream,
+        BoxFuture, CallOptions, Context, Done, Failure, QueuePolicy, Source, SourceError, Stream,
         jobs::{CatchUp, Cron, Exec, ExecOnce, Tick},
         pool::{Limits, Program},
         store::session::{Session, SessionOptions},
@@ -252,6 +252,23 @@ mod tests {
             Ok(Done::default())
         });
         assert_eq!(settled(&fleet, next).await.done, 1);
+    }
+
+    #[tokio::test]
+    async fn a_context_that_outlives_its_node_keeps_no_message_from_others() {
+        let fleet = TestFleet::new();
+        fleet.queue::<u32>("jobs").call(&7, &CallOptions::default()).await.unwrap();
+        let (kept, mut is_kept) = tokio::sync::mpsc::unbounded_channel();
+        let dying = fleet.node().handler("jobs", move |_: u32, context: Context| {
+            kept.send(context).unwrap();
+            std::future::pending()
+        });
+        let dying = tokio::spawn(dying.run(Cancel::new()));
+        let context = is_kept.recv().await.unwrap();
+        dying.abort();
+        assert!(dying.await.unwrap_err().is_cancelled());
+        assert_eq!(settled(&fleet, worker(&fleet)).await.done, 1);
+        context.cancelled().await;
     }
 
     #[tokio::test]

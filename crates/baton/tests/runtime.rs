@@ -67,3 +67,18 @@ fn without_an_io_driver_redis_and_children_say_what_to_do() {
         assert_eq!(told, "this tokio runtime has no I/O driver: build it with enable_all(), or take #[tokio::main]");
     }
 }
+
+#[test]
+fn in_a_runtime_that_has_shut_down_a_push_fails_and_the_fleet_goes_on_in_another() {
+    let fleet = Fleet::connect("memory:").unwrap();
+    let queue = fleet.queue::<u32>("q");
+    let told = bounded(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        handle.block_on(queue.push(&1)).unwrap_err().to_string()
+    });
+    assert_eq!(told, "this tokio runtime is shutting down: call from one that goes on");
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    assert_eq!(runtime.block_on(fleet.queue::<u32>("q").push(&1)).unwrap().0, 1);
+}

@@ -85,6 +85,13 @@ impl Scene {
                 self.sources[source].generated_ms = now;
             }
         }
+        if let Request::Progress(progress) = request
+            && let Some(source) = progress.source.as_ref().and_then(|source| number(source.as_str()))
+        {
+            // Its generator asks for room before it tries again: that is no rest either.
+            self.moved_ms = now;
+            self.sources[source].generated_ms = now;
+        }
         let Ok(answer) = answer else { return };
         match (request, answer) {
             (Request::Join(join), Answer::Join(_)) => self.joined(caller, join),

@@ -61,6 +61,7 @@ use crate::{
     backoff::Backoff,
     drivers,
     message::Name,
+    moment,
     store::{
         self, Clock, InvalidUrl, Store, StoreError, StoreUrl,
         session::{Environment, Session, SessionOptions},
@@ -109,12 +110,20 @@ pub enum ConnectError {
     Store(#[from] StoreError),
 }
 
+/// The session that the calls of a program share.
+#[derive(Default)]
+struct Visitor {
+    session: Option<Session>,
+    /// When it last failed to join, and why.
+    failed: Option<(Instant, StoreError)>,
+}
+
 /// A handle to a fleet; clones share it.
 #[derive(Clone)]
 pub struct Fleet {
     store: Arc<dyn Store>,
     options: Arc<FleetOptions>,
-    session: Arc<Mutex<Option<Session>>>,
+    visitor: Arc<Mutex<Visitor>>,
     /// What is followed by its visitor.
     follows: Arc<follow::Follows>,
 }
@@ -141,7 +150,7 @@ impl Fleet {
     /// The fleet in a store that is open already.
     #[must_use]
     pub fn over(store: Arc<dyn Store>, options: FleetOptions) -> Self {
-        Self { store, options: Arc::new(options), session: Arc::default(), follows: Arc::default() }
+        Self { store, options: Arc::new(options), visitor: Arc::default(), follows: Arc::default() }
     }
 
     /// The store itself.
@@ -152,8 +161,8 @@ impl Fleet {
 
     /// The same fleet, for calls from another runtime.
     fn apart(&self) -> Self {
-        let (session, follows) = (Arc::default(), Arc::default());
-        Self { store: self.store.apart(), options: Arc::clone(&self.options), session, follows }
+        let (visitor, follows) = (Arc::default(), Arc::default());
+        Self { store: self.store.apart(), options: Arc::clone(&self.options), visitor, follows }
     }
 
     /// The same fleet for a visitor of its own, whose calls are tried once and do not wait; and how long they would have.
@@ -200,17 +209,30 @@ impl Fleet {
     /// # Errors
     /// The store's failure after the time to wait for it; its refusal at once.
     pub async fn session(&self) -> Result<Session, StoreError> {
-        let mut session = self.session.lock().await;
-        if let Some(live) = session.as_ref().filter(|session| !session.is_over()) {
+        let called = Instant::now();
+        let deadline = moment::after(called, self.options.wait);
+        let mut visitor = self.visitor.lock().await;
+        if let Some(live) = visitor.session.as_ref().filter(|session| !session.is_over()) {
             return Ok(live.clone());
         }
-        let joined = self.when_up(|| Session::join(self.store.clone(), self.options.session.clone())).await?;
-        Ok(session.insert(joined).clone())
+        // Those who waited while another tried in vain do not wait once more, one after the other.
+        if let Some((_, error)) = visitor.failed.as_ref().filter(|(at, _)| *at >= called && Instant::now() >= deadline)
+        {
+            return Err(error.clone());
+        }
+        let joining = self.when_up_by(deadline, || Session::join(self.store.clone(), self.options.session.clone()));
+        match joining.await {
+            Ok(joined) => Ok(visitor.session.insert(joined).clone()),
+            Err(error) => {
+                visitor.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// The visitor's session, if it has joined and that is not over.
     async fn joined(&self) -> Option<Session> {
-        self.session.lock().await.clone().filter(|session| !session.is_over())
+        self.visitor.lock().await.session.clone().filter(|session| !session.is_over())
     }
 
     /// Carries out an operation that needs no session, waiting for a store that is not up yet.
@@ -229,7 +251,7 @@ impl Fleet {
     pub async fn leave(&self) -> Result<(), StoreError> {
         // Else it would join again at once, for what is followed still.
         self.follows.rest().await;
-        let left = match self.session.lock().await.take() {
+        let left = match self.visitor.lock().await.session.take() {
             Some(session) => session.leave().await,
             None => Ok(()),
         };
@@ -241,8 +263,13 @@ impl Fleet {
     async fn when_up<T, F: Future<Output = Result<T, StoreError>>>(
         &self, attempt: impl Fn() -> F,
     ) -> Result<T, StoreError> {
+        self.when_up_by(moment::after(Instant::now(), self.options.wait), attempt).await
+    }
+
+    async fn when_up_by<T, F: Future<Output = Result<T, StoreError>>>(
+        &self, deadline: Instant, attempt: impl Fn() -> F,
+    ) -> Result<T, StoreError> {
         drivers::timers_here()?;
-        let deadline = Instant::now() + self.options.wait;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         loop {
             let result = attempt().await;
@@ -257,3 +284,57 @@ impl Fleet {
 
 /// The fleet's name where none is given.
 pub const DEFAULT_FLEET: &str = "baton";
+
+#[cfg(test)]
+#[cfg(feature = "memory")]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::{
+        message::SessionId,
+        store::{Answer, Request, Waiting, Woken},
+    };
+
+    /// A store that cannot be reached, and how often that was tried. A try takes its time.
+    #[derive(Clone, Default)]
+    struct Away(Arc<AtomicUsize>);
+
+    impl Store for Away {
+        fn call(&self, _: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                Err(StoreError::Unreachable("away".to_owned()))
+            })
+        }
+
+        fn apart(&self) -> Arc<dyn Store> {
+            Arc::new(self.clone())
+        }
+
+        fn wait(&self, _: SessionId, _: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_calls_wait_for_a_store_that_is_away_no_longer_than_one() {
+        let store = Away::default();
+        let fleet = Fleet::over(Arc::new(store.clone()), FleetOptions::new(Name::new("test").unwrap()));
+        let queue = fleet.queue::<u32>("q");
+        let (queue, begun) = (&queue, Instant::now());
+        let pushes = (0..50).map(|nth| async move {
+            tokio::time::sleep(Duration::from_millis(nth)).await;
+            queue.push(&1).await
+        });
+        assert!(join_all(pushes).await.iter().all(Result::is_err));
+        let (waited, tries) = (begun.elapsed(), store.0.load(Ordering::Relaxed));
+        assert!(waited < Duration::from_secs(15) && tries < 10, "{tries} tries, {waited:?}");
+        // Who comes later tries again.
+        assert!(queue.push(&1).await.is_err());
+        assert!(store.0.load(Ordering::Relaxed) > tries);
+    }
+}

@@ -27,7 +27,10 @@ use super::{
 use crate::{
     drivers,
     message::{InvalidMessage, Name},
-    store::{MAX_LOTS, Rewind, StoreError, session::host_name},
+    store::{
+        MAX_LOTS, Rewind, StoreError,
+        session::{Session, host_name},
+    },
 };
 
 /// What a node is willing to do.
@@ -267,6 +270,7 @@ impl Node {
                 Some(session) => session,
                 None => return Ok(()),
             };
+            let _beats = Beats(session.clone());
             let id = session.id();
             let joined = Event::Joined { session: id, host: host_name(), pid: std::process::id() };
             tell(&*self.observer, &joined);
@@ -284,6 +288,9 @@ impl Node {
             };
             if session.is_over() {
                 tell(&*self.observer, &Event::SessionOver { session: id });
+                if session.has_broken_off() {
+                    tokio::time::sleep(AFTER_A_PANIC).await;
+                }
                 continue;
             }
             // The lease does the rest if the store is away.
@@ -341,6 +348,19 @@ impl Node {
         self.stillness.clone()
     }
 }
+
+/// The beats of a session, which end with its node: what holds the session beyond that, as a handler that works on, must not
+/// keep its messages from others.
+struct Beats(Session);
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        self.0.heart().stop();
+    }
+}
+
+/// How long a node waits before it joins again after a task of its session panicked: the next one may too.
+const AFTER_A_PANIC: Duration = Duration::from_millis(100);
 
 /// The first name that was named before.
 fn twice<'a>(names: impl Iterator<Item = &'a Name>) -> Option<Name> {

@@ -247,7 +247,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 (Some(LotVerdict::KeysFull), _) => Err(PushError::KeysFull),
                 (Some(LotVerdict::Full), _) => {
                     tokio::time::sleep(pauses.pause()).await;
-                    while !session.has_room(&lot.queue, bytes, max_backlog).await {
+                    while !session.has_room(&lot.queue, None, bytes, max_backlog).await {
                         tokio::time::sleep(pauses.pause()).await;
                     }
                     continue;

@@ -38,6 +38,8 @@ pub(crate) struct Heart {
     asks: Mutex<Vec<Name>>,
     ticks: AtomicU64,
     still: AtomicBool,
+    /// Whether there are to be no more beats.
+    stopped: AtomicBool,
     /// Whether the runtime has shown no sign of life for too long.
     asleep: AtomicBool,
     /// When the last beat that was answered was sent, and the generation it was told.
@@ -57,6 +59,11 @@ impl Heart {
 
     fn asks(&self) -> Vec<Name> {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the beats; the lease does the rest.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Whether the runtime of its work is alive, as far as its beats know. While it is not, the session must not be kept
@@ -120,6 +127,9 @@ async fn run(
             _ = caller.ended() => return,
             () = beaten.closed() => return,
             _ = timer.tick() => {}
+        }
+        if heart.stopped.load(Ordering::Relaxed) {
+            return;
         }
         let now = heart.ticks.load(Ordering::Relaxed);
         if now != ticks {

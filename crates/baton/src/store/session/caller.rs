@@ -59,6 +59,11 @@ impl Caller {
         self.over.get().is_some()
     }
 
+    /// Whether it is over for another reason than that the store knows it no longer.
+    pub(super) fn has_broken_off(&self) -> bool {
+        self.over.get().is_some_and(|reason| reason != StoreError::Refused(Refusal::Stale))
+    }
+
     pub(super) fn trouble(&self) -> Option<StoreError> {
         self.trouble.borrow().clone()
     }
@@ -121,6 +126,8 @@ impl Caller {
                         self.shortage.send_if_modified(|shortage| shortage.take().is_some());
                     }
                     let result = O::answer(answer);
+                    // One that cannot be read says nothing of what was done.
+                    ambiguous |= result.is_none();
                     let result =
                         result.ok_or_else(|| StoreError::Damaged("the store answered another question".into()));
                     return Answered { result, ambiguous, from_store: true };
@@ -130,6 +137,7 @@ impl Caller {
             if error == StoreError::Refused(Refusal::Stale) {
                 self.end(error.clone());
             }
+            ambiguous |= matches!(error, StoreError::Unreachable(_) | StoreError::Damaged(_));
             if matches!(error, StoreError::NoRoom(_)) {
                 self.shortage.send_replace(Some(error.clone()));
             }
@@ -139,7 +147,6 @@ impl Caller {
                 self.reached(None);
                 return Answered { result: Err(error), ambiguous, from_store: true };
             }
-            ambiguous |= matches!(error, StoreError::Unreachable(_));
             let is_held = matches!(error, StoreError::Refused(Refusal::Held { .. }));
             let pause = backoff.pause().min(if is_held { HELD_PAUSE } else { LONGEST_PAUSE });
             self.trouble.send_replace(Some(error));

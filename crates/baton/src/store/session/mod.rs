@@ -56,7 +56,7 @@ use super::{
     MAX_RESULTS, MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, Take, Taken, ask,
 };
 use crate::{
-    drivers,
+    drivers::{self, Missing},
     message::{Lot, MessageId, Name, Run, SessionId},
 };
 
@@ -182,6 +182,10 @@ impl Session {
             }
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
+        if caller.is_over() {
+            // A runtime that shuts down drops new tasks in place.
+            return Err(Missing::Runtime.into());
+        }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (lookout, disposals) = (Arc::default(), Arc::default());
         let incarnation = incarnation.into();
@@ -211,6 +215,12 @@ impl Session {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.caller.is_over()
+    }
+
+    /// Whether it is over because one of its tasks panicked.
+    #[must_use]
+    pub(crate) fn has_broken_off(&self) -> bool {
+        self.caller.has_broken_off()
     }
 
     /// What keeps the store from answering at this moment, while calls are being repeated.
@@ -364,12 +374,13 @@ impl Session {
         self.caller.repeat(Resign { session: self.id(), source, epoch }).await
     }
 
-    /// Whether a queue that may hold so many bytes takes `bytes` more, as far as the store says: to ask before a body is sent
-    /// again.
-    pub(crate) async fn has_room(&self, queue: &Name, bytes: u64, max_backlog: u64) -> bool {
-        let progress = self.caller.repeat(ReadProgress { queue: queue.clone(), source: None }).await;
-        // One that is never answered is found out by the push.
-        !progress.is_ok_and(|it| it.books.is_some_and(|books| !books.has_room(bytes, max_backlog)))
+    /// Whether a queue takes `bytes` more, for a source or for somebody else, where it may hold `max_backlog`: to ask before a
+    /// body is sent again.
+    pub(crate) async fn has_room(&self, queue: &Name, source: Option<&Name>, bytes: u64, max_backlog: u64) -> bool {
+        let progress = ReadProgress { queue: queue.clone(), source: source.cloned() };
+        // If the session is over, the push finds it out.
+        let books = self.caller.repeat(progress).await.ok().and_then(|progress| progress.books);
+        books.is_none_or(|books| books.has_room(bytes, max_backlog))
     }
 
     /// The pushes under a baton that was taken, into a queue that may hold so many bytes.

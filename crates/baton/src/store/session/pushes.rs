@@ -157,7 +157,7 @@ impl<K> Pushes<K> {
         self.rest(pauses.pause()).await;
         let parcels = self.unstored.front().into_iter().flat_map(|(push, _)| &push.parcels);
         let bytes = parcels.map(|parcel| parcel.bytes().len() as u64).sum();
-        while !session.has_room(queue, bytes, self.max_backlog).await {
+        while !session.has_room(queue, Some(&self.source), bytes, self.max_backlog).await {
             tokio::time::sleep(pauses.pause()).await;
         }
         self.send_unstored();

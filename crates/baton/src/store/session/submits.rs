@@ -337,8 +337,6 @@ async fn send(caller: &Caller, mut group: Box<Group>) -> bool {
             result => break result,
         }
     };
-    // An answer that cannot be read says nothing of what was done.
-    ambiguous |= matches!(result, Err(StoreError::Damaged(_)));
     let refused = result.is_err();
     if refused && (ambiguous || !group.with_bookmark) {
         // Later numbers wait for this one, or an unanswered attempt may still execute under it: either way the

@@ -14,10 +14,13 @@ use crate::{
 };
 
 /// Runs a task. The session is over if it panics, or if it is dropped before its end, as when its runtime shuts down.
-pub(super) async fn vital(caller: Caller, task: impl Future<Output = ()>) {
+pub(super) fn vital(caller: Caller, task: impl Future<Output = ()>) -> impl Future<Output = ()> {
+    // Here, since a runtime that shuts down drops a new task before it is polled.
     let mut lifeline = Lifeline(Some(caller.clone()));
-    unless_it_panics(&caller, task).await;
-    lifeline.0 = None;
+    async move {
+        unless_it_panics(&caller, task).await;
+        lifeline.0 = None;
+    }
 }
 
 /// The same, but the task may be dropped at any time.
@@ -52,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Fleet, FleetOptions,
+        Cancel, Done, Fleet, FleetOptions,
         message::{Body, Key, Lot, Name, Outcome, Parcel, Range, Run},
         store::{
             Answer, BoxFuture, Kind, MemoryStore, MoveBookmark, Place, Request, Store, Waiting, Woken,
@@ -167,6 +170,26 @@ mod tests {
         let store = Panicking { in_wait: true, ..Panicking::on(|_| false) };
         let session = store.session(Kind::Node).await;
         assert!(bounded(session.claim_when_ready(queue(), 1, 1, None)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_node_whose_sessions_break_off_rests_between_them() {
+        let store = Panicking::on(|request| matches!(request, Request::Beat(_)));
+        store.times.store(usize::MAX, Ordering::SeqCst);
+        let joined = store.times.clone();
+        let fleet = Fleet::over(Arc::new(store), FleetOptions::new(Name::new("test").unwrap()));
+        let node = fleet.node().handler("q", async |_: u32, _| Ok(Done::default()));
+        let (cancel, begun) = (Cancel::new(), std::time::Instant::now());
+        let running = tokio::spawn(node.run(cancel.clone()));
+        bounded(async {
+            while joined.load(Ordering::SeqCst) > usize::MAX - 4 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        assert!(begun.elapsed() >= Duration::from_millis(300));
+        cancel.now();
+        bounded(running).await.unwrap().unwrap();
     }
 
     #[test]
