@@ -5,7 +5,7 @@
 //! somebody's way.
 
 use std::{
-    io::{self, IsTerminal as _},
+    io::{self, IsTerminal as _, Write as _},
     time::Duration,
 };
 
@@ -14,8 +14,14 @@ use baton::{
     operate::{Glance, Operator, Workforce},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::{process::getpgrp, termios::tcgetpgrp};
-use tokio::sync::watch;
+use rustix::{
+    process::getpgrp,
+    termios::{tcgetpgrp, tcgetwinsize},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
 use crate::{node::Log, output::plural};
 
@@ -51,6 +57,27 @@ impl Panel {
     /// Shows figures of one queue, or of all, and of this machine's workers, for ever; what the store does not tell is not
     /// shown.
     pub(crate) async fn show(
+        &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
+    ) {
+        tokio::join!(self.figures(operator, queue, workers, log), self.follow_width());
+    }
+
+    /// A line of a terminal that became narrower was broken into several: those before the last are taken away, for ever.
+    async fn follow_width(&self) {
+        let Some((bar, mut changes)) = self.bar.as_ref().zip(signal(SignalKind::window_change()).ok()) else { return };
+        let mut before = width();
+        while changes.recv().await.is_some() {
+            let now = width();
+            let broken = before.checked_div(now).map_or(0, |_| before.div_ceil(now).saturating_sub(1));
+            before = now;
+            if broken > 0 && is_in_front() {
+                // A terminal that cannot be written has no line either.
+                bar.suspend(|| write!(io::stderr().lock(), "\x1b[{broken}A\x1b[J").ok());
+            }
+        }
+    }
+
+    async fn figures(
         &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
     ) {
         let mut watch = operator.watch(queue, EVERY);
@@ -91,6 +118,11 @@ impl Panel {
 /// Whether this process is in the foreground of its terminal; where nobody can tell, it is.
 fn is_in_front() -> bool {
     tcgetpgrp(io::stderr()).map_or(true, |group| group == getpgrp())
+}
+
+/// How many characters fit into a line of the terminal.
+fn width() -> u16 {
+    tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col)
 }
 
 /// Where the line is drawn at the moment.

@@ -8,15 +8,19 @@ use std::process::Command;
 use sandbox::{Ran, Sandbox};
 
 /// Runs the program behind `--` on a terminal of its own until it ends, in the foreground or in a group behind it, and
-/// prints what it wrote there.
+/// prints what it wrote there. With `narrow` its terminal becomes narrower once the line is drawn.
 const TERMINAL: &str = r#"
-import os, pty, subprocess, sys
+import fcntl, os, pty, struct, subprocess, sys, termios, time
 where, command = sys.argv[1], sys.argv[2:]
+size = lambda columns: fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 pid, terminal = pty.fork()
 if pid == 0:
     # The session's leader stays in the foreground.
     group = (lambda: os.setpgid(0, 0)) if where == "behind" else None
+    time.sleep(0.2)
     os._exit(subprocess.call(command, preexec_fn=group))
+size(100)
+narrow = where == "narrow"
 while True:
     try:
         written = os.read(terminal, 65536)
@@ -25,6 +29,10 @@ while True:
     if not written:
         break
     sys.stdout.buffer.write(written)
+    if narrow and b" failed, " in written:
+        narrow = False
+        sys.stdout.buffer.write(b"<narrow>")
+        size(40)
 sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
@@ -48,4 +56,13 @@ fn figures_are_drawn_in_the_foreground_of_a_terminal_and_not_behind_it() {
     assert!(front.contains(figures) && front.contains("joined as"), "{front:?}");
     let behind = written(&sandbox, "behind");
     assert!(!behind.contains(figures) && behind.contains("joined as"), "{behind:?}");
+}
+
+#[test]
+fn a_line_that_a_narrower_terminal_breaks_is_taken_away_whole() {
+    let sandbox = Sandbox::new();
+    let written = written(&sandbox, "narrow");
+    // A hundred characters are three lines of forty.
+    let (_, behind) = written.split_once("<narrow>").unwrap();
+    assert_eq!(behind.matches("\x1b[2A\x1b[J").count(), 1, "{behind:?}");
 }

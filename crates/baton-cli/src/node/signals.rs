@@ -5,8 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use baton::Cancel;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use baton::{
+    Cancel,
+    process::{resume_children, suspend_children},
+};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
 
 use super::Log;
 use crate::{
@@ -28,12 +32,14 @@ pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>, lease: Duration) -> 
     };
     let (interrupt, terminate, hangup) =
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
+    let [stop, go_on] = [Signal::TSTP, Signal::CONT].map(|it| listen(SignalKind::from_raw(it.as_raw())));
+    tokio::spawn(pause_with_children(stop?, go_on?));
     tokio::spawn(stop_in_steps([interrupt, terminate, hangup], cancel.clone(), log.clone(), lease));
     Ok(())
 }
 
 async fn stop_in_steps(
-    [mut interrupt, mut terminate, mut hangup]: [Signal; 3], cancel: Cancel, log: Arc<Log>, lease: Duration,
+    [mut interrupt, mut terminate, mut hangup]: [Listener; 3], cancel: Cancel, log: Arc<Log>, lease: Duration,
 ) {
     let (mut step, mut last) = (0, None::<Instant>);
     loop {
@@ -58,6 +64,20 @@ async fn stop_in_steps(
                 end_after(lease + OVERDUE);
             }
             _ => std::process::exit(INTERRUPTED),
+        }
+    }
+}
+
+/// Stops with all children where a terminal asks for it (Ctrl-Z), and goes on with them.
+async fn pause_with_children(mut stop: Listener, mut go_on: Listener) {
+    loop {
+        tokio::select! {
+            _ = stop.recv() => {
+                suspend_children();
+                // Its children go on by the signal that this process goes on by: this may return before it stands still.
+                kill_process(getpid(), Signal::STOP).ok();
+            }
+            _ = go_on.recv() => resume_children(),
         }
     }
 }

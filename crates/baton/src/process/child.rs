@@ -8,7 +8,10 @@ use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
 };
 
-use super::guardian::{self, Watched};
+use super::{
+    groups::Group,
+    guardian::{self, Watched},
+};
 use crate::drivers;
 
 /// A child process with a group of its own, which is killed when this is dropped, and when the child has ended.
@@ -21,6 +24,8 @@ pub struct Child {
     handle: Option<Receiver>,
     /// Its group is killed also if this process is.
     watched: Option<Watched>,
+    /// Its group stops and goes on with this process.
+    group: Option<Group>,
 }
 
 impl Child {
@@ -37,7 +42,7 @@ impl Child {
         let pid = child.id().unwrap_or(0);
         let handle = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
         let handle = handle.and_then(|handle| Receiver::from_file_unchecked(handle.into()).ok());
-        Ok(Self { child, pid, handle, watched: None })
+        Ok(Self { child, pid, handle, watched: None, group: Some(Group::new(pid)) })
     }
 
     /// Starts it; it ends with this process, also if that is killed, and so does what it starts itself.
@@ -101,14 +106,15 @@ impl Child {
             handle.readable().await?;
             self.kill_group();
             // Its number may be another's as soon as it is waited for.
-            self.watched = None;
+            (self.watched, self.group) = (None, None);
         }
         // Where the handle tells its end, it need not be waited for.
         let ended = match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             _ => self.child.wait().await,
         };
-        self.watched = None;
+        // Its number may be another's from now on.
+        (self.watched, self.group) = (None, None);
         ended
     }
 
@@ -119,7 +125,7 @@ impl Child {
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let ended = self.child.try_wait()?;
         if ended.is_some() {
-            self.watched = None;
+            (self.watched, self.group) = (None, None);
         }
         Ok(ended)
     }
@@ -141,7 +147,7 @@ impl Child {
     /// It is killed all the same.
     pub async fn kill(&mut self) {
         self.kill_group();
-        self.watched = None;
+        (self.watched, self.group) = (None, None);
         // One that has ended is no failure.
         self.child.wait().await.ok();
     }
