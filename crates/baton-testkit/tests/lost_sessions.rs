@@ -1,6 +1,6 @@
 //! A node whose session ends under its hands, as after a pause of its machine: what it had begun runs again elsewhere, is
 //! told, and is counted once.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{
     sync::{
