@@ -214,16 +214,6 @@ impl Stream {
     }
 }
 
-/// Whether the token that a stream was opened with is still good.
-pub(crate) fn is_admitted(state: &State, bearer: Option<&str>) -> bool {
-    matches!(judge(state, bearer), Access::Granted(_))
-}
-
-/// That it is not.
-pub(crate) fn revoked() -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "token", "the token is not valid any more")
-}
-
 fn is_outage(error: &StoreError) -> bool {
     error.is_retryable() || matches!(error, StoreError::Refused(baton::store::Refusal::Stale))
 }

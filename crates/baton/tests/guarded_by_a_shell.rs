@@ -22,7 +22,7 @@ async fn a_program_with_a_child() {
     let program = Program::new("/bin/sh", ["-c".into(), script.into(), "sh".into(), pids]);
     program.check().unwrap();
     let pool = Pool::new(program, Limits::default());
-    let task = Task { id: 1, key: "q/1@1", queue: "q", attempt: 1, call: None, body: b"1" };
+    let task = Task { id: 1, key: "q/1@1", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
     panic!("{:?}", pool.run(&task, |_| ready(Ok(()))).await);
 }
 
