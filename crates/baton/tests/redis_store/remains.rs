@@ -51,7 +51,7 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
         // Short ones and a long one, which is staged; some of them held, one of them a call that tells and is followed.
         let mut calling = submit(session, 1, &[b"1"]);
         calling.lots[0].call = Some(Calling::Begins { linger_ms: None, share: false });
-        let LotVerdict::Stored { first } = ask(&store, calling).await.unwrap().lots[0] else { panic!("not stored") };
+        let LotVerdict::Begun { first, born } = ask(&store, calling).await.unwrap().lots[0] else { panic!("not stored") };
         ask(&store, claim(session, 1, 999)).await.unwrap();
         ask(&store, submit(session, 2, &[&[b'1'; 100_000]])).await.unwrap();
         for number in 3..140 {
@@ -62,7 +62,7 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
         let (queue, id, max_log) = (name("q"), MessageId(first), 1 << 20);
         let emit = Emit { session, claim_no: 1, queue: queue.clone(), id, number: 1, events, max_log, force: false };
         ask(&store, emit).await.unwrap();
-        let call = CallId { queue, id };
+        let call = CallId { queue, id, born: Some(born) };
         let follow = FollowCall { session, call: call.clone(), from: 2, number: 1, max_bytes: 1_000 };
         ask(&store, follow).await.unwrap();
         ask(&store, CancelCall { call, if_forsaken: false }).await.unwrap();
