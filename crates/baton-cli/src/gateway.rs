@@ -153,6 +153,7 @@ pub(crate) fn of_tokens(error: &TokenError) -> Failure {
             format!("run `chmod 600 {}`, and make the tokens anew if others read them", path.display())
         }
         TokenError::NotRegular { .. } => "remove it, or name another file with --tokens".to_owned(),
+        TokenError::Locked { .. } => "let it end, or end it".to_owned(),
         TokenError::Unsynced { .. } => "run `sync`".to_owned(),
         TokenError::Content { .. } => "remove the file, or name another with --tokens".to_owned(),
         TokenError::Taken(_) => "take another name, or revoke that one first".to_owned(),

@@ -66,6 +66,18 @@ fn what_is_no_regular_file_is_neither_followed_nor_waited_for() {
 }
 
 #[test]
+fn a_process_that_has_stopped_with_the_lock_does_not_hold_up_others_without_end() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tokens.json.lock", "");
+    let lock = File::open(sandbox.dir.path().join("tokens.json.lock")).unwrap();
+    lock.lock().unwrap();
+    let ran = within(&sandbox, &ADD).expect(1);
+    assert!(ran.one_line().contains("another process has locked tokens.json.lock"), "{}", ran.err);
+    drop(lock);
+    within(&sandbox, &ADD).expect(0);
+}
+
+#[test]
 fn a_token_that_could_not_be_printed_is_not_made() {
     let sandbox = Sandbox::new();
     let closed = |command: &str| {

@@ -28,6 +28,9 @@ pub(crate) const PARCEL_BYTES: usize = 256 << 10;
 /// How long lines that came in wait for more to be stored with them.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What a range of ids comes to when it is told: an upload without end has more and more of them.
+const RANGE_BYTES: usize = 256;
+
 /// Ids that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Ids {
@@ -89,12 +92,12 @@ impl<'a> Lines<'a> {
                 Err(_) => {
                     self.flush().await.map_err(|it| (it, false))?;
                     // What was handed in to the store is held no more.
-                    permit.hold(rest.len()).map_err(|it| (it, true))?;
+                    permit.hold(rest.len() + self.held()).map_err(|it| (it, true))?;
                     coming.await
                 }
             };
             let Some(bytes) = came.map_err(|it| (it, true))? else { break };
-            permit.hold(rest.len() + self.builder.body_bytes() + bytes.len()).map_err(|it| (it, true))?;
+            permit.hold(rest.len() + self.held() + bytes.len()).map_err(|it| (it, true))?;
             let mut from = 0;
             for end in memchr::memchr_iter(b'\n', &bytes) {
                 let line = bytes.get(from..end).unwrap_or_default();
@@ -133,6 +136,11 @@ impl<'a> Lines<'a> {
             self.flush().await.map_err(|it| (it, false))?;
         }
         Ok(())
+    }
+
+    /// Bytes that are kept of what came in, but for the line that is read.
+    fn held(&self) -> usize {
+        self.builder.body_bytes() + self.ids.len() * RANGE_BYTES
     }
 
     fn of_line(&self, problem: Problem) -> Problem {

@@ -128,3 +128,24 @@ fn the_peers_of_one_address_cannot_take_all_room() {
     assert_eq!(push(3), 202);
     drop(under_way);
 }
+
+/// Ids are told at the end. Where others push too they do not follow each other, and each range has to be kept.
+#[test]
+fn an_upload_without_end_has_a_bound_and_is_told_what_it_has_stored() {
+    let limits = Limits { body_bytes: 8 * KIB, ..Limits::default() };
+    let scene = Scene::with(|options| options.limits = limits);
+    let mut peer = scene.peer();
+    peer.send(&request("POST", "/push/q", &[NDJSON, CHUNKED], b""));
+    // Each range counts 256 bytes, and half of all bytes are for one peer.
+    for nth in 1..=16 {
+        peer.send(&chunk("1\n"));
+        until("the line is stored", || scene.ready("q") == 2 * nth - 1);
+        let mut other = from_address(&scene, 3);
+        other.send(&request("POST", "/push/q", &[JSON], b"2"));
+        assert_eq!(other.answer().status, 202);
+    }
+    peer.send(&chunk("1\n"));
+    let problem = peer.answer().problem(503, "busy");
+    assert_eq!((problem["stored"].as_u64(), problem["ids"].as_array().unwrap().len()), (Some(16), 16));
+    assert_eq!(scene.ready("q"), 32);
+}

@@ -12,7 +12,7 @@ use baton::{
 };
 use tokio::{
     sync::Semaphore,
-    time::{Duration, Instant},
+    time::{Duration, Instant, timeout_at},
 };
 
 use super::{jobs, query::Query};
@@ -30,8 +30,8 @@ use crate::{
 
 /// The queue of subset sums.
 const QUEUE: &str = "subset-sum";
-/// How long it is estimated what a search costs, and how many are estimated at once. What is not known by then is judged by
-/// whoever searches.
+/// How long it is estimated what a search costs, with the wait for a turn, and how many are estimated at once. What is not
+/// known by then is judged by whoever searches.
 const ESTIMATE: Duration = Duration::from_secs(2);
 static ESTIMATES: Semaphore = Semaphore::const_new(2);
 
@@ -173,8 +173,8 @@ impl Sought {
     /// Refuses what every worker would: it would be an error of the fleet for each who asks.
     async fn check(&self) -> Result<(), Problem> {
         let (problem, wish) = (self.problem.clone(), self.wish);
-        let _turn = ESTIMATES.acquire().await;
         let until = Instant::now() + ESTIMATE;
+        let Ok(_turn) = timeout_at(until, ESTIMATES.acquire()).await else { return Ok(()) };
         let checked = tokio::task::spawn_blocking(move || problem.check(&wish, &|| Instant::now() >= until)).await;
         match checked {
             Ok(Err(refusal)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),

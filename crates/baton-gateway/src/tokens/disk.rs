@@ -8,6 +8,8 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -73,7 +75,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, TokenError> {
     }
 }
 
-/// The lock that all take who change this file, once nobody else has it.
+/// How long the lock is waited for, and how often it is tried.
+const PATIENCE: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// The lock that all take who change this file. A process that has it may be stopped, so it is not waited for without end.
 pub(super) fn lock(path: &Path) -> Result<File, TokenError> {
     let path = &with_end(path, ".lock");
     refuse_link(path)?;
@@ -81,8 +87,15 @@ pub(super) fn lock(path: &Path) -> Result<File, TokenError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed(path, error.into()))?;
     let file = regular(path, File::from(file))?;
-    flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(path, error.into()))?;
-    Ok(file)
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(AGAIN),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(TokenError::Locked { path: path.to_owned() }),
+            Err(error) => return Err(failed(path, error.into())),
+        }
+    }
 }
 
 /// Refuses a link: a change would take its place and leave the file that it leads to as it is.

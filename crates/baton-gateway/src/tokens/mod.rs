@@ -62,6 +62,12 @@ pub enum TokenError {
         /// Its kind.
         what: &'static str,
     },
+    /// Another process changes the tokens, and does not come to an end.
+    #[error("another process has locked {} for over 5 s", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+    },
     /// The change is in force, and it is not known whether it survives a power failure.
     #[error("{}: the change is made, but a power failure may undo it: {error}", path.display())]
     Unsynced {
