@@ -29,6 +29,8 @@ pub enum Fault {
     DebugSleep,
     /// kill -9 of the server and a restart from its log.
     KillServer,
+    /// The user of half of the nodes lacks a right for a while.
+    TakeRight,
     /// A reply thrown away by the proxy.
     LoseReply,
     /// A settle with the token of a session that is over.
@@ -40,7 +42,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::KillGenerator,
         Self::KillWorker,
         Self::StopGenerator,
@@ -49,6 +51,7 @@ impl Fault {
         Self::FunctionFlush,
         Self::DebugSleep,
         Self::KillServer,
+        Self::TakeRight,
         Self::LoseReply,
         Self::ReplayToken,
         Self::ReplaySpent,
@@ -67,6 +70,7 @@ impl Fault {
             Self::FunctionFlush => "FUNCTION FLUSH",
             Self::DebugSleep => "DEBUG SLEEP",
             Self::KillServer => "kill -9 of the server",
+            Self::TakeRight => "right taken away",
             Self::LoseReply => "lost reply",
             Self::ReplayToken => "token of a dead session",
             Self::ReplaySpent => "spent token",
@@ -76,7 +80,15 @@ impl Fault {
 
     /// Whether it needs a server between the nodes.
     const fn needs_server(self) -> bool {
-        matches!(self, Self::ClientKill | Self::FunctionFlush | Self::DebugSleep | Self::KillServer | Self::LoseReply)
+        matches!(
+            self,
+            Self::ClientKill
+                | Self::FunctionFlush
+                | Self::DebugSleep
+                | Self::KillServer
+                | Self::TakeRight
+                | Self::LoseReply
+        )
     }
 
     /// How often it is in a round of the deck; the replayer throws the replays at its own pace.
@@ -85,7 +97,7 @@ impl Fault {
             Self::KillGenerator => 13,
             Self::KillWorker => 4,
             Self::StopGenerator | Self::DebugSleep | Self::KillServer => 1,
-            Self::StopWorker | Self::ClientKill | Self::FunctionFlush => 2,
+            Self::StopWorker | Self::ClientKill | Self::FunctionFlush | Self::TakeRight => 2,
             Self::LoseReply => 8,
             Self::ReplayToken | Self::ReplaySpent | Self::ReplayBaton => 0,
         }

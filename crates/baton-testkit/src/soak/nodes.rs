@@ -56,6 +56,7 @@ struct Seen {
 pub struct Nodes {
     slots: Vec<Slot>,
     ending: Arc<AtomicBool>,
+    failing: Arc<AtomicU32>,
     findings: Findings,
 }
 
@@ -64,7 +65,7 @@ impl Nodes {
     #[must_use]
     pub fn start(roster: &(impl Roster + Clone + 'static), seed: u64, findings: &Findings) -> Self {
         let roster: Arc<dyn Roster> = Arc::new(roster.clone());
-        let ending = Arc::<AtomicBool>::default();
+        let (ending, failing) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
         let slots = (0..roster.count()).map(|number| {
             let (orders, inbox) = mpsc::channel(8);
             let seen = Arc::<Seen>::default();
@@ -74,11 +75,12 @@ impl Nodes {
                 random: Random::part(seed, 100 + number as u64),
                 seen: seen.clone(),
                 ending: ending.clone(),
+                failing: failing.clone(),
                 findings: findings.clone(),
             };
             Slot { orders, seen, task: tokio::spawn(keeper.keep(inbox)) }
         });
-        Self { slots: slots.collect(), ending, findings: findings.clone() }
+        Self { slots: slots.collect(), ending, failing, findings: findings.clone() }
     }
 
     /// The node that runs as this process.
@@ -112,6 +114,15 @@ impl Nodes {
         self.ending.store(true, Relaxed);
     }
 
+    /// Nodes may end by themselves with an error from now on, or no longer; each time counts.
+    pub fn expect_failures(&self, are_expected: bool) {
+        if are_expected {
+            self.failing.fetch_add(1, Relaxed);
+        } else {
+            self.failing.fetch_sub(1, Relaxed);
+        }
+    }
+
     /// Waits until all have ended after [`Nodes::expect_ends`] and the order to stop; survivors are findings.
     pub async fn ended(mut self, limit: Duration) {
         let deadline = tokio::time::Instant::now() + limit;
@@ -137,6 +148,7 @@ struct Keeper {
     random: Random,
     seen: Arc<Seen>,
     ending: Arc<AtomicBool>,
+    failing: Arc<AtomicU32>,
     findings: Findings,
 }
 
@@ -176,7 +188,10 @@ impl Keeper {
                     let asked = asked || self.ending.load(Relaxed);
                     // One that was asked before it could listen is ended by the signal.
                     let good = |it: &ExitStatus| it.success() || it.signal() == Some(Signal::TERM.as_raw());
-                    let orderly = killed || (asked && ended.as_ref().is_ok_and(good));
+                    // With an error as its exit code.
+                    let failed = |it: &ExitStatus| self.failing.load(Relaxed) > 0 && it.code().is_some();
+                    let orderly =
+                        killed || (asked && ended.as_ref().is_ok_and(good)) || ended.as_ref().is_ok_and(failed);
                     self.findings.demand(orderly, || match ended {
                         Ok(status) => format!("node {} ended by itself ({status}); see its log", self.number),
                         Err(error) => format!("node {} cannot be waited for: {error}", self.number),

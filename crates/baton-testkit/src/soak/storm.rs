@@ -24,6 +24,10 @@ use super::{
 
 /// How long anything may take to come back.
 const RECOVERY: Duration = Duration::from_secs(20);
+/// What is taken away from half of the nodes, one at a time, and for how long. The right to functions stays: the proxy loses
+/// replies to calls of these.
+const RIGHTS: [&str; 7] = ["unlink", "hset", "setrange", "rpush", "lpop", "@sortedset", "@list"];
+const AWAY: Duration = Duration::from_millis(700);
 /// Generators killed under a deep backlog.
 const DEEP_KILLS: usize = 6;
 
@@ -109,6 +113,7 @@ impl Storm<'_> {
                 }
                 Fault::ClientKill => self.count(Fault::ClientKill, self.target.cut_clients().await),
                 Fault::FunctionFlush => self.count(Fault::FunctionFlush, self.target.flush_functions().await),
+                Fault::TakeRight => self.take_right(&mut stops).await,
                 Fault::LoseReply => self.target.lose_reply(),
                 // The replayer's.
                 Fault::ReplayToken | Fault::ReplaySpent | Fault::ReplayBaton => {}
@@ -147,6 +152,23 @@ impl Storm<'_> {
             None if may_go_on || self.observer.is_pushed(RECOVERY).await => {}
             None => self.findings.note(format!("nobody pushed within {RECOVERY:?} of the generator being stopped")),
         }
+    }
+
+    /// Takes a right away for a moment. Nodes that lack it end with the reason, and are started again.
+    async fn take_right(&mut self, stops: &mut JoinSet<()>) {
+        let Some(right) = self.random.pick(&RIGHTS).copied() else { return };
+        self.nodes.expect_failures(true);
+        let taken = self.target.grant(right, false).await;
+        sleep(AWAY).await;
+        let given = self.target.grant(right, true).await;
+        self.count(Fault::TakeRight, taken.and(given));
+        let nodes = self.nodes.clone();
+        // One that heard of it last has its claims to hand back first.
+        let joining = async move {
+            sleep(RECOVERY / 4).await;
+            nodes.expect_failures(false);
+        };
+        stops.spawn(joining);
     }
 
     /// Stops a node past its lease; it goes on by itself, at once or, where it may hold everybody up, before this

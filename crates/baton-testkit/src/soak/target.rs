@@ -10,6 +10,9 @@ use crate::{
     server::{Persistence, RedisServer},
 };
 
+/// The user of the nodes behind the proxy, with a password of the same text: its rights are taken away.
+const USER: &str = "limited";
+
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
@@ -53,7 +56,9 @@ impl Target {
     pub async fn start(kind: StoreKind, folder: &Path) -> Self {
         match kind {
             StoreKind::Redis => {
-                let server = RedisServer::start(Persistence::AofAlways);
+                // Of its settings, so that it is still there after a restart.
+                let user = ["--user", USER, "on", &format!(">{USER}"), "~*", "&*", "+@all"];
+                let server = RedisServer::start_with(Persistence::AofAlways, &user);
                 // Calls that change something are scripts.
                 let proxy = Proxy::start(server.port(), b"FCALL").await;
                 let url = server.url();
@@ -80,7 +85,9 @@ impl Target {
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         match self {
-            Self::Redis { proxy, url, .. } => vec![url.clone(), format!("redis://127.0.0.1:{}/0", proxy.port())],
+            Self::Redis { proxy, url, .. } => {
+                vec![url.clone(), format!("redis://{USER}:{USER}@127.0.0.1:{}/0", proxy.port())]
+            }
             Self::Sqlite { url } => vec![url.clone()],
         }
     }
@@ -139,6 +146,15 @@ impl Target {
             Value::Int(1..) => Ok(()),
             other => Err(format!("{other:?}")),
         }
+    }
+
+    /// Takes the right to these commands away from half of the nodes, or gives it back.
+    ///
+    /// # Errors
+    /// If the server does not.
+    pub async fn grant(&self, commands: &str, is_granted: bool) -> Result<(), String> {
+        let rule = format!("{}{commands}", if is_granted { '+' } else { '-' });
+        self.command(redis::cmd("ACL").arg("SETUSER").arg(USER).arg(rule)).await.map(drop)
     }
 
     /// Lets the server forget its scripts.
