@@ -16,10 +16,10 @@ use crate::{
 /// Runs a task. The session is over if it panics, or if it is dropped before its end, as when its runtime shuts down.
 pub(super) fn vital(caller: Caller, task: impl Future<Output = ()>) -> impl Future<Output = ()> {
     // Here, since a runtime that shuts down drops a new task before it is polled.
-    let mut lifeline = Lifeline(Some(caller.clone()));
+    let lifeline = Lifeline(Some(caller.clone()));
     async move {
         unless_it_panics(&caller, task).await;
-        lifeline.0 = None;
+        lifeline.reached_the_end();
     }
 }
 
@@ -33,6 +33,12 @@ pub(super) async fn unless_it_panics(caller: &Caller, task: impl Future<Output =
 
 /// Ends the session when it is dropped.
 struct Lifeline(Option<Caller>);
+
+impl Lifeline {
+    fn reached_the_end(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
