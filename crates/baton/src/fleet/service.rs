@@ -116,6 +116,8 @@ impl<'a> Service<'a> {
                 },
                 changed = beats.changed() => {
                     if changed.is_err() {
+                        // Nothing beats any more: a task that breaks off ends its session a moment later.
+                        session.over().await;
                         return Ok(());
                     }
                     let beaten = beats.borrow_and_update().clone();

@@ -151,11 +151,7 @@ impl Claimer {
                     claim_no = self.numbers.next(&wish.queue);
                     continue;
                 }
-                Err(error) => {
-                    // If it was carried out all the same, the next one under the number is answered with what it got.
-                    self.numbers.give_back(&wish.queue, claim_no);
-                    Err(error)
-                }
+                Err(error) => Err(error),
                 Ok(Claimed { queue, .. }) if queue != wish.queue => {
                     Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", wish.queue)))
                 }

@@ -175,16 +175,16 @@ impl Session {
         let weights = Arc::<Weights>::default();
         let settling = settles::run(caller.clone(), settle_items, weights.clone(), options.max_results);
         tokio::spawn(vital(caller.clone(), settling));
+        if caller.is_over() {
+            // A runtime that shuts down drops new tasks in place. Nothing else can have ended them: they had nothing to do.
+            return Err(Missing::Runtime.into());
+        }
         let heart = Arc::new(Heart::default());
         match options.kind {
             Kind::Node if options.environment.has_threads() => {
                 beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten, work)?;
             }
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
-        }
-        if caller.is_over() {
-            // A runtime that shuts down drops new tasks in place.
-            return Err(Missing::Runtime.into());
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (lookout, disposals) = (Arc::default(), Arc::default());

@@ -19,7 +19,7 @@ pub(super) fn vital(caller: Caller, task: impl Future<Output = ()>) -> impl Futu
     let lifeline = Lifeline(Some(caller.clone()));
     async move {
         unless_it_panics(&caller, task).await;
-        lifeline.let_go();
+        lifeline.reached_the_end();
     }
 }
 
@@ -35,8 +35,7 @@ pub(super) async fn unless_it_panics(caller: &Caller, task: impl Future<Output =
 struct Lifeline(Option<Caller>);
 
 impl Lifeline {
-    /// Leaves the session alive.
-    fn let_go(mut self) {
+    fn reached_the_end(mut self) {
         self.0 = None;
     }
 }
