@@ -21,7 +21,7 @@ pub(super) struct Witness {
     trickle: Trickle,
     /// That a source failed for good, once one has.
     failed: watch::Sender<Option<Event>>,
-    /// That a source waits for room in the store, while one does.
+    /// Why the store takes nothing new, while it does not.
     waits: watch::Sender<Option<String>>,
 }
 
@@ -43,7 +43,7 @@ impl Witness {
         self.failed.subscribe()
     }
 
-    /// Hears that a source waits for room in the store.
+    /// Hears why the store takes nothing new.
     pub(super) fn waits(&self) -> watch::Receiver<Option<String>> {
         self.waits.subscribe()
     }
@@ -80,8 +80,8 @@ impl Observer for Witness {
             journal.told(event);
         }
         match event {
-            Event::SourceWaits { .. } => drop(self.waits.send_replace(Some(event.to_string()))),
-            Event::SourceGoesOn { .. } | Event::BatonPassed { .. } => drop(self.waits.send_replace(None)),
+            Event::StoreFull { .. } => drop(self.waits.send_replace(Some(event.to_string()))),
+            Event::StoreTakes { .. } => drop(self.waits.send_replace(None)),
             _ => {}
         }
         if matches!(event, Event::SourceFailed { error, .. } if error.is_for_good()) {

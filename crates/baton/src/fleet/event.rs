@@ -117,20 +117,6 @@ pub enum Event {
         /// [`Refusal::Full`] or [`Refusal::Gap`].
         refusal: Refusal,
     },
-    /// The store has no room for what a source gives: its pushes are repeated until it has.
-    SourceWaits {
-        /// The source.
-        source: Name,
-        /// Why, as the last push was told.
-        error: StoreError,
-    },
-    /// The end of [`Event::SourceWaits`].
-    SourceGoesOn {
-        /// The source.
-        source: Name,
-        /// How long it waited.
-        after: Duration,
-    },
     /// The source has no more messages.
     SourceEnded {
         /// The source.
@@ -229,7 +215,7 @@ impl fmt::Display for Event {
             Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
-            Self::StoreFull { error } => write!(f, "{error}; nothing new is stored until then"),
+            Self::StoreFull { error } => write!(f, "{error}; sources and results wait until it takes new messages"),
             Self::StoreTakes { after } => {
                 write!(f, "the store takes new messages again after {:.1} s", after.as_secs_f64())
             }
@@ -245,10 +231,6 @@ impl fmt::Display for Event {
             }
             Self::PushRefused { source, batch_no, refusal, .. } => {
                 write!(f, "batch {batch_no} of {source} is to be sent again: {refusal}")
-            }
-            Self::SourceWaits { source, error } => write!(f, "source {source} waits: the store has no room: {error}"),
-            Self::SourceGoesOn { source, after } => {
-                write!(f, "source {source} goes on after {:.1} s: the store has room", after.as_secs_f64())
             }
             Self::SourceEnded { source, .. } => write!(f, "source {source} has ended"),
             Self::BatonPassed { source, .. } => write!(f, "the baton of {source} has passed on"),

@@ -7,18 +7,13 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc, watch},
-    task::JoinSet,
-};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinSet};
 use tracing::Instrument as _;
 
 use super::{
     activity::Activity,
     event::Event,
     observer::{Observer, tell},
-    room,
     source::{Batch, Flow, Source, SourceError},
     stillness::{Stillness, Unstored},
     traces,
@@ -81,34 +76,24 @@ impl Generator {
         let span = traces::generate(&self.name, self.taken.epoch);
         let mut puller = JoinSet::new();
         puller.spawn_on(pulling.instrument(span.clone()), &self.home);
-        let flow = watch::Sender::new(room::Flow::default());
-        let ended = async {
-            tokio::select! {
-                ended = self.push_all(pulled, &flow) => ended,
-                () = room::watch(&self.session, flow.subscribe(), &self.name, &*self.observer) => Ended::Baton,
-            }
-        };
-        let ended = ended.instrument(span).await;
+        let ended = self.push_all(pulled).instrument(span).await;
         self.activity.set_full(false);
         ended
     }
 
-    async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>, flow: &watch::Sender<room::Flow>) -> Ended {
+    async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
         let mut pushes = self.session.pushes(self.name.clone(), self.taken.clone(), self.max_backlog);
         let mut failed = None;
         let mut backoff = Backoff::new(FULL_PAUSE.0, FULL_PAUSE.1);
         let mut more = true;
         loop {
-            let under_way = pushes.under_way() > 0;
-            self.activity.pushing(under_way);
-            flow.send_if_modified(|flow| std::mem::replace(&mut flow.under_way, under_way) != under_way);
+            self.activity.pushing(pushes.under_way() > 0);
             tokio::select! {
                 biased;
                 Some(fate) = pushes.fate() => match fate {
                     Fate::Stored { push, pushed, kept } => {
                         backoff.reset();
                         self.activity.set_full(false);
-                        flow.send_modify(|flow| flow.stored += 1);
                         self.stored(push, &pushed, kept);
                     }
                     Fate::Refused { batch_no, refusal } => {

@@ -24,7 +24,6 @@ mod outage;
 mod permits;
 mod policy;
 mod queue;
-mod room;
 mod service;
 mod source;
 mod stillness;

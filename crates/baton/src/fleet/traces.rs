@@ -45,10 +45,6 @@ pub(super) fn write(event: &Event) {
             warn!(target: "baton", %queue, id = id.0, attempt, error, "{event}");
         }
         Event::ResultLeftOut { queue, id, bytes } => warn!(target: "baton", %queue, %id, bytes, "{event}"),
-        Event::SourceWaits { source, error } => warn!(target: "baton", %source, %error, "{event}"),
-        Event::SourceGoesOn { source, after } => {
-            info!(target: "baton", %source, after = after.as_secs_f64(), "{event}");
-        }
         Event::NoRoom { queue, messages } => warn!(target: "baton", %queue, messages, "{event}"),
         Event::RunsRefused { queue, runs, messages } => warn!(target: "baton", %queue, runs, messages, "{event}"),
         Event::RunsLost { queue, messages } => warn!(target: "baton", %queue, messages, "{event}"),

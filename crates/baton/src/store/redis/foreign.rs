@@ -7,7 +7,7 @@ use super::{Shared, conn::Link, reply::Reply};
 use crate::store::StoreError;
 
 /// The most names that are looked at in one step.
-const AT_ONCE: usize = 250;
+const NAMES_AT_ONCE: usize = 250;
 
 /// Refuses a fleet with such a key, by its name.
 pub(in crate::store) async fn refuse(shared: &Shared) -> Result<(), StoreError> {
@@ -19,7 +19,7 @@ async fn look(shared: &Shared, link: &mut Link) -> Result<(), StoreError> {
     let mut reply = step(shared, link, None, &[]).await?;
     for kind in ["queues", "sources"] {
         let names = reply.list()?.rest(Reply::text)?;
-        for names in names.chunks(AT_ONCE) {
+        for names in names.chunks(NAMES_AT_ONCE) {
             step(shared, link, Some(kind), names).await?;
         }
     }
