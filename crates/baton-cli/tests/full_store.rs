@@ -34,7 +34,10 @@ fn a_call_finds_no_room_says_why_and_ends_after_its_time_to_wait() {
         let mut running = sandbox.start(&[call, &["--wait", "1"]].concat());
         assert_eq!(running.wait(), Some(1), "{call:?}: {}", sandbox.log());
         let log = sandbox.log();
-        assert!(log.contains("waiting up to 1 s: ") && log.contains("the store has no room: "), "{call:?}: {log}");
+        assert!(
+            log.contains("waiting up to 1 s: ") && log.contains("the store takes nothing new: "),
+            "{call:?}: {log}"
+        );
         assert!(log.contains("maxmemory"), "{call:?}: {log}");
         sandbox.write("log", "");
     }

@@ -121,7 +121,7 @@ impl Call {
             CallState::Dead => {
                 // Why was told by its last event, where events are printed.
                 let why = status.error.filter(|_| self.result).map(|why| format!(": {why}")).unwrap_or_default();
-                remark(&format!("{call} failed{why}; see `baton errors --queue {}`", call.queue));
+                remark(&format!("{} failed{why}; see `baton errors --queue {}`", shown(call), call.queue));
                 Ok(Exit::Dead)
             }
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),
@@ -143,6 +143,7 @@ impl Call {
         }
         let cancelled = timeout(ANSWERED, cancelled(connection, call)).await;
         cancelled.unwrap_or_else(|_| {
+            let call = shown(call);
             Err(Failure::new(format!("whether {call} is cancelled is not known: no answer"), "see `baton status`"))
         })
     }
@@ -164,7 +165,8 @@ impl Call {
 
 /// Cancels the call; what became of it, as far as that is known soon.
 async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Failure> {
-    let unknown = |failure: Failure| failure.of(&format!("whether {call} is cancelled is not known"));
+    let name = shown(call);
+    let unknown = |failure: Failure| failure.of(&format!("whether {name} is cancelled is not known"));
     let fleet = connection.operator.fleet();
     connection.given(fleet.cancel_call(call).await).map_err(unknown)?;
     // Its handler is broken off with the next beat of its node, and may be done before that.
@@ -173,14 +175,19 @@ async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Fai
     timeout(LAST_WORDS, ended).await.ok();
     let status = connection.given(fleet.call_status(call).await).map_err(unknown)?;
     Ok(match status.map(|it| it.state) {
-        None => format!("{call} has ended, and is not known any more"),
-        Some(CallState::Cancelled) => format!("{call} was cancelled"),
-        Some(CallState::Done) => format!("{call} was done before it could be cancelled"),
-        Some(CallState::Dead) => format!("{call} failed before it could be cancelled; see `baton errors`"),
+        None => format!("{name} has ended, and is not known any more"),
+        Some(CallState::Cancelled) => format!("{name} was cancelled"),
+        Some(CallState::Done) => format!("{name} was done before it could be cancelled"),
+        Some(CallState::Dead) => format!("{name} failed before it could be cancelled; see `baton errors`"),
         Some(_) => {
-            format!("{call} is cancelled: what runs of it is broken off when its node hears so, and no more is run")
+            format!("{name} is cancelled: what runs of it is broken off when its node hears so, and no more is run")
         }
     })
+}
+
+/// Its name for people. URLs need the birth too.
+fn shown(call: &CallId) -> String {
+    format!("{}/{}", call.queue, call.id)
 }
 
 /// How long the end of a cancelled call is waited for.

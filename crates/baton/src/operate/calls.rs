@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Operator, patience::Patience};
 use crate::{
     CallOptions, PushError,
+    backoff::Backoff,
     message::{CallId, Lot, MessageId, Name},
     store::{
         LotVerdict, Refusal, StoreError,
@@ -14,8 +15,8 @@ use crate::{
     },
 };
 
-/// How soon a full queue, or a store without room, is tried again.
-const AGAIN: Duration = Duration::from_millis(50);
+/// How long a call waits before it is tried again where there was no room, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
 impl Operator {
     /// Begins a call as [`Queue::call`](crate::Queue::call) does. A full queue and a store that is away or has no room are
@@ -30,6 +31,7 @@ impl Operator {
         &self, queue: &Name, body: &T, options: &CallOptions,
     ) -> Result<CallId, PushError> {
         let lot = self.fleet().call_lot(queue, &serde_json::to_vec(body)?, options)?;
+        let (bytes, mut pauses) = (lot.parcel.bytes().len() as u64, Backoff::new(PAUSES.0, PAUSES.1));
         let mut patience = Patience::new(self.wait);
         loop {
             let session = self.session().await?;
@@ -52,10 +54,16 @@ impl Operator {
                 Err(SubmitError { error: error @ StoreError::NoRoom(_), maybe_stored: false }) => error.into(),
                 Err(error) => return Err(error.into()),
             };
-            if patience.worn_out(self, &in_the_way) {
-                return Err(in_the_way);
+            loop {
+                if patience.worn_out(self, &in_the_way) {
+                    return Err(in_the_way);
+                }
+                tokio::time::sleep(pauses.pause()).await;
+                // The body goes to a full queue again only when that has room.
+                if !matches!(in_the_way, PushError::Full(_)) || self.has_room(queue, bytes).await != Ok(false) {
+                    break;
+                }
             }
-            tokio::time::sleep(AGAIN).await;
         }
     }
 
