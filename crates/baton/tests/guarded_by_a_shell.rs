@@ -1,5 +1,4 @@
 //! Children of a program that is not its own guardian: a shell ends them if the program is killed.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::{
     future::ready,
