@@ -15,7 +15,8 @@ use crate::{
 
 /// The most pieces in one claim, a message of a call counting as several, so that no call holds the others up for long.
 pub(crate) const MAX_PIECES: usize = 1024;
-/// The most messages one claim buries, and ends of calls that were cancelled, counting as several, so that no call holds the others up for long.
+/// The most messages one claim buries, the end of a cancelled call counting as several, so that no call holds the others up
+/// for long.
 pub(in crate::store) const MOST_BURIED: u32 = 1024;
 /// How far claim numbers may run ahead of the lowest unused one of the same session and queue.
 pub const CLAIM_WINDOW: u64 = 64;
