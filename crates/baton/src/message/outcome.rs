@@ -41,6 +41,12 @@ impl Outcome {
         let follow_ups: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
         follow_ups + result.as_ref().map_or(0, Bytes::len)
     }
+
+    /// Whether it brings messages.
+    #[cfg(feature = "redis")]
+    pub(crate) fn has_follow_ups(&self) -> bool {
+        matches!(self, Self::Done { follow_ups, .. } if !follow_ups.is_empty())
+    }
 }
 
 /// One outcome for consecutive messages of one claim.

@@ -8,7 +8,7 @@ use std::{
 use baton::store::{message::*, *};
 use bytes::Bytes;
 
-use crate::{RedisServer, behind, claim, join, settle, store, submit};
+use crate::{RedisServer, behind, claim, join, name, settle, store, submit};
 
 fn told_by(store: &RedisStore) -> Arc<Mutex<Vec<StoreEvent>>> {
     let told = Arc::<Mutex<Vec<StoreEvent>>>::default();
@@ -73,10 +73,12 @@ async fn while_the_server_may_evict_nothing_new_comes_in_and_everything_else_goe
     let visitor = join(&other, Kind::Node).await;
     assert!(is_refused(&ask(&other, submit(visitor, 1, &[b"4"])).await.unwrap_err()));
     assert_eq!(ask(&open, claim(session, 1, 9)).await.unwrap().pieces.len(), 1);
-    let with_result = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
-    let refused = ask(&open, settle(session, 1, 1, 1, with_result)).await.unwrap_err();
+    let follow_up = Lot { queue: name("q"), parcel: Parcel::single(Body::new(b"5").unwrap()), key: None, call: None };
+    let with_follow_up = Outcome::Done { result: None, follow_ups: vec![follow_up] };
+    let refused = ask(&open, settle(session, 1, 1, 1, with_follow_up)).await.unwrap_err();
     assert!(is_refused(&refused), "{refused:?}");
-    ask(&open, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
+    let with_result = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
+    ask(&open, settle(session, 1, 1, 1, with_result)).await.unwrap();
     let mut dead = settle(session, 2, 2, 2, Outcome::Dead { error: "no".to_owned() });
     dead.runs[0].claim_no = 1;
     ask(&open, dead).await.unwrap();

@@ -53,6 +53,8 @@ pub(super) struct Connector {
     reign: AtomicU64,
     /// Who hears what happens to the server.
     ear: Mutex<Option<Ear>>,
+    /// Whether a session of this process has joined: then what it needed was there.
+    joined: AtomicBool,
     /// The run of the server that was last looked at.
     looked_at: Mutex<Option<Arc<str>>>,
     /// Whether the server kept an append-only file when that was last seen.
@@ -96,9 +98,9 @@ impl Connector {
             return Err(unfit("it has no host"));
         }
         let (server, reign) = (url.as_str().trim_end_matches('/').to_owned(), AtomicU64::new(0));
-        let (ear, looked_at) = (Mutex::default(), Mutex::default());
+        let (ear, looked_at, joined) = (Mutex::default(), Mutex::default(), AtomicBool::default());
         let (has_log, lost_log, eviction) = (AtomicBool::default(), AtomicBool::default(), Eviction::default());
-        Ok(Self { client, server, user, keys, reign, ear, looked_at, has_log, lost_log, eviction })
+        Ok(Self { client, server, user, keys, reign, ear, joined, looked_at, has_log, lost_log, eviction })
     }
 
     /// Has what happens to the server told to `ear` from now on.
@@ -198,11 +200,16 @@ impl Connector {
         checked.map_err(|error| self.may_pass(error))
     }
 
+    /// Notes that a session of this process has joined.
+    pub(super) fn has_joined(&self) {
+        self.joined.store(true, Ordering::Relaxed);
+    }
+
     /// A server that this process has used is waited for, whatever makes it unfit now: a password, rights, its version.
     /// Somebody has changed that, and may change it back.
     pub(super) fn may_pass(&self, error: StoreError) -> StoreError {
         match error {
-            StoreError::Unfit(why) if self.reign() > 0 => StoreError::Unreachable(why),
+            StoreError::Unfit(why) if self.joined.load(Ordering::Relaxed) => StoreError::Unreachable(why),
             error => error,
         }
     }

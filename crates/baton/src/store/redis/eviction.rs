@@ -1,7 +1,7 @@
 //! Whether the server may drop what is stored: its `maxmemory-policy` can change while it runs.
 //!
-//! **Invariant.** While the policy that was seen last is not `noeviction`, this process brings nothing new into the store
-//! and begins no fleet there; it goes on with what is stored. A request with new bodies is sent only if the policy was
+//! **Invariant.** While the policy that was seen last is not `noeviction`, this process brings no new message into the
+//! store and begins no fleet there; it goes on with what is stored. A request with new messages is sent only if the policy was
 //! looked at within [`LOOK_EVERY`]. Beats look too, so that a node warns also where nothing is pushed. The same look tells
 //! whether the server still keeps a log.
 
@@ -96,7 +96,11 @@ impl Eviction {
 impl Shared {
     /// Looks at the policy if that is due, and refuses what may not be asked of the server as it is.
     pub(super) async fn may_be_asked(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
-        let brings = request.new_bodies().is_some();
+        let brings = match request {
+            // What was done is reported, also with its result, which nobody's work depends on. A follow-up is a message.
+            Request::Settle(settle) => settle.runs.iter().any(|run| run.outcome.has_follow_ups()),
+            request => request.new_bodies().is_some(),
+        };
         let eviction = &self.connector.eviction;
         if (brings || matches!(request, Request::Beat(_))) && eviction.is_due() {
             Box::pin(self.look_at_policy(link)).await?;

@@ -91,16 +91,28 @@ fn denied(user: &str, keys: &str, code: Option<&str>, detail: &str) -> Option<St
         "NOPERM" if detail.contains(" run the '") => Some(rights(&[grant(quoted()?)])),
         "NOPERM" => Some(rights(&[format!("~{keys}")])),
         "ERR" if detail.starts_with("unknown command") => Some(command(&quoted()?.to_uppercase())),
-        // What the server says of a command within a script.
-        "ERR"
-            if ["The user executing the script", "Unknown Redis command", "Invalid command passed to redis.acl"]
-                .iter()
-                .any(|begin| detail.starts_with(begin)) =>
-        {
+        "ERR" if names_no_command(detail) => {
             Some(format!("does not let user {user} do all that Baton does: {SEE_RIGHTS}"))
         }
         _ => None,
     }
+}
+
+/// Whether this is how the server refuses a command within a script, which does not say what command.
+fn names_no_command(detail: &str) -> bool {
+    ["The user executing the script", "Unknown Redis command", "Invalid command passed to redis.acl"]
+        .iter()
+        .any(|begin| detail.starts_with(begin))
+}
+
+/// Whether a right is missing, and the error does not say which.
+pub(super) fn is_unnamed_right(error: &RedisError) -> bool {
+    error.code() == Some("ERR") && error.detail().is_some_and(names_no_command)
+}
+
+/// Whether the server does not let this user do something, or wants another user.
+pub(super) fn is_denied(error: &RedisError) -> bool {
+    matches!(error.code(), Some("NOAUTH" | "NOPERM" | "RIGHTS")) || is_unnamed_right(error)
 }
 
 /// The rule that gives a right, which the server names with a bar before a subcommand.

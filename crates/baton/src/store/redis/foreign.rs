@@ -1,9 +1,9 @@
-//! Keys of the fleet under which another program keeps something: which one that is.
+//! Why a script failed: the key of the fleet under which another program keeps something, the right that a user lacks.
 //!
 //! Joins, and calls that name a queue for the first time, look before they write. This is for the rest: an operation that
 //! ran into such a key, and a purge, which removes nothing of another program's.
 
-use super::{Shared, conn::Link, reply::Reply};
+use super::{Shared, conn::Link, failure::is_unnamed_right, reply::Reply};
 use crate::store::StoreError;
 
 /// The most names that are looked at in one step.
@@ -38,9 +38,10 @@ async fn step(shared: &Shared, link: &mut Link, kind: Option<&str>, names: &[Str
 }
 
 impl Shared {
-    /// Why a script failed; where it ran into a key of another kind, which one.
+    /// Why a script failed; where it ran into a key of another kind, or a right was missing, which one.
     pub(super) async fn explained(&self, link: &mut Link, error: &redis::RedisError) -> StoreError {
-        let named = if error.code() == Some("WRONGTYPE") { Box::pin(look(self, link)).await.err() } else { None };
+        let is_unnamed = error.code() == Some("WRONGTYPE") || is_unnamed_right(error);
+        let named = if is_unnamed { Box::pin(look(self, link)).await.err() } else { None };
         named.unwrap_or_else(|| self.failed(link, error))
     }
 }

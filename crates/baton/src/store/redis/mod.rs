@@ -99,7 +99,7 @@ pub(super) use self::{
 };
 use self::{
     conn::{Connector, Link},
-    failure::ends_connection,
+    failure::{ends_connection, is_denied},
     server_runs::{ServerRun, ServerRuns},
     store_clock::StoreClock,
     waiting::Waiters,
@@ -246,6 +246,7 @@ impl Shared {
 
     /// Looks after the server for a session that has joined.
     async fn has_joined(&self, kind: Kind) -> Result<(), StoreError> {
+        self.connector.has_joined();
         log::mend(self).await?;
         if kind == Kind::Node {
             keeping::warn(self).await;
@@ -367,6 +368,6 @@ impl Shared {
             }
         }
         let told = self.connector.store_error(error);
-        if error.code() == Some("NOAUTH") { self.connector.may_pass(told) } else { told }
+        if is_denied(error) { self.connector.may_pass(told) } else { told }
     }
 }

@@ -32,7 +32,7 @@ const BEGIN_READING: &str = "begin(KEYS[1], true)\n";
 const BEGINS_ITSELF: &str = "\nbegin(";
 
 /// The operation that looks whether a user may do all that anybody does.
-const LOOKING_AT_RIGHTS: &str = "join";
+const LOOKING_AT_RIGHTS: [&str; 2] = ["join", "foreign"];
 
 /// The keys of a script.
 const KEYS: &str = "1";
@@ -375,7 +375,7 @@ fn needs(parts: &str, names: &[&str], operations: &[Operation]) -> Vec<String> {
     let functions = rights::Functions::of(parts);
     let own: Vec<_> = operations.iter().map(|(_, _, body)| functions.commands(body)).collect();
     let all = rights::all(own.iter());
-    let of = |(name, own)| rights::words(if name == LOOKING_AT_RIGHTS { &all } else { own });
+    let of = |(name, own)| rights::words(if LOOKING_AT_RIGHTS.contains(&name) { &all } else { own });
     names.iter().copied().zip(&own).map(of).collect()
 }
 
