@@ -73,6 +73,10 @@ async fn a_right_that_is_missing_is_named_before_anything_is_stored() {
         assert!(why.contains(&rule) && why.contains("does not let user limited"), "-{command}: {why}");
         assert_eq!(behind::<u64>(&server, "DBSIZE"), 0, "-{command}");
     }
+    // A visitor is refused by the server itself, which names no command.
+    limit(&server, "-hmget -time");
+    let why = ask(&store, TakeSurvey).await.unwrap_err().to_string();
+    assert!(why.contains("+hmget +time`"), "{why}");
     let several = limited(&server, "-unlink -rpop -bgrewriteaof -config -function");
     let why = ask(&several, joining()).await.unwrap_err().to_string();
     assert!(why.contains("`ACL SETUSER limited +rpop +unlink`"), "{why}");

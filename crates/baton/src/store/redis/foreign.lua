@@ -5,7 +5,10 @@
 -- Returns: OK, without names followed by {queue …} {source …} | the error FOREIGN key, what is there, what belongs there
 --          | the error RIGHTS
 -- Idempotency: reads only.
+call = redis.call
+name_keys(KEYS[1])
 rights.demand()
+begin(KEYS[1], true)
 if ARGV[1] then
   local refuse = ARGV[1] == 'queues' and foreign.refuse_queue or foreign.refuse_source
   for i = 2, #ARGV do refuse(ARGV[i]) end
