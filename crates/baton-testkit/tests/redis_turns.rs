@@ -255,6 +255,20 @@ async fn a_server_that_wants_a_password_now_is_waited_for_and_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_that_is_taken_away_from_a_node_is_named_and_waited_for() {
+    let server = RedisServer::start(Persistence::None);
+    order(&server, "ACL SETUSER limited on >secret ~* +@all");
+    let running = Running::start(&server.url().replace("redis://", "redis://limited:secret@"), 1);
+    running.until_done(100).await;
+    order(&server, "ACL SETUSER limited -hset");
+    running.until("it is told", async || running.told.away("`ACL SETUSER limited +hset`") == 1).await;
+    order(&server, "ACL SETUSER limited +hset");
+    running.until("its end is told", async || running.told.back() == 1).await;
+    running.until_done(running.done().await + 100).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_leads_to_the_new_primary_is_followed() {
     let at_once = ["--repl-diskless-sync-delay", "0"];
     let (old, new) = (RedisServer::start_with(Persistence::None, &at_once), RedisServer::start(Persistence::None));
