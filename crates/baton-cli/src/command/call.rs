@@ -180,7 +180,9 @@ async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Fai
         Some(CallState::Done) => format!("{name} was done before it could be cancelled"),
         Some(CallState::Dead) => format!("{name} failed before it could be cancelled; see `baton errors`"),
         Some(_) => {
-            format!("{name} is being cancelled: what runs ends when its node hears so, what waits when a node comes to it")
+            format!(
+                "{name} is being cancelled: what runs ends when its node hears so, what waits when a node comes to it"
+            )
         }
     })
 }

@@ -27,8 +27,8 @@ pub(super) enum Operands {
     Mixed,
     /// The first is code unless one of these options gave that.
     Code(&'static str),
-    /// All behind the first are code together.
-    CodeBehindOne,
+    /// All but so many of the first are code together.
+    CodeBehind(usize),
 }
 
 const INPUT: &str = "let the code read the body from its standard input";
@@ -49,7 +49,7 @@ const DEFAULT: Interpreter = Interpreter {
 pub(super) const FILES: [&str; 2] = ["--file", "--from-file"];
 
 /// Shells are known elsewhere.
-pub(super) const KNOWN: [Interpreter; 15] = [
+pub(super) const KNOWN: [Interpreter; 21] = [
     Interpreter {
         names: &["python", "pypy"],
         code: "c",
@@ -139,9 +139,57 @@ pub(super) const KNOWN: [Interpreter; 15] = [
     },
     Interpreter {
         names: &["ssh"],
-        value: "bcDEeFIiJLlmoOpQRSWwBP",
-        operands: Operands::CodeBehindOne,
+        // A setting may be a command, such as ProxyCommand.
+        code: "o",
+        value: "bcDEeFIiJLlmOpQRSWwBP",
+        operands: Operands::CodeBehind(1),
         advice: "let the command there read the body from its standard input",
+        ..DEFAULT
+    },
+    Interpreter { names: &["scp", "sftp"], code: "oS", value: "cDFiJlPXBbRs", operands: Operands::Mixed, ..DEFAULT },
+    Interpreter {
+        names: &["rsync"],
+        code: "e",
+        value: "fBTM",
+        long_code: &["--rsh", "--rsync-path"],
+        operands: Operands::Mixed,
+        ..DEFAULT
+    },
+    Interpreter {
+        names: &["watch"],
+        value: "nq",
+        long_value: &[("--interval", 1), ("--equexit", 1)],
+        operands: Operands::CodeBehind(0),
+        advice: "write the command without watch",
+        ..DEFAULT
+    },
+    Interpreter {
+        names: &["tar", "bsdtar", "gtar"],
+        code: "I",
+        value: "fCTXgbHKLNV",
+        long_code: &[
+            "--to-command",
+            "--checkpoint-action",
+            "--use-compress-program",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+            "--rmt-command",
+        ],
+        operands: Operands::Mixed,
+        ..DEFAULT
+    },
+    Interpreter {
+        names: &["gdb"],
+        long_code: &["-ex", "-iex", "-eval-command", "--ex", "--iex", "--eval-command", "--init-eval-command"],
+        operands: Operands::Mixed,
+        ..DEFAULT
+    },
+    Interpreter {
+        names: &["npm", "npx", "pnpm", "vi", "vim", "nvim", "ex"],
+        code: "c",
+        long_code: &["--call", "--cmd"],
+        operands: Operands::Mixed,
         ..DEFAULT
     },
     Interpreter {
@@ -173,7 +221,7 @@ pub(super) const KNOWN: [Interpreter; 15] = [
         names: &["sqlite3"],
         long_code: &["-cmd"],
         long_value: &[("-separator", 1), ("-newline", 1), ("-nullvalue", 1), ("-init", 1), ("-vfs", 1)],
-        operands: Operands::CodeBehindOne,
+        operands: Operands::CodeBehind(1),
         ..DEFAULT
     },
 ];

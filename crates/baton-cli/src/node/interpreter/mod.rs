@@ -73,7 +73,7 @@ impl Interpreter {
         }
         match self.operands {
             Operands::Code(_) if !has_code => texts.extend(operands.into_iter().next()),
-            Operands::CodeBehindOne => texts.push(operands.get(1..).unwrap_or_default().join(" ")),
+            Operands::CodeBehind(others) => texts.push(operands.get(others..).unwrap_or_default().join(" ")),
             _ => {}
         }
         texts
@@ -143,6 +143,17 @@ mod tests {
             ("env A=1 awk '/{}/'", "awk"),
             ("ssh -p 22 host gzip {}", "ssh"),
             ("ssh host 'gzip {}'", "ssh"),
+            ("ssh -o 'ProxyCommand=cat {}' host true", "ssh"),
+            ("ssh '-oProxyCommand=cat {}' host true", "ssh"),
+            ("sftp -o 'ProxyCommand=cat {}' host", "sftp"),
+            ("rsync -a -e 'ssh -p {}' a b", "rsync"),
+            ("watch 'echo {}'", "watch"),
+            ("watch -n 5 echo {}", "watch"),
+            ("tar -xf x.tar --to-command='echo {}'", "tar"),
+            ("tar -cf x.tar --checkpoint-action=exec='echo {}' x", "tar"),
+            ("gdb -ex 'shell echo {}'", "gdb"),
+            ("npm exec -c 'echo {}'", "npm"),
+            ("vim -c '!echo {}' x", "vim"),
             ("su user -c 'echo {}'", "su"),
             ("psql -h x -c 'select {}'", "psql"),
             ("sqlite3 x.db 'select {}'", "sqlite3"),
@@ -174,6 +185,11 @@ mod tests {
             "env NAME={} run {}.txt",
             "ssh {}.example.org uptime",
             "ssh host {}",
+            "ssh -i {}.key host uptime",
+            "rsync -a {}.txt host:{}.txt",
+            "tar -czf {}.tgz {}/",
+            "tar -C {}/ -xf x.tar",
+            "watch {}",
             "sqlite3 {}.db 'select 1'",
             "psql -c 'select 1' {}_db",
             "convert {} {}.png",

@@ -31,8 +31,9 @@ pub(crate) use self::start::check;
 const MARK: &str = "BATON_CHILD_OF";
 /// Bytes of a group in the list.
 const WIDTH: usize = 11;
-/// A guardian that ends sooner than this cannot do its work here: its successor waits.
+/// Guardians that end sooner than this cannot do their work here: after so many, a successor waits.
 const SHORT: Duration = Duration::from_secs(1);
+const SHORT_LIVES: u32 = 3;
 /// That wait.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -42,6 +43,8 @@ struct Guardian {
     pipe: Option<ChildStdin>,
     /// The groups of children that run, a line each. The guardian has the same memory as its error output.
     groups: Option<File>,
+    /// How many guardians in a row ended soon.
+    short_lives: u32,
     /// Lines of the list that are free, and the number of all lines.
     free: Vec<usize>,
     lines: usize,
@@ -116,8 +119,13 @@ fn attend(mut child: Child) {
     let began = Instant::now();
     // An error means that another part of the program has waited for it: it has ended as well.
     let how = child.wait().map_or_else(|error| error.to_string(), super::ending);
-    guardian().pipe = None;
-    if began.elapsed() < SHORT {
+    let short_lives = {
+        let mut guardian = guardian();
+        guardian.pipe = None;
+        guardian.short_lives = if began.elapsed() < SHORT { guardian.short_lives + 1 } else { 0 };
+        guardian.short_lives
+    };
+    if short_lives >= SHORT_LIVES {
         thread::sleep(PAUSE);
     }
     loop {
@@ -130,7 +138,8 @@ fn attend(mut child: Child) {
 }
 
 fn guardian() -> MutexGuard<'static, Guardian> {
-    static GUARDIAN: Mutex<Guardian> = Mutex::new(Guardian { pipe: None, groups: None, free: Vec::new(), lines: 0 });
+    static GUARDIAN: Mutex<Guardian> =
+        Mutex::new(Guardian { pipe: None, groups: None, short_lives: 0, free: Vec::new(), lines: 0 });
     GUARDIAN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
