@@ -44,10 +44,7 @@ pub(crate) async fn answer(
         answered = AssertUnwindSafe(router.call(request)).catch_unwind() => match answered {
             Ok(Ok(response)) => response,
             // The place is told where panics are.
-            Err(_) => {
-                let detail = "a fault in the gateway itself; its log tells where";
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail).into_response()
-            }
+            Err(_) => fault().into_response(),
         },
         // Looked at only by those who are not answered at once.
         () = async { state.over.subscribe().wait_for(|over| *over).await.map_or((), drop) } => {
@@ -56,6 +53,12 @@ pub(crate) async fn answer(
         () = admission.is_void(&state) => unknown(Validity::ended()).into_response(),
     };
     held(&state, response, admission.into_holding())
+}
+
+/// That something panicked.
+pub(crate) fn fault() -> Problem {
+    let detail = "a fault in the gateway itself; its log tells where";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail)
 }
 
 fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<Held> {
