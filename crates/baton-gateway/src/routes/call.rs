@@ -80,7 +80,7 @@ pub(crate) async fn call(
     let message = check(&state.limits, &bytes)?;
     // Once it is stored there is no refusal any more.
     let place = state.room.stream()?;
-    let call = state.store_call(&mut seat, &queue, message, &options).await?;
+    let (call, _) = state.store_call(&mut seat, &queue, message, &options).await?;
     Ok(Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission, place))
 }
 

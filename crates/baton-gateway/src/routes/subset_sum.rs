@@ -102,7 +102,7 @@ pub(crate) async fn search(
 /// The search as a call that was stored.
 async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) -> Result<CallId, Problem> {
     let mut seat = state.seat(task.len())?;
-    state.store_call(&mut seat, queue, task.as_bytes(), options).await
+    Ok(state.store_call(&mut seat, queue, task.as_bytes(), options).await?.0)
 }
 
 /// What is asked for.
