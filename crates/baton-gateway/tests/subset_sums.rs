@@ -144,6 +144,7 @@ fn an_interleaved_search_runs_in_the_gateway_itself() {
 
 /// The most memory that this process had, in MiB.
 #[cfg(target_os = "linux")]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -161,8 +162,8 @@ fn callers_who_leave_at_once_leave_no_work_and_no_memory_behind() {
     for nth in 0..120 {
         let mut peer = scene.peer();
         peer.send(&scene::request("GET", if nth % 2 == 0 { &search } else { &whole }, &[], b""));
+        // Long enough for most requests to begin, and for none to be answered; then the connection is reset.
         std::thread::sleep(Duration::from_millis(2));
-        // The connection is reset.
         rustix::net::sockopt::set_socket_linger(&peer.stream, Some(Duration::ZERO)).unwrap();
     }
     until("there is room", || scene.open("GET", &search, &[], b"").0.status == 200);
