@@ -1,5 +1,4 @@
 //! What is under way when the gateway stops.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod scene;
 
