@@ -67,6 +67,25 @@ fn up_answers_and_what_is_pushed_is_worked_off() {
 }
 
 #[test]
+fn a_request_that_is_broken_off_at_the_stop_is_no_message_that_runs_again() {
+    let sandbox = Sandbox::new();
+    let mut up = up(&sandbox, &["--listen", "0", "--grace", "300ms"]);
+    let address = address(&sandbox);
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let head = "content-type: application/json\r\ncontent-length: 3\r\nexpect: 100-continue";
+    write!(stream, "POST /push/work HTTP/1.1\r\nhost: {address}\r\n{head}\r\n\r\n").unwrap();
+    let mut goes_on = [0; 25];
+    stream.read_exact(&mut goes_on).unwrap();
+    assert_eq!(&goes_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    up.signal("-TERM");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\"code\":\"maybe-stored\""), "{answer}");
+    assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+    assert!(!sandbox.log().contains("broken off"), "{}", sandbox.log());
+}
+
+#[test]
 fn the_next_port_is_taken_if_the_usual_one_is_not_free_and_none_where_none_is_wanted() {
     let (one, other, none) = (Sandbox::new(), Sandbox::new(), Sandbox::new());
     let (_one, _other, _none) = (up(&one, &[]), up(&other, &["--quiet"]), up(&none, &["--no-gateway"]));

@@ -70,8 +70,13 @@ impl Admission {
 
     /// Leaves the place of a request to others. From now on the request has to end itself when its [`Validity`] ends.
     pub(crate) fn becomes_stream(&self, room: &Room) -> Result<(), Problem> {
-        self.replace(Holding::Stream(room.stream()?));
+        self.streams(room.stream()?);
         Ok(())
+    }
+
+    /// The same with a place that was taken before.
+    pub(crate) fn streams(&self, place: StreamPermit) {
+        self.replace(Holding::Stream(place));
     }
 
     /// What it holds, for its response.

@@ -17,6 +17,7 @@ use tower_service::Service as _;
 use crate::{
     GatewayEvent,
     admission::{Admission, Held, Holding, Validity},
+    intake::MAYBE_STORED,
     problem::Problem,
     shares::Peer,
     state::{Shared, State},
@@ -25,6 +26,9 @@ use crate::{
 
 /// Paths that everybody may ask for at any time: those who watch over processes have no token.
 const FREE: [&str; 2] = ["/health", "/health/ready"];
+
+/// A path that stores a message in spite of its method.
+const BEGINS: &str = "/subsetSum";
 
 /// What is said of a request that was broken off, and may have changed something.
 const UNKNOWN: &str = "it is not known whether what was asked for is done";
@@ -37,25 +41,31 @@ pub(crate) async fn answer(
         Ok(admitted) => admitted,
         Err(problem) => return held(&state, problem.into_response(), Holding::Nothing),
     };
-    let (mut router, changes) = (router, !request.method().is_safe());
-    let unknown = |problem: Problem| if changes { problem.next(UNKNOWN) } else { problem };
+    let (mut router, changes) = (router, !request.method().is_safe() || request.uri().path() == BEGINS);
     let response = tokio::select! {
         biased;
         answered = AssertUnwindSafe(router.call(request)).catch_unwind() => match answered {
             Ok(Ok(response)) => response,
             // The place is told where panics are.
-            Err(_) => {
-                let detail = "a fault in the gateway itself; its log tells where";
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail).into_response()
-            }
+            Err(_) => fault().into_response(),
         },
         // Looked at only by those who are not answered at once.
-        () = async { state.over.subscribe().wait_for(|over| *over).await.map_or((), drop) } => {
-            unknown(Problem::busy("stopping", "the gateway stops", 2)).into_response()
+        () = state.ends() => {
+            let (code, unknown) = if changes { (MAYBE_STORED, UNKNOWN) } else { ("stopping", "ask again") };
+            Problem::busy(code, "the gateway stops", 2).next(unknown).into_response()
         }
-        () = admission.is_void(&state) => unknown(Validity::ended()).into_response(),
+        () = admission.is_void(&state) => {
+            let ended = Validity::ended();
+            (if changes { ended.next(UNKNOWN) } else { ended }).into_response()
+        }
     };
     held(&state, response, admission.into_holding())
+}
+
+/// That something panicked.
+pub(crate) fn fault() -> Problem {
+    let detail = "a fault in the gateway itself; its log tells where";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail)
 }
 
 fn held(state: &State, response: Response<Body>, holding: Holding) -> Response<Held> {

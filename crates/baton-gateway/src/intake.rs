@@ -4,6 +4,8 @@
 //! A request that comes while the store is away waits for it with a seat of the line in `readiness`. The seat is taken before
 //! the body is read, and holds the bytes that came in.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use baton::{
     CallId, CallOptions, Fleet, MessageId, Name, StoreError,
@@ -18,8 +20,25 @@ use crate::{problem::Problem, readiness::StoreSeat, state::State};
 const UNSTORED: &str = "nothing was stored";
 pub(crate) const REPEATABLE: &str = "it is safe to ask again";
 
+/// The code of what may be stored or not.
+pub(crate) const MAYBE_STORED: &str = "maybe-stored";
+/// The code of an upload whose first lines are gone.
+pub(crate) const DATA_LOST: &str = "data-lost";
+
 /// As often something is tried anew that the store has not carried out.
 const ATTEMPTS: usize = 8;
+
+/// Messages that the store has.
+pub(crate) struct Stored {
+    /// The first id.
+    pub(crate) first: u64,
+    /// Of a call, the store's time of its push.
+    pub(crate) born: Option<u64>,
+    /// Whether the store has them from now on, and not from before under their key.
+    pub(crate) is_new: bool,
+    /// What the data is known by that they went to.
+    pub(crate) data: Arc<str>,
+}
 
 impl State {
     /// A seat for a request whose body, of so many bytes, has yet to come: there is room for it now.
@@ -29,24 +48,28 @@ impl State {
         Ok(seat)
     }
 
-    /// Stores one message as a call; which one it is.
+    /// Stores one message as a call; which one it is, and whether it is new.
     pub(crate) async fn store_call(
         &self, seat: &mut StoreSeat, queue: &Name, body: &[u8], options: &CallOptions,
-    ) -> Result<CallId, Problem> {
+    ) -> Result<(CallId, bool), Problem> {
         let lot = self.fleet.call_lot(queue, body, options);
         let lot = lot.map_err(|_| crate::body::too_large(self.limits.message_bytes))?;
-        let (first, born) = self.store_lot(seat, lot).await?;
-        Ok(CallId { queue: queue.clone(), id: MessageId(first), born })
+        let Stored { first, born, is_new, .. } = self.store_lot(seat, lot, None).await?;
+        Ok((CallId { queue: queue.clone(), id: MessageId(first), born }, is_new))
     }
 
-    /// Stores messages; the first id, and of a call its birth. Waits for a store that is away as long as the seat allows, and for no room in a queue.
-    pub(crate) async fn store_lot(&self, seat: &mut StoreSeat, lot: Lot) -> Result<(u64, Option<u64>), Problem> {
+    /// Stores messages, only in this data if one is named. Waits for a store that is away as long as the seat allows, and for
+    /// no room in a queue.
+    pub(crate) async fn store_lot(
+        &self, seat: &mut StoreSeat, lot: Lot, data: Option<&Arc<str>>,
+    ) -> Result<Stored, Problem> {
         seat.hold(lot.parcel.bytes().len()).map_err(unready)?;
         for _ in 0..ATTEMPTS {
-            let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone()))).await;
-            let verdict = match handed_in.map_err(unready)? {
+            let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone(), data))).await;
+            let (verdict, data) = match handed_in.map_err(unready)? {
                 Err(_) => return Err(maybe_stored("the store did not answer in time")),
-                Ok(Ok(verdict)) => verdict,
+                Ok(Ok(HandedIn::Judged(verdict, data))) => (verdict, data),
+                Ok(Ok(HandedIn::OtherData)) => return Err(data_lost()),
                 // It was over before the lot was sent, or the key makes another attempt harmless.
                 Ok(Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored }))
                     if !maybe_stored || lot.key.is_some() =>
@@ -61,8 +84,10 @@ impl State {
                 Ok(Err(SubmitError { error, .. })) => return Err(of_store(&error)),
             };
             return match verdict {
-                Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }) => Ok((first, None)),
-                Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }) => Ok((first, Some(born))),
+                Some(LotVerdict::Stored { first }) => Ok(Stored { first, born: None, is_new: true, data }),
+                Some(LotVerdict::Duplicate { first }) => Ok(Stored { first, born: None, is_new: false, data }),
+                Some(LotVerdict::Begun { first, born }) => Ok(Stored { first, born: Some(born), is_new: true, data }),
+                Some(LotVerdict::Known { first, born }) => Ok(Stored { first, born: Some(born), is_new: false, data }),
                 Some(LotVerdict::Full) => Err(self.full(&lot.queue).await),
                 Some(LotVerdict::Conflict) => Err(Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
@@ -117,10 +142,22 @@ impl State {
     }
 }
 
-/// Hands messages in; the verdict on them.
-async fn hand_in(fleet: Fleet, lot: Lot) -> Result<Option<LotVerdict>, SubmitError> {
+/// What the store says to messages.
+enum HandedIn {
+    /// The verdict on them, and the data that it is of.
+    Judged(Option<LotVerdict>, Arc<str>),
+    /// The data that they were for is not there any more. They were not handed in.
+    OtherData,
+}
+
+/// Hands messages in, only to this data if one is named. A session is of one data to its end.
+async fn hand_in(fleet: Fleet, lot: Lot, wanted: Option<&Arc<str>>) -> Result<HandedIn, SubmitError> {
     let session = fleet.session().await.map_err(|error| SubmitError { error, maybe_stored: false })?;
-    Ok(session.submit_if_room(vec![lot]).await?.into_iter().next())
+    let data = session.incarnation();
+    if wanted.is_some_and(|wanted| *wanted != data) {
+        return Ok(HandedIn::OtherData);
+    }
+    Ok(HandedIn::Judged(session.submit_if_room(vec![lot]).await?.into_iter().next(), data))
 }
 
 /// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.
@@ -149,6 +186,19 @@ pub(crate) fn other_message() -> Problem {
     Problem::new(StatusCode::GONE, "other-message", detail)
 }
 
+/// That the first lines of an upload went with data that the store has lost.
+pub(crate) fn data_lost() -> Problem {
+    let detail =
+        "the store lost data while these lines came in, and the first of them with it; push the whole input again";
+    Problem::new(StatusCode::GONE, DATA_LOST, detail)
+}
+
+/// That a message was stored and is not known any more.
+pub(crate) fn lost() -> Problem {
+    let detail = "the store lost data while the end of this message was waited for, and the message with it; push it again if it may run twice";
+    Problem::new(StatusCode::GONE, "gone", detail)
+}
+
 fn away() -> Problem {
     Problem::trouble("store-away", "the store does not answer").leaving(UNSTORED)
 }
@@ -168,5 +218,5 @@ pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
 /// A repeated message may be a second one, which only its sender can judge.
 fn maybe_stored(why: &str) -> Problem {
     let detail = format!("{why}: the message may be stored; with an Idempotency-Key it is safe to repeat it");
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "maybe-stored", detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, MAYBE_STORED, detail)
 }

@@ -25,6 +25,7 @@
 //! | `routes/`, `openapi` | what can be asked, a resource a file, and its description |
 
 mod admission;
+mod apart;
 mod body;
 mod connection;
 mod forms;

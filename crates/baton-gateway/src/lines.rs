@@ -3,7 +3,7 @@
 //! Lines are stored in their order, a parcel after the other, so what is stored is always the first so many of them: a
 //! problem says how many, and the sender can go on behind them. Where no more come for a moment, those that came are stored.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{body::Body, http::HeaderMap};
 use baton::{
@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::{
     admission::{Admission, Validity},
     body::{check, has_several, next, refuse, too_large},
+    intake::{DATA_LOST, MAYBE_STORED, Stored, data_lost},
     problem::Problem,
     room::BytesPermit,
     state::State,
@@ -51,29 +52,52 @@ pub(crate) struct Lines<'a> {
     /// Lines that are stored, blank ones not counted.
     stored: u64,
     ids: Vec<Ids>,
+    /// The data that they went to.
+    data: Option<Arc<str>>,
 }
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(state: &'a State, admission: &'a Admission, queue: &'a Name) -> Self {
-        Self { state, admission, queue, builder: ParcelBuilder::default(), line: 1, stored: 0, ids: Vec::new() }
+        Self {
+            state,
+            admission,
+            queue,
+            builder: ParcelBuilder::default(),
+            line: 1,
+            stored: 0,
+            ids: Vec::new(),
+            data: None,
+        }
     }
 
     /// Stores all lines; how many there were, and their ids.
     pub(crate) async fn store(mut self, headers: &HeaderMap, mut body: Body) -> Result<(u64, Vec<Ids>), Problem> {
         let mut permit = self.admission.bytes(&self.state.room);
-        let mut validity = self.admission.validity();
+        let (state, mut validity) = (self.state, self.admission.validity());
         let taken = tokio::select! {
             biased;
             // Nothing more is stored, not even of what has come in.
-            () = Validity::ends(&mut validity, self.state) => Err((Validity::ended(), false)),
+            () = Validity::ends(&mut validity, state) => Err((Validity::ended(), false)),
             taken = self.take(&mut body, &mut permit) => taken,
+            () = state.ends() => Err((broken_off(), false)),
         };
         match taken {
             Ok(()) => Ok((self.stored, self.ids)),
             Err((problem, in_order)) => {
                 // What came before the line that is wrong is as good as if there were no such line.
-                let problem = if in_order { self.flush().await.err().unwrap_or(problem) } else { problem };
-                refuse(headers, body).await;
+                let problem = match in_order {
+                    true => tokio::select! {
+                        biased;
+                        flushed = self.flush() => flushed.err().unwrap_or(problem),
+                        () = state.ends() => broken_off(),
+                    },
+                    false => problem,
+                };
+                tokio::select! {
+                    biased;
+                    () = refuse(headers, body) => {}
+                    () = state.ends() => {}
+                }
                 let ids = serde_json::to_value(&self.ids).unwrap_or_default();
                 Err(problem.with("stored", self.stored).with("line", self.line).with("ids", ids))
             }
@@ -86,6 +110,10 @@ impl<'a> Lines<'a> {
         let mut rest: Vec<u8> = Vec::new();
         let mut deadline = Instant::now() + limits.body_time;
         loop {
+            // Between two parcels, so that it is known of each whether it is stored.
+            if *self.state.closing.borrow() {
+                return Err((stopping(), true));
+            }
             let mut coming = pin!(next(body, deadline, limits.body_time));
             let came = match timeout(PAUSE, &mut coming).await {
                 Ok(came) => came,
@@ -93,7 +121,11 @@ impl<'a> Lines<'a> {
                     self.flush().await.map_err(|it| (it, false))?;
                     // What was handed in to the store is held no more.
                     permit.hold(rest.len() + self.held()).map_err(|it| (it, true))?;
-                    coming.await
+                    tokio::select! {
+                        biased;
+                        () = self.state.closes() => continue,
+                        came = coming => came,
+                    }
                 }
             };
             let Some(bytes) = came.map_err(|it| (it, true))? else { break };
@@ -117,7 +149,8 @@ impl<'a> Lines<'a> {
             }
         }
         self.add(&rest).await?;
-        self.flush().await.map_err(|it| (it, false))
+        self.flush().await.map_err(|it| (it, false))?;
+        self.check_data().await.map_err(|it| (it, false))
     }
 
     async fn add(&mut self, line: &[u8]) -> Result<(), (Problem, bool)> {
@@ -154,13 +187,44 @@ impl<'a> Lines<'a> {
         let lot = Lot { queue: self.queue.clone(), parcel, key: None, call: None };
         // A seat of its own: an upload that says nothing holds none.
         let mut seat = self.state.seat(lot.parcel.bytes().len())?;
-        let (first, _) = self.state.store_lot(&mut seat, lot).await?;
+        let stored = self.state.store_lot(&mut seat, lot, self.data.as_ref()).await;
+        let Stored { first, data, .. } = stored.map_err(|it| if it.code() == DATA_LOST { self.loses() } else { it })?;
+        self.data = Some(data);
+        // Ids ascend. Where they do not, the store has gone back to a former state, and knows no lines of after it.
+        let lost = self.ids.last().is_some_and(|before| first <= before.last).then(|| self.loses());
         self.stored += count;
         let last = first + count.saturating_sub(1);
         match self.ids.last_mut() {
             Some(before) if before.last + 1 == first => before.last = last,
             _ => self.ids.push(Ids { first, last }),
         }
-        Ok(())
+        lost.map_or(Ok(()), Err)
     }
+
+    /// Looks once more, before all is said to be stored, whether the data is there that it went to. A store that does not
+    /// answer now has answered before.
+    async fn check_data(&mut self) -> Result<(), Problem> {
+        let Some(data) = &self.data else { return Ok(()) };
+        match timeout(self.state.limits.store_time, self.state.fleet.session()).await {
+            Ok(Ok(session)) if session.incarnation() != *data => Err(self.loses()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was stored so far is gone.
+    fn loses(&mut self) -> Problem {
+        (self.stored, self.ids) = (0, Vec::new());
+        data_lost()
+    }
+}
+
+fn stopping() -> Problem {
+    Problem::busy("stopping", "the gateway stops; push the lines behind those that are stored again", 2)
+}
+
+/// That the store had not answered yet when the time to stop was over.
+fn broken_off() -> Problem {
+    let detail =
+        "the gateway stops, and the store has not answered: the lines behind those that are stored may be stored";
+    Problem::busy(MAYBE_STORED, detail, 2)
 }

@@ -85,6 +85,11 @@ impl Problem {
         self
     }
 
+    /// Its code.
+    pub(crate) const fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// Its status.
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
@@ -127,7 +132,8 @@ pub(crate) struct ProblemShape {
     code: String,
     /// What is wrong, and what to do.
     detail: String,
-    /// Of many messages in one request: how many of the first ones are stored for sure.
+    /// Of many messages in one request: how many of the first ones are stored for sure; with the code `data-lost`, how many
+    /// that came after the loss.
     stored: Option<u64>,
     /// Of many messages in one request: the line that is wrong, from 1.
     line: Option<u64>,

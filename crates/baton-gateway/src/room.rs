@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     limits::Limits,
@@ -14,12 +17,16 @@ use crate::{
     shares::{Peer, Share, Shares},
 };
 
+/// Searches whose cost is estimated at once.
+const ESTIMATES: usize = 2;
+
 /// The room of a gateway.
 #[derive(Debug)]
 pub(crate) struct Room {
     requests: Arc<Shares>,
     streams: Arc<Semaphore>,
     searches: Arc<Semaphore>,
+    estimates: Arc<Semaphore>,
     bytes: Arc<Shares>,
     pace: Arc<Pace>,
     stream_pace: Arc<Pace>,
@@ -76,6 +83,7 @@ impl Room {
             // Some connections are left for everything else.
             streams: Arc::new(Semaphore::new(connections.saturating_sub(connections / 16).max(1))),
             searches: Arc::new(Semaphore::new(limits.searches)),
+            estimates: Arc::new(Semaphore::new(ESTIMATES)),
             bytes: Shares::new(limits.body_bytes),
             pace: Arc::default(),
             stream_pace: Arc::default(),
@@ -107,6 +115,11 @@ impl Room {
             let detail = "as many searches run in the gateway itself as may; take mode=process, or try again later";
             Problem::busy("busy", detail, self.stream_pace.seconds_for(1))
         })
+    }
+
+    /// For an estimate of what a search costs; nothing if no turn comes in time.
+    pub(crate) async fn estimate(&self, until: Instant) -> Option<OwnedSemaphorePermit> {
+        timeout_at(until, Arc::clone(&self.estimates).acquire_owned()).await.ok()?.ok()
     }
 
     /// For a body of which nothing is there yet.

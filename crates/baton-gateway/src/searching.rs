@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     admission::{Admission, Validity},
     forms::Form,
-    problem::Problem,
+    room::StreamPermit,
     state::Shared,
     stream::{BREATH, out_of_time},
 };
@@ -51,8 +51,9 @@ impl Searching {
     /// The response that gives what is found.
     pub(crate) fn respond(
         search: Interleaved, turn: OwnedSemaphorePermit, form: Form, state: &Shared, admission: &Admission,
-    ) -> Result<Response<Body>, Problem> {
-        admission.becomes_stream(&state.room)?;
+        place: StreamPermit,
+    ) -> Response<Body> {
+        admission.streams(place);
         let searching = Self {
             search,
             form,
@@ -73,7 +74,7 @@ impl Searching {
         headers.insert(header::CONTENT_TYPE, form.content_type());
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        Ok(response)
+        response
     }
 
     /// The next part of the body, which is never empty; nothing at the end.

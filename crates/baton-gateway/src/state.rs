@@ -43,5 +43,17 @@ pub(crate) struct State {
     pub(crate) ear: GatewayEar,
 }
 
+impl State {
+    /// Returns when the gateway begins to stop.
+    pub(crate) async fn closes(&self) {
+        self.closing.subscribe().wait_for(|closing| *closing).await.ok();
+    }
+
+    /// Returns when its time to stop is over.
+    pub(crate) async fn ends(&self) {
+        self.over.subscribe().wait_for(|over| *over).await.ok();
+    }
+}
+
 /// A reference to it, as routes get it.
 pub(crate) type Shared = Arc<State>;

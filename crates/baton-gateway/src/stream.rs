@@ -25,6 +25,7 @@ use crate::{
     forms::Form,
     intake::{REPEATABLE, of_store, other_message},
     problem::Problem,
+    room::StreamPermit,
     state::{Shared, State},
 };
 
@@ -46,11 +47,11 @@ pub(crate) struct Streaming {
 }
 
 impl Streaming {
-    /// The response that follows the call.
-    pub(crate) fn respond(self, state: &Shared, admission: &Admission) -> Result<Response<Body>, Problem> {
-        admission.becomes_stream(&state.room)?;
+    /// The response that follows the call. Its place was taken before anything was stored: from then on it cannot be refused.
+    pub(crate) fn respond(self, state: &Shared, admission: &Admission, room: StreamPermit) -> Response<Body> {
+        admission.streams(room);
         let Self { call, since, form, forsaken, time } = self;
-        let place = place(&call);
+        let location = place(&call);
         let followed = Stream {
             follow: state.fleet.follow(&call, since),
             form,
@@ -72,8 +73,8 @@ impl Streaming {
         headers.insert(header::CONTENT_TYPE, form.content_type());
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        headers.extend(place.map(|place| (header::LOCATION, place)));
-        Ok(response)
+        headers.extend(location.map(|location| (header::LOCATION, location)));
+        response
     }
 }
 

@@ -5,9 +5,11 @@ mod scene;
 use std::{sync::Arc, time::Duration};
 
 use baton::{Context, Done, Failure};
-use scene::{JSON, NDJSON, SSE, Scene, on_each_store, until};
+use scene::{JSON, NDJSON, Peer, SSE, Scene, on_each_store, until};
 use serde_json::json;
 use tokio::sync::Semaphore;
+
+const SEARCH: &str = "/subsetSum?data=%5B1,2,-3%5D&sum=0";
 
 /// Tells its numbers one by one, each when it is let, and is done with their count.
 fn counts(scene: &Scene, lets: &Arc<Semaphore>) {
@@ -284,4 +286,40 @@ fn one_who_reads_nothing_is_cut_off() {
     let (_, reads_nothing) = scene.open("POST", "/call/flood", &[JSON, SSE, ("baton-linger", "1")], b"null");
     until("its call is forsaken", || scene.get("/jobs/flood/1").json()["state"] == "cancelled");
     drop(reads_nothing);
+}
+
+/// A gateway with room for 15 streams, of which so many are taken.
+fn streaming(taken: usize) -> (Scene, Vec<Peer>) {
+    let scene = Scene::with(|options| options.limits.connections = 16);
+    let opened = || {
+        let (head, peer) = scene.open("POST", "/call/count", &[JSON], b"1");
+        assert_eq!(head.status, 200);
+        peer
+    };
+    let streams = (0..taken).map(|_| opened()).collect();
+    (scene, streams)
+}
+
+#[test]
+fn a_call_that_finds_no_room_to_stream_is_not_stored() {
+    let (scene, _streams) = streaming(15);
+    for (method, path, body) in [("POST", "/call/count", &b"1"[..]), ("GET", SEARCH, b"")] {
+        let (head, _) = scene.open(method, path, &[JSON], body);
+        assert_eq!(head.status, 503, "{path}");
+    }
+    assert_eq!((scene.ready("count"), scene.ready("subset-sum")), (15, 0));
+}
+
+#[test]
+fn a_call_that_is_refused_gives_its_room_to_stream_back() {
+    let (scene, mut streams) = streaming(14);
+    let with_key = |body: &[u8]| scene.open("POST", "/call/count", &[JSON, ("idempotency-key", "k")], body);
+    let (head, first) = with_key(b"1");
+    assert_eq!(head.status, 200);
+    drop((first, streams.pop()));
+    until("a stream has ended", || with_key(b"2").0.status == 422);
+    for _ in 0..4 {
+        assert_eq!(with_key(b"2").0.status, 422);
+    }
+    assert_eq!(with_key(b"1").0.status, 200);
 }

@@ -11,7 +11,7 @@ use std::{
 
 use baton::{Context, Done};
 use baton_servers::RedisServer;
-use scene::{JSON, SSE, Scene, until};
+use scene::{JSON, NDJSON, Peer, SSE, Scene, request, until};
 use serde_json::json;
 
 /// A gateway over Redis with a node that is done with the double of each number, from where on `--until` lets it.
@@ -28,10 +28,14 @@ fn doubling(scene: &Scene) {
 
 /// Takes all data from the server, as a loss would.
 fn lose_all(server: &RedisServer) {
+    tell(server, "FLUSHALL");
+}
+
+fn tell(server: &RedisServer, command: &str) {
     let url = server.url();
     let address = url.trim_start_matches("redis://").split('/').next().unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"FLUSHALL\r\n").unwrap();
+    stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
     let mut answer = [0; 5];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"+OK\r\n");
@@ -96,4 +100,67 @@ fn a_stream_and_a_wait_do_not_go_on_with_another_message() {
     let rest = peer.rest();
     assert!(rest.contains("event: error") && !rest.contains("data: 42"), "{rest}");
     assert!(rest.contains("other-message") || rest.contains("there is no call"), "{rest}");
+}
+
+fn chunk(text: &str) -> Vec<u8> {
+    format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
+}
+
+/// Begins an upload of lines; the first is stored.
+fn upload(scene: &Scene) -> Peer {
+    let mut peer = scene.peer();
+    peer.send(&request("POST", "/push/q", &[NDJSON, ("transfer-encoding", "chunked")], &chunk("1\n")));
+    until("its first line is stored", || scene.ready("q") == 1);
+    peer
+}
+
+#[test]
+fn an_upload_over_a_loss_is_told_that_its_first_lines_are_gone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let server = RedisServer::start(folder.path(), &["--save", "", "--appendonly", "no"]).unwrap();
+    let scene = Scene::begin(&server.url(), |_| {}, |_| {});
+    scene.until_ready();
+    for rest in [&b"0\r\n\r\n"[..], &[chunk("2\n"), b"0\r\n\r\n".to_vec()].concat()] {
+        let mut peer = upload(&scene);
+        lose_all(&server);
+        until("the loss is known", || scene.push("other", b"1").status == 202);
+        peer.send(rest);
+        let problem = peer.answer().problem(410, "data-lost");
+        assert_eq!((&problem["stored"], &problem["ids"]), (&json!(0), &json!([])), "{problem}");
+        assert_eq!(scene.ready("q"), 0);
+    }
+}
+
+#[test]
+fn an_upload_over_a_fall_back_to_a_former_state_is_told_that_its_first_lines_are_gone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut server = RedisServer::start(folder.path(), &["--save", "", "--appendonly", "no"]).unwrap();
+    let scene = Scene::begin(&server.url(), |_| {}, |_| {});
+    scene.until_ready();
+    assert_eq!(scene.push("other", b"1").status, 202);
+    tell(&server, "SAVE");
+    let mut peer = upload(&scene);
+    server.kill();
+    server.restart().unwrap();
+    until("the store is there again", || scene.push("other", b"1").status == 202);
+    peer.send(&[chunk("2\n"), b"0\r\n\r\n".to_vec()].concat());
+    let problem = peer.answer().problem(410, "data-lost");
+    assert_eq!((&problem["stored"], &problem["ids"]), (&json!(1), &json!([{"first": 1, "last": 1}])), "{problem}");
+    assert_eq!(scene.ready("q"), 1);
+}
+
+#[test]
+fn a_wait_for_a_message_that_is_lost_says_that_it_is_gone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let server = RedisServer::start(folder.path(), &["--save", "", "--appendonly", "no"]).unwrap();
+    let scene = Scene::begin(&server.url(), |_| {}, |_| {});
+    scene.until_ready();
+    for key in [&[][..], &[("idempotency-key", "k")]] {
+        let mut peer = scene.peer();
+        peer.send(&request("POST", "/push/q", &[&[JSON, ("prefer", "wait=50")], key].concat(), b"1"));
+        until("it is stored", || scene.ready("q") == 1);
+        lose_all(&server);
+        until("the loss is known", || scene.push("other", b"1").status == 202);
+        peer.answer().problem(410, "gone");
+    }
 }

@@ -305,7 +305,7 @@ fn who_is_not_answered_when_the_time_to_stop_is_over_is_told_so() {
     until("it waits", || scene.get("/api/openapi.json").status == 503);
     scene.cancel.drain();
     let told = peer.answer();
-    assert_eq!(told.problem(503, "stopping")["detail"], "the gateway stops");
+    assert_eq!(told.problem(503, "stopping")["detail"], "the gateway stops; ask again");
     assert!(told.header("retry-after").is_some());
     scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();
 }

@@ -142,6 +142,35 @@ fn an_interleaved_search_runs_in_the_gateway_itself() {
     assert_eq!(scene.ready("subset-sum"), 0, "no worker is asked");
 }
 
+/// The most memory that this process had, in MiB.
+#[cfg(target_os = "linux")]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
+/// A problem takes some 15 MiB to be made ready. Its caller has gone by then, and no place may be free before its memory is.
+#[cfg(target_os = "linux")]
+#[test]
+fn callers_who_leave_at_once_leave_no_work_and_no_memory_behind() {
+    let scene = Scene::new();
+    let search = long();
+    let whole = search.replace("&mode=interleaved", "");
+    let before = peak();
+    for nth in 0..120 {
+        let mut peer = scene.peer();
+        peer.send(&scene::request("GET", if nth % 2 == 0 { &search } else { &whole }, &[], b""));
+        // Long enough for most requests to begin, and for none to be answered; then the connection is reset.
+        std::thread::sleep(Duration::from_millis(2));
+        rustix::net::sockopt::set_socket_linger(&peer.stream, Some(Duration::ZERO)).unwrap();
+    }
+    until("there is room", || scene.open("GET", &search, &[], b"").0.status == 200);
+    let more = peak() - before;
+    assert!(more < 400, "{more} MiB");
+}
+
 #[test]
 fn others_have_their_turn_while_the_gateway_searches() {
     let scene = Scene::with(|options| options.limits.searches = 2);

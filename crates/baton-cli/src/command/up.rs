@@ -1,6 +1,12 @@
 //! `baton up`: the whole thing on this machine.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use baton::{
     Cancel, Role,
@@ -112,13 +118,17 @@ impl Up {
         let spawner = Spawner { supervisor, limits, cores: cores(), queues: plan.slots(), count: workforce };
         let (operator, stop) = (connection.operator.clone(), cancel.clone());
         let spawner = tokio::spawn(async move { spawner.run(&operator, stop).await });
+        let is_at_work = AtomicBool::new(true);
         let lost_patience = async {
             cancel.any().await;
             tokio::time::sleep(self.grace).await;
-            log.line(&format!(
-                "not finished within {}: what still runs is broken off and runs again",
-                span(self.grace)
-            ));
+            // Else only the gateway has requests left, and tells each of them.
+            if is_at_work.load(Ordering::Relaxed) {
+                log.line(&format!(
+                    "not finished within {}: what still runs is broken off and runs again",
+                    span(self.grace)
+                ));
+            }
             cancel.now();
             std::future::pending::<()>().await;
         };
@@ -127,6 +137,7 @@ impl Up {
             // However it ended, its workers end with it.
             cancel.drain();
             spawner.await.ok();
+            is_at_work.store(false, Ordering::Relaxed);
             if let Some(gateway) = gateway {
                 gateway.ended().await;
             }

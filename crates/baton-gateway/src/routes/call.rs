@@ -78,8 +78,10 @@ pub(crate) async fn call(
     let mut permit = admission.bytes(&state.room);
     let bytes = read_message(&state, &headers, body, &mut permit).await?;
     let message = check(&state.limits, &bytes)?;
-    let call = state.store_call(&mut seat, &queue, message, &options).await?;
-    Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission)
+    // Once it is stored there is no refusal any more.
+    let place = state.room.stream()?;
+    let (call, _) = state.store_call(&mut seat, &queue, message, &options).await?;
+    Ok(Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission, place))
 }
 
 fn wanted(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {

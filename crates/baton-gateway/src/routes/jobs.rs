@@ -244,7 +244,9 @@ pub(super) async fn follow(
     if status.state.is_end() && wanted >= status.next {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Streaming { call, since: Since::Number(wanted), form, forsaken: false, time: None }.respond(state, admission)
+    let place = state.room.stream()?;
+    let streaming = Streaming { call, since: Since::Number(wanted), form, forsaken: false, time: None };
+    Ok(streaming.respond(state, admission, place))
 }
 
 /// The last event that a caller has read: of which call, unless it gives a number alone, and which.

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
     routing::{MethodRouter, post},
 };
-use baton::{CallId, CallOptions, Key, Name};
+use baton::{CallId, CallOptions, CallStatus, Key, Name};
 use serde::Serialize;
 use tokio::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::{
     admission::{Admission, Validity},
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
     gate::Operates,
+    intake::lost,
     lines::{Ids, Lines, PARCEL_BYTES},
     negotiation,
     problem::{Problem, ProblemShape},
@@ -68,12 +69,12 @@ pub(crate) struct Pushed<'a> {
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 410, description = "Another message has this id by now: the store lost data while the end was waited for", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 410, description = "The store lost data: with the code `gone` or `other-message`, while the end was waited for, and the message with it; with `data-lost`, while lines came in: those before the loss are gone, and `stored` and `ids` tell only what came after it", body = ProblemShape, content_type = "application/problem+json"),
         (status = 413, description = "A message is too long", body = ProblemShape, content_type = "application/problem+json"),
         (status = 415, description = "Neither JSON nor NDJSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64))),
-        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
+        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat; with `stopping` the gateway stops, and of many lines the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn push(
     _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap, body: Body,
@@ -105,10 +106,12 @@ pub(crate) async fn push(
             let bytes = read_message(&state, &headers, body, &mut permit).await?;
             let message = check_one(&state.limits, &bytes)?;
             let options = CallOptions { key, ..CallOptions::default() };
-            let call = state.store_call(&mut seat, &queue, message, &options).await?;
+            let (call, is_new) = state.store_call(&mut seat, &queue, message, &options).await?;
             drop(seat);
             drop(permit);
             match negotiation::wait(&headers) {
+                // Keys are kept for longer than results: it may have ended long ago.
+                Some(_) if !is_new && is_unknown(&state.status(&call).await) => Ok(accepted(&call)),
                 Some(time) => waited(&state, &admission, &call, time).await,
                 None => Ok(accepted(&call)),
             }
@@ -154,6 +157,11 @@ async fn waited(
     }
 }
 
+/// Whether the store knows no such call.
+fn is_unknown(status: &Result<CallStatus, Problem>) -> bool {
+    status.as_ref().is_err_and(|problem| problem.status() == StatusCode::NOT_FOUND)
+}
+
 /// How a call ended that was waited for, or that it has not yet.
 async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response<Body>, Problem> {
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
@@ -161,6 +169,7 @@ async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response
         Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),
         // The store lost it while its end was waited for.
         Err(problem) if problem.status() == StatusCode::GONE => return Err(problem),
+        unknown if is_unknown(&unknown) => return Err(lost()),
         _ => {
             state.look_at_queues(&call.queue).await;
             let mut response = accepted(call);

@@ -10,19 +10,18 @@ use baton::{
     CallId, CallOptions, Name, Since,
     jobs::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, Wish},
 };
-use tokio::{
-    sync::Semaphore,
-    time::{Duration, Instant, timeout_at},
-};
+use tokio::time::{Duration, Instant};
 
 use super::{jobs, query::Query};
 use crate::{
     admission::Admission,
+    apart,
     forms::Form,
-    gate::Operates,
+    gate::{Operates, fault},
     intake::of_store,
     negotiation,
     problem::{Problem, ProblemShape},
+    room::Room,
     searching::Searching,
     state::Shared,
     stream::Streaming,
@@ -30,10 +29,9 @@ use crate::{
 
 /// The queue of subset sums.
 const QUEUE: &str = "subset-sum";
-/// How long it is estimated what a search costs, with the wait for a turn, and how many are estimated at once. What is not
-/// known by then is judged by whoever searches.
+/// How long the estimate of what a search costs may take, with the wait for a turn. What is not known by then is judged by the
+/// worker that searches.
 const ESTIMATE: Duration = Duration::from_secs(2);
-static ESTIMATES: Semaphore = Semaphore::const_new(2);
 
 pub(super) fn routes() -> MethodRouter<Shared> {
     get(search)
@@ -84,23 +82,27 @@ pub(crate) async fn search(
     }
     let sought = sought?;
     if sought.mode == Mode::Interleaved {
-        let turn = state.room.search()?;
-        let search = Interleaved::start(sought.problem, sought.wish).await;
-        return Searching::respond(search.map_err(|it| too_long(&it, false))?, turn, form, &state, &admission);
+        let (place, turn) = (state.room.stream()?, state.room.search()?);
+        let Sought { problem, wish, .. } = sought;
+        let ready = apart::compute(turn, move |is_left| Interleaved::ready(problem, wish, is_left)).await;
+        let (search, turn) = ready.ok_or_else(fault)?;
+        let search = search.map_err(|it| too_long(&it, false))?;
+        return Ok(Searching::respond(search, turn, form, &state, &admission, place));
     }
     let task = sought.task()?;
-    sought.check().await?;
+    let place = state.room.stream()?;
+    sought.check(&state.room).await?;
     let options = CallOptions { linger: Some(state.linger), ..CallOptions::default() };
     let call = begun(&state, &queue, &task, &options).await;
     let call = call.map_err(|problem| problem.leaving_instead("no search was begun"))?;
     let (forsaken, time) = (!form.has_numbers(), Some(state.limits.search_time));
-    Streaming { call, since: Since::Start, form, forsaken, time }.respond(&state, &admission)
+    Ok(Streaming { call, since: Since::Start, form, forsaken, time }.respond(&state, &admission, place))
 }
 
 /// The search as a call that was stored.
 async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) -> Result<CallId, Problem> {
     let mut seat = state.seat(task.len())?;
-    state.store_call(&mut seat, queue, task.as_bytes(), options).await
+    Ok(state.store_call(&mut seat, queue, task.as_bytes(), options).await?.0)
 }
 
 /// What is asked for.
@@ -171,13 +173,13 @@ impl Sought {
     }
 
     /// Refuses what every worker would: it would be an error of the fleet for each who asks.
-    async fn check(&self) -> Result<(), Problem> {
+    async fn check(&self, room: &Room) -> Result<(), Problem> {
         let (problem, wish) = (self.problem.clone(), self.wish);
         let until = Instant::now() + ESTIMATE;
-        let Ok(_turn) = timeout_at(until, ESTIMATES.acquire()).await else { return Ok(()) };
-        let checked = tokio::task::spawn_blocking(move || problem.check(&wish, &|| Instant::now() >= until)).await;
-        match checked {
-            Ok(Err(refusal)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),
+        let Some(turn) = room.estimate(until).await else { return Ok(()) };
+        let checked = move |is_left: &dyn Fn() -> bool| problem.check(&wish, &|| is_left() || Instant::now() >= until);
+        match apart::compute(turn, checked).await {
+            Some((Err(refusal), _turn)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),
             _ => Ok(()),
         }
     }

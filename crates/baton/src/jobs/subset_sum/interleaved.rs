@@ -2,6 +2,7 @@
 
 use std::{
     fmt, mem,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -40,16 +41,26 @@ impl Interleaved {
     /// [`Refusal`]: it would cost more than is wished.
     ///
     /// # Cancel safety
-    /// Nothing is begun.
+    /// Nothing is begun: the thread ends soon.
     pub async fn start(problem: Problem, wish: Wish) -> Result<Self, Refusal> {
-        let ready = tokio::task::spawn_blocking(move || {
-            let plan = Plan::of(&problem)?;
-            plan.check(&wish, 1, &|| false)?;
-            let walk = plan.walk(plan.whole(), wish.count_only);
-            let (found, summary, over) = (Found::default(), Summary::default(), wish.limit == Some(0));
-            Ok(Self { problem, wish, slice: Self::SLICE, plan, walk, found, summary, over })
-        });
-        ready.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        let caller = Arc::new(());
+        let called = Arc::downgrade(&caller);
+        let ready =
+            tokio::task::spawn_blocking(move || Self::ready(problem, wish, &|| called.strong_count() == 0)).await;
+        drop(caller);
+        ready.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    /// The same, on this thread, which it blocks for a moment. Once `cancelled`, it ends soon, and what it gives is of no use.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn ready(problem: Problem, wish: Wish, cancelled: &dyn Fn() -> bool) -> Result<Self, Refusal> {
+        let plan = Plan::of(&problem)?;
+        plan.check(&wish, 1, cancelled)?;
+        let walk = plan.walk(plan.whole(), wish.count_only);
+        let (found, summary, over) = (Found::default(), Summary::default(), wish.limit == Some(0));
+        Ok(Self { problem, wish, slice: Self::SLICE, plan, walk, found, summary, over })
     }
 
     /// The next matches, as many together as were found together; nothing at the end.

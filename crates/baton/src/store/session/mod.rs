@@ -207,7 +207,7 @@ impl Session {
 
     /// What the data it joined is known by: another one means other data.
     #[must_use]
-    pub(crate) fn incarnation(&self) -> Arc<str> {
+    pub fn incarnation(&self) -> Arc<str> {
         Arc::clone(&self.incarnation)
     }
 
