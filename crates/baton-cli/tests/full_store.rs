@@ -113,7 +113,7 @@ fn a_source_says_once_that_the_store_has_no_room_and_once_that_it_goes_on() {
     let flags = ["--interval", "20ms", "--count", "400", "--queue", "q", "--handler", "noop", "--until-done"];
     let mut node = sandbox.start(&[&["node"][..], &flags].concat());
     let count = |text: &str| sandbox.log().matches(text).count();
-    until("it waits", || count("wait until it takes new messages") == 1);
+    until("it waits", || count("wait until it takes them again") == 1);
     assert!(sandbox.log().contains("maxmemory"), "{}", sandbox.log());
     bound(&server, 0);
     until("it goes on", || count("takes new messages again") == 1);

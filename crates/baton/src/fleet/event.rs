@@ -215,7 +215,7 @@ impl fmt::Display for Event {
             Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
-            Self::StoreFull { error } => write!(f, "{error}; sources and results wait until it takes new messages"),
+            Self::StoreFull { error } => write!(f, "{error}; new messages wait until it takes them again"),
             Self::StoreTakes { after } => {
                 write!(f, "the store takes new messages again after {:.1} s", after.as_secs_f64())
             }

@@ -61,9 +61,10 @@ pub(super) const KNOWN: [Interpreter; 21] = [
     },
     Interpreter {
         names: &["perl"],
-        code: "eE",
+        // What stands behind -M is code too.
+        code: "eEMm",
         value: "I",
-        rest: "CDFVimMx",
+        rest: "CDFVix",
         advice: "write perl -e '… $ARGV[0] …' -- {}",
         ..DEFAULT
     },
