@@ -107,7 +107,7 @@ fuzz: tools
 	BATON_FLEETS=$(REAL_FLEETS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test real_fleets drawn -- --nocapture --test-threads 2
 	BATON_OPS=$(OPS) $(if $(SEED),BATON_SEED=$(SEED)) $(CARGO) test --release --locked -p baton-testkit --test state_machine -- --nocapture --test-threads 2
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
-	for target in parcel piece; do \
+	for target in parcel span; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target -- -max_total_time=$$(($(FUZZ_SECONDS) / 2)) -max_len=4096 || exit 1; \
 	done
 

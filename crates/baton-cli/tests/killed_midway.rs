@@ -89,10 +89,10 @@ async fn fail(url: &str) {
     let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None, call: None };
     session.submit(vec![lot], None).await.unwrap();
     while let Some(held) = session.claim(queue.clone(), 500, 1 << 20).await.unwrap().held {
-        let (claim_no, queue, pieces) = held.into_parts();
+        let (claim_no, queue, spans) = held.into_parts();
         let outcome = Outcome::Dead { error: "it failed".to_owned() };
         let run = |range| Run { claim_no, queue: queue.clone(), range, outcome: outcome.clone() };
-        session.settle(pieces.iter().map(|(piece, _)| run(piece.range)).collect()).await.unwrap();
+        session.settle(spans.iter().map(|(span, _)| run(span.range)).collect()).await.unwrap();
     }
     session.leave().await.unwrap();
 }

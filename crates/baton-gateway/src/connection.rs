@@ -23,7 +23,7 @@ pub(crate) fn protocol(limits: &Limits) -> http1::Builder {
     // Without a timer the time for a head would not run.
     protocol.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     protocol.max_headers(HEADERS).max_header_size(HEAD_BYTES).max_buf_size(HEAD_BYTES).keep_alive(true);
-    // Answers are short: head and body in one piece are sent sooner than as a list of two (a twentieth of a hit's rate).
+    // Answers are short: head and body together are sent sooner than as a list of two (a twentieth of a hit's rate).
     protocol.writev(false);
     protocol
 }

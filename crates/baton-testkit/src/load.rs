@@ -199,18 +199,18 @@ impl Part {
                     continue;
                 }
             };
-            let (claim_no, queue, pieces) = held.into_parts();
+            let (claim_no, queue, spans) = held.into_parts();
             let mut done = 0;
             let mut runs = Vec::new();
-            for (piece, _) in &pieces {
+            for (span, _) in &spans {
                 let outcome = match self.random(12) {
                     0 => Outcome::Retry { after_ms: self.random(50), error: String::new() },
                     1 => Outcome::Dead { error: "by chance".to_owned() },
                     2 => Outcome::Back,
                     _ => Outcome::DONE,
                 };
-                done += if outcome == Outcome::DONE { u64::from(piece.range.len) } else { 0 };
-                runs.push(Run { claim_no, queue: queue.clone(), range: piece.range, outcome });
+                done += if outcome == Outcome::DONE { u64::from(span.range.len) } else { 0 };
+                runs.push(Run { claim_no, queue: queue.clone(), range: span.range, outcome });
             }
             match session.settle(runs).await {
                 Ok(settled) => {

@@ -155,12 +155,12 @@ async fn holds_all(store: &Arc<dyn Store>) {
 /// Claims from a queue: id, losses and body of each message.
 async fn claimed(store: &Arc<dyn Store>, session: SessionId, queue: &str, claim_no: u64) -> Vec<(u64, u32, String)> {
     let claim = Claim { session, queue: name(queue), claim_no, n: 99, max_bytes: 1 << 20 };
-    let pieces = ask(&**store, claim).await.unwrap().pieces;
-    let of_piece = |(piece, parcel): &(baton::store::message::Piece, Parcel)| -> Vec<_> {
+    let spans = ask(&**store, claim).await.unwrap().spans;
+    let of_span = |(span, parcel): &(baton::store::message::Span, Parcel)| -> Vec<_> {
         let bodies = parcel.bodies().map(|body| String::from_utf8(body.to_vec()).unwrap());
-        (piece.range.first..).zip(bodies).map(|(id, body)| (id, piece.losses, body)).collect()
+        (span.range.first..).zip(bodies).map(|(id, body)| (id, span.losses, body)).collect()
     };
-    pieces.iter().flat_map(of_piece).collect()
+    spans.iter().flat_map(of_span).collect()
 }
 
 /// What waited has its body as before; what silent nodes held is back with a loss.

@@ -43,10 +43,10 @@ async fn check_positions(server: &RedisServer) -> u64 {
     let session = Session::join(store, options).await.unwrap();
     let (mut position, mut id) = (0_u64, 1);
     while let Some(held) = session.claim(load::sourced(), 5_000, 1 << 24).await.unwrap().held {
-        let (_, _, pieces) = held.into_parts();
-        for (piece, parcel) in pieces {
-            assert_eq!(piece.range.first, id, "ids are consecutive");
-            id = piece.range.end();
+        let (_, _, spans) = held.into_parts();
+        for (span, parcel) in spans {
+            assert_eq!(span.range.first, id, "ids are consecutive");
+            id = span.range.end();
             for body in parcel.bodies() {
                 assert_eq!(body, position.to_string(), "a gap or a repeat in the source");
                 position += 1;
@@ -178,10 +178,10 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
     ask(&*store, Beat { session, report: Bytes::new(), asks: Vec::new() }).await.unwrap();
     for number in 1..=stored * 2 {
         let claim = Claim { session, queue: load::submitted(), claim_no: number, n: 1_000, max_bytes: 1 << 20 };
-        let Claimed { queue, pieces, .. } = ask(&*store, claim).await.unwrap();
-        assert!(!pieces.is_empty(), "messages are lost");
+        let Claimed { queue, spans, .. } = ask(&*store, claim).await.unwrap();
+        assert!(!spans.is_empty(), "messages are lost");
         let run = |range| Run { claim_no: number, queue: queue.clone(), range, outcome: Outcome::DONE };
-        let runs = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
+        let runs = spans.iter().map(|(span, _)| run(span.range)).collect();
         let settled = ask(&*store, Settle { session, settle_no: number, runs, max_results: baton::store::MAX_RESULTS })
             .await
             .unwrap();

@@ -105,11 +105,11 @@ async fn claims_and_settles_finish_everything_once() {
                 }
                 match claim.await.unwrap().held {
                     Some(held) => {
-                        let (claim_no, queue, pieces) = held.into_parts();
-                        let runs = pieces.iter().map(|(piece, _)| Run {
+                        let (claim_no, queue, spans) = held.into_parts();
+                        let runs = spans.iter().map(|(span, _)| Run {
                             claim_no,
                             queue: queue.clone(),
-                            range: piece.range,
+                            range: span.range,
                             outcome: Outcome::DONE,
                         });
                         let runs = runs.collect();
@@ -141,10 +141,10 @@ async fn disposals_are_made_once() {
         |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(Body::new(body).unwrap()), key: None, call: None };
     session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
     let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
-    let (claim_no, _, pieces) = held.into_parts();
+    let (claim_no, _, spans) = held.into_parts();
     let outcome = Outcome::Dead { error: "no".to_owned() };
     let runs =
-        pieces.iter().map(|(piece, _)| Run { claim_no, queue: queue(), range: piece.range, outcome: outcome.clone() });
+        spans.iter().map(|(span, _)| Run { claim_no, queue: queue(), range: span.range, outcome: outcome.clone() });
     session.settle(runs.collect()).await.unwrap();
     let upto = session.drain(queue()).await.unwrap().upto;
     let mut after = 0;
@@ -286,8 +286,8 @@ async fn what_a_full_queue_refuses_is_sent_again_under_its_number() {
                 if *batch_no == batch + 1);
             assert!(full, "{refused:?}");
         }
-        let (claim_no, queue, pieces) = session.claim(queue(), 1, 1 << 10).await.unwrap().held.unwrap().into_parts();
-        let range = pieces[0].0.range;
+        let (claim_no, queue, spans) = session.claim(queue(), 1, 1 << 10).await.unwrap().held.unwrap().into_parts();
+        let range = spans[0].0.range;
         session.settle(vec![Run { claim_no, queue, range, outcome: Outcome::DONE }]).await.unwrap();
         pushes.send_again(Duration::from_millis(1)).await;
     }
@@ -305,9 +305,8 @@ async fn a_report_of_more_runs_than_a_settle_takes_is_made_in_several() {
     let session = joined(store.clone(), Kind::Node).await;
     let mut runs = Vec::new();
     while runs.len() < usize::try_from(MESSAGES).unwrap() {
-        let (claim_no, queue, pieces) =
-            session.claim(queue(), 4_096, 4 << 20).await.unwrap().held.unwrap().into_parts();
-        for range in pieces.iter().map(|(piece, _)| piece.range) {
+        let (claim_no, queue, spans) = session.claim(queue(), 4_096, 4 << 20).await.unwrap().held.unwrap().into_parts();
+        for range in spans.iter().map(|(span, _)| span.range) {
             let single = |first| Range { first, len: 1 };
             runs.extend((range.first..range.end()).map(|id| Run {
                 claim_no,

@@ -41,7 +41,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `message` | names, ids, parcels, pieces, outcomes: pure values, told at the root and in [`store::message`] |
+//! | `message` | names, ids, parcels, spans, outcomes: pure values, told at the root and in [`store::message`] |
 //! | `backoff`, `moment` | ever longer pauses; moments that no time is too long for |
 //! | `drivers` | whether a tokio runtime has timers and an I/O driver |
 //! | `process` | child processes that never outlive their parent |

@@ -171,8 +171,8 @@ impl Sandbox {
             for (_, error) in failures {
                 let claimed = node.claim(Name::new(queue).unwrap(), 1, 1 << 20).await.unwrap();
                 let Some(held) = claimed.held else { panic!("nothing to claim") };
-                let (claim_no, queue, pieces) = held.into_parts();
-                let range = pieces[0].0.range;
+                let (claim_no, queue, spans) = held.into_parts();
+                let range = spans[0].0.range;
                 let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };
                 assert!(node.settle(vec![run]).await.unwrap().refused.is_empty());
             }

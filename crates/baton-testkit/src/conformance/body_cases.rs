@@ -2,7 +2,7 @@
 
 use baton::store::{Disposal, Lacking, Recount, Refusal, Rest, message::Outcome};
 
-use super::scene::{Scene, dead, pieces, queue, range, ranges, run};
+use super::scene::{Scene, dead, queue, range, ranges, run, spans};
 
 /// Why such a message is an error.
 const MISSING: &str = "its body is missing from the store";
@@ -43,7 +43,7 @@ pub async fn a_claimed_message_whose_body_went_is_settled_or_buried(scene: &mut 
     scene.fill(node, 4).await;
     let claim = scene.a_claim(node, 10);
     let claim_no = claim.claim_no;
-    assert_eq!(ranges(&pieces(scene.ask(claim.clone()).await.unwrap())), [range(1, 4)]);
+    assert_eq!(ranges(&spans(scene.ask(claim.clone()).await.unwrap())), [range(1, 4)]);
     scene.subject.lose_parcel(&queue(), 1).await;
     let runs = vec![
         run(claim_no, range(1, 1), Outcome::Retry { after_ms: 0, error: String::new() }),
@@ -52,7 +52,7 @@ pub async fn a_claimed_message_whose_body_went_is_settled_or_buried(scene: &mut 
     ];
     scene.settle(node, runs).await;
     let again = scene.ask(claim.clone()).await.unwrap();
-    assert_eq!((again.pieces.len(), again.rest), (0, Rest::More));
+    assert_eq!((again.spans.len(), again.rest), (0, Rest::More));
     assert_eq!(scene.refusal(claim).await, Refusal::Spent { claim_no });
     let errors = scene.peek(0, 9).await;
     let told: Vec<_> = errors.iter().map(|it| (it.id.0, it.error.as_str(), it.body.len(), it.attempts)).collect();
@@ -70,7 +70,7 @@ pub async fn a_claim_buries_so_many_and_no_more(scene: &mut Scene) {
     for buried in [1_024, 2_048] {
         let claim = scene.a_claim(node, 4_000);
         let claimed = scene.ask(claim.clone()).await.unwrap();
-        assert_eq!((claimed.pieces.len(), claimed.rest), (0, Rest::More));
+        assert_eq!((claimed.spans.len(), claimed.rest), (0, Rest::More));
         assert_eq!(scene.books().await.dead, buried);
         scene.balanced_but_for_bodies().await;
     }

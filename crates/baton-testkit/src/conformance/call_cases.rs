@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{
     call_scene::{call_id, done, filed, joining, retry, stored, stored_under, told},
-    scene::{LEASE, Scene, dead, keyed, lot, name, parcel, pieces, range, run},
+    scene::{LEASE, Scene, dead, keyed, lot, name, parcel, range, run, spans},
 };
 
 /// The last event is written by the settle that ends the last message, with its result.
@@ -108,8 +108,8 @@ pub async fn a_claim_withholds_what_was_cancelled(scene: &mut Scene) {
     assert_eq!((scene.state(&second).await, scene.state(&third).await), (CallState::Cancelling, CallState::Cancelling));
     let books = scene.books().await;
     assert_eq!((books.ready, books.delayed, books.cancelled), (4, 0, 1), "what waits for a claim counts as it was");
-    let (_, pieces) = scene.claim(node, 9).await;
-    assert_eq!(pieces.iter().map(|(piece, _)| piece.range).collect::<Vec<_>>(), [range(3, 2)]);
+    let (_, spans) = scene.claim(node, 9).await;
+    assert_eq!(spans.iter().map(|(span, _)| span.range).collect::<Vec<_>>(), [range(3, 2)]);
     assert_eq!((scene.state(&second).await, scene.state(&third).await), (CallState::Cancelled, CallState::Cancelled));
     scene.subject.pass(50).await;
     assert_eq!(scene.claim(node, 9).await.1, []);
@@ -147,7 +147,7 @@ pub async fn a_cancel_ends_what_is_delayed_at_once(scene: &mut Scene) {
     let runs = scene.hold(node).await;
     scene.finish(node, 98, retry(HOUR)).await;
     let elsewhere = Claim { session: node, queue: name("p"), claim_no: 1, n: 100, max_bytes: 1 << 30 };
-    let ranges = pieces(scene.ask(elsewhere).await.unwrap()).into_iter().map(|(piece, _)| piece.range);
+    let ranges = spans(scene.ask(elsewhere).await.unwrap()).into_iter().map(|(span, _)| span.range);
     let runs_there = ranges.map(|range| Run { queue: name("p"), ..run(1, range, retry(HOUR)) }).collect();
     scene.settle(node, runs_there).await;
     assert_eq!(scene.books().await.delayed, 2 + 98);
@@ -223,7 +223,7 @@ pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
     let requeue = scene.a_dispose(node, &[2], Disposal::Requeue);
     scene.ask(requeue).await.unwrap();
     let again = scene.hold(node).await;
-    assert_eq!(again.piece.part, None);
+    assert_eq!(again.span.part, None);
     assert_eq!(scene.refusal(again.emit(1, vec![told("late", "1")])).await, Refusal::NotHeld);
     scene.end(&again, Outcome::DONE).await;
     assert_eq!(scene.state(&calls[1]).await, CallState::Dead);
@@ -288,7 +288,7 @@ pub async fn calls_that_have_ended_are_kept_within_a_bound(scene: &mut Scene) {
     let end = async |scene: &mut Scene, max_results: u64| {
         let call = scene.begin(node, None).await;
         let held = scene.hold(node).await;
-        let runs = vec![run(held.claim_no, held.piece.range, Outcome::DONE)];
+        let runs = vec![run(held.claim_no, held.span.range, Outcome::DONE)];
         let settle = Settle { max_results, ..scene.a_settle(node, runs) };
         assert_eq!(scene.ask(settle).await.unwrap().refused, []);
         call
@@ -312,7 +312,7 @@ pub async fn calls_that_have_ended_are_kept_within_a_bound(scene: &mut Scene) {
     assert_eq!(scene.kept(&ended).await.len(), 10, "it has not ended");
     scene.subject.pass(1).await;
     let outcome = Outcome::Done { result: Some(Bytes::from(vec![b'1'; 2 * SILENT as usize])), follow_ups: Vec::new() };
-    let settle = scene.a_settle(node, vec![run(opened.claim_no, opened.piece.range, outcome)]);
+    let settle = scene.a_settle(node, vec![run(opened.claim_no, opened.span.range, outcome)]);
     scene.ask(Settle { max_results: 12 * SILENT, ..settle }).await.unwrap();
     assert_eq!(scene.state(&open).await, CallState::Done);
     assert_eq!(scene.kept(&ended).await, [13]);

@@ -5,7 +5,7 @@ use baton::{
     store::{
         CallState, CallView, CancelCall, Cancelling, Emit, EventPage, FollowCall, LotVerdict, NewEvent, ReadCall,
         ReadEvents,
-        message::{CallId, Calling, Lot, Outcome, Piece},
+        message::{CallId, Calling, Lot, Outcome, Span},
     },
 };
 use bytes::Bytes;
@@ -56,19 +56,19 @@ pub(super) fn done(result: &str) -> Outcome {
 pub(super) struct Held {
     pub(super) session: SessionId,
     pub(super) claim_no: u64,
-    pub(super) piece: Piece,
+    pub(super) span: Span,
 }
 
 impl Held {
     /// How the store writes an event of it, as one that has joined a call.
     pub(super) fn stored(&self, event: &str, data: &str) -> Bytes {
-        let name = format!("q/{}@{}", self.piece.range.first, self.piece.born);
+        let name = format!("q/{}@{}", self.span.range.first, self.span.born);
         let head = [&[2, event.len() as u8][..], event.as_bytes(), &[name.len() as u8], name.as_bytes()].concat();
         [&head[..], data.as_bytes()].concat().into()
     }
 
     pub(super) fn emit(&self, number: u64, events: Vec<NewEvent>) -> Emit {
-        let (session, claim_no, id) = (self.session, self.claim_no, MessageId(self.piece.range.first));
+        let (session, claim_no, id) = (self.session, self.claim_no, MessageId(self.span.range.first));
         Emit { session, claim_no, queue: queue(), id, number, events, max_log: 1 << 20, force: false }
     }
 }
@@ -85,13 +85,13 @@ impl Scene {
 
     /// Claims the one message that waits.
     pub(super) async fn hold(&mut self, session: SessionId) -> Held {
-        let (claim_no, pieces) = self.claim(session, 1).await;
-        let [(piece, _)] = &pieces[..] else { panic!("{pieces:?}") };
-        Held { session, claim_no, piece: *piece }
+        let (claim_no, spans) = self.claim(session, 1).await;
+        let [(span, _)] = &spans[..] else { panic!("{spans:?}") };
+        Held { session, claim_no, span: *span }
     }
 
     pub(super) async fn end(&mut self, held: &Held, outcome: Outcome) {
-        self.settle(held.session, vec![run(held.claim_no, held.piece.range, outcome)]).await;
+        self.settle(held.session, vec![run(held.claim_no, held.span.range, outcome)]).await;
     }
 
     pub(super) async fn view(&self, call: &CallId) -> CallView {

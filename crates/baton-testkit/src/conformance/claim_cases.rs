@@ -5,7 +5,7 @@ use baton::store::{
     message::{Body, Lot, Outcome, Parcel, ParcelBuilder},
 };
 
-use super::scene::{Scene, lot, name, nothing, parcel, pieces, queue, range, ranges, run};
+use super::scene::{Scene, lot, name, nothing, parcel, queue, range, ranges, run, spans};
 
 /// One claim, one queue; its numbers are its own.
 pub async fn claims_of_two_queues_are_separate(scene: &mut Scene) {
@@ -15,28 +15,24 @@ pub async fn claims_of_two_queues_are_separate(scene: &mut Scene) {
     scene.ask(submit).await.unwrap();
     let claim = scene.a_claim(node, 1);
     let of_other = Claim { queue: other(), ..claim.clone() };
-    assert_eq!(ranges(&pieces(scene.ask(claim.clone()).await.unwrap())), [range(1, 1)]);
-    assert_eq!(
-        ranges(&pieces(scene.ask(of_other.clone()).await.unwrap())),
-        [range(1, 1)],
-        "the same number, not spent"
-    );
+    assert_eq!(ranges(&spans(scene.ask(claim.clone()).await.unwrap())), [range(1, 1)]);
+    assert_eq!(ranges(&spans(scene.ask(of_other.clone()).await.unwrap())), [range(1, 1)], "the same number, not spent");
     assert_eq!(scene.beat(node).await.unwrap().claims, [(other(), 1), (queue(), 1)]);
     scene.settle(node, vec![run(1, range(1, 1), Outcome::DONE)]).await;
     assert_eq!(scene.refusal(claim.clone()).await, Refusal::Spent { claim_no: 1 });
     let again = scene.ask(of_other).await.unwrap();
-    assert_eq!((&again.queue, ranges(&again.pieces)), (&other(), vec![range(1, 1)]), "what is in flight there stays");
+    assert_eq!((&again.queue, ranges(&again.spans)), (&other(), vec![range(1, 1)]), "what is in flight there stays");
     // A hundred claims of one queue while the first number of another has not been used.
     for claim_no in 2..=100 {
         let claim = Claim { queue: other(), claim_no, ..claim.clone() };
-        assert_eq!(pieces(scene.ask(claim.clone()).await.unwrap()).len(), usize::from(claim_no < 4), "{claim_no}");
+        assert_eq!(spans(scene.ask(claim.clone()).await.unwrap()).len(), usize::from(claim_no < 4), "{claim_no}");
         if claim_no >= 4 {
             let submit = scene.a_submit(node, vec![Lot { queue: other(), ..lot(parcel(1)) }]);
             scene.ask(submit).await.unwrap();
-            assert_eq!(pieces(scene.ask(claim).await.unwrap()).len(), 1);
+            assert_eq!(spans(scene.ask(claim).await.unwrap()).len(), 1);
         }
     }
-    assert_eq!(ranges(&pieces(scene.ask(Claim { claim_no: 2, ..claim }).await.unwrap())), [range(2, 1)]);
+    assert_eq!(ranges(&spans(scene.ask(Claim { claim_no: 2, ..claim }).await.unwrap())), [range(2, 1)]);
 }
 
 /// A message larger than the budget is given alone rather than never.
@@ -52,12 +48,12 @@ pub async fn a_claim_is_bounded_by_bytes_but_never_empty(scene: &mut Scene) {
         [(0, vec![range(1, 1)]), (12, vec![range(2, 3)]), (1, vec![range(5, 1)]), (2, vec![range(6, 2)])]
     {
         let claim = Claim { max_bytes, ..scene.a_claim(node, 10) };
-        assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), want, "with {max_bytes} bytes");
+        assert_eq!(ranges(&spans(scene.ask(claim).await.unwrap())), want, "with {max_bytes} bytes");
     }
     scene.fill(node, 1).await;
     scene.fill(node, 1).await;
     let claim = Claim { max_bytes: 1, ..scene.a_claim(node, 10) };
-    assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), [range(8, 1)], "the second would go over");
+    assert_eq!(ranges(&spans(scene.ask(claim).await.unwrap())), [range(8, 1)], "the second would go over");
 }
 
 /// The reply was lost, or half of it is settled: the answer is what is held now.
@@ -71,7 +67,7 @@ pub async fn a_repeated_claim_gives_what_is_in_flight(scene: &mut Scene) {
     assert_eq!(scene.ask(wider).await.unwrap(), first);
     assert_eq!(scene.beat(node).await.unwrap().claims, [(queue(), 1)]);
     scene.settle(node, vec![run(1, range(2, 4), Outcome::DONE)]).await;
-    let rest = pieces(scene.ask(claim).await.unwrap());
+    let rest = spans(scene.ask(claim).await.unwrap());
     assert_eq!(ranges(&rest), [range(1, 1), range(6, 1)]);
     let bodies: Vec<_> = rest.iter().flat_map(|(_, parcel)| parcel.bodies().collect::<Vec<_>>()).collect();
     assert_eq!(bodies, ["0", "1"]);
@@ -96,7 +92,7 @@ pub async fn an_empty_claim_keeps_its_number(scene: &mut Scene) {
     let claim = scene.a_claim(node, 2);
     assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(None));
     scene.fill(node, 1).await;
-    assert_eq!(pieces(scene.ask(claim).await.unwrap()).len(), 1);
+    assert_eq!(spans(scene.ask(claim).await.unwrap()).len(), 1);
 }
 
 /// Several claims are under way at once, and the network does not keep their order.
@@ -105,7 +101,7 @@ pub async fn claims_may_overtake_each_other(scene: &mut Scene) {
     scene.fill(node, 9).await;
     let claims: Vec<Claim> = (0..3).map(|_| scene.a_claim(node, 3)).collect();
     for (nth, first) in [(2, 1), (0, 4), (1, 7)] {
-        let claimed = pieces(scene.ask(claims[nth].clone()).await.unwrap());
+        let claimed = spans(scene.ask(claims[nth].clone()).await.unwrap());
         assert_eq!(ranges(&claimed), [range(first, 3)]);
     }
     assert_eq!(scene.beat(node).await.unwrap().claims, [(queue(), 1), (queue(), 2), (queue(), 3)]);
@@ -119,11 +115,11 @@ pub async fn claim_numbers_stay_within_the_window(scene: &mut Scene) {
     let far = Claim { claim_no: 1 + CLAIM_WINDOW, ..claim.clone() };
     assert_eq!(scene.refusal(far).await, Refusal::OutOfTurn { last: 0 });
     let last = Claim { claim_no: CLAIM_WINDOW, ..claim.clone() };
-    assert_eq!(pieces(scene.ask(last).await.unwrap()).len(), 1);
+    assert_eq!(spans(scene.ask(last).await.unwrap()).len(), 1);
     let next = Claim { claim_no: 1 + CLAIM_WINDOW, ..claim.clone() };
     assert_eq!(scene.refusal(next.clone()).await, Refusal::OutOfTurn { last: CLAIM_WINDOW });
     scene.ask(claim).await.unwrap();
-    assert_eq!(pieces(scene.ask(next).await.unwrap()).len(), 1, "the lowest hole is filled");
+    assert_eq!(spans(scene.ask(next).await.unwrap()).len(), 1, "the lowest hole is filled");
 }
 
 /// Paused is paused for ready and delayed messages alike, until resumed.
@@ -136,7 +132,7 @@ pub async fn a_paused_queue_gives_nothing(scene: &mut Scene) {
     let claim = scene.a_claim(node, 9);
     assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(None));
     scene.ask(Order::Resume(queue())).await.unwrap();
-    assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), [range(1, 1), range(2, 1)]);
+    assert_eq!(ranges(&spans(scene.ask(claim).await.unwrap())), [range(1, 1), range(2, 1)]);
 }
 
 /// A worker sleeps until the next message is due, not longer.
@@ -149,7 +145,7 @@ pub async fn an_empty_claim_tells_when_to_come_back(scene: &mut Scene) {
     let claim = scene.a_claim(node, 9);
     assert_eq!(scene.ask(claim.clone()).await.unwrap(), nothing(Some(200)));
     scene.subject.pass(200).await;
-    assert_eq!(ranges(&pieces(scene.ask(claim).await.unwrap())), [range(2, 1)]);
+    assert_eq!(ranges(&spans(scene.ask(claim).await.unwrap())), [range(2, 1)]);
 }
 
 /// However a parcel is cut, each message arrives with its own body.
@@ -159,8 +155,8 @@ pub async fn splitting_a_parcel_keeps_its_bodies(scene: &mut Scene) {
     let mut bodies = Vec::new();
     for n in [1, 2, 30, 1, 66, 5] {
         let (_, claimed) = scene.claim(node, n).await;
-        for (piece, parcel) in &claimed {
-            assert_eq!(piece.range.len, parcel.len());
+        for (span, parcel) in &claimed {
+            assert_eq!(span.range.len, parcel.len());
             assert_eq!(Parcel::parse(parcel.bytes().clone()).as_ref(), Ok(parcel));
             bodies.extend(parcel.bodies());
         }

@@ -5,7 +5,7 @@ use baton::store::{
     message::{Body, Fields, Headers, LAST_ERROR, Outcome, Parcel, ParcelBuilder},
 };
 
-use super::scene::{Scene, dead, lot, pieces, queue, range, ranges, run};
+use super::scene::{Scene, dead, lot, queue, range, ranges, run, spans};
 
 /// Tags of a release to come.
 const SHARED: u8 = 77;
@@ -45,15 +45,15 @@ pub async fn headers_travel_with_their_messages(scene: &mut Scene) {
         assert_eq!(scene.books().await.bytes, parcel.bytes().len() as u64);
         // By messages, by bytes, and the rest at once.
         let (one, some) = (scene.claim(node, 7).await, Claim { max_bytes: 2_000, ..scene.a_claim(node, 20) });
-        let (some_no, some) = (some.claim_no, pieces(scene.ask(some).await.unwrap()));
+        let (some_no, some) = (some.claim_no, spans(scene.ask(some).await.unwrap()));
         let rest = scene.claim(node, 99).await;
         assert!(some[0].1.weight() <= 2_000 && !rest.1.is_empty());
         let mut seen = Vec::new();
-        for (piece, parcel) in one.1.iter().chain(&some).chain(&rest.1) {
+        for (span, parcel) in one.1.iter().chain(&some).chain(&rest.1) {
             for (nth, body) in (0..).zip(parcel.bodies()) {
                 let number = body_number(&body);
                 assert_eq!(parcel.headers(nth), headers(number));
-                seen.push((piece.range.first + u64::from(nth), number));
+                seen.push((span.range.first + u64::from(nth), number));
             }
         }
         assert_eq!(seen, (0..30).map(|nth| (first + u64::from(nth), nth)).collect::<Vec<_>>());

@@ -103,7 +103,7 @@ macro_rules! for_each_case {
             what_is_left_of_a_parcel_is_claimed_retried_and_buried_as_ever
             headers_travel_with_their_messages
             the_last_error_stays_with_a_retried_message
-            losses_split_pieces_in_id_order
+            losses_split_spans_in_id_order
             suspects_go_one_to_a_session
             a_poison_message_ends_as_one_error
             losses_are_counted_apart_from_attempts

@@ -151,9 +151,9 @@ pub async fn what_is_left_of_a_parcel_is_claimed_retried_and_buried_as_ever(scen
         let node = scene.node().await;
         let (claim_no, given) = scene.claim(node, MANY).await;
         assert_eq!(ranges(&given), [range(id(10), 4), range(id(240), 2)]);
-        for (piece, given) in &given {
-            let start = u32::try_from(piece.range.first - first).unwrap();
-            for nth in 0..piece.range.len {
+        for (span, given) in &given {
+            let start = u32::try_from(span.range.first - first).unwrap();
+            for nth in 0..span.range.len {
                 assert_eq!(given.body(nth), parcel.body(start + nth));
                 assert_eq!(given.headers(nth), parcel.headers(start + nth));
             }
@@ -172,7 +172,7 @@ pub async fn what_is_left_of_a_parcel_is_claimed_retried_and_buried_as_ever(scen
         let (claim_no, given) = scene.claim(node, MANY).await;
         assert_eq!(ranges(&given), [range(id(10), 1), range(id(11), 1), range(id(13), 1)]);
         assert_eq!(given[2].1.body(0), parcel.body(13));
-        let runs = given.iter().map(|(piece, _)| run(claim_no, piece.range, Outcome::DONE)).collect();
+        let runs = given.iter().map(|(span, _)| run(claim_no, span.range, Outcome::DONE)).collect();
         scene.settle(node, runs).await;
         assert_eq!(scene.books().await.bytes, 0);
         scene.ask(Leave { session: node }).await.unwrap();

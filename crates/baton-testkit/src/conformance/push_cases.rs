@@ -93,8 +93,8 @@ pub async fn ids_are_consecutive_over_sources_and_submits(scene: &mut Scene) {
     assert_eq!(scene.fill(node, 2).await, 1);
     assert_eq!(scene.push(Scene::a_push(node, &taken, 3)).await.unwrap().firsts, [3]);
     assert_eq!(scene.fill(node, 1).await, 6);
-    let (_, pieces) = scene.claim(node, 10).await;
+    let (_, spans) = scene.claim(node, 10).await;
     let born = scene.subject.now();
-    assert!(pieces.iter().all(|(piece, _)| piece.born == born));
+    assert!(spans.iter().all(|(span, _)| span.born == born));
     assert_eq!(scene.books().await.pushed, 6);
 }

@@ -7,8 +7,8 @@ use baton::{
 
 use super::scene::{Scene, dead, range, ranges, run};
 
-/// Pieces of at most 16, at the front, in the order of ids.
-pub async fn losses_split_pieces_in_id_order(scene: &mut Scene) {
+/// Spans of at most 16, at the front, in the order of ids.
+pub async fn losses_split_spans_in_id_order(scene: &mut Scene) {
     let (lost, other) = (scene.node().await, scene.node().await);
     scene.fill(other, 20).await;
     scene.fill(other, 40).await;
@@ -20,7 +20,7 @@ pub async fn losses_split_pieces_in_id_order(scene: &mut Scene) {
     let (_, claimed) = scene.claim(other, 100).await;
     let want = [(1, 10), (11, 4), (17, 4), (21, 16), (37, 4), (42, 19)].map(|(first, len)| range(first, len));
     assert_eq!(ranges(&claimed), want);
-    let losses: Vec<u32> = claimed.iter().map(|(piece, _)| piece.losses).collect();
+    let losses: Vec<u32> = claimed.iter().map(|(span, _)| span.losses).collect();
     assert_eq!(losses, [1, 1, 1, 1, 1, 0]);
 }
 
@@ -56,8 +56,8 @@ pub async fn a_poison_message_ends_as_one_error(scene: &mut Scene) {
             scene.leave(worker).await;
             break;
         }
-        let runs = claimed.iter().filter(|(piece, _)| piece.range.overlap(range(POISON, 1)).is_none());
-        let runs: Vec<_> = runs.map(|(piece, _)| run(claim_no, piece.range, Outcome::DONE)).collect();
+        let runs = claimed.iter().filter(|(span, _)| span.range.overlap(range(POISON, 1)).is_none());
+        let runs: Vec<_> = runs.map(|(span, _)| run(claim_no, span.range, Outcome::DONE)).collect();
         if runs.len() < claimed.len() {
             // It dies of the poison before it has reported anything.
             scene.lose(keeper, worker).await;

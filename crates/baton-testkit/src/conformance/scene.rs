@@ -8,7 +8,7 @@ use baton::{
         Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, KEY_TTL_MS, Kind,
         Lacking, Leave, LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal,
         Rest, Settle, StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
-        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Piece, Range, Run},
+        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run, Span},
     },
 };
 use bytes::Bytes;
@@ -138,11 +138,11 @@ impl Scene {
         Claim { session, queue: queue(), claim_no, n, max_bytes: 1 << 30 }
     }
 
-    /// Claims up to `n` messages; the number and the pieces, none if it was empty.
-    pub(super) async fn claim(&mut self, session: SessionId, n: u32) -> (u64, Vec<(Piece, Parcel)>) {
+    /// Claims up to `n` messages; the number and the spans, none if it was empty.
+    pub(super) async fn claim(&mut self, session: SessionId, n: u32) -> (u64, Vec<(Span, Parcel)>) {
         let claim = self.a_claim(session, n);
         let claim_no = claim.claim_no;
-        (claim_no, pieces(self.ask(claim).await.unwrap()))
+        (claim_no, spans(self.ask(claim).await.unwrap()))
     }
 
     pub(super) fn a_settle(&mut self, session: SessionId, runs: Vec<Run>) -> Settle {
@@ -157,8 +157,8 @@ impl Scene {
 
     /// Claims `n` messages and settles all of them alike.
     pub(super) async fn finish(&mut self, session: SessionId, n: u32, outcome: Outcome) -> Vec<Range> {
-        let (claim_no, pieces) = self.claim(session, n).await;
-        let ranges: Vec<Range> = pieces.iter().map(|(piece, _)| piece.range).collect();
+        let (claim_no, spans) = self.claim(session, n).await;
+        let ranges: Vec<Range> = spans.iter().map(|(span, _)| span.range).collect();
         let runs = ranges.iter().map(|range| run(claim_no, *range, outcome.clone())).collect();
         self.settle(session, runs).await;
         ranges
@@ -259,15 +259,15 @@ pub(super) fn dead(error: &str) -> Outcome {
     Outcome::Dead { error: error.to_owned() }
 }
 
-pub(super) fn pieces(claimed: Claimed) -> Vec<(Piece, Parcel)> {
-    claimed.pieces
+pub(super) fn spans(claimed: Claimed) -> Vec<(Span, Parcel)> {
+    claimed.spans
 }
 
 /// The answer to a claim of the queue that found nothing.
 pub(super) fn nothing(next_due_ms: Option<u64>) -> Claimed {
-    Claimed { queue: queue(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms } }
+    Claimed { queue: queue(), spans: Vec::new(), rest: Rest::Nothing { next_due_ms } }
 }
 
-pub(super) fn ranges(pieces: &[(Piece, Parcel)]) -> Vec<Range> {
-    pieces.iter().map(|(piece, _)| piece.range).collect()
+pub(super) fn ranges(spans: &[(Span, Parcel)]) -> Vec<Range> {
+    spans.iter().map(|(span, _)| span.range).collect()
 }

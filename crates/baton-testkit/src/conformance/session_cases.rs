@@ -63,9 +63,9 @@ pub async fn leaving_hands_claims_back_without_a_loss(scene: &mut Scene) {
     scene.fill(one, 5).await;
     scene.claim(one, 7).await;
     scene.leave(one).await;
-    let (_, pieces) = scene.claim(other, 100).await;
-    assert_eq!(ranges(&pieces), [range(1, 5), range(6, 2), range(8, 3)]);
-    assert!(pieces.iter().all(|(piece, _)| piece.losses == 0 && piece.attempts == 0));
+    let (_, spans) = scene.claim(other, 100).await;
+    assert_eq!(ranges(&spans), [range(1, 5), range(6, 2), range(8, 3)]);
+    assert!(spans.iter().all(|(span, _)| span.losses == 0 && span.attempts == 0));
 }
 
 /// A leave whose reply was lost is repeated.

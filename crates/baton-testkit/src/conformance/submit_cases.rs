@@ -93,9 +93,9 @@ pub async fn a_key_lives_as_long_as_its_lot_says(scene: &mut Scene) {
         assert_eq!(scene.refusal(refused).await, Refusal::Malformed("a key lives for a millisecond to 366 days"));
     }
     scene.ask(first).await.unwrap();
-    let (claim_no, pieces) = scene.claim(node, 1).await;
+    let (claim_no, spans) = scene.claim(node, 1).await;
     let done = Outcome::Done { result: None, follow_ups: vec![living("follow", 500)] };
-    scene.settle(node, vec![run(claim_no, pieces[0].0.range, done)]).await;
+    scene.settle(node, vec![run(claim_no, spans[0].0.range, done)]).await;
     let (duplicate, stored) = (|first| LotVerdict::Duplicate { first }, |first| LotVerdict::Stored { first });
     scene.subject.pass(499).await;
     assert_eq!(verdicts(scene).await, [duplicate(1), duplicate(2), duplicate(3)]);

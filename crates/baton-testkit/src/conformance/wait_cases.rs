@@ -30,7 +30,7 @@ impl Scene {
     /// Claims in vain, and so waits.
     async fn idle(&mut self, session: SessionId) {
         let claim = Claim { claim_no: 1, ..self.a_claim(session, 100) };
-        assert_eq!(self.ask(claim).await.unwrap().pieces, []);
+        assert_eq!(self.ask(claim).await.unwrap().spans, []);
     }
 
     async fn helped(&self, session: SessionId) -> bool {
@@ -58,10 +58,10 @@ pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
         assert!(start.elapsed() < MAX_WAIT / 2, "round {round}: {:?}", start.elapsed());
         assert_eq!(woken.queues, [], "round {round}");
         let (claim_no, claimed) = &woken.claimed[0];
-        assert_eq!((*claim_no, claimed.pieces.len()), (round, 1), "round {round}");
+        assert_eq!((*claim_no, claimed.spans.len()), (round, 1), "round {round}");
         assert_eq!(claimed.rest, Rest::Nothing { next_due_ms: None }, "round {round}");
-        assert_eq!(scene.ask(claim).await.unwrap().pieces, claimed.pieces, "a lost answer is given again");
-        let outcome = run(round, claimed.pieces[0].0.range, Outcome::DONE);
+        assert_eq!(scene.ask(claim).await.unwrap().spans, claimed.spans, "a lost answer is given again");
+        let outcome = run(round, claimed.spans[0].0.range, Outcome::DONE);
         scene.settle(node, vec![outcome]).await;
     }
     let submit = scene.a_submit(node, vec![lot(parcel(1))]);
@@ -77,7 +77,7 @@ pub async fn a_claim_waits_on_while_others_are_served(scene: &mut Scene) {
     scene.ask(join).await.unwrap();
     let of = |queue: &str, n: u32| Claim { session: node, queue: name(queue), claim_no: 1, n, max_bytes: 1 << 20 };
     for queue in ["q", "r"] {
-        assert_eq!(scene.ask(of(queue, 9)).await.unwrap().pieces, []);
+        assert_eq!(scene.ask(of(queue, 9)).await.unwrap().spans, []);
     }
     let waiting: Arc<Vec<Claim>> = Arc::new(vec![of("q", 2), of("r", 9)]);
     let store = scene.subject.store.clone();
@@ -86,8 +86,7 @@ pub async fn a_claim_waits_on_while_others_are_served(scene: &mut Scene) {
         scene.ask(submit).await.unwrap();
         let claims: Arc<dyn Waiting> = if at == "r" { waiting.clone() } else { Arc::new(Late(waiting.clone())) };
         let woken = store.wait(node, claims).await.unwrap();
-        let claimed: Vec<_> =
-            woken.claimed.iter().map(|(_, it)| (it.queue.clone(), it.pieces[0].0.range.len)).collect();
+        let claimed: Vec<_> = woken.claimed.iter().map(|(_, it)| (it.queue.clone(), it.spans[0].0.range.len)).collect();
         assert_eq!((woken.queues, claimed), (Vec::new(), vec![(name(at), wanted)]));
     }
 }

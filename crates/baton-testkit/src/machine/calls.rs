@@ -26,9 +26,9 @@ pub(super) fn joining(seed: u16) -> Lot {
 
 /// A message of a call, or any other, tells something.
 pub(super) fn emit(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
-    let of_calls = known.claims.iter().flat_map(|((queue, claim_no), pieces)| {
-        let pieces = pieces.iter().filter(|piece| piece.part.is_some() || a.is_multiple_of(16));
-        pieces.map(move |piece| (queue.clone(), *claim_no, piece.range.first))
+    let of_calls = known.claims.iter().flat_map(|((queue, claim_no), spans)| {
+        let spans = spans.iter().filter(|span| span.part.is_some() || a.is_multiple_of(16));
+        spans.map(move |span| (queue.clone(), *claim_no, span.range.first))
     });
     let held: Vec<_> = of_calls.collect();
     let (queue, claim_no, id) =

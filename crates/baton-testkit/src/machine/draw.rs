@@ -34,16 +34,16 @@ pub(super) fn claim(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
 
 pub(super) fn settle(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
     let mut runs = Vec::new();
-    for (nth, ((queue_name, claim_no), pieces)) in (0_u16..).zip(&known.claims).skip(usize::from(a % 2)) {
-        for (from, piece) in (0_u16..).zip(pieces.iter().take(1 + b as usize % 4)) {
+    for (nth, ((queue_name, claim_no), spans)) in (0_u16..).zip(&known.claims).skip(usize::from(a % 2)) {
+        for (from, span) in (0_u16..).zip(spans.iter().take(1 + b as usize % 4)) {
             let seed = c.wrapping_mul(7).wrapping_add(nth * 3 + from);
             let len = match seed % 4 {
                 0 => 1,
-                1 => piece.range.len.div_ceil(2),
-                _ => piece.range.len,
+                1 => span.range.len.div_ceil(2),
+                _ => span.range.len,
             };
-            let start = if seed % 5 == 1 { u64::from(piece.range.len - len) } else { 0 };
-            let first = piece.range.first + start + u64::from(seed % 53 == 7);
+            let start = if seed % 5 == 1 { u64::from(span.range.len - len) } else { 0 };
+            let first = span.range.first + start + u64::from(seed % 53 == 7);
             runs.push(Run {
                 claim_no: claim_no + u64::from(seed % 47 == 3),
                 queue: if seed % 59 == 4 { queue(seed) } else { queue_name.clone() },

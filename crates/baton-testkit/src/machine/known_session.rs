@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton::{Name, SessionId, store::message::Piece};
+use baton::{Name, SessionId, store::message::Span};
 
 /// A session in the machine.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(super) struct KnownSession {
     pub(super) dispose_no: u64,
     /// The highest claim number used, by queue.
     pub(super) claim_nos: BTreeMap<Name, u64>,
-    pub(super) claims: BTreeMap<(Name, u64), Vec<Piece>>,
+    pub(super) claims: BTreeMap<(Name, u64), Vec<Span>>,
     pub(super) batons: BTreeMap<Name, Baton>,
     /// How many events messages have told, by queue, id and claim.
     pub(super) told: BTreeMap<(Name, u64, u64), u64>,

@@ -151,7 +151,7 @@ fn comparable(mut answer: Answer) -> Answer {
 /// The kind of an answer: `Claim(Some`, `Refused(Stale`.
 fn label(answer: &Result<Answer, StoreError>) -> String {
     let text = match answer {
-        Ok(Answer::Claim(claimed)) => if claimed.pieces.is_empty() { "Claim(Empty" } else { "Claim(Some" }.to_owned(),
+        Ok(Answer::Claim(claimed)) => if claimed.spans.is_empty() { "Claim(Empty" } else { "Claim(Some" }.to_owned(),
         Ok(answer) => format!("{answer:?}"),
         Err(error) => format!("{error:?}"),
     };

@@ -111,7 +111,7 @@ impl Script {
             100 if b.is_multiple_of(3) => return Move::Time(now + 3_600_000),
             100..108 => {
                 // Mostly one that holds a message of a call.
-                let holds = |known: &&KnownSession| known.claims.values().flatten().any(|piece| piece.part.is_some());
+                let holds = |known: &&KnownSession| known.claims.values().flatten().any(|span| span.part.is_some());
                 let holder = self.sessions.iter().find(holds).filter(|_| !b.is_multiple_of(8));
                 emit(holder.unwrap_or(&known), a, b, c)
             }
@@ -167,11 +167,11 @@ impl Script {
                     self.places[usize::from(mark.key.as_str() == "k1")] = mark.to;
                 }
             }
-            (Request::Claim(it), Answer::Claim(Claimed { queue, pieces, .. }), Some(known)) if !pieces.is_empty() => {
+            (Request::Claim(it), Answer::Claim(Claimed { queue, spans, .. }), Some(known)) if !spans.is_empty() => {
                 let used = known.claim_nos.entry(queue.clone()).or_default();
                 *used = it.claim_no.max(*used);
-                let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
-                known.claims.insert((queue, it.claim_no), pieces);
+                let spans = spans.into_iter().map(|(span, _)| span).collect();
+                known.claims.insert((queue, it.claim_no), spans);
             }
             (Request::Settle(it), Answer::Settle(settled), Some(known)) => {
                 known.settle_no = known.settle_no.max(it.settle_no);
@@ -185,15 +185,15 @@ impl Script {
                     if matches!(run.outcome, Outcome::Dead { .. }) {
                         self.dead.extend(run.range.ids().map(|id| (run.queue.clone(), id)));
                     }
-                    if let Some(pieces) = known.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
-                        let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
-                            Some(part) => piece.without(part).into_iter().flatten().collect::<Vec<_>>(),
-                            None => vec![*piece],
+                    if let Some(spans) = known.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
+                        let rest = spans.iter().flat_map(|span| match span.range.overlap(run.range) {
+                            Some(part) => span.without(part).into_iter().flatten().collect::<Vec<_>>(),
+                            None => vec![*span],
                         });
-                        *pieces = rest.collect();
+                        *spans = rest.collect();
                     }
                 }
-                known.claims.retain(|_, pieces| !pieces.is_empty());
+                known.claims.retain(|_, spans| !spans.is_empty());
             }
             (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
                 self.drainer = Some((it.session, it.queue.clone()));

@@ -135,12 +135,12 @@ impl Scene {
                     self.note(by, "ends source", push.source.to_string());
                 }
             }
-            (Request::Claim(claim), Answer::Claim(Claimed { queue, pieces, .. })) if !pieces.is_empty() => {
+            (Request::Claim(claim), Answer::Claim(Claimed { queue, spans, .. })) if !spans.is_empty() => {
                 let Some(queue_no) = number(queue.as_str()) else { return };
                 self.moved_ms = now;
-                for (piece, _) in pieces {
-                    self.note_messages(by, "claims", queue_no, piece.range.first, u64::from(piece.range.len));
-                    if let Err((rule, id)) = self.ledgers[queue_no].claimed(claim.session, claim.claim_no, piece, now) {
+                for (span, _) in spans {
+                    self.note_messages(by, "claims", queue_no, span.range.first, u64::from(span.range.len));
+                    if let Err((rule, id)) = self.ledgers[queue_no].claimed(claim.session, claim.claim_no, span, now) {
                         self.violated(rule, Some((queue_no, id)));
                     }
                 }

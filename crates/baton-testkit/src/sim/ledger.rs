@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use baton::{
     SessionId,
-    store::message::{MAX_LOSSES, Outcome, Piece, Run},
+    store::message::{MAX_LOSSES, Outcome, Run, Span},
 };
 
 /// The state of a message.
@@ -108,8 +108,8 @@ impl QueueLedger {
     }
 
     /// Messages were given to a session.
-    pub(super) fn claimed(&mut self, session: SessionId, claim_no: u64, piece: &Piece, now: u64) -> Wrong {
-        for id in piece.range.first..piece.range.end() {
+    pub(super) fn claimed(&mut self, session: SessionId, claim_no: u64, span: &Span, now: u64) -> Wrong {
+        for id in span.range.first..span.range.end() {
             let Some(entry) = self.entry_mut(id) else {
                 return Err(("only messages that were pushed are claimed".to_owned(), id));
             };
@@ -126,8 +126,8 @@ impl QueueLedger {
                 }
                 state => return Err((format!("a message is held by one session only: claimed while {state:?}"), id)),
             }
-            if entry.losses != piece.losses {
-                return Err((format!("losses are counted: {} in the store, {} seen", piece.losses, entry.losses), id));
+            if entry.losses != span.losses {
+                return Err((format!("losses are counted: {} in the store, {} seen", span.losses, entry.losses), id));
             }
             entry.state = State::Held { session, claim_no, begun: false };
         }

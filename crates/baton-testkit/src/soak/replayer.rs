@@ -158,13 +158,13 @@ impl Replayer {
         let (session, store) = self.joined().await?;
         let n = 1 + u32::try_from(random.below(8)).unwrap_or(0);
         let claim = Claim { session, queue: self.queue.clone(), claim_no: 1, n, max_bytes: 1 << 20 };
-        let Claimed { queue, pieces, .. } = persist(&*store, claim).await?.ok()?;
-        if pieces.is_empty() {
+        let Claimed { queue, spans, .. } = persist(&*store, claim).await?.ok()?;
+        if spans.is_empty() {
             persist(&*store, Leave { session }).await;
             return None;
         }
         let run = |range| Run { claim_no: 1, queue: queue.clone(), range, outcome: Outcome::DONE };
-        Some((session, store, pieces.iter().map(|(piece, _)| run(piece.range)).collect()))
+        Some((session, store, spans.iter().map(|(span, _)| run(span.range)).collect()))
     }
 
     /// Asks over a connection that has never joined anything.

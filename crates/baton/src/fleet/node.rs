@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
-use tracing::{Instrument as _, Span};
+use tracing::{Instrument as _, Span as TraceSpan};
 
 use super::{
     Fleet,
@@ -253,7 +253,7 @@ impl Node {
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
         store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
         let (environment, home) = (self.fleet.environment().clone(), Handle::current());
-        let ended = io_thread::run(&environment, self.serve(cancel, home).instrument(Span::current())).await;
+        let ended = io_thread::run(&environment, self.serve(cancel, home).instrument(TraceSpan::current())).await;
         store.close().await;
         ended?
     }

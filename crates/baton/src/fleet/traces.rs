@@ -4,7 +4,7 @@
 //! which handlers run, and a span `generate` for each baton, in which sources are opened and pulled. There is none for a
 //! message: it would cost more than many handlers do.
 
-use tracing::{Span, debug, error, info, info_span, warn};
+use tracing::{Span as TraceSpan, debug, error, info, info_span, warn};
 
 use super::event::Event;
 use crate::message::{Name, SessionId};
@@ -54,16 +54,16 @@ pub(super) fn write(event: &Event) {
 }
 
 /// What a node does during one session.
-pub(super) fn session(session: SessionId) -> Span {
+pub(super) fn session(session: SessionId) -> TraceSpan {
     info_span!(target: "baton", "session", %session)
 }
 
 /// The work on one queue.
-pub(super) fn work(queue: &Name) -> Span {
+pub(super) fn work(queue: &Name) -> TraceSpan {
     info_span!(target: "baton", "work", %queue)
 }
 
 /// The work on one source.
-pub(super) fn generate(source: &Name, epoch: u64) -> Span {
+pub(super) fn generate(source: &Name, epoch: u64) -> TraceSpan {
     info_span!(target: "baton", "generate", %source, epoch)
 }

@@ -43,7 +43,7 @@ pub enum InvalidMessage {
     /// Bytes of an event that do not follow the format.
     #[error("damaged event")]
     Event,
-    /// A piece record that does not follow the format.
-    #[error("damaged piece record {0:?}")]
-    Piece(String),
+    /// A span record that does not follow the format.
+    #[error("damaged span record {0:?}")]
+    Span(String),
 }

@@ -1,4 +1,4 @@
-//! Messages as values: names, ids, parcels, pieces and outcomes.
+//! Messages as values: names, ids, parcels, spans and outcomes.
 //!
 //! Pure code: no I/O, no clock, no randomness except where an id is made. Whatever bytes come in, nothing here
 //! panics; what is malformed is refused with an [`InvalidMessage`] that says why.
@@ -13,9 +13,9 @@ mod invalid;
 mod name;
 mod outcome;
 mod parcel;
-mod piece;
 mod ranges;
 mod session_id;
+mod span;
 
 pub(crate) use body::MAX_BODY_LIMIT;
 pub use body::{Body, MAX_BODY_BYTES};
@@ -33,9 +33,9 @@ pub use outcome::{Lot, LotKey, Outcome, Run};
 #[cfg(feature = "redis")]
 pub(crate) use parcel::{HEADED, PARCEL_TABLE};
 pub use parcel::{PLAIN, Parcel, ParcelBuilder};
-pub(crate) use piece::SPLIT_AFTER_LOSS;
-#[cfg(feature = "redis")]
-pub(crate) use piece::SUSPECT_LOSSES;
-pub use piece::{Home, MAX_LOSSES, Piece};
 pub use ranges::{IdSum, Mask, MessageId, Range};
 pub use session_id::SessionId;
+pub(crate) use span::SPLIT_AFTER_LOSS;
+#[cfg(feature = "redis")]
+pub(crate) use span::SUSPECT_LOSSES;
+pub use span::{Home, MAX_LOSSES, Span};

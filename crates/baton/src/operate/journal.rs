@@ -31,18 +31,18 @@ pub struct Journal {
 struct Lines {
     file: File,
     text: String,
-    run: Option<Span>,
+    run: Option<Pushed>,
 }
 
 /// Messages with consecutive ids and positions.
 #[derive(Clone, Copy)]
-struct Span {
+struct Pushed {
     first: u64,
     len: u64,
     position: u64,
 }
 
-impl Span {
+impl Pushed {
     /// Adds messages that follow on; whether they did.
     fn grow(&mut self, next: Self) -> bool {
         let follows = next.first == self.first + self.len
@@ -69,7 +69,7 @@ impl Journal {
 
     /// Messages have run.
     pub fn ran(&self, range: Range, first_body: &[u8]) {
-        let next = Span { first: range.first, len: u64::from(range.len), position: position(first_body) };
+        let next = Pushed { first: range.first, len: u64::from(range.len), position: position(first_body) };
         let mut lines = self.lines();
         if !lines.run.as_mut().is_some_and(|run| run.grow(next)) {
             lines.close_run();
@@ -110,7 +110,7 @@ impl Journal {
 
 impl Lines {
     fn close_run(&mut self) {
-        if let Some(Span { first, len, position }) = self.run.take() {
+        if let Some(Pushed { first, len, position }) = self.run.take() {
             writeln!(self.text, "run {first} {len} {position}").ok();
         }
     }

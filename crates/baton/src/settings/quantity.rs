@@ -117,7 +117,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if size > LARGEST as f64 { Err(format!("{text:?} is more than any store holds")) } else { Ok(size as u64) }
 }
 
-/// The size of a body, bounded by what travels as one piece.
+/// The size of a body, bounded by what travels as one span.
 ///
 /// # Errors
 /// Why the text is none.

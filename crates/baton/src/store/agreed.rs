@@ -8,7 +8,7 @@ pub(super) const MISSING_BODY: &str = "its body is missing from the store";
 pub(super) const LOST: &str = "times: each node that ran it died or fell silent";
 /// What a claim that is given back costs by itself, in entries.
 pub(super) const A_CLAIM: u64 = 2;
-/// What a message of a call costs, in pieces without one: its record is read and written, and those beside it.
+/// What a message of a call costs, in spans without one: its record is read and written, and those beside it.
 pub(super) const OF_A_CALL: u64 = 8;
 /// Within this time, in milliseconds, somebody looks at a queue in any case.
 pub(super) const SOON_MS: u64 = 1_000;

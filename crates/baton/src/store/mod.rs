@@ -39,7 +39,7 @@
 //!   passes it on. A wait that was in vain is followed by a look, so a lost wake-up costs a second at most.
 //! * **Helpers**. A queue counts the nodes that work for it and hold no baton ([`Join`], [`Take`], [`Resign`], [`Leave`],
 //!   [`Reap`] keep the count): a busy generator leaves a queue to them as long as its front does not wait ([`Beat`]).
-//! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in pieces of at
+//! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in spans of at
 //!   most 16 after the first, singly and one to a session after the second, to the errors after the fourth.
 //!   An attempt that ended, whatever its outcome, forgives earlier losses.
 //! * **Calls** ([`Emit`], [`FollowCall`], [`UnfollowCall`], [`ReadEvents`], [`ReadCall`], [`CancelCall`]). A message that was
@@ -62,7 +62,7 @@
 //! # Parcels
 //!
 //! Messages travel and are stored as parcels: bodies are written once, and splitting, settling in part and reaping
-//! only ever move [`crate::message::Piece`]s over them. A claim gives cut parcels, never a list of messages.
+//! only ever move [`crate::message::Span`]s over them. A claim gives cut parcels, never a list of messages.
 //!
 //! # Formats
 //!
@@ -105,8 +105,8 @@ pub mod message {
     pub use crate::message::{
         Body, CALL, CANCELLED, CacheKey, CallEvent, CallId, Calling, Digest, END, ERROR, Fields, Headers, Home, IdSum,
         LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
-        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Piece, Prefix, RESTART,
-        Range, Run, Scope,
+        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Prefix, RESTART, Range,
+        Run, Scope, Span,
     };
 }
 

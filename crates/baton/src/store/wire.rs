@@ -1,7 +1,7 @@
 //! Values as text, the way stores keep them and scripts send them.
 
 use super::{Place, StoreError};
-use crate::message::Piece;
+use crate::message::Span;
 
 /// A place as `lines,digest`.
 pub(crate) fn place(place: &Place) -> String {
@@ -20,13 +20,13 @@ pub(crate) fn parse_place(text: &str) -> Result<Place, StoreError> {
     }
 }
 
-/// Pieces as `piece;piece;…`.
-pub(crate) fn pieces(pieces: &[Piece]) -> String {
-    pieces.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
+/// Spans as `span;span;…`.
+pub(crate) fn spans(spans: &[Span]) -> String {
+    spans.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
 }
 
-/// Reads [`pieces`].
-pub(crate) fn parse_pieces(text: &str) -> Result<Vec<Piece>, StoreError> {
+/// Reads [`spans`].
+pub(crate) fn parse_spans(text: &str) -> Result<Vec<Span>, StoreError> {
     list(text, |word| word.parse().ok())
 }
 

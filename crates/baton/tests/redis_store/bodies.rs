@@ -13,8 +13,8 @@ fn long_bodies(count: usize) -> Vec<Vec<u8>> {
 }
 
 fn claimed_bodies(claimed: Claimed) -> Vec<Vec<u8>> {
-    assert!(!claimed.pieces.is_empty(), "nothing was claimed");
-    claimed.pieces.iter().flat_map(|(_, parcel)| parcel.bodies().map(|body| body.to_vec())).collect()
+    assert!(!claimed.spans.is_empty(), "nothing was claimed");
+    claimed.spans.iter().flat_map(|(_, parcel)| parcel.bodies().map(|body| body.to_vec())).collect()
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn short_messages_that_fail_together_cost_a_few_commands() {
     };
     ask(&store, Submit { lots: (1..=500).map(one).collect(), ..submit(session, 1, &[b"0"]) }).await.unwrap();
     let claimed = ask(&store, claim(session, 1, 500)).await.unwrap();
-    assert_eq!(claimed.pieces.len(), 500);
+    assert_eq!(claimed.spans.len(), 500);
     let failed = |first: u64| Run {
         claim_no: 1,
         queue: name("q"),
@@ -168,13 +168,13 @@ async fn long_messages_that_fail_and_are_put_back_are_as_in_memory_and_no_call_d
     let seen = look.end(&server);
     let (mut expected, mut expected_errors, expected_books) = failing(&MemoryStore::default()).await;
     // Only the clocks differ.
-    for (piece, _) in claims.iter_mut().chain(&mut expected).flat_map(|claimed| &mut claimed.pieces) {
-        piece.born = 0;
+    for (span, _) in claims.iter_mut().chain(&mut expected).flat_map(|claimed| &mut claimed.spans) {
+        span.born = 0;
     }
     for error in errors.iter_mut().chain(&mut expected_errors) {
         (error.born, error.at) = (0, 0);
     }
-    let given = |claims: &[Claimed]| claims.iter().map(|claimed| claimed.pieces.clone()).collect::<Vec<_>>();
+    let given = |claims: &[Claimed]| claims.iter().map(|claimed| claimed.spans.clone()).collect::<Vec<_>>();
     assert!(given(&claims) == given(&expected), "what is given differs");
     assert!(errors == expected_errors, "the errors differ");
     assert_eq!(books, expected_books);

@@ -49,8 +49,8 @@ pub(crate) async fn push(store: &RedisStore, count: u64) -> SessionId {
 pub(crate) async fn claim_all(session: &Session) -> Vec<(u64, Vec<Range>)> {
     let mut claims = Vec::new();
     while let Some(held) = session.claim(name("q"), 1_000, 1 << 24).await.unwrap().held {
-        let (claim_no, _, pieces) = held.into_parts();
-        claims.push((claim_no, pieces.iter().map(|(piece, _)| piece.range).collect()));
+        let (claim_no, _, spans) = held.into_parts();
+        claims.push((claim_no, spans.iter().map(|(span, _)| span.range).collect()));
     }
     claims
 }
@@ -120,7 +120,7 @@ async fn a_session_that_ends_with_much_in_hand_is_calls_of_bounded_work() {
     // Who is past its lease is reaped.
     let silent = join(&store, Kind::Node).await;
     for claim_no in 1.. {
-        if ask(&*store, claim(silent, claim_no, 1_000)).await.unwrap().pieces.is_empty() {
+        if ask(&*store, claim(silent, claim_no, 1_000)).await.unwrap().spans.is_empty() {
             break;
         }
     }

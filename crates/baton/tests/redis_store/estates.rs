@@ -29,7 +29,7 @@ async fn holding(store: &RedisStore, count: u64) -> (SessionId, SessionId) {
     }
     let mut held = 0;
     for claim_no in 1.. {
-        held += ask(store, claim(holder, claim_no, 1_000)).await.unwrap().pieces.len() as u64;
+        held += ask(store, claim(holder, claim_no, 1_000)).await.unwrap().spans.len() as u64;
         if held == count {
             break;
         }
@@ -57,8 +57,8 @@ async fn books_balance(store: &RedisStore) -> Books {
 
 /// The ids and losses of what is claimed next.
 async fn next(store: &RedisStore, session: SessionId, n: u32) -> Vec<(u64, u32)> {
-    let pieces = ask(store, claim(session, 1, n)).await.unwrap().pieces;
-    pieces.iter().map(|(piece, _)| (piece.range.first, piece.losses)).collect()
+    let spans = ask(store, claim(session, 1, n)).await.unwrap().spans;
+    spans.iter().map(|(span, _)| (span.range.first, span.losses)).collect()
 }
 
 #[tokio::test]

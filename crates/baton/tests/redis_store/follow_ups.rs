@@ -70,9 +70,9 @@ async fn long_follow_ups_are_moved_into_place_and_repeats_leave_nothing() {
     assert_eq!(next(&store).await.pushed, 1_016);
     assert!(is_balanced(&store).await);
     let claimed = ask(&store, Claim { queue: name("next"), ..claim(session, 1, 1_016) }).await.unwrap();
-    assert_eq!(claimed.pieces.len(), 1_016);
-    assert_eq!(claimed.pieces[0].1, long[0].parcel);
-    assert_eq!(claimed.pieces[1_015].1, many[0].parcel);
+    assert_eq!(claimed.spans.len(), 1_016);
+    assert_eq!(claimed.spans[0].1, long[0].parcel);
+    assert_eq!(claimed.spans[1_015].1, many[0].parcel);
 }
 
 #[tokio::test]

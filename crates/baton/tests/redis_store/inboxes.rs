@@ -58,8 +58,8 @@ async fn every_reader_counts_what_lies_in_an_inbox() {
     assert!(is_balanced(&ask(&store, Recount { max_hold_ms: 1 }).await.unwrap()));
     assert_eq!(in_inbox(&server), 9, "reading changes nothing");
 
-    let pieces = ask(&store, claim(session, 1, 4)).await.unwrap().pieces;
-    assert_eq!(pieces.iter().map(|(piece, _)| piece.range.first).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    let spans = ask(&store, claim(session, 1, 4)).await.unwrap().spans;
+    assert_eq!(spans.iter().map(|(span, _)| span.range.first).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(in_inbox(&server), 6);
     let taken_in = books(&store).await;
     assert_eq!((taken_in.pushed, taken_in.ready, taken_in.bytes), (10, 6, bytes));
@@ -70,8 +70,8 @@ async fn every_reader_counts_what_lies_in_an_inbox() {
     let paging = paging(&server);
     assert!(is_balanced(&ask(&paging, Recount { max_hold_ms: 10_000 }).await.unwrap()));
     assert_eq!(in_inbox(&server), 0, "a recount in pages begins with what is counted");
-    let rest = ask(&store, claim(session, 2, 100)).await.unwrap().pieces;
-    assert_eq!(rest.iter().map(|(piece, _)| piece.range.first).collect::<Vec<_>>(), (5..=12).collect::<Vec<_>>());
+    let rest = ask(&store, claim(session, 2, 100)).await.unwrap().spans;
+    assert_eq!(rest.iter().map(|(span, _)| span.range.first).collect::<Vec<_>>(), (5..=12).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn an_inbox_is_bounded_and_keeps_the_order() {
     let (mut ids, mut bodies) = (Vec::new(), Vec::new());
     for (claim_no, n) in [(1, 1), (2, 50), (3, 100), (4, 1_000)] {
         assert!(is_balanced(&ask(&store, Recount { max_hold_ms: 1 }).await.unwrap()));
-        for (piece, parcel) in ask(&store, claim(session, claim_no, n)).await.unwrap().pieces {
-            ids.extend(piece.range.first..piece.range.first + u64::from(piece.range.len));
+        for (span, parcel) in ask(&store, claim(session, claim_no, n)).await.unwrap().spans {
+            ids.extend(span.range.first..span.range.first + u64::from(span.range.len));
             bodies.extend(parcel.bodies());
         }
     }
@@ -221,19 +221,14 @@ impl<'s> Member<'s> {
 
     /// What it is given, as ids and bodies.
     async fn claim(&mut self, n: u32) -> Vec<(u64, String)> {
-        let claimed = ask(self.store, claim(self.session, self.claim_no + 1, n)).await.unwrap().pieces;
+        let claimed = ask(self.store, claim(self.session, self.claim_no + 1, n)).await.unwrap().spans;
         self.claim_no += u64::from(!claimed.is_empty());
         let claim_no = self.claim_no;
-        let run = |(piece, _): &(Piece, Parcel)| Run {
-            claim_no,
-            queue: name("q"),
-            range: piece.range,
-            outcome: Outcome::DONE,
-        };
+        let run =
+            |(span, _): &(Span, Parcel)| Run { claim_no, queue: name("q"), range: span.range, outcome: Outcome::DONE };
         self.held.extend(claimed.iter().map(run));
-        let given = claimed.iter().flat_map(|(piece, parcel)| {
-            piece
-                .range
+        let given = claimed.iter().flat_map(|(span, parcel)| {
+            span.range
                 .ids()
                 .zip(parcel.bodies())
                 .map(|(id, body)| (id.0, String::from_utf8(body.to_vec()).unwrap()))

@@ -120,7 +120,7 @@ async fn a_library_that_is_first_loaded_takes_the_place_of_all_others() {
     for round in 1..=3 {
         ask(&store, submit(session, round, &[b"1", b"2"])).await.unwrap();
         ask(&other, submit(at_other, round, &[b"1", b"2"])).await.unwrap();
-        assert_eq!(ask(&store, claim(session, round, 9)).await.unwrap().pieces.len(), 1);
+        assert_eq!(ask(&store, claim(session, round, 9)).await.unwrap().spans.len(), 1);
     }
     assert_eq!(libraries(&server), 2, "both are there for good");
     let calls = behind::<String>(&server, "INFO commandstats");
@@ -144,7 +144,7 @@ async fn where_functions_are_refused_the_same_runs_as_scripts() {
         let session = join(&store, Kind::Node).await;
         for round in 1..=2 {
             ask(&store, submit(session, round, &[b"1"])).await.unwrap();
-            assert_eq!(ask(&store, claim(session, round, 1)).await.unwrap().pieces.len(), 1, "{rights}");
+            assert_eq!(ask(&store, claim(session, round, 1)).await.unwrap().spans.len(), 1, "{rights}");
             ask(&store, settle(session, round, round, 1, Outcome::DONE)).await.unwrap();
             let _: String = behind(&server, "SCRIPT FLUSH");
         }
@@ -158,7 +158,7 @@ async fn where_functions_are_refused_the_same_runs_as_scripts() {
     ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
     let _: String = behind(&server, "FUNCTION FLUSH");
     let _: String = behind(&server, "CONFIG SET maxmemory 1");
-    assert_eq!(ask(&store, claim(session, 1, 1)).await.unwrap().pieces.len(), 1);
+    assert_eq!(ask(&store, claim(session, 1, 1)).await.unwrap().spans.len(), 1);
     ask(&store, settle(session, 1, 1, 1, Outcome::DONE)).await.unwrap();
     store.wait(session, std::sync::Arc::<Vec<Claim>>::default()).await.unwrap();
     let refused = ask(&store, submit(session, 2, &[b"2"])).await.unwrap_err();
@@ -233,8 +233,8 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
             answer => break answer.map(|_| session).unwrap(),
         }
     };
-    let pieces = ask(&store, claim(next, 1, 9)).await.unwrap().pieces;
-    assert_eq!((pieces[0].0.range, pieces[0].0.losses), (Range { first: 1, len: 2 }, 0));
+    let spans = ask(&store, claim(next, 1, 9)).await.unwrap().spans;
+    assert_eq!((spans[0].0.range, spans[0].0.losses), (Range { first: 1, len: 2 }, 0));
     assert_eq!(ask(&store, beat).await.unwrap_err(), Refusal::Stale.into());
 }
 
@@ -333,8 +333,8 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().lots;
     assert_eq!(verdicts, [LotVerdict::Stored { first }]);
     assert_eq!(ask(&store, submit(session, 2, &[b"4"])).await.unwrap().lots, [LotVerdict::Full]);
-    let pieces = ask(&store, claim(session, 1, 9)).await.unwrap().pieces;
-    assert_eq!(pieces[0].0.range, Range { first, len: 3 });
+    let spans = ask(&store, claim(session, 1, 9)).await.unwrap().spans;
+    assert_eq!(spans[0].0.range, Range { first, len: 3 });
     let outcome = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
     assert!(ask(&store, settle(session, 1, first + 1, 1, outcome)).await.unwrap().refused.is_empty());
     let result = ask(&store, ReadResult { queue: name("q"), id: MessageId(first + 1) }).await.unwrap();

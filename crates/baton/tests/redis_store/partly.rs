@@ -29,8 +29,8 @@ async fn a_parcel_that_is_thinned_is_read_anew_by_who_was_about_to_read_it() {
     assert_eq!(behind::<u64>(&server, "EXISTS {fleet/0}:b:q:1"), 0);
     assert_eq!(behind::<String>(&server, "GETRANGE {fleet/0}:b:q:1 240000 250000"), "");
     let again = ask(&store, claim(slow, 1, 26)).await.unwrap();
-    for ((piece, parcel), (as_before, before)) in again.pieces.iter().zip(&given.pieces) {
-        assert_eq!((piece, parcel.len()), (as_before, 26));
+    for ((span, parcel), (as_before, before)) in again.spans.iter().zip(&given.spans) {
+        assert_eq!((span, parcel.len()), (as_before, 26));
         assert!(parcel.bodies().eq(before.bodies()) && parcel.bodies().eq(bodies[230..].iter().copied()));
     }
     ask(&store, settle(slow, 1, 231, 26, Outcome::DONE)).await.unwrap();

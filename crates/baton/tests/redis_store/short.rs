@@ -38,7 +38,7 @@ async fn opened(store: &RedisStore) -> SessionId {
 }
 
 fn ids(claimed: &Claimed) -> Vec<u64> {
-    claimed.pieces.iter().flat_map(|(piece, _)| piece.range.ids()).map(|id| id.0).collect()
+    claimed.spans.iter().flat_map(|(span, _)| span.range.ids()).map(|id| id.0).collect()
 }
 
 async fn is_balanced(store: &RedisStore) -> bool {
@@ -114,7 +114,7 @@ async fn what_speaks_against_a_short_claim_makes_it_long() {
     let long = async |claim: Claim| {
         let (claimed, look) = seen(&server, "claim", ask(&store, claim)).await;
         let is_long = look.commands > CLAIM_AND_WAIT;
-        assert!(is_long || claimed.as_ref().is_ok_and(|it| it.pieces.is_empty()) || claimed.is_err(), "{claimed:?}");
+        assert!(is_long || claimed.as_ref().is_ok_and(|it| it.spans.is_empty()) || claimed.is_err(), "{claimed:?}");
         assert!(is_balanced(&store).await);
         claimed
     };
@@ -257,7 +257,7 @@ async fn the_short_way_leaves_what_the_long_way_leaves() {
                 former: None,
             };
             ask(&store, join).await.unwrap();
-            assert!(ask(&store, claim(session, 1, 1)).await.unwrap().pieces.is_empty());
+            assert!(ask(&store, claim(session, 1, 1)).await.unwrap().spans.is_empty());
         }
         // The first one opens the inbox. Claims that take all they may, or all there is; both with others who wait.
         let (mut submit_no, mut used, mut seen) = (1, BTreeMap::from([(node, 1), (other, 0)]), Vec::new());
@@ -269,8 +269,8 @@ async fn the_short_way_leaves_what_the_long_way_leaves() {
             submit_no += bodies;
             let session = if nth % 3 == 0 { other } else { node };
             let claimed = ask(&store, Claim { max_bytes, ..claim(session, used[&session] + 1, n) }).await.unwrap();
-            *used.entry(session).or_default() += u64::from(!claimed.pieces.is_empty());
-            seen.push((claimed.pieces, claimed.rest, stored(&server, fleet)));
+            *used.entry(session).or_default() += u64::from(!claimed.spans.is_empty());
+            seen.push((claimed.spans, claimed.rest, stored(&server, fleet)));
         }
         left.push(seen);
     }

@@ -90,7 +90,7 @@ async fn a_storm_of_failures_by_the_clock() {
     // Sessions without beats, which the storm may have outlasted.
     let (client, silent) = (join(&store, Kind::Client).await, join(&store, Kind::Node).await);
     for claim_no in 1.. {
-        if ask(&*store, claim(silent, claim_no, 1_000)).await.unwrap().pieces.is_empty() {
+        if ask(&*store, claim(silent, claim_no, 1_000)).await.unwrap().spans.is_empty() {
             break;
         }
     }

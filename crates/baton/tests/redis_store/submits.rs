@@ -77,7 +77,7 @@ async fn a_session_that_is_over_leaves_no_page_and_stores_nothing() {
     }
     assert_eq!(pages(&server, leaving), [] as [String; 0]);
     assert_eq!(books(&store).await.pushed, PAGE + 3);
-    assert_eq!(ask(&store, claim(other, 1, 1_000)).await.unwrap().pieces.len() as u64, PAGE + 3);
+    assert_eq!(ask(&store, claim(other, 1, 1_000)).await.unwrap().spans.len() as u64, PAGE + 3);
     ask(&store, settle(other, 1, 1, (PAGE + 3) as u32, Outcome::DONE)).await.unwrap();
     assert_eq!(books(&store).await.done, PAGE + 3);
 }

@@ -7,7 +7,7 @@ use baton::{
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
         Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
         Take, TakeSurvey,
-        message::{Body, Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Piece, Range, Run},
+        message::{Body, Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Range, Run, Span},
     },
 };
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::name;
 #[derive(Debug)]
 struct Caller {
     id: SessionId,
-    claims: Vec<(u64, Name, Vec<Piece>)>,
+    claims: Vec<(u64, Name, Vec<Span>)>,
     next_claim: u64,
     settle_no: u64,
     submit_no: u64,
@@ -108,8 +108,8 @@ impl Generator {
                 break;
             }
             let at = self.below(held) as usize;
-            let (claim_no, queue, pieces) = self.callers[caller].claims[at].clone();
-            let range = pieces[self.below(pieces.len() as u64) as usize].range;
+            let (claim_no, queue, spans) = self.callers[caller].claims[at].clone();
+            let range = spans[self.below(spans.len() as u64) as usize].range;
             let start = if self.one_in(2) { 0 } else { self.below(u64::from(range.len)) as u32 };
             let len =
                 if self.one_in(2) { range.len - start } else { 1 + self.below(u64::from(range.len - start)) as u32 };
@@ -221,13 +221,13 @@ impl Generator {
             return;
         }
         match (request, answer, caller) {
-            (Request::Claim(it), Ok(Answer::Claim(Claimed { queue, pieces, .. })), Some(caller))
-                if !pieces.is_empty() =>
+            (Request::Claim(it), Ok(Answer::Claim(Claimed { queue, spans, .. })), Some(caller))
+                if !spans.is_empty() =>
             {
                 caller.next_claim = caller.next_claim.max(it.claim_no + 1);
                 caller.claims.retain(|(no, of, _)| (*no, of) != (it.claim_no, queue));
-                let pieces: Vec<Piece> = pieces.iter().map(|(piece, _)| *piece).collect();
-                caller.claims.push((it.claim_no, queue.clone(), pieces));
+                let spans: Vec<Span> = spans.iter().map(|(span, _)| *span).collect();
+                caller.claims.push((it.claim_no, queue.clone(), spans));
             }
             (Request::Submit(it), Ok(_), Some(caller)) => {
                 caller.submit_no = caller.submit_no.max(it.submit_no + 1);
@@ -235,17 +235,17 @@ impl Generator {
             (Request::Settle(it), Ok(_), Some(caller)) => {
                 caller.settle_no = caller.settle_no.max(it.settle_no + 1);
                 for run in &it.runs {
-                    for (_, _, pieces) in
+                    for (_, _, spans) in
                         caller.claims.iter_mut().filter(|(no, of, _)| (*no, of) == (run.claim_no, &run.queue))
                     {
-                        let rest = pieces.iter().flat_map(|piece| match piece.range.overlap(run.range) {
-                            Some(part) => piece.without(part).into_iter().flatten().collect(),
-                            None => vec![*piece],
+                        let rest = spans.iter().flat_map(|span| match span.range.overlap(run.range) {
+                            Some(part) => span.without(part).into_iter().flatten().collect(),
+                            None => vec![*span],
                         });
-                        *pieces = rest.collect();
+                        *spans = rest.collect();
                     }
                 }
-                caller.claims.retain(|(_, _, pieces)| !pieces.is_empty());
+                caller.claims.retain(|(_, _, spans)| !spans.is_empty());
             }
             (Request::Dispose(it), Ok(_), Some(caller)) => {
                 caller.dispose_no = caller.dispose_no.max(it.dispose_no + 1);

@@ -28,7 +28,7 @@ async fn a_store_in_use_is_backed_up_and_restored_only_when_nobody_has_it_open()
     ask(&store, join(session)).await.unwrap();
     ask(&store, submit(session, 1, "a")).await.unwrap();
     let claim = Claim { session, claim_no: 1, n: 1, max_bytes: 100, queue: name("a") };
-    assert_eq!(ask(&store, claim).await.unwrap().pieces.len(), 1);
+    assert_eq!(ask(&store, claim).await.unwrap().spans.len(), 1);
     let made = SqliteStore::back_up(&path, &backup, deaf()).unwrap();
     assert_eq!((made.fleets, made.bytes), (1, fs::metadata(&backup).unwrap().len()));
     ask(&store, submit(session, 2, "a")).await.unwrap();

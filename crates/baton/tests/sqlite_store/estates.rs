@@ -28,8 +28,7 @@ async fn holding(store: &SqliteStore) -> SessionId {
     let mut held = 0;
     for claim_no in 1.. {
         let claim = Claim { session: holder, queue: name("q"), claim_no, n: 1_000, max_bytes: 1 << 24 };
-        held +=
-            ask(store, claim).await.unwrap().pieces.iter().map(|(piece, _)| u64::from(piece.range.len)).sum::<u64>();
+        held += ask(store, claim).await.unwrap().spans.iter().map(|(span, _)| u64::from(span.range.len)).sum::<u64>();
         if held == HELD {
             return holder;
         }
@@ -43,8 +42,8 @@ async fn is_back(store: &SqliteStore, session: SessionId, losses: u32) {
     assert!(recounted.queues[0].balance(), "{recounted:?}");
     assert_eq!((recounted.queues[0].books.ready, recounted.queues[0].books.in_flight), (HELD, 0));
     let claim = Claim { session, queue: name("q"), claim_no: 1, n: 3, max_bytes: 1 << 24 };
-    let pieces = ask(store, claim).await.unwrap().pieces;
-    let seen: Vec<_> = pieces.iter().map(|(piece, _)| (piece.range.first, piece.losses)).collect();
+    let spans = ask(store, claim).await.unwrap().spans;
+    let seen: Vec<_> = spans.iter().map(|(span, _)| (span.range.first, span.losses)).collect();
     assert_eq!(seen, [(1, losses), (2, losses), (3, losses)]);
 }
 

@@ -88,8 +88,8 @@ async fn a_log_that_a_reader_holds_is_bounded_and_names_it_and_all_goes_on_when_
     assert!(push(&store, session, no).await.is_err());
     // Everything else goes on, and nothing is told twice.
     let claim = Claim { session, claim_no: 1, n: 8, max_bytes: 8 << 20, queue: name("a") };
-    let pieces = ask(&store, claim).await.unwrap().pieces;
-    let run = Run { claim_no: 1, queue: name("a"), range: pieces[0].0.range, outcome: Outcome::DONE };
+    let spans = ask(&store, claim).await.unwrap().spans;
+    let run = Run { claim_no: 1, queue: name("a"), range: spans[0].0.range, outcome: Outcome::DONE };
     assert!(
         ask(&store, Settle { session, settle_no: 1, runs: vec![run], max_results: baton::store::MAX_RESULTS })
             .await

@@ -57,12 +57,12 @@ async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result
 async fn work(store: &SqliteStore, session: SessionId, no: u64) -> Option<u32> {
     let claimed =
         ask(store, Claim { session, claim_no: no, n: 8, max_bytes: 1 << 20, queue: name("a") }).await.unwrap();
-    let pieces = claimed.pieces;
-    if pieces.is_empty() {
+    let spans = claimed.spans;
+    if spans.is_empty() {
         return None;
     }
     let run = |range| Run { claim_no: no, queue: name("a"), range, outcome: Outcome::DONE };
-    let runs: Vec<Run> = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
+    let runs: Vec<Run> = spans.iter().map(|(span, _)| run(span.range)).collect();
     let count = runs.iter().map(|run| run.range.len).sum();
     assert!(
         ask(store, Settle { session, settle_no: no, runs, max_results: baton::store::MAX_RESULTS })

@@ -41,10 +41,10 @@ async fn see_and_wake(path: &Path) {
     ask(&two, join(second)).await.unwrap();
     let mut slowest = Duration::ZERO;
     for round in 1..=20 {
-        assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap().pieces, []);
+        assert_eq!(ask(&two, claim(second, round, "a")).await.unwrap().spans, []);
         let waiting = async {
             let woken = two.wait(second, Arc::new(vec![claim(second, round, "a")])).await.unwrap();
-            assert_eq!(woken.claimed[0].1.pieces.len(), 1);
+            assert_eq!(woken.claimed[0].1.spans.len(), 1);
             Instant::now()
         };
         let pushing = async {
@@ -98,7 +98,7 @@ async fn fleets_in_one_file_are_separate() {
     let recounted = ask(&blue, Recount { max_hold_ms: 0 }).await.unwrap();
     assert_eq!(recounted.queues.len(), 1);
     assert!(recounted.queues.iter().all(|queue| queue.balance() && queue.ready.count == 2));
-    assert_eq!(ask(&blue, claim(session, 1, "a")).await.unwrap().pieces.len(), 1);
+    assert_eq!(ask(&blue, claim(session, 1, "a")).await.unwrap().spans.len(), 1);
 }
 
 #[tokio::test]

@@ -53,12 +53,12 @@ async fn work_off(store: &SqliteStore, session: SessionId, queue: &str) -> u64 {
     let mut done = 0;
     for no in 1.. {
         let claim = Claim { session, claim_no: no, n: 100, max_bytes: 4 << 20, queue: name(queue) };
-        let pieces = ask(store, claim).await.unwrap().pieces;
-        if pieces.is_empty() {
+        let spans = ask(store, claim).await.unwrap().spans;
+        if spans.is_empty() {
             break;
         }
         let run = |range| Run { claim_no: no, queue: name(queue), range, outcome: Outcome::DONE };
-        let runs: Vec<Run> = pieces.iter().map(|(piece, _)| run(piece.range)).collect();
+        let runs: Vec<Run> = spans.iter().map(|(span, _)| run(span.range)).collect();
         done += runs.iter().map(|run| u64::from(run.range.len)).sum::<u64>();
         assert!(
             ask(store, Settle { session, settle_no: no, runs, max_results: baton::store::MAX_RESULTS })
@@ -153,9 +153,9 @@ async fn what_still_waits_is_moved_to_the_front_of_the_file_and_unharmed() {
     is_whole(&path);
     // A body whose page was mixed up with another's would not be what was pushed.
     let claim = Claim { session, claim_no: 1, n: 2_000, max_bytes: 1 << 30, queue: name("kept") };
-    let pieces = ask(&store, claim).await.unwrap().pieces;
-    assert_eq!(pieces.len(), 100);
-    for (nth, (_, kept)) in (1..).zip(&pieces) {
+    let spans = ask(&store, claim).await.unwrap().spans;
+    assert_eq!(spans.len(), 100);
+    for (nth, (_, kept)) in (1..).zip(&spans) {
         assert_eq!(*kept, parcel(&[body(3 * nth).as_bytes(); 10]));
     }
 }

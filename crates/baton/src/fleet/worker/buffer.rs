@@ -17,7 +17,7 @@ use super::{
     prefetched::{Position, Prefetched, Share},
     quarantine::Quarantine,
 };
-use crate::message::{MessageId, Name, Outcome, Parcel, Piece, Range, Run};
+use crate::message::{MessageId, Name, Outcome, Parcel, Range, Run, Span};
 
 /// How long a message may be prefetched before it goes back.
 const OVERSTAY: Duration = Duration::from_millis(100);
@@ -93,10 +93,10 @@ impl Buffer {
     }
 
     /// Messages were claimed.
-    pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>, now: Instant) {
+    pub(super) fn add(&mut self, claim_no: u64, spans: Vec<(Span, Parcel)>, now: Instant) {
         self.pace.works(now);
-        self.quarantine.came(&pieces, now);
-        self.prefetched.add(claim_no, pieces, now);
+        self.quarantine.came(&spans, now);
+        self.prefetched.add(claim_no, spans, now);
     }
 
     /// Whether nothing is to be begun now but a suspect, if it is not yet.
@@ -451,7 +451,7 @@ mod tests {
         let (mut buffer, mut now) = (Buffer::new(Name::new("q").unwrap(), false), Instant::now());
         let mut parcel = ParcelBuilder::default();
         (0..1_000).for_each(|_| parcel.add(Body::new(b"0").unwrap()).unwrap());
-        buffer.add(1, vec![(Piece::fresh(1, 1_000, 99), parcel.finish().unwrap())], now);
+        buffer.add(1, vec![(Span::fresh(1, 1_000, 99), parcel.finish().unwrap())], now);
         let (slot, position) = (buffer.expect(AbortHandle::new_pair().0), Arc::new(Position::default()));
         let mut completed = Completed::default();
         let mut handful = 0;

@@ -246,8 +246,8 @@ impl Dispatcher {
         let mut buffer = self.executor.buffer();
         buffer.pace.answered(n);
         if let Some(held) = catch.held {
-            let (claim_no, _, pieces) = held.into_parts();
-            buffer.add(claim_no, pieces, Instant::now());
+            let (claim_no, _, spans) = held.into_parts();
+            buffer.add(claim_no, spans, Instant::now());
         }
         drop(buffer);
         if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {

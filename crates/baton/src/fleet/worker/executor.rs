@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
-use tracing::{Instrument as _, Span};
+use tracing::{Instrument as _, Span as TraceSpan};
 
 use super::{
     buffer::Buffer,
@@ -49,7 +49,7 @@ pub(in crate::fleet) struct Executor {
     /// Where handlers run.
     runtime: Handle,
     /// What their traces are under.
-    span: Span,
+    span: TraceSpan,
     buffer: Mutex<Buffer>,
     /// Where events of calls go; nothing where there is no store.
     session: Option<Session>,

@@ -59,7 +59,7 @@ mod tests {
         super::{buffer::Buffer, held::Completed},
         *,
     };
-    use crate::message::{Body, Name, Parcel, Piece, Range};
+    use crate::message::{Body, Name, Parcel, Range, Span};
 
     #[test]
     fn neighbours_that_are_done_become_one_run_whatever_order_they_ended_in() {
@@ -81,7 +81,7 @@ mod tests {
         let (queue, now) = (Name::new("q").unwrap(), Instant::now());
         let mut buffer = Buffer::new(queue.clone(), false);
         let parcel = Parcel::single(Body::new(b"1").unwrap());
-        buffer.add(1, vec![(Piece::fresh(1, 1, 0), parcel)], now);
+        buffer.add(1, vec![(Span::fresh(1, 1, 0), parcel)], now);
         let mut reported = |first, suspect| {
             let run = Run { claim_no: 1, queue: queue.clone(), range: Range { first, len: 1 }, outcome: Outcome::DONE };
             let mut completed = Completed { runs: vec![run], suspect, ..Completed::default() };

@@ -7,22 +7,22 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::message::{CALL, CallId, MessageId, Name, Parcel, Part, Piece, Range};
+use crate::message::{CALL, CallId, MessageId, Name, Parcel, Part, Range, Span};
 
 /// What a worker has prefetched.
 #[derive(Default)]
 pub(super) struct Prefetched {
-    pieces: VecDeque<Share>,
+    spans: VecDeque<Share>,
     count: usize,
 }
 
-/// Messages of one piece that go together.
+/// Messages of one span that go together.
 #[derive(Clone)]
 pub(super) struct Share {
     pub(super) claim_no: u64,
-    pub(super) piece: Piece,
+    pub(super) span: Span,
     pub(super) parcel: Parcel,
-    /// Which of the piece: those before were begun or are others'.
+    /// Which of the span: those before were begun or are others'.
     pub(super) from: u32,
     pub(super) to: u32,
     /// When it was claimed.
@@ -41,12 +41,12 @@ impl Share {
 
     /// The name of its first message.
     pub(super) fn name(&self, queue: &Name) -> CallId {
-        CallId { queue: queue.clone(), id: self.id(), born: Some(self.piece.born) }
+        CallId { queue: queue.clone(), id: self.id(), born: Some(self.span.born) }
     }
 
     /// The call that its message is of, if it is.
     pub(super) fn call(&self, queue: &Name) -> Option<CallId> {
-        match self.piece.part? {
+        match self.span.part? {
             Part::First => Some(self.name(queue)),
             Part::Joined => {
                 let header = self.parcel.headers(self.from).get(CALL)?;
@@ -57,7 +57,7 @@ impl Share {
 
     /// Its messages.
     pub(super) const fn range(&self) -> Range {
-        Range { first: self.piece.range.first + self.from as u64, len: self.to - self.from }
+        Range { first: self.span.range.first + self.from as u64, len: self.to - self.from }
     }
 }
 
@@ -67,20 +67,20 @@ impl Prefetched {
         self.count
     }
 
-    pub(super) fn add(&mut self, claim_no: u64, pieces: Vec<(Piece, Parcel)>, since: Instant) {
-        for (piece, parcel) in pieces {
-            self.count += piece.range.len as usize;
-            let share = Share { claim_no, piece, parcel, from: 0, to: piece.range.len, since };
+    pub(super) fn add(&mut self, claim_no: u64, spans: Vec<(Span, Parcel)>, since: Instant) {
+        for (span, parcel) in spans {
+            self.count += span.range.len as usize;
+            let share = Share { claim_no, span, parcel, from: 0, to: span.range.len, since };
             // A suspect that waits here while this process is killed again would be taken for what killed it.
-            if piece.is_suspect() { self.pieces.push_front(share) } else { self.pieces.push_back(share) }
+            if span.is_suspect() { self.spans.push_front(share) } else { self.spans.push_back(share) }
         }
     }
 
     /// Up to `most` of the next messages.
     pub(super) fn take(&mut self, most: u32) -> Option<Share> {
-        let front = self.pieces.front_mut()?;
+        let front = self.spans.front_mut()?;
         let share = if front.to - front.from <= most {
-            self.pieces.pop_front()?
+            self.spans.pop_front()?
         } else {
             let share = Share { to: front.from + most, ..front.clone() };
             front.from = share.to;
@@ -95,25 +95,25 @@ impl Prefetched {
         if share.len() > 0 {
             self.count += share.len();
             let at = usize::from(self.begins_with_suspect());
-            self.pieces.insert(at, share);
+            self.spans.insert(at, share);
         }
     }
 
     /// Whether the next message is a suspect.
     pub(super) fn begins_with_suspect(&self) -> bool {
-        self.pieces.front().is_some_and(|front| front.piece.is_suspect())
+        self.spans.front().is_some_and(|front| front.span.is_suspect())
     }
 
     /// When the next message was claimed.
     pub(super) fn since(&self) -> Option<Instant> {
-        self.pieces.front().map(|front| front.since)
+        self.spans.front().map(|front| front.since)
     }
 
     /// Takes out those of calls of which this is true.
     pub(super) fn take_out(&mut self, is_wanted: impl Fn(&Share) -> bool) -> Vec<(u64, Range)> {
         let mut taken = Vec::new();
-        self.pieces.retain(|share| {
-            let stays = share.piece.part.is_none() || !is_wanted(share);
+        self.spans.retain(|share| {
+            let stays = share.span.part.is_none() || !is_wanted(share);
             if !stays {
                 taken.push((share.claim_no, share.range()));
             }
@@ -126,8 +126,8 @@ impl Prefetched {
     /// Takes out what was claimed at this time or before; all without a time.
     pub(super) fn drain(&mut self, upto: Option<Instant>) -> impl Iterator<Item = (u64, Range)> + '_ {
         std::iter::from_fn(move || {
-            self.pieces.front().filter(|front| upto.is_none_or(|upto| front.since <= upto))?;
-            let front = self.pieces.pop_front()?;
+            self.spans.front().filter(|front| upto.is_none_or(|upto| front.since <= upto))?;
+            let front = self.spans.pop_front()?;
             self.count -= front.len();
             Some((front.claim_no, front.range()))
         })
@@ -142,7 +142,7 @@ pub(super) struct Position(AtomicU32);
 const TAKEN_AWAY: u32 = u32::MAX / 2;
 
 impl Position {
-    /// Begins at this message of the piece. Only under the buffer's lock, as [`Position::take_away`].
+    /// Begins at this message of the span. Only under the buffer's lock, as [`Position::take_away`].
     pub(super) fn set(&self, from: u32) {
         self.0.store(from, Ordering::Relaxed);
     }
@@ -178,8 +178,8 @@ mod tests {
         }
         let (mut prefetched, early) = (Prefetched::default(), Instant::now());
         let late = early + Duration::from_millis(1);
-        prefetched.add(4, vec![(Piece::fresh(7, 4, 99), builder.finish().unwrap())], early);
-        prefetched.add(5, vec![(Piece::fresh(11, 1, 99), Parcel::single(Body::new(b"e").unwrap()))], late);
+        prefetched.add(4, vec![(Span::fresh(7, 4, 99), builder.finish().unwrap())], early);
+        prefetched.add(5, vec![(Span::fresh(11, 1, 99), Parcel::single(Body::new(b"e").unwrap()))], late);
         assert_eq!(prefetched.len(), 5);
         let first = prefetched.take(1).unwrap();
         assert_eq!((first.claim_no, first.range(), first.from), (4, Range { first: 7, len: 1 }, 0));
@@ -199,9 +199,9 @@ mod tests {
     fn a_suspect_goes_before_all_that_waits() {
         let mut prefetched = Prefetched::default();
         let one = || Parcel::single(Body::new(b"1").unwrap());
-        let suspect = Piece { losses: 2, ..Piece::fresh(3, 1, 99) };
-        prefetched.add(4, vec![(Piece::fresh(7, 1, 99), one())], Instant::now());
-        prefetched.add(5, vec![(suspect, one()), (Piece::fresh(8, 1, 99), one())], Instant::now());
+        let suspect = Span { losses: 2, ..Span::fresh(3, 1, 99) };
+        prefetched.add(4, vec![(Span::fresh(7, 1, 99), one())], Instant::now());
+        prefetched.add(5, vec![(suspect, one()), (Span::fresh(8, 1, 99), one())], Instant::now());
         let order: Vec<u64> = std::iter::from_fn(|| prefetched.take(1)).map(|share| share.range().first).collect();
         assert_eq!(order, [3, 7, 8]);
     }

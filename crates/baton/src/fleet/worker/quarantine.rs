@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::message::{MessageId, Parcel, Piece, Run};
+use crate::message::{MessageId, Parcel, Run, Span};
 
 /// For how long nothing else is begun at most, from its claim on.
 const ALONE: Duration = Duration::from_millis(200);
@@ -25,9 +25,9 @@ struct Suspect {
 
 impl Quarantine {
     /// Messages came; a session has one suspect at a time.
-    pub(super) fn came(&mut self, pieces: &[(Piece, Parcel)], since: Instant) {
-        if let Some((piece, _)) = pieces.iter().find(|(piece, _)| piece.is_suspect()) {
-            self.0 = Some(Suspect { id: MessageId(piece.range.first), since, is_reported: false });
+    pub(super) fn came(&mut self, spans: &[(Span, Parcel)], since: Instant) {
+        if let Some((span, _)) = spans.iter().find(|(span, _)| span.is_suspect()) {
+            self.0 = Some(Suspect { id: MessageId(span.range.first), since, is_reported: false });
         }
     }
 
@@ -72,14 +72,14 @@ mod tests {
         message::{Body, Name, Outcome, Range},
     };
 
-    fn pieces() -> Vec<(Piece, Parcel)> {
+    fn spans() -> Vec<(Span, Parcel)> {
         let one = || Parcel::single(Body::new(b"1").unwrap());
-        vec![(Piece { losses: 2, ..Piece::fresh(3, 1, 99) }, one()), (Piece::fresh(8, 1, 99), one())]
+        vec![(Span { losses: 2, ..Span::fresh(3, 1, 99) }, one()), (Span::fresh(8, 1, 99), one())]
     }
 
     fn buffer(now: Instant) -> Buffer {
         let mut buffer = Buffer::new(Name::new("q").unwrap(), false);
-        buffer.add(5, pieces(), now);
+        buffer.add(5, spans(), now);
         buffer
     }
 
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(buffer.slots_due(), 0);
         buffer.look(now + ALONE, 4);
         // What waited meanwhile went back, and what comes now is begun.
-        buffer.add(6, vec![(Piece::fresh(9, 1, 99), Parcel::single(Body::new(b"1").unwrap()))], now + ALONE);
+        buffer.add(6, vec![(Span::fresh(9, 1, 99), Parcel::single(Body::new(b"1").unwrap()))], now + ALONE);
         assert!(!buffer.is_quarantined());
     }
 }

@@ -90,26 +90,26 @@ impl Slot {
 
     /// Runs messages inline, up to the first that waits.
     fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<Waits> {
-        let &Share { claim_no, piece, ref parcel, from, to, .. } = share;
+        let &Share { claim_no, span, ref parcel, from, to, .. } = share;
         self.starts(share);
-        // A message of a call is a piece of its own.
+        // A message of a call is a span of its own.
         let call = self.executor.call_scope(share);
         let scope = &Arc::clone(&self.executor.scope);
         let (mut failed, mut waits) = (0, None);
-        let (mut plain, mut last) = (Range { first: piece.range.first + u64::from(from), len: 0 }, from);
+        let (mut plain, mut last) = (Range { first: span.range.first + u64::from(from), len: 0 }, from);
         loop {
             let index = self.position.next();
             if index >= to {
                 break;
             }
-            let id = MessageId(piece.range.first + u64::from(index));
+            let id = MessageId(span.range.first + u64::from(index));
             match self.starter.try_inline(|| message(scope, share, index, call.as_ref())) {
                 Begun::Done => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
                     self.record_done(claim_no, plain);
                     plain = Range { first: id.0 + 1, len: 0 };
-                    self.record(claim_no, id, piece.attempts, call.as_ref().map(|call| &call.call), result);
+                    self.record(claim_no, id, span.attempts, call.as_ref().map(|call| &call.call), result);
                 }
                 Begun::Works(work) => {
                     waits = Some((Share { from: index, to: index + 1, ..share.clone() }, work, call.clone()));
@@ -121,11 +121,11 @@ impl Slot {
         self.record_done(claim_no, plain);
         let ran = last - from;
         if ran > 0 {
-            let range = Range { first: piece.range.first + u64::from(from), len: ran };
+            let range = Range { first: span.range.first + u64::from(from), len: ran };
             self.tell(range, failed, &parcel.body(from).unwrap_or_default());
         }
         self.completed.ended += ran as usize;
-        self.completed.suspect |= ran > 0 && piece.is_suspect();
+        self.completed.suspect |= ran > 0 && span.is_suspect();
         self.untimed += ran;
         self.run += ran;
         if on_trial || waits.is_some() || self.untimed >= STRETCH {
@@ -205,21 +205,21 @@ impl Slot {
         self.executor.tally.took(took);
         self.tell(one.range(), u64::from(result.is_err()), &one.parcel.body(one.from).unwrap_or_default());
         let call = one.call(self.executor.queue());
-        self.record(one.claim_no, one.id(), one.piece.attempts, call.as_ref(), result);
+        self.record(one.claim_no, one.id(), one.span.attempts, call.as_ref(), result);
         self.completed.ended += 1;
-        self.completed.suspect |= one.piece.is_suspect();
+        self.completed.suspect |= one.span.is_suspect();
         self.completed.in_a_task = Some((at_once && !self.executor.scope.waits(), took));
         self.completed.now = Some(now);
         (self.run, self.spent) = if at_once { (self.run + 1, self.spent + took) } else { (0, Duration::ZERO) };
         self.since = None;
     }
 
-    /// Counts how long the messages of a piece waited, at the first of them. Of those that come again it is not known
+    /// Counts how long the messages of a span waited, at the first of them. Of those that come again it is not known
     /// since when they were due: they would count from their push.
     fn starts(&self, share: &Share) {
         self.executor.tally.given();
-        if share.from == 0 && share.piece.is_untried() {
-            self.executor.metrics.started(u64::from(share.piece.range.len), share.piece.born);
+        if share.from == 0 && share.span.is_untried() {
+            self.executor.metrics.started(u64::from(share.span.range.len), share.span.born);
         }
     }
 
@@ -301,17 +301,17 @@ impl Slot {
 #[expect(clippy::inline_always, reason = "else it is made here and copied to where the handler gets it, per message")]
 #[inline(always)]
 fn message(scope: &Arc<Scope>, share: &Share, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
-    let piece = &share.piece;
+    let span = &share.span;
     let message = Message {
         queue: scope.queue.clone(),
-        id: MessageId(piece.range.first + u64::from(index)),
-        born: piece.born,
-        attempts: piece.attempts,
-        losses: piece.losses,
+        id: MessageId(span.range.first + u64::from(index)),
+        born: span.born,
+        attempts: span.attempts,
+        losses: span.losses,
         body: share.parcel.body(index).unwrap_or_default(),
     };
     // Only what was retried has something to tell.
-    let last_error = if piece.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
+    let last_error = if span.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
     let context = Context::new(scope, &message, last_error, call.cloned());
     (message, context)
 }

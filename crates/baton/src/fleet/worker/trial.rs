@@ -7,7 +7,7 @@ use tokio::{runtime::Handle, time::Instant};
 use super::executor::Executor;
 use crate::{
     fleet::{handler::Handler, node::Worked, observer::Nobody, policy::QueuePolicy},
-    message::{Name, Parcel, Piece, Run},
+    message::{Name, Parcel, Run, Span},
     store::session::Environment,
 };
 
@@ -56,9 +56,9 @@ async fn worked_off(queue: Name, policy: QueuePolicy, handler: impl Handler, par
         Executor::new(worked, Environment::system(), Arc::default(), Arc::new(Nobody), Handle::current(), None);
     let mut first = 1;
     for (claim_no, parcel) in (1..).zip(parcels) {
-        let piece = Piece::fresh(first, parcel.len(), 0);
+        let span = Span::fresh(first, parcel.len(), 0);
         first += u64::from(parcel.len());
-        executor.buffer().add(claim_no, vec![(piece, parcel)], Instant::now());
+        executor.buffer().add(claim_no, vec![(span, parcel)], Instant::now());
     }
     while executor.buffer().have() > 0 {
         executor.start_slots();

@@ -6,19 +6,19 @@
 //! message, and when an eighth of its messages is left, it is stored once more without the bodies of the others.
 
 use super::{BodyKey, Cut, Moved, QueueRecord, Tables};
-use crate::message::{Gone, Home, Name, Piece};
+use crate::message::{Gone, Home, Name, Span};
 
-/// As many of a piece's messages as the budget allows, with their bodies.
-pub(in crate::store) fn cut<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece, budget: u64) -> Moved<Cut> {
-    tables.cut_bodies(queue, BodyKey::of(piece), piece.offset(), piece.range.len, budget)
+/// As many of a span's messages as the budget allows, with their bodies.
+pub(in crate::store) fn cut<T: Tables>(tables: &mut T, queue: &Name, span: &Span, budget: u64) -> Moved<Cut> {
+    tables.cut_bodies(queue, BodyKey::of(span), span.offset(), span.range.len, budget)
 }
 
-/// Messages of a piece have left their home; with the last one the home goes too.
-pub(in crate::store) fn release<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece) -> Moved<()> {
+/// Messages of a span have left their home; with the last one the home goes too.
+pub(in crate::store) fn release<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span) -> Moved<()> {
     let name = queue.books.queue.clone();
-    let bytes = match piece.home {
-        Home::Parcel { first, size } if piece.range.len < size => release_part(tables, &name, piece, first, size)?,
-        _ => tables.drop_bodies(&name, BodyKey::of(piece))?,
+    let bytes = match span.home {
+        Home::Parcel { first, size } if span.range.len < size => release_part(tables, &name, span, first, size)?,
+        _ => tables.drop_bodies(&name, BodyKey::of(span))?,
     };
     let books = &mut queue.books;
     books.bytes = books.bytes.saturating_sub(bytes);
@@ -30,8 +30,8 @@ pub(in crate::store) fn release<T: Tables>(tables: &mut T, queue: &mut QueueReco
 }
 
 /// The same of some of a parcel's messages; what they counted for.
-fn release_part<T: Tables>(tables: &mut T, name: &Name, piece: &Piece, first: u64, size: u32) -> Moved<u64> {
-    let (key, start, len) = (BodyKey::of(piece), piece.offset(), piece.range.len);
+fn release_part<T: Tables>(tables: &mut T, name: &Name, span: &Span, first: u64, size: u32) -> Moved<u64> {
+    let (key, start, len) = (BodyKey::of(span), span.offset(), span.range.len);
     let share = tables.weigh_bodies(name, key, start, len)?;
     let mut gone = tables.gone(name, first, size)?.unwrap_or_else(|| Gone::none(size));
     let before = gone.left();

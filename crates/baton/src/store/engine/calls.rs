@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release, queues::OpenQueues};
 use crate::{
-    message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, Piece, RESTART, SessionId},
+    message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, RESTART, SessionId, Span},
     store::{
         AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError,
         agreed::EXPIRED_AT_ONCE,
@@ -36,14 +36,14 @@ pub(in crate::store) fn named<T: Tables>(tables: &mut T, call: &CallId) -> Moved
 }
 
 /// A message as events name it.
-fn name_of(queue: &Name, piece: &Piece) -> CallId {
-    CallId { queue: queue.clone(), id: MessageId(piece.range.first), born: Some(piece.born) }
+fn name_of(queue: &Name, span: &Span) -> CallId {
+    CallId { queue: queue.clone(), id: MessageId(span.range.first), born: Some(span.born) }
 }
 
-/// The call that a piece belongs to, if it does to one.
-fn call_of<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
-    let id = MessageId(piece.range.first);
-    match piece.part {
+/// The call that a span belongs to, if it does to one.
+fn call_of<T: Tables>(tables: &mut T, queue: &Name, span: &Span) -> Moved<Option<CallId>> {
+    let id = MessageId(span.range.first);
+    match span.part {
         None => Ok(None),
         Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id, born: None })),
         Some(Part::Joined) => tables.joined(queue, id),
@@ -87,8 +87,8 @@ pub(in crate::store) fn begin<T: Tables>(
 }
 
 /// The call of a message that lets follow-ups join; nothing if it is of none.
-pub(in crate::store) fn joinable<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<CallId>> {
-    let Some(call) = call_of(tables, queue, piece)? else { return Ok(None) };
+pub(in crate::store) fn joinable<T: Tables>(tables: &mut T, queue: &Name, span: &Span) -> Moved<Option<CallId>> {
+    let Some(call) = call_of(tables, queue, span)? else { return Ok(None) };
     Ok(tables.call(&call)?.map(|_| call))
 }
 
@@ -101,25 +101,25 @@ pub(in crate::store) fn join<T: Tables>(tables: &mut T, call: &CallId, queue: &N
 }
 
 /// Whether a message is to end instead of being given.
-pub(in crate::store) fn is_withheld<T: Tables>(tables: &mut T, queue: &Name, piece: &Piece) -> Moved<bool> {
-    let Some(call) = call_of(tables, queue, piece)? else { return Ok(false) };
+pub(in crate::store) fn is_withheld<T: Tables>(tables: &mut T, queue: &Name, span: &Span) -> Moved<bool> {
+    let Some(call) = call_of(tables, queue, span)? else { return Ok(false) };
     Ok(tables.call(&call)?.is_some_and(|record| record.is_marked))
 }
 
 /// A session has claimed a message. If it told something when it was held before, that is void now, which is told.
 pub(in crate::store) fn claimed<T: Tables>(
-    tables: &mut T, queue: &Name, piece: &Piece, session: SessionId, claim_no: u64,
+    tables: &mut T, queue: &Name, span: &Span, session: SessionId, claim_no: u64,
 ) -> Moved<()> {
-    let Some(call) = call_of(tables, queue, piece)? else { return Ok(()) };
+    let Some(call) = call_of(tables, queue, span)? else { return Ok(()) };
     let Some(mut record) = tables.call(&call)? else { return Ok(()) };
-    let id = MessageId(piece.range.first);
+    let id = MessageId(span.range.first);
     let before = tables.hold(&call, queue, id)?;
     record.running += 1;
     record.delayed -= u64::from(before.due_ms.is_some());
     *record.holders.entry(session).or_default() += 1;
     if before.emitted > 0 && record.end.is_none() {
-        let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
-        let attempt = (piece.attempts + 1).to_string();
+        let message = (span.part == Some(Part::Joined)).then(|| name_of(queue, span));
+        let attempt = (span.attempts + 1).to_string();
         append(tables, &call, &mut record, &CallEvent::bytes(RESTART, message.as_ref(), None, attempt.as_bytes()))?;
     }
     tables.put_hold(&call, queue, id, &Hold { by: Some((session, claim_no)), ..Hold::default() })?;
@@ -128,14 +128,14 @@ pub(in crate::store) fn claimed<T: Tables>(
 
 /// A message that was held waits again, or is delayed until it is due. False, with nothing changed, if its call was cancelled: then it ends.
 pub(in crate::store) fn returned<T: Tables>(
-    tables: &mut T, queue: &Name, piece: &Piece, due_ms: Option<u64>,
+    tables: &mut T, queue: &Name, span: &Span, due_ms: Option<u64>,
 ) -> Moved<bool> {
-    let Some(call) = call_of(tables, queue, piece)? else { return Ok(true) };
+    let Some(call) = call_of(tables, queue, span)? else { return Ok(true) };
     let Some(mut record) = tables.call(&call)? else { return Ok(true) };
     if record.is_marked {
         return Ok(false);
     }
-    let id = MessageId(piece.range.first);
+    let id = MessageId(span.range.first);
     let hold = tables.hold(&call, queue, id)?;
     let_go(tables, &call, &mut record, &hold)?;
     record.delayed += u64::from(due_ms.is_some());
@@ -159,27 +159,27 @@ fn let_go<T: Tables>(tables: &mut T, call: &CallId, record: &mut CallRecord, hol
 
 /// A message has ended, if it is one of a call: with the last one its call does.
 pub(in crate::store) fn ended<T: Tables>(
-    tables: &mut T, now: u64, queue: &Name, piece: &Piece, fate: Fate<'_>,
+    tables: &mut T, now: u64, queue: &Name, span: &Span, fate: Fate<'_>,
 ) -> Moved<()> {
-    let Some(call) = call_of(tables, queue, piece)? else { return Ok(()) };
+    let Some(call) = call_of(tables, queue, span)? else { return Ok(()) };
     let Some(mut record) = tables.call(&call)? else { return Ok(()) };
-    let id = MessageId(piece.range.first);
+    let id = MessageId(span.range.first);
     let hold = tables.hold(&call, queue, id)?;
     let_go(tables, &call, &mut record, &hold)?;
     record.open -= 1;
     record.delayed -= u64::from(hold.due_ms.is_some());
     tables.put_hold(&call, queue, id, &Hold::default())?;
-    if piece.part == Some(Part::Joined) {
+    if span.part == Some(Part::Joined) {
         tables.drop_joined(queue, id)?;
     }
     match fate {
-        Fate::Done(result) if piece.part == Some(Part::First) && record.end.is_none() => {
+        Fate::Done(result) if span.part == Some(Part::First) && record.end.is_none() => {
             record.outcome = result.cloned();
         }
         Fate::Done(_) => {}
         Fate::Cancelled => record.cancelled += 1,
         Fate::Dead(why) if record.end.is_none() => {
-            let message = (piece.part == Some(Part::Joined)).then(|| name_of(queue, piece));
+            let message = (span.part == Some(Part::Joined)).then(|| name_of(queue, span));
             record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
             record.end = Some(CallState::Dead);
             append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;
@@ -205,12 +205,12 @@ pub(in crate::store) fn ended<T: Tables>(
 
 /// Ends a message because its call was cancelled; it is counted no longer as what it was.
 pub(in crate::store) fn cancel_message<T: Tables>(
-    tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece,
+    tables: &mut T, now: u64, queue: &mut QueueRecord, span: &Span,
 ) -> Moved<()> {
     queue.books.cancelled += 1;
-    queue.books.cancelled_sum = queue.books.cancelled_sum.plus(IdSum::of(piece.range));
-    release(tables, queue, piece)?;
-    ended(tables, now, &queue.books.queue, piece, Fate::Cancelled)
+    queue.books.cancelled_sum = queue.books.cancelled_sum.plus(IdSum::of(span.range));
+    release(tables, queue, span)?;
+    ended(tables, now, &queue.books.queue, span, Fate::Cancelled)
 }
 
 /// Ends what of a marked call waits delayed, as much of it as one step may. Whether there is more: then whoever beats asks for
@@ -219,13 +219,12 @@ pub(in crate::store) fn end_delayed<T: Tables>(tables: &mut T, now: u64, call: &
     let mut queues = OpenQueues::default();
     let delayed = tables.delayed_of(call, DELAYED_AT_ONCE)?;
     for (due, name, id) in delayed {
-        let piece = tables.delayed_at(&name, due, id)?;
-        let piece =
-            piece.ok_or_else(|| StoreError::Damaged(format!("{name}/{} of call {call} is not delayed", id.0)))?;
+        let span = tables.delayed_at(&name, due, id)?;
+        let span = span.ok_or_else(|| StoreError::Damaged(format!("{name}/{} of call {call} is not delayed", id.0)))?;
         tables.drop_delayed(&name, due, id)?;
         let queue = queues.claimed_from(tables, &name)?;
         queue.books.delayed -= 1;
-        cancel_message(tables, now, queue, &piece)?;
+        cancel_message(tables, now, queue, &span)?;
     }
     queues.close(tables)?;
     let more = tables.call(call)?.is_some_and(|record| record.delayed > 0);

@@ -11,7 +11,7 @@ use super::{
     calls::{self, Fate},
 };
 use crate::{
-    message::{Headers, Piece, Range},
+    message::{Headers, Range, Span},
     store::ErrorRecord,
 };
 
@@ -20,13 +20,13 @@ pub(in crate::store) fn node_name(session: &SessionRecord) -> String {
     format!("{}/{}", session.host, session.pid)
 }
 
-/// Moves the messages of a piece from in flight to the errors; one whose body is missing has an empty one there.
+/// Moves the messages of a span from in flight to the errors; one whose body is missing has an empty one there.
 pub(in crate::store) fn bury<T: Tables>(
-    tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, node: &str, error: &str,
+    tables: &mut T, now: u64, queue: &mut QueueRecord, span: &Span, node: &str, error: &str,
 ) -> Moved<()> {
     let name = queue.books.queue.clone();
-    for id in piece.range.ids() {
-        let one = piece.over(Range::one(id));
+    for id in span.range.ids() {
+        let one = span.over(Range::one(id));
         let (headers, body) = match cut(tables, &name, &one, u64::MAX)? {
             Cut::Some(parcel) => (parcel.headers(0), parcel.body(0).unwrap_or_default()),
             Cut::NoneFits | Cut::Missing => (Headers::default(), Bytes::new()),
@@ -35,9 +35,9 @@ pub(in crate::store) fn bury<T: Tables>(
         let message = ErrorRecord {
             seq: queue.books.dead_seq,
             id,
-            attempts: piece.attempts,
-            losses: piece.losses,
-            born: piece.born,
+            attempts: span.attempts,
+            losses: span.losses,
+            born: span.born,
             at: now,
             node: node.to_owned(),
             error: error.to_owned(),
@@ -46,9 +46,9 @@ pub(in crate::store) fn bury<T: Tables>(
         };
         tables.put_error(&name, &message)?;
     }
-    let count = u64::from(piece.range.len);
+    let count = u64::from(span.range.len);
     queue.books.in_flight -= count;
     queue.books.dead += count;
-    release(tables, queue, piece)?;
-    calls::ended(tables, now, &name, piece, Fate::Dead(error))
+    release(tables, queue, span)?;
+    calls::ended(tables, now, &name, span, Fate::Dead(error))
 }

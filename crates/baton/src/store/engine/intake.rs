@@ -2,7 +2,7 @@
 
 use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Tables};
 use crate::{
-    message::{CallId, Calling, Key, Lot, LotKey, MessageId, Name, Parcel, Part, Piece},
+    message::{CallId, Calling, Key, Lot, LotKey, MessageId, Name, Parcel, Part, Span},
     store::LotVerdict,
 };
 
@@ -18,7 +18,7 @@ pub(in crate::store) fn deposit<T: Tables>(
     queue.wakes = 1;
     let books = &queue.books;
     tables.put_bodies(&books.queue, BodyKey::Parcel(first), parcel)?;
-    tables.push_back(&books.queue, Line::Ready, &Piece { part, ..Piece::fresh(first, parcel.len(), now) })?;
+    tables.push_back(&books.queue, Line::Ready, &Span { part, ..Span::fresh(first, parcel.len(), now) })?;
     Ok(first)
 }
 

@@ -1,6 +1,6 @@
 //! Giving claimed messages back: when a session leaves, when it is lost, and when a worker hands some back.
 //!
-//! Whatever goes back goes to the front of its line, in the order of ids. A loss splits: pieces of at most 16 after
+//! Whatever goes back goes to the front of its line, in the order of ids. A loss splits: spans of at most 16 after
 //! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
 //! touches it ends as one error, and its neighbours go on.
 //!
@@ -13,7 +13,7 @@ use super::{
     Estate, Line, Moved, QueueRecord, SessionRecord, Tables, calls, errors, queues::OpenQueues, recalls, waits,
 };
 use crate::{
-    message::{MAX_LOSSES, Name, Piece, Range, SPLIT_AFTER_LOSS, SessionId},
+    message::{MAX_LOSSES, Name, Range, SPLIT_AFTER_LOSS, SessionId, Span},
     store::agreed::{A_CLAIM, LOST, OF_A_CALL},
 };
 
@@ -31,50 +31,50 @@ fn some<T: Tables>(
     tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, estate: &Estate, most: u64,
 ) -> Moved<(Returned, bool)> {
     let (mut returned, mut made) = (Returned::default(), 0);
-    let mut returning: BTreeMap<Name, Vec<Piece>> = BTreeMap::new();
+    let mut returning: BTreeMap<Name, Vec<Span>> = BTreeMap::new();
     while made < most {
         let Some((claim_no, mut claim)) = tables.last_claim(id)? else { break };
         let queue = queues.claimed_from(tables, &claim.queue)?;
         let back = returning.entry(claim.queue.clone()).or_default();
-        while let Some(piece) = claim.pieces.pop_if(|_| made < most) {
-            let losses = piece.losses + u32::from(estate.lost);
+        while let Some(span) = claim.spans.pop_if(|_| made < most) {
+            let losses = span.losses + u32::from(estate.lost);
             // Messages to an entry.
             let size = match losses {
                 _ if losses > MAX_LOSSES => 1,
-                _ if !estate.lost => piece.range.len,
+                _ if !estate.lost => span.range.len,
                 1 => SPLIT_AFTER_LOSS,
                 _ => 1,
             };
-            let Range { first, len } = piece.range;
+            let Range { first, len } = span.range;
             let taken = u32::try_from((most - made).saturating_mul(u64::from(size))).unwrap_or(len).min(len);
             let left = len - taken;
             if left > 0 {
-                claim.pieces.push(piece.over(Range { first, len: left }));
+                claim.spans.push(span.over(Range { first, len: left }));
             }
-            let piece = Piece { losses, ..piece.over(Range { first: first + u64::from(left), len: taken }) };
-            made += if piece.part.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
+            let span = Span { losses, ..span.over(Range { first: first + u64::from(left), len: taken }) };
+            made += if span.part.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
-                errors::bury(tables, now, queue, &piece, &estate.node, &error)?;
+                errors::bury(tables, now, queue, &span, &estate.node, &error)?;
                 returned.dead += u64::from(taken);
-            } else if piece.part.is_some() && !calls::returned(tables, &claim.queue, &piece, None)? {
+            } else if span.part.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {
                 queue.books.in_flight -= 1;
-                calls::cancel_message(tables, now, queue, &piece)?;
+                calls::cancel_message(tables, now, queue, &span)?;
             } else {
                 returned.back += u64::from(taken);
-                split(piece, size, back);
+                split(span, size, back);
             }
         }
-        if claim.pieces.is_empty() {
+        if claim.spans.is_empty() {
             tables.drop_claim(id, &claim.queue, claim_no)?;
         } else {
             tables.put_claim(id, claim_no, &claim)?;
         }
         made = made.saturating_add(A_CLAIM);
     }
-    for (name, pieces) in returning {
+    for (name, spans) in returning {
         let queue = queues.claimed_from(tables, &name)?;
-        to_front(tables, queue, pieces)?;
+        to_front(tables, queue, spans)?;
     }
     let more = made >= most && tables.last_claim(id)?.is_some();
     Ok((returned, more))
@@ -109,27 +109,27 @@ pub(in crate::store) fn go_on<T: Tables>(tables: &mut T, now: u64, id: SessionId
     Ok(returned)
 }
 
-/// Cuts a piece into entries of at most so many messages.
-fn split(piece: Piece, size: u32, into: &mut Vec<Piece>) {
-    let mut first = piece.range.first;
-    while first < piece.range.end() {
-        let len = u32::try_from(piece.range.end() - first).unwrap_or(size).min(size);
-        into.push(piece.over(Range { first, len }));
+/// Cuts a span into entries of at most so many messages.
+fn split(span: Span, size: u32, into: &mut Vec<Span>) {
+    let mut first = span.range.first;
+    while first < span.range.end() {
+        let len = u32::try_from(span.range.end() - first).unwrap_or(size).min(size);
+        into.push(span.over(Range { first, len }));
         first += u64::from(len);
     }
 }
 
-/// Moves pieces from in flight to the front of their lines.
+/// Moves spans from in flight to the front of their lines.
 pub(in crate::store) fn to_front<T: Tables>(
-    tables: &mut T, queue: &mut QueueRecord, mut pieces: Vec<Piece>,
+    tables: &mut T, queue: &mut QueueRecord, mut spans: Vec<Span>,
 ) -> Moved<()> {
-    pieces.sort_by_key(|piece| piece.range.first);
-    let count: u64 = pieces.iter().map(|piece| u64::from(piece.range.len)).sum();
+    spans.sort_by_key(|span| span.range.first);
+    let count: u64 = spans.iter().map(|span| u64::from(span.range.len)).sum();
     queue.books.in_flight -= count;
     queue.books.ready += count;
     queue.wakes = queue.wakes.max(usize::from(count > 0));
     for line in [Line::Ready, Line::Suspects] {
-        let of_line: Vec<Piece> = pieces.iter().filter(|piece| Line::of(piece) == line).copied().collect();
+        let of_line: Vec<Span> = spans.iter().filter(|span| Line::of(span) == line).copied().collect();
         if !of_line.is_empty() {
             tables.push_front(&queue.books.queue, line, &of_line)?;
         }
@@ -137,7 +137,7 @@ pub(in crate::store) fn to_front<T: Tables>(
     Ok(())
 }
 
-/// How many of these pieces are suspects.
-pub(in crate::store) fn suspects<'a>(pieces: impl Iterator<Item = &'a Piece>) -> u32 {
-    pieces.filter(|piece| piece.is_suspect()).map(|piece| piece.range.len).sum()
+/// How many of these spans are suspects.
+pub(in crate::store) fn suspects<'a>(spans: impl Iterator<Item = &'a Span>) -> u32 {
+    spans.filter(|span| span.is_suspect()).map(|span| span.range.len).sum()
 }

@@ -34,7 +34,7 @@ use super::{
     ring::Ring,
     serve,
 };
-use crate::message::{CallId, Gone, Key, MessageId, Name, Parcel, Piece, SessionId};
+use crate::message::{CallId, Gone, Key, MessageId, Name, Parcel, SessionId, Span};
 
 /// A store in memory.
 #[derive(Debug, Clone, Default)]
@@ -164,8 +164,8 @@ struct MemoryTables {
     workers: BTreeMap<Name, u64>,
     sources: BTreeMap<Name, SourceRecord>,
     queues: BTreeMap<Name, QueueRecord>,
-    lines: BTreeMap<(Name, Line), VecDeque<Piece>>,
-    delayed: BTreeMap<Name, BTreeMap<(u64, MessageId), Piece>>,
+    lines: BTreeMap<(Name, Line), VecDeque<Span>>,
+    delayed: BTreeMap<Name, BTreeMap<(u64, MessageId), Span>>,
     bodies: BTreeMap<(Name, BodyKey), Parcel>,
     gone: BTreeMap<(Name, u64), Gone>,
     dead: BTreeMap<Name, BTreeMap<u64, ErrorRecord>>,

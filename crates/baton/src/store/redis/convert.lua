@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Purpose: one step of a migration to this format: marks the fleet and packs its counters, notes which messages of partly
 --          settled parcels have gone, takes one session out as if it had been reaped, and with the last of them ends it.
---          Parcels, pieces, books and all else of format 1 are good still: what is new since then is written as it comes.
+--          Parcels, spans, books and all else of format 1 are good still: what is new since then is written as it comes.
 -- KEYS: 1 root
 -- ARGV: 1 stamp of when the fleet was looked at
 -- Returns: OK sessions back dead, sessions left, or 1 before the first (none: it is of this format now) | DISTURBED | NEWER found known
@@ -12,7 +12,7 @@ local unfit, format = read_format()
 if unfit then return unfit end
 if not format or tonumber(format) == FORMAT then return { 'OK', '0', '0', '0', '0' } end
 if read_stamp() ~= ARGV[1] then return { 'DISTURBED' } end
--- Pieces that a step looks at, and entries of a line read at once.
+-- Spans that a step looks at, and entries of a line read at once.
 local LOOKED_AT, LISTED = 4000, 64
 
 -- Format 4 had the counters that most calls move in another order, and no inbox; before, they were fields like the
@@ -94,19 +94,19 @@ end
 local function note_left(name, written)
   local parcel, size, first, len = string.match(written, '^(%d+),(%d+),(%d+),(%d+)')
   if not parcel or size == '0' or call('HEXISTS', key.left(name), parcel) == 0 then return end
-  local piece = { parcel = tonumber(parcel), size = tonumber(size), first = tonumber(first), len = tonumber(len) }
-  set_bits(key.gone(name, parcel), { { start = piece.first - piece.parcel, len = piece.len } }, 0)
-  call('HINCRBY', key.left(name), 'bytes', weigh_part(name, piece) or 0)
+  local span = { parcel = tonumber(parcel), size = tonumber(size), first = tonumber(first), len = tonumber(len) }
+  set_bits(key.gone(name, parcel), { { start = span.first - span.parcel, len = span.len } }, 0)
+  call('HINCRBY', key.left(name), 'bytes', weigh_part(name, span) or 0)
 end
 
--- Looks at up to so many pieces of a queue; how many more there might have been.
+-- Looks at up to so many spans of a queue; how many more there might have been.
 local function look_on(name, most)
   local ready, at = call('LLEN', key.ready(name)), tonumber(call('HGET', key.left(name), 'at') or 0)
   for _, line in ipairs({ { key.ready(name), 0 }, { key.suspects(name), ready } }) do
     local from = at - line[2]
-    local pieces = most > 0 and from >= 0 and call('LRANGE', line[1], from, from + most - 1) or {}
-    for _, written in ipairs(pieces) do note_left(name, written) end
-    at, most = at + #pieces, most - #pieces
+    local spans = most > 0 and from >= 0 and call('LRANGE', line[1], from, from + most - 1) or {}
+    for _, written in ipairs(spans) do note_left(name, written) end
+    at, most = at + #spans, most - #spans
   end
   call('HSET', key.left(name), 'at', text(at))
   if most == 0 then return 0 end

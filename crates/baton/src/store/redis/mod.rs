@@ -28,16 +28,16 @@
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), the page of its submits, and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
 //! | `R:n:<session>:<page>` | list | the answers to submits by number, behind an empty one; 64 to a page, the last two pages |
-//! | `R:h:<session>` | hash | claim, as `number queue` → `queue\|piece;piece…`, runs of singles among them |
-//! | `R:g:<session>` | hash | what these carry: claim → that of its pieces, `id claim` → a single as it lay in its line, `# claim` → singles left |
+//! | `R:h:<session>` | hash | claim, as `number queue` → `queue\|span;span…`, runs of singles among them |
+//! | `R:g:<session>` | hash | what these carry: claim → that of its spans, `id claim` → a single as it lay in its line, `# claim` → singles left |
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |
 //! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it, since when it may have an inbox |
 //! | `R:I:<queue>:<since>:<last>` | list | its inbox: short messages pushed singly, behind all that is ready and not yet counted, as `born\|parcel`; `since` stands in the counters, `last` is the last id that is |
 //! | `R:L:<queue>:<first>` | list | a bundle: an inbox that was taken in, as it was |
-//! | `R:r:<queue>`, `R:u:<queue>` | lists | ready pieces, suspects; a short message with its parcel: `piece\|parcel`; a bundle: `*first,messages,bytes,` and how its list is called |
-//! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|piece`, or with its parcel |
+//! | `R:r:<queue>`, `R:u:<queue>` | lists | ready spans, suspects; a short message with its parcel: `span\|parcel`; a bundle: `*first,messages,bytes,` and how its list is called |
+//! | `R:d:<queue>` | sorted set | due → `id in 16 digits\|span`, or with its parcel |
 //! | `R:b:<queue>:<first>`, `R:c:<queue>:<id>` | strings | parcels as pushed, copies of single messages |
 //! | `R:m:<queue>:<first>` | strings | a bit for each message of a parcel, set if it has gone, once some have |
 //! | `R:p:<queue>:<first>` | strings | a parcel without the bodies of those gone, in the place of the one that was pushed |

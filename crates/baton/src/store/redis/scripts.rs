@@ -57,7 +57,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/submits.lua"),
     include_str!("lua/ways.lua"),
     include_str!("lua/queue.lua"),
-    include_str!("lua/piece.lua"),
+    include_str!("lua/span.lua"),
     include_str!("lua/singles.lua"),
     include_str!("lua/claimed.lua"),
     include_str!("lua/body.lua"),

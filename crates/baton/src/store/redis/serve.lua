@@ -8,7 +8,7 @@
 --          that claim.lua returns after OK} | what claim.lua returns by its short way | STALE
 -- Idempotency: none: after a lost reply whoever waits claims under its own number, which gives what is held under it.
 
--- The most names taken at once, each after an empty one; and pieces given before the names that are left are only told.
+-- The most names taken at once, each after an empty one; and spans given before the names that are left are only told.
 local SERVED = 32
 local ENOUGH = 128
 call = redis.call

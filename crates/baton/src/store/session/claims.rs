@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::{Session, caller::Caller, finishing::Finishing, settles, weights::Weights};
 use crate::{
-    message::{Name, Outcome, Parcel, Piece, Run, SessionId},
+    message::{Name, Outcome, Parcel, Run, SessionId, Span},
     store::{Claim, Claimed, Refusal, Rest, StoreError},
 };
 
@@ -67,15 +67,15 @@ impl ClaimNumbers {
 pub struct Held {
     claim_no: u64,
     queue: Name,
-    pieces: Vec<(Piece, Parcel)>,
+    spans: Vec<(Span, Parcel)>,
     settles: mpsc::UnboundedSender<settles::Item>,
 }
 
 impl Held {
     /// The claim number, the queue and the messages; settling them is now up to the caller.
     #[must_use]
-    pub fn into_parts(mut self) -> (u64, Name, Vec<(Piece, Parcel)>) {
-        (self.claim_no, self.queue.clone(), std::mem::take(&mut self.pieces))
+    pub fn into_parts(mut self) -> (u64, Name, Vec<(Span, Parcel)>) {
+        (self.claim_no, self.queue.clone(), std::mem::take(&mut self.spans))
     }
 }
 
@@ -83,7 +83,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let (claim_no, queue) = (self.claim_no, &self.queue);
         let back = |range| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
-        let runs: Vec<Run> = self.pieces.iter().map(|(piece, _)| back(piece.range)).collect();
+        let runs: Vec<Run> = self.spans.iter().map(|(span, _)| back(span.range)).collect();
         if !runs.is_empty() {
             // A session that is over holds nothing.
             settles::post(&self.settles, runs).ok();
@@ -162,13 +162,13 @@ impl Claimer {
 
     /// What the answer to a claim brought. An empty one gives its number back.
     pub(super) fn catch(&self, claim_no: u64, claimed: Claimed) -> Catch {
-        let Claimed { queue, pieces, rest } = claimed;
-        if pieces.is_empty() {
+        let Claimed { queue, spans, rest } = claimed;
+        if spans.is_empty() {
             self.numbers.give_back(&queue, claim_no);
             return Catch { held: None, rest };
         }
-        self.weights.note(&queue, claim_no, &pieces);
-        Catch { held: Some(Held { claim_no, queue, pieces, settles: self.settles.clone() }), rest }
+        self.weights.note(&queue, claim_no, &spans);
+        Catch { held: Some(Held { claim_no, queue, spans, settles: self.settles.clone() }), rest }
     }
 
     /// Hands back what is held under a number that was taken for it.

@@ -208,8 +208,8 @@ mod tests {
         for _ in 0..len {
             builder.add(crate::message::Body::new("1".repeat(bytes).as_bytes()).unwrap()).unwrap();
         }
-        let piece = crate::message::Piece::fresh(1, len, 0);
-        weights.note(&Name::new(queue).unwrap(), claim_no, &[(piece, builder.finish().unwrap())]);
+        let span = crate::message::Span::fresh(1, len, 0);
+        weights.note(&Name::new(queue).unwrap(), claim_no, &[(span, builder.finish().unwrap())]);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             let part = Some(crate::message::Part::First);
             let body = crate::message::Body::new(b"1").unwrap();
             (
-                crate::message::Piece { part, ..crate::message::Piece::fresh(id, 1, 0) },
+                crate::message::Span { part, ..crate::message::Span::fresh(id, 1, 0) },
                 crate::message::Parcel::single(body),
             )
         };

@@ -2,14 +2,14 @@
 //! reports go in several calls.
 //!
 //! Messages that fail are written anew, one by one. How long their bodies are is noted when they are claimed, if they are
-//! long, until all of the claim is settled; so is in how many pieces they came, if many are parcels of their own.
+//! long, until all of the claim is settled; so is in how many spans they came, if many are parcels of their own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::message::{Name, Outcome, Parcel, Piece, Run};
+use crate::message::{Name, Outcome, Parcel, Run, Span};
 
 /// What a settle may weigh. Only one message that weighs more by itself goes alone.
 pub(super) const MOST_WEIGHT: usize = 1_000;
@@ -22,12 +22,12 @@ const BYTES_A_UNIT: usize = 1_024;
 
 /// A message of a call, however it ends.
 const OF_A_CALL: usize = 12;
-/// Of a claim with more pieces a run that ends as it is weighs by them, unless all are short messages that came singly.
-const FEW_PIECES: usize = 64;
+/// Of a claim with more spans a run that ends as it is weighs by them, unless all are short messages that came singly.
+const FEW_SPANS: usize = 64;
 /// The longest parcel of one message that is none of its own in the store.
 const SHORT: usize = 512;
 
-/// Claims with long bodies, many pieces or messages of calls.
+/// Claims with long bodies, many spans or messages of calls.
 #[derive(Default)]
 pub(super) struct Weights(Mutex<BTreeMap<(Name, u64), Heavy>>);
 
@@ -37,8 +37,8 @@ struct Heavy {
     left: u64,
     /// Bytes of the longest body.
     longest: usize,
-    /// Pieces and messages that it came with.
-    pieces: u64,
+    /// Spans and messages that it came with.
+    spans: u64,
     messages: u64,
     /// Its messages of calls.
     calls: BTreeSet<u64>,
@@ -46,16 +46,16 @@ struct Heavy {
 
 impl Weights {
     /// Notes what a claim has brought.
-    pub(super) fn note(&self, queue: &Name, claim_no: u64, pieces: &[(Piece, Parcel)]) {
-        let long = pieces.iter().any(|(_, parcel)| parcel.bytes().len() > BYTES_A_UNIT * parcel.len() as usize);
-        let many = pieces.len() > FEW_PIECES && pieces.iter().any(|(_, parcel)| parcel.bytes().len() > SHORT);
-        let of_calls = pieces.iter().filter(|(piece, _)| piece.part.is_some());
-        let calls: BTreeSet<u64> = of_calls.map(|(piece, _)| piece.range.first).collect();
+    pub(super) fn note(&self, queue: &Name, claim_no: u64, spans: &[(Span, Parcel)]) {
+        let long = spans.iter().any(|(_, parcel)| parcel.bytes().len() > BYTES_A_UNIT * parcel.len() as usize);
+        let many = spans.len() > FEW_SPANS && spans.iter().any(|(_, parcel)| parcel.bytes().len() > SHORT);
+        let of_calls = spans.iter().filter(|(span, _)| span.part.is_some());
+        let calls: BTreeSet<u64> = of_calls.map(|(span, _)| span.range.first).collect();
         if long || many || !calls.is_empty() {
-            let bodies = pieces.iter().flat_map(|(_, parcel)| parcel.bodies());
+            let bodies = spans.iter().flat_map(|(_, parcel)| parcel.bodies());
             let longest = bodies.map(|body| body.len()).max().unwrap_or_default();
-            let messages = pieces.iter().map(|(piece, _)| u64::from(piece.range.len)).sum();
-            let heavy = Heavy { left: messages, longest, pieces: pieces.len() as u64, messages, calls };
+            let messages = spans.iter().map(|(span, _)| u64::from(span.range.len)).sum();
+            let heavy = Heavy { left: messages, longest, spans: spans.len() as u64, messages, calls };
             self.claims().insert((queue.clone(), claim_no), heavy);
         }
     }
@@ -79,20 +79,20 @@ impl Weights {
     pub(super) fn of(&self, run: &Run) -> usize {
         match &run.outcome {
             Outcome::Done { follow_ups, .. } => {
-                self.pieces_of(run) + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT
+                self.spans_of(run) + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT
             }
-            Outcome::Back => self.pieces_of(run),
+            Outcome::Back => self.spans_of(run),
             Outcome::Retry { .. } | Outcome::Dead { .. } => {
                 self.failed(run) * run.range.len as usize + OF_A_CALL * self.of_calls(run)
             }
         }
     }
 
-    /// What a run weighs by the pieces it is likely to be of.
-    fn pieces_of(&self, run: &Run) -> usize {
-        let pieces = self.heavy(run, |heavy| u64::from(run.range.len) * heavy.pieces / heavy.messages.max(1));
-        let pieces = usize::try_from(pieces.unwrap_or_default()).unwrap_or(usize::MAX);
-        (A_RUN + OF_A_CALL * self.of_calls(run)).saturating_add(pieces)
+    /// What a run weighs by the spans it is likely to be of.
+    fn spans_of(&self, run: &Run) -> usize {
+        let spans = self.heavy(run, |heavy| u64::from(run.range.len) * heavy.spans / heavy.messages.max(1));
+        let spans = usize::try_from(spans.unwrap_or_default()).unwrap_or(usize::MAX);
+        (A_RUN + OF_A_CALL * self.of_calls(run)).saturating_add(spans)
     }
 
     /// How many messages of a run are of calls.
@@ -132,12 +132,12 @@ mod tests {
     fn of_singles(count: u32, lengths: &[usize]) -> usize {
         let parcel =
             |length: usize| Parcel::single(Body::new(format!("\"{}\"", "x".repeat(length)).as_bytes()).unwrap());
-        let pieces: Vec<_> = (1..=u64::from(count))
+        let spans: Vec<_> = (1..=u64::from(count))
             .zip(lengths.iter().cycle())
-            .map(|(id, length)| (Piece::fresh(id, 1, 0), parcel(*length)))
+            .map(|(id, length)| (Span::fresh(id, 1, 0), parcel(*length)))
             .collect();
         let (weights, queue) = (Weights::default(), Name::new("q").unwrap());
-        weights.note(&queue, 1, &pieces);
+        weights.note(&queue, 1, &spans);
         let run = Run { claim_no: 1, queue, range: Range { first: 1, len: count }, outcome: Outcome::DONE };
         let weight = weights.of(&run);
         weights.settled(&run);
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn messages_of_calls_weigh_one_by_one() {
-        let piece = |id: u64| {
+        let span = |id: u64| {
             let part = id.is_multiple_of(2).then_some(crate::message::Part::First);
-            (Piece { part, ..Piece::fresh(id, 1, 0) }, Parcel::single(Body::new(b"1").unwrap()))
+            (Span { part, ..Span::fresh(id, 1, 0) }, Parcel::single(Body::new(b"1").unwrap()))
         };
         let (weights, queue) = (Weights::default(), Name::new("q").unwrap());
-        weights.note(&queue, 1, &(1..=40).map(piece).collect::<Vec<_>>());
+        weights.note(&queue, 1, &(1..=40).map(span).collect::<Vec<_>>());
         let run = |first, len, outcome| Run { claim_no: 1, queue: queue.clone(), range: Range { first, len }, outcome };
         assert_eq!(weights.of(&run(1, 1, Outcome::DONE)), A_RUN + 1);
         assert_eq!(weights.of(&run(2, 1, Outcome::DONE)), A_RUN + 1 + OF_A_CALL);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_weighs_by_its_pieces_unless_all_are_short() {
+    fn what_is_done_weighs_by_its_spans_unless_all_are_short() {
         assert_eq!(of_singles(1_000, &[10]), A_RUN);
         assert_eq!(of_singles(1_000, &[10, 600]), A_RUN + 1_000);
         assert_eq!(of_singles(1_000, &[5_000]), A_RUN + 1_000);

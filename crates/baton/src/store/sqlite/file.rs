@@ -29,8 +29,8 @@ use super::{
     log, mounts,
     note::{FileId, Note},
     reserve::Reserve,
-    span,
     stay::{Stay, check_unused, no_door},
+    use_period,
 };
 use crate::store::{StoreError, StoreEvent};
 
@@ -68,7 +68,7 @@ pub(super) struct OpenFile {
     purpose: Purpose,
     turnstile: Option<Turnstile>,
     identity: Option<FileId>,
-    /// The span this connection writes in.
+    /// The period this connection writes in.
     note: Option<Note>,
     /// Pages in the log after the last commit here.
     log_pages: Arc<AtomicUsize>,
@@ -145,7 +145,7 @@ impl OpenFile {
                 return Err(unfit(path, "cannot be written: check its permissions"));
             }
             let turns = Turnstile::open(path)?;
-            note = Some(span::begin(&db, path, &turns)?);
+            note = Some(use_period::begin(&db, path, &turns)?);
             turnstile = Some(turns);
         }
         check_known(&db)?;
@@ -201,7 +201,7 @@ impl OpenFile {
         self.seen.get().elapsed() < WATCH || self.is_unchanged()
     }
 
-    /// Whether the file at its path is in the span this connection writes in, with its own log beside it.
+    /// Whether the file at its path is in the period this connection writes in, with its own log beside it.
     pub(super) fn is_unchanged(&self) -> bool {
         let unchanged = match &self.note {
             Some(note) => log::is_of(self.path(), note),

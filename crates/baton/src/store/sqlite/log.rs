@@ -5,7 +5,7 @@
 //! name, by whoever is alone inside; it is never replayed and never deleted. An empty log of the file's own is no lost
 //! log: the file has everything.
 //!
-//! How a span begins and ends is in `span`.
+//! How a period begins and ends is in `period`.
 
 use std::{
     fs, io,

@@ -1,7 +1,7 @@
-//! The mark in a store's file: which span of use it is in.
+//! The mark in a store's file: which period of use it is in.
 //!
-//! A *span* lasts from the first writer that opens a file without a log to the last process that closes it in order.
-//! Its random id stands in the file itself, not merely in the log: it is copied there before the span's first write
+//! A *period* lasts from the first writer that opens a file without a log to the last process that closes it in order.
+//! Its random id stands in the file itself, not merely in the log: it is copied there before the period's first write
 //! and struck out, in the same way, at its end. So the file alone tells whether a log may exist for it, and a copy
 //! that was made after a clean end says that none does.
 //!
@@ -23,7 +23,7 @@ pub(super) enum Mark {
     Absent,
     /// It was closed in order: whatever log lies beside it is another file's.
     Closed,
-    /// It is or was in use, in this span.
+    /// It is or was in use, in this period.
     Open(String),
 }
 
@@ -32,12 +32,12 @@ impl Mark {
     pub(super) fn word(&self) -> String {
         match self {
             Self::Absent | Self::Closed => "-".to_owned(),
-            Self::Open(span) => span.clone(),
+            Self::Open(period) => period.clone(),
         }
     }
 }
 
-/// An id for a span.
+/// An id for a period.
 pub(super) fn new_span() -> String {
     SessionId::random().to_string()
 }
@@ -60,10 +60,10 @@ pub(super) fn read(path: &Path) -> rusqlite::Result<Mark> {
 }
 
 /// Writes the mark in a transaction of its own; it is in the file once the log was copied back.
-pub(super) fn write(db: &Connection, span: Option<&str>) -> rusqlite::Result<()> {
+pub(super) fn write(db: &Connection, period: Option<&str>) -> rusqlite::Result<()> {
     let transaction = db.unchecked_transaction()?;
     db.execute(TABLE, [])?;
-    db.execute("INSERT INTO log (at, span) VALUES (0, ?1) ON CONFLICT (at) DO UPDATE SET span = ?1", [span])?;
+    db.execute("INSERT INTO log (at, span) VALUES (0, ?1) ON CONFLICT (at) DO UPDATE SET span = ?1", [period])?;
     transaction.commit()
 }
 

@@ -34,7 +34,7 @@ use crate::{
 const OF_SESSIONS: [(&str, &str); 9] = [
     ("sessions", "fleet, session, lease_ms, expires, suspects, settle_no, submit_no, dispose_no"),
     ("members", "fleet, session, node, host, pid, queues, offers, join_no, joined_ms, beat_ms, report"),
-    ("claims", "fleet, session, queue, claim_no, pieces"),
+    ("claims", "fleet, session, queue, claim_no, spans"),
     ("answers", ""),
     ("claim_numbers", ""),
     ("waiters", ""),

@@ -49,11 +49,11 @@ mod remains;
 mod renewal;
 mod reserve;
 mod site;
-mod span;
 mod stall;
 mod stay;
 mod sweep;
 mod tables;
+mod use_period;
 mod wake;
 mod writer;
 

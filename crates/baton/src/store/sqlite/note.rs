@@ -1,4 +1,4 @@
-//! The note beside a store: which span its log belongs to.
+//! The note beside a store: which period its log belongs to.
 //!
 //! The mark in the file says which log it needs; the note says which one lies there, by that file's identity. Together
 //! they tell a log that was left behind by another file from one that was carried along with it: a log that the note
@@ -29,7 +29,7 @@ pub(super) struct FileId {
 /// What lies beside the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
-    /// The marks of the file that the log belongs to: one span, but two marks while the mark changes, and none where the
+    /// The marks of the file that the log belongs to: one use_period, but two marks while the mark changes, and none where the
     /// log of the file was found missing.
     pub(super) marks: Vec<String>,
     pub(super) log: Option<FileId>,

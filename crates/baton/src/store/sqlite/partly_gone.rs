@@ -32,11 +32,11 @@ pub(super) fn find(db: &Connection) -> Moved<Partly> {
         let mut rows = db.prepare(sql)?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
-            let (queue, pieces) = (row.get(0)?, row.get::<_, String>(1)?);
-            for piece in wire::parse_pieces(&pieces)? {
-                let Home::Parcel { first, .. } = piece.home else { continue };
+            let (queue, spans) = (row.get(0)?, row.get::<_, String>(1)?);
+            for span in wire::parse_spans(&spans)? {
+                let Home::Parcel { first, .. } = span.home else { continue };
                 if let Some(gone) = partly.get_mut(&(queue, first.cast_signed())) {
-                    gone.set(piece.offset(), piece.range.len, false);
+                    gone.set(span.offset(), span.range.len, false);
                 }
             }
         }

@@ -14,8 +14,8 @@ use super::{
     location::{io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
-    span,
     stay::{let_by, try_hold},
+    use_period,
 };
 use crate::store::StoreError;
 
@@ -40,7 +40,7 @@ pub(super) fn renew(site: &Site) -> Result<(), StoreError> {
             return Ok(());
         }
     };
-    span::end(&path)?;
+    use_period::end(&path)?;
     if log::has_log(&path) || mark::read(&path)? != Mark::Closed {
         return Ok(());
     }

@@ -22,7 +22,7 @@ use crate::store::StoreError;
 
 /// As much as the log and the file grow by, at most, before the log is copied back.
 const SIZE: u64 = 8 << 20;
-/// What is left over beside the bodies themselves: indexes, pieces, rounding.
+/// What is left over beside the bodies themselves: indexes, spans, rounding.
 const MARGIN: u64 = 1 << 20;
 const PAGE: u64 = 4_096;
 

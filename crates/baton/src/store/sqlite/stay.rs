@@ -13,7 +13,7 @@ use super::{
     location::{denied, is_missing, may_read, sidecar, unfit},
     log,
     one_name::Hold,
-    span,
+    use_period,
 };
 use crate::store::StoreError;
 
@@ -39,7 +39,7 @@ impl Drop for Stay {
         let last = self.may_write && self.door.as_ref().is_some_and(Door::is_alone);
         // What fails here is done by whoever opens the file next.
         if last && !is_missing(&self.path).unwrap_or(true) {
-            span::end(&self.path).ok();
+            use_period::end(&self.path).ok();
         }
     }
 }

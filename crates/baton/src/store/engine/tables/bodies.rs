@@ -1,7 +1,7 @@
 //! Bodies: stored whole, read in part, removed with their last message.
 
 use super::Moved;
-use crate::message::{Gone, Home, MessageId, Name, Parcel, Piece};
+use crate::message::{Gone, Home, MessageId, Name, Parcel, Span};
 
 /// Which stored bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,11 +13,11 @@ pub(crate) enum BodyKey {
 }
 
 impl BodyKey {
-    /// Where a piece's bodies are.
-    pub(crate) const fn of(piece: &Piece) -> Self {
-        match piece.home {
+    /// Where a span's bodies are.
+    pub(crate) const fn of(span: &Span) -> Self {
+        match span.home {
             Home::Parcel { first, .. } => Self::Parcel(first),
-            Home::Own => Self::Own(MessageId(piece.range.first)),
+            Home::Own => Self::Own(MessageId(span.range.first)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What sessions hold, and under which numbers.
 
 use super::Moved;
-use crate::message::{Name, Piece, SessionId};
+use crate::message::{Name, SessionId, Span};
 
 /// The claim numbers of one session for one queue: the highest used, and those below it that were not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct ClaimNumbers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClaimRecord {
     pub(crate) queue: Name,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) spans: Vec<Span>,
 }
 
 /// Claims and their numbers.

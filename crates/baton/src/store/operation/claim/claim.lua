@@ -4,10 +4,10 @@
 --          no body is buried, and the claim goes on with the next.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 queue, 3 claim number, 4 most messages, 5 most body bytes
--- Returns: OK queue rest {one or three for each piece} | `+claim number queue rest` and one for each message, by the short
+-- Returns: OK queue rest {one or three for each span} | `+claim number queue rest` and one for each message, by the short
 --          way | STALE | TURN last | SPENT claim_no | HELD ms
---          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The one is `piece|parcel`;
---          the three are the piece, then its parcel and nothing, or the head of it and where the rest lies as
+--          The rest is `more`, or the ms until the next is due ('' none) if nothing is left. The one is `span|parcel`;
+--          the three are the span, then its parcel and nothing, or the head of it and where the rest lies as
 --          `from to key`.
 -- Idempotency: by number within (session, queue); a repeat gives what is still in flight under it. An empty claim does
 --              not use its number.
@@ -29,28 +29,28 @@ local place = ARGV[3] .. ' ' .. name
 -- Nothing was ever held under a number above the highest used.
 local known = claim_no <= numbers.high and call('HGET', key.claims(id), place)
 if known then
-  local _, pieces, runs = read_claim(known)
-  load_carried(id, { place = place }, pieces)
+  local _, spans, runs = read_claim(known)
+  load_carried(id, { place = place }, spans)
   local given, left, buried = {}, {}, false
   if #runs > 0 and not singles_left(id, place) then
-    for _, run in ipairs(runs) do add_run(pieces, id, place, run, true) end
+    for _, run in ipairs(runs) do add_run(spans, id, place, run, true) end
     runs = {}
   end
   local all = { unpack(runs) }
-  for _, piece in ipairs(pieces) do all[#all + 1] = piece end
+  for _, span in ipairs(spans) do all[#all + 1] = span end
   if #runs > 0 then table.sort(all, function(a, b) return a.nth < b.nth end) end
-  for _, piece in ipairs(all) do
-    local found = not piece.is_run and find(name, piece, math.huge)
-    if piece.is_run then
-      for _, entry in ipairs(read_singles(id, place, piece.first, piece.len)) do
+  for _, span in ipairs(all) do
+    local found = not span.is_run and find(name, span, math.huge)
+    if span.is_run then
+      for _, entry in ipairs(read_singles(id, place, span.first, span.len)) do
         if entry then given[#given + 1] = entry end
       end
     elseif found then
-      left[#left + 1] = piece
-      give(given, write_piece(piece), found)
+      left[#left + 1] = span
+      give(given, write_span(span), found)
     else
-      if piece.losses >= 2 then session.suspects = session.suspects - piece.len end
-      bury_missing(id, known_queue(name), piece)
+      if span.losses >= 2 then session.suspects = session.suspects - span.len end
+      bury_missing(id, known_queue(name), span)
       buried = true
     end
   end

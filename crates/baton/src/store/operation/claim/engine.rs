@@ -6,9 +6,9 @@
 //! A message whose call was cancelled is not given: it ends as cancelled. A message whose body is not there cannot be run: it is buried with that reason, and the claim goes on with the next.
 
 use crate::{
-    message::{MessageId, Name, Parcel, Piece, Range},
+    message::{MessageId, Name, Parcel, Range, Span},
     store::{
-        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Refusal, Rest,
+        CLAIM_WINDOW, Claim, Claimed, MAX_SPANS, MOST_BURIED, Refusal, Rest,
         agreed::{MISSING_BODY, OF_A_CALL},
         engine::{
             ClaimNumbers, ClaimRecord, Cut, Effect, Line, Moved, QueueRecord, SessionRecord, Tables,
@@ -37,26 +37,26 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     let mut numbers = tables.numbers(it.session, &it.queue)?;
     check_number(&numbers, it.claim_no)?;
     let mut gathered =
-        Gathered { n: it.n, budget: it.max_bytes, pieces: Vec::new(), weight: 0, stopped: false, buried: 0 };
+        Gathered { n: it.n, budget: it.max_bytes, spans: Vec::new(), weight: 0, stopped: false, buried: 0 };
     let queue = tables.queue(&it.queue)?.filter(|queue| !queue.books.paused);
     let Some(mut queue) = queue else {
         waits::enter(tables, now, it.session, &it.queue)?;
-        return Ok(Claimed { queue: it.queue.clone(), pieces: Vec::new(), rest: Rest::Nothing { next_due_ms: None } });
+        return Ok(Claimed { queue: it.queue.clone(), spans: Vec::new(), rest: Rest::Nothing { next_due_ms: None } });
     };
     gathered.fill(tables, now, &mut queue, &session)?;
     let more = gathered.stopped || !gathered.has_room();
-    if !gathered.pieces.is_empty() || gathered.buried > 0 {
+    if !gathered.spans.is_empty() || gathered.buried > 0 {
         tables.put_queue(&queue)?;
     }
-    if !gathered.pieces.is_empty() {
-        let pieces = gathered.pieces.iter().map(|(piece, _)| *piece).collect();
-        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), pieces })?;
-        for (piece, _) in gathered.pieces.iter().filter(|(piece, _)| piece.part.is_some()) {
-            calls::claimed(tables, &it.queue, piece, it.session, it.claim_no)?;
+    if !gathered.spans.is_empty() {
+        let spans = gathered.spans.iter().map(|(span, _)| *span).collect();
+        tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), spans })?;
+        for (span, _) in gathered.spans.iter().filter(|(span, _)| span.part.is_some()) {
+            calls::claimed(tables, &it.queue, span, it.session, it.claim_no)?;
         }
         use_number(&mut numbers, it.claim_no);
         tables.put_numbers(it.session, &it.queue, &numbers)?;
-        session.suspects += suspects(gathered.pieces.iter().map(|(piece, _)| piece));
+        session.suspects += suspects(gathered.spans.iter().map(|(span, _)| span));
         tables.put_session(it.session, &session)?;
         waits::left_behind(tables, now, &queue, more)?;
     }
@@ -68,37 +68,37 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
         let next_due = if queue.books.delayed > 0 { tables.next_delayed(&it.queue)? } else { None };
         Rest::Nothing { next_due_ms: next_due.map(|(due, _)| due.saturating_sub(now)) }
     };
-    Ok(Claimed { queue: it.queue.clone(), pieces: gathered.pieces, rest })
+    Ok(Claimed { queue: it.queue.clone(), spans: gathered.spans, rest })
 }
 
 /// The answer to a repeat: what is still in flight under the number, without what has lost its body since.
 fn again<T: Tables>(
     tables: &mut T, now: u64, it: &Claim, mut session: SessionRecord, record: ClaimRecord,
 ) -> Moved<Claimed> {
-    let ClaimRecord { queue: name, pieces } = record;
-    let (mut with_bodies, mut without) = (Vec::with_capacity(pieces.len()), Vec::new());
-    for piece in pieces {
-        match cut(tables, &name, &piece, u64::MAX)? {
-            Cut::Some(parcel) => with_bodies.push((piece, parcel)),
-            Cut::NoneFits | Cut::Missing => without.push(piece),
+    let ClaimRecord { queue: name, spans } = record;
+    let (mut with_bodies, mut without) = (Vec::with_capacity(spans.len()), Vec::new());
+    for span in spans {
+        match cut(tables, &name, &span, u64::MAX)? {
+            Cut::Some(parcel) => with_bodies.push((span, parcel)),
+            Cut::NoneFits | Cut::Missing => without.push(span),
         }
     }
     if !without.is_empty() {
         let mut queue = known_queue(tables, &name)?;
-        for piece in &without {
-            bury(tables, now, &mut queue, piece, &node_name(&session), MISSING_BODY)?;
+        for span in &without {
+            bury(tables, now, &mut queue, span, &node_name(&session), MISSING_BODY)?;
         }
         tables.put_queue(&queue)?;
         session.suspects -= suspects(without.iter());
         tables.put_session(it.session, &session)?;
-        let pieces: Vec<Piece> = with_bodies.iter().map(|(piece, _)| *piece).collect();
-        if pieces.is_empty() {
+        let spans: Vec<Span> = with_bodies.iter().map(|(span, _)| *span).collect();
+        if spans.is_empty() {
             tables.drop_claim(it.session, &name, it.claim_no)?;
         } else {
-            tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: name.clone(), pieces })?;
+            tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: name.clone(), spans })?;
         }
     }
-    Ok(Claimed { queue: name, pieces: with_bodies, rest: Rest::More })
+    Ok(Claimed { queue: name, spans: with_bodies, rest: Rest::More })
 }
 
 fn check_number(numbers: &ClaimNumbers, claim_no: u64) -> Moved<()> {
@@ -125,8 +125,8 @@ fn use_number(numbers: &mut ClaimNumbers, claim_no: u64) {
 struct Gathered {
     n: u32,
     budget: u64,
-    pieces: Vec<(Piece, Parcel)>,
-    /// What they cost, in pieces without a call.
+    spans: Vec<(Span, Parcel)>,
+    /// What they cost, in spans without a call.
     weight: u64,
     /// Whether the bound of bytes kept it from taking more.
     stopped: bool,
@@ -142,65 +142,65 @@ impl Gathered {
         while session.suspects == 0
             && queue.books.ready > 0
             && self.has_room()
-            && let Some(piece) = tables.front(&name, Line::Suspects)?
+            && let Some(span) = tables.front(&name, Line::Suspects)?
         {
-            if calls::is_withheld(tables, &name, &piece)? {
+            if calls::is_withheld(tables, &name, &span)? {
                 tables.advance(&name, Line::Suspects, None)?;
                 queue.books.ready -= 1;
-                self.withhold(tables, now, queue, &piece)?;
+                self.withhold(tables, now, queue, &span)?;
                 continue;
             }
-            let taken = self.take(tables, &name, &piece)?;
+            let taken = self.take(tables, &name, &span)?;
             tables.advance(&name, Line::Suspects, None)?;
-            queue.books.ready -= u64::from(piece.range.len);
-            queue.books.in_flight += u64::from(piece.range.len);
+            queue.books.ready -= u64::from(span.range.len);
+            queue.books.in_flight += u64::from(span.range.len);
             if taken.is_some() {
                 break;
             }
-            self.bury(tables, now, queue, &piece, session)?;
+            self.bury(tables, now, queue, &span, session)?;
         }
         while queue.books.delayed > 0 && self.has_room() {
-            let Some((due, piece)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
-            if calls::is_withheld(tables, &name, &piece)? {
-                tables.drop_delayed(&name, due, MessageId(piece.range.first))?;
+            let Some((due, span)) = tables.next_delayed(&name)?.filter(|(due, _)| *due <= now) else { break };
+            if calls::is_withheld(tables, &name, &span)? {
+                tables.drop_delayed(&name, due, MessageId(span.range.first))?;
                 queue.books.delayed -= 1;
-                self.withhold(tables, now, queue, &piece)?;
+                self.withhold(tables, now, queue, &span)?;
                 continue;
             }
-            let taken = self.take(tables, &name, &piece)?;
+            let taken = self.take(tables, &name, &span)?;
             if taken == Some(0) {
                 self.stopped = true;
                 return Ok(());
             }
-            tables.drop_delayed(&name, due, MessageId(piece.range.first))?;
+            tables.drop_delayed(&name, due, MessageId(span.range.first))?;
             queue.books.delayed -= 1;
             queue.books.in_flight += 1;
             if taken.is_none() {
-                self.bury(tables, now, queue, &piece, session)?;
+                self.bury(tables, now, queue, &span, session)?;
             }
         }
         while queue.books.ready > 0 && self.has_room() {
-            let Some(piece) = tables.front(&name, Line::Ready)? else { break };
-            if calls::is_withheld(tables, &name, &piece)? {
+            let Some(span) = tables.front(&name, Line::Ready)? else { break };
+            if calls::is_withheld(tables, &name, &span)? {
                 tables.advance(&name, Line::Ready, None)?;
                 queue.books.ready -= 1;
-                self.withhold(tables, now, queue, &piece)?;
+                self.withhold(tables, now, queue, &span)?;
                 continue;
             }
-            let len = piece.range.len.min(self.n);
-            let wanted = piece.over(Range { len, ..piece.range });
+            let len = span.range.len.min(self.n);
+            let wanted = span.over(Range { len, ..span.range });
             let taken = self.take(tables, &name, &wanted)?;
             if taken == Some(0) {
                 self.stopped = true;
                 break;
             }
-            let gone = Range { len: taken.unwrap_or_else(|| len.min(MOST_BURIED - self.buried)), ..piece.range };
-            let [_, rest] = piece.without(gone);
+            let gone = Range { len: taken.unwrap_or_else(|| len.min(MOST_BURIED - self.buried)), ..span.range };
+            let [_, rest] = span.without(gone);
             tables.advance(&name, Line::Ready, rest.as_ref())?;
             queue.books.ready -= u64::from(gone.len);
             queue.books.in_flight += u64::from(gone.len);
             if taken.is_none() {
-                self.bury(tables, now, queue, &piece.over(gone), session)?;
+                self.bury(tables, now, queue, &span.over(gone), session)?;
             } else if gone.len < len {
                 self.stopped = true;
                 break;
@@ -210,29 +210,29 @@ impl Gathered {
     }
 
     const fn has_room(&self) -> bool {
-        self.n > 0 && self.weight < MAX_PIECES as u64 && self.buried < MOST_BURIED
+        self.n > 0 && self.weight < MAX_SPANS as u64 && self.buried < MOST_BURIED
     }
 
     /// Ends a message whose call was cancelled.
-    fn withhold<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece) -> Moved<()> {
+    fn withhold<T: Tables>(&mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, span: &Span) -> Moved<()> {
         self.buried += OF_A_CALL as u32;
-        calls::cancel_message(tables, now, queue, piece)
+        calls::cancel_message(tables, now, queue, span)
     }
 
     /// Moves messages without a body, counted as in flight, to the errors.
     fn bury<T: Tables>(
-        &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, piece: &Piece, session: &SessionRecord,
+        &mut self, tables: &mut T, now: u64, queue: &mut QueueRecord, span: &Span, session: &SessionRecord,
     ) -> Moved<()> {
-        self.buried += piece.range.len;
-        bury(tables, now, queue, piece, &node_name(session), MISSING_BODY)
+        self.buried += span.range.len;
+        bury(tables, now, queue, span, &node_name(session), MISSING_BODY)
     }
 
-    /// Takes as much of a piece as fits, at least one message if nothing is gathered yet; how many. Nothing if its bodies are
+    /// Takes as much of a span as fits, at least one message if nothing is gathered yet; how many. Nothing if its bodies are
     /// missing.
-    fn take<T: Tables>(&mut self, tables: &mut T, queue: &Name, piece: &Piece) -> Moved<Option<u32>> {
-        let mut found = cut(tables, queue, piece, self.budget)?;
-        if found == Cut::NoneFits && self.pieces.is_empty() {
-            let one = piece.over(Range { len: 1, ..piece.range });
+    fn take<T: Tables>(&mut self, tables: &mut T, queue: &Name, span: &Span) -> Moved<Option<u32>> {
+        let mut found = cut(tables, queue, span, self.budget)?;
+        if found == Cut::NoneFits && self.spans.is_empty() {
+            let one = span.over(Range { len: 1, ..span.range });
             found = cut(tables, queue, &one, u64::MAX)?;
         }
         let parcel = match found {
@@ -243,8 +243,8 @@ impl Gathered {
         let len = parcel.len();
         self.n -= len;
         self.budget = self.budget.saturating_sub(parcel.weight() as u64);
-        self.weight += if piece.part.is_some() { OF_A_CALL } else { 1 };
-        self.pieces.push((piece.over(Range { len, ..piece.range }), parcel));
+        self.weight += if span.part.is_some() { OF_A_CALL } else { 1 };
+        self.spans.push((span.over(Range { len, ..span.range }), parcel));
         Ok(Some(len))
     }
 }

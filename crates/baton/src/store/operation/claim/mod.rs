@@ -9,12 +9,12 @@ mod redis;
 pub(in crate::store) use self::redis::Given;
 use super::malformed;
 use crate::{
-    message::{Name, Parcel, Piece, SessionId},
+    message::{Name, Parcel, SessionId, Span},
     store::{Facts, StoreError},
 };
 
-/// The most pieces in one claim, a message of a call counting as several, so that no call holds the others up for long.
-pub(crate) const MAX_PIECES: usize = 1024;
+/// The most spans in one claim, a message of a call counting as several, so that no call holds the others up for long.
+pub(crate) const MAX_SPANS: usize = 1024;
 /// The most messages one claim buries, the end of a cancelled call counting as several, so that no call holds the others up
 /// for long.
 pub(in crate::store) const MOST_BURIED: u32 = 1024;
@@ -42,8 +42,8 @@ pub struct Claim {
 pub struct Claimed {
     /// The queue that was asked for.
     pub queue: Name,
-    /// Pieces with their bodies, each body parcel cut to its piece; none if there was nothing to give.
-    pub pieces: Vec<(Piece, Parcel)>,
+    /// Spans with their bodies, each body parcel cut to its span; none if there was nothing to give.
+    pub spans: Vec<(Span, Parcel)>,
     /// What the queue has beyond that.
     pub rest: Rest,
 }

@@ -8,15 +8,15 @@ use bytes::{Bytes, BytesMut};
 use redis::{Pipeline, RedisError, aio::ConnectionLike as _, aio::MultiplexedConnection};
 
 use crate::{
-    message::{Name, Parcel, Piece},
+    message::{Name, Parcel, Span},
     store::{
-        CLAIM_WINDOW, Claim, Claimed, MAX_PIECES, MOST_BURIED, Rest, StoreError,
+        CLAIM_WINDOW, Claim, Claimed, MAX_SPANS, MOST_BURIED, Rest, StoreError,
         redis::{Arguments, Coded, Number, Reply, numbers, parsed},
     },
 };
 
 impl Coded for Claim {
-    const NUMBERS: &'static [Number] = numbers![CLAIM_WINDOW, MAX_PIECES, MOST_BURIED];
+    const NUMBERS: &'static [Number] = numbers![CLAIM_WINDOW, MAX_SPANS, MOST_BURIED];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to.text(self.session).text(&self.queue).text(self.claim_no).text(self.n).text(self.max_bytes)
@@ -27,13 +27,13 @@ impl Coded for Claim {
 pub(in crate::store) struct Given {
     queue: Name,
     rest: Rest,
-    pieces: Vec<Pointer>,
+    spans: Vec<Pointer>,
 }
 
-/// A piece, and what its parcel is put together from.
+/// A span, and what its parcel is put together from.
 #[derive(Debug)]
 struct Pointer {
-    piece: Piece,
+    span: Span,
     head: Bytes,
     /// `from to key` of the bytes that follow the head; empty if the head is all.
     rest: String,
@@ -42,7 +42,7 @@ struct Pointer {
 impl Given {
     pub(in crate::store) fn read(it: &mut Reply) -> Result<Self, StoreError> {
         let (queue, rest) = (it.parsed()?, rest(&it.text()?)?);
-        Ok(Self { queue, rest, pieces: it.list()?.rest(Pointer::read)? })
+        Ok(Self { queue, rest, spans: it.list()?.rest(Pointer::read)? })
     }
 
     /// The answer by the short way, which begins with a plus, and under which number it was claimed.
@@ -50,7 +50,7 @@ impl Given {
         let mut words = head.trim_start_matches('+').splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default();
         let (claim_no, queue, rest) = (parsed(word())?, parsed(word())?, rest(word())?);
-        Ok((claim_no, Self { queue, rest, pieces: it.rest(Pointer::read)? }))
+        Ok((claim_no, Self { queue, rest, spans: it.rest(Pointer::read)? }))
     }
 
     /// The messages with their bodies, or what is wrong with them.
@@ -59,7 +59,7 @@ impl Given {
     ) -> Result<Result<Claimed, StoreError>, RedisError> {
         let mut reads = Pipeline::new();
         let mut count = 0;
-        for rest in self.pieces.iter().map(|pointer| &pointer.rest).filter(|rest| !rest.is_empty()) {
+        for rest in self.spans.iter().map(|pointer| &pointer.rest).filter(|rest| !rest.is_empty()) {
             let mut words = rest.splitn(3, ' ');
             let (from, to, key) = (words.next(), words.next(), words.next());
             reads.cmd("GETRANGE").arg(key).arg(from).arg(to);
@@ -69,8 +69,8 @@ impl Given {
         if count > 0 {
             rests = connection.req_packed_commands(&reads, 0, count).await?.into_iter();
         }
-        let mut pieces = Vec::with_capacity(self.pieces.len());
-        for Pointer { piece, head, rest } in self.pieces {
+        let mut spans = Vec::with_capacity(self.spans.len());
+        for Pointer { span, head, rest } in self.spans {
             let bytes = if rest.is_empty() {
                 head
             } else {
@@ -81,29 +81,29 @@ impl Given {
                 join(head, rest)
             };
             match Parcel::parse(bytes) {
-                Ok(parcel) => pieces.push((piece, parcel)),
+                Ok(parcel) => spans.push((span, parcel)),
                 Err(_) => {
                     let gone =
-                        format!("the bodies of {}/{} went while they were being read", self.queue, piece.range.first);
+                        format!("the bodies of {}/{} went while they were being read", self.queue, span.range.first);
                     return Ok(Err(StoreError::Unreachable(gone)));
                 }
             }
         }
-        Ok(Ok(Claimed { queue: self.queue, pieces, rest: self.rest }))
+        Ok(Ok(Claimed { queue: self.queue, spans, rest: self.rest }))
     }
 }
 
 impl Pointer {
-    /// Reads `piece|parcel`, or the three that a piece without its parcel begins.
+    /// Reads `span|parcel`, or the three that a span without its parcel begins.
     fn read(it: &mut Reply) -> Result<Self, StoreError> {
-        let mut piece = it.bytes()?;
-        let bar = piece.iter().position(|byte| *byte == b'|');
-        let parcel = bar.map(|bar| piece.split_off(bar).split_off(1));
-        let text = str::from_utf8(&piece).map_err(|_| StoreError::Damaged("a piece is not text".to_owned()))?;
-        let piece = parsed(text)?;
+        let mut span = it.bytes()?;
+        let bar = span.iter().position(|byte| *byte == b'|');
+        let parcel = bar.map(|bar| span.split_off(bar).split_off(1));
+        let text = str::from_utf8(&span).map_err(|_| StoreError::Damaged("a span is not text".to_owned()))?;
+        let span = parsed(text)?;
         Ok(match parcel {
-            Some(head) => Self { piece, head, rest: String::new() },
-            None => Self { piece, head: it.bytes()?, rest: it.text()? },
+            Some(head) => Self { span, head, rest: String::new() },
+            None => Self { span, head: it.bytes()?, rest: it.text()? },
         })
     }
 }

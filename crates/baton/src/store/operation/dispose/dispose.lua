@@ -46,13 +46,13 @@ for message in string.gmatch(ARGV[5], '%d+') do
       local body = string.sub(record, past + headers)
       local head = head_of(string.sub(record, past, past + headers - 1), body)
       local first = tonumber(message)
-      local piece = { parcel = first, size = 0, first = first, len = 1, attempts = 0, losses = 0, born = tonumber(born) }
-      give_own(queue, piece, head, body)
+      local span = { parcel = first, size = 0, first = first, len = 1, attempts = 0, losses = 0, born = tonumber(born) }
+      give_own(queue, span, head, body)
       bytes = bytes + #record
       add(queue, 'requeued', 1)
       add(queue, 'ready', 1)
       queue.wakes = 1
-      call('RPUSH', key.ready(name), write_entry(piece))
+      call('RPUSH', key.ready(name), write_entry(span))
     end
   end
 end

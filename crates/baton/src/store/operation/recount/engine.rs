@@ -1,7 +1,7 @@
-//! All pieces are counted, and their bodies looked for and weighed.
+//! All spans are counted, and their bodies looked for and weighed.
 
 use crate::{
-    message::{IdSum, Name, Piece, Range},
+    message::{IdSum, Name, Range, Span},
     store::{
         Found, Lacking, QueueRecount, Recount, Recounted,
         engine::{BodyKey, Effect, Line, Moved, Tables},
@@ -19,7 +19,7 @@ impl Effect for Recount {
         for queue in tables.queues()? {
             let name: &Name = &queue.books.queue;
             let mut lacking = Lacking::default();
-            let mut found = |tables: &mut T, pieces: &[Piece]| found(tables, name, pieces, &mut lacking);
+            let mut found = |tables: &mut T, spans: &[Span]| found(tables, name, spans, &mut lacking);
             let line = tables.line(name, Line::Ready)?;
             let mut ready = found(tables, &line)?;
             let line = tables.line(name, Line::Suspects)?;
@@ -29,7 +29,7 @@ impl Effect for Recount {
             let delayed = found(tables, &line)?;
             let mut in_flight = Found::default();
             for claim in claims.iter().filter(|claim| claim.queue == *name) {
-                in_flight.join(found(tables, &claim.pieces)?);
+                in_flight.join(found(tables, &claim.spans)?);
             }
             let mut dead = Found::default();
             for id in tables.error_ids(name)? {
@@ -41,15 +41,15 @@ impl Effect for Recount {
     }
 }
 
-/// Counts pieces, what they weigh, and those among them without their bodies.
-fn found<T: Tables>(tables: &mut T, queue: &Name, pieces: &[Piece], lacking: &mut Lacking) -> Moved<Found> {
+/// Counts spans, what they weigh, and those among them without their bodies.
+fn found<T: Tables>(tables: &mut T, queue: &Name, spans: &[Span], lacking: &mut Lacking) -> Moved<Found> {
     let mut found = Found::default();
-    for piece in pieces {
-        let count = u64::from(piece.range.len);
-        found.add(count, IdSum::of(piece.range));
-        match tables.weigh_bodies(queue, BodyKey::of(piece), piece.offset(), piece.range.len)? {
+    for span in spans {
+        let count = u64::from(span.range.len);
+        found.add(count, IdSum::of(span.range));
+        match tables.weigh_bodies(queue, BodyKey::of(span), span.offset(), span.range.len)? {
             Some(share) => found.bytes += share,
-            None => lacking.add(count, Some(piece.range.first)),
+            None => lacking.add(count, Some(span.range.first)),
         }
     }
     Ok(found)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{kept, open_claim::OpenClaim};
 use crate::{
-    message::{Calling, Home, IdSum, MessageId, Name, Outcome, Parcel, Part, Piece, Range, Run, SessionId},
+    message::{Calling, Home, IdSum, MessageId, Name, Outcome, Parcel, Part, Range, Run, SessionId, Span},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled, StoreError,
         agreed::{EXPIRED_AT_ONCE, MISSING_BODY},
@@ -84,7 +84,7 @@ struct Settling<'a, T> {
     /// The claim of the last run, kept open while runs name the same.
     claim: Option<OpenClaim>,
     queues: OpenQueues,
-    back: BTreeMap<Name, Vec<Piece>>,
+    back: BTreeMap<Name, Vec<Span>>,
     /// Messages of calls that were settled.
     of_calls: u32,
     max_results: u64,
@@ -103,16 +103,16 @@ impl<T: Tables> Settling<'_, T> {
             self.session.suspects -= freed;
             self.queues.open(self.tables, &run.queue)?.wakes = 1;
         }
-        for piece in &settled {
-            self.of_calls += u32::from(piece.part.is_some());
-            self.apply(&run.queue, piece, &run.outcome)?;
+        for span in &settled {
+            self.of_calls += u32::from(span.part.is_some());
+            self.apply(&run.queue, span, &run.outcome)?;
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
             let mut call = None;
             if follow_ups.iter().any(|lot| lot.call == Some(Calling::Joins))
-                && let Some(piece) = settled.first()
+                && let Some(span) = settled.first()
             {
-                call = calls::joinable(self.tables, &run.queue, piece)?;
+                call = calls::joinable(self.tables, &run.queue, span)?;
             }
             if let Some(result) = result {
                 let (id, expires_ms) = (MessageId(run.range.first), self.now + RESULT_TTL_MS);
@@ -135,53 +135,53 @@ impl<T: Tables> Settling<'_, T> {
                 }
             }
             // Those that joined count before it leaves.
-            for piece in settled.iter().filter(|piece| piece.part.is_some()) {
+            for span in settled.iter().filter(|span| span.part.is_some()) {
                 let fate = Fate::Done(result.as_ref());
-                calls::ended(self.tables, self.now, &run.queue, piece, fate)?;
+                calls::ended(self.tables, self.now, &run.queue, span, fate)?;
             }
         }
         Ok(true)
     }
 
-    fn apply(&mut self, name: &Name, piece: &Piece, outcome: &Outcome) -> Moved<()> {
+    fn apply(&mut self, name: &Name, span: &Span, outcome: &Outcome) -> Moved<()> {
         let queue = self.queues.open(self.tables, name)?;
-        let count = u64::from(piece.range.len);
+        let count = u64::from(span.range.len);
         let is_retry = matches!(outcome, Outcome::Retry { .. });
-        if piece.part.is_some()
+        if span.part.is_some()
             && (is_retry || *outcome == Outcome::Back)
-            && calls::is_withheld(self.tables, name, piece)?
+            && calls::is_withheld(self.tables, name, span)?
         {
             queue.books.in_flight -= 1;
-            return calls::cancel_message(self.tables, self.now, queue, piece);
+            return calls::cancel_message(self.tables, self.now, queue, span);
         }
         match outcome {
             Outcome::Done { .. } => {
                 queue.books.in_flight -= count;
                 queue.books.done += count;
-                queue.books.done_sum = queue.books.done_sum.plus(IdSum::of(piece.range));
-                release(self.tables, queue, piece)
+                queue.books.done_sum = queue.books.done_sum.plus(IdSum::of(span.range));
+                release(self.tables, queue, span)
             }
             Outcome::Retry { after_ms, error } => {
                 let due = self.now.saturating_add(*after_ms);
-                if retry(self.tables, queue, piece, due, error)? {
-                    calls::returned(self.tables, name, piece, Some(due))?;
+                if retry(self.tables, queue, span, due, error)? {
+                    calls::returned(self.tables, name, span, Some(due))?;
                     queue.books.in_flight -= count;
                     queue.books.delayed += count;
                     queue.wakes = 1;
                     return Ok(());
                 }
-                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let tried = Span { attempts: span.attempts + 1, ..*span };
                 let node = errors::node_name(&self.session);
                 errors::bury(self.tables, self.now, queue, &tried, &node, MISSING_BODY)
             }
             Outcome::Dead { error } => {
-                let tried = Piece { attempts: piece.attempts + 1, ..*piece };
+                let tried = Span { attempts: span.attempts + 1, ..*span };
                 let node = errors::node_name(&self.session);
                 errors::bury(self.tables, self.now, queue, &tried, &node, error)
             }
             Outcome::Back => {
-                calls::returned(self.tables, name, piece, None)?;
-                self.back.entry(name.clone()).or_default().push(*piece);
+                calls::returned(self.tables, name, span, None)?;
+                self.back.entry(name.clone()).or_default().push(*span);
                 Ok(())
             }
         }
@@ -204,7 +204,7 @@ impl<T: Tables> Settling<'_, T> {
 
     fn close_claim(&mut self) -> Moved<()> {
         match self.claim.take().and_then(OpenClaim::close) {
-            Some((no, claim)) if claim.pieces.is_empty() => self.tables.drop_claim(self.id, &claim.queue, no),
+            Some((no, claim)) if claim.spans.is_empty() => self.tables.drop_claim(self.id, &claim.queue, no),
             Some((no, claim)) => self.tables.put_claim(self.id, no, &claim),
             None => Ok(()),
         }
@@ -213,9 +213,9 @@ impl<T: Tables> Settling<'_, T> {
     /// Writes everything back.
     fn finish(mut self) -> Moved<SessionRecord> {
         self.close_claim()?;
-        for (name, pieces) in std::mem::take(&mut self.back) {
+        for (name, spans) in std::mem::take(&mut self.back) {
             let queue = self.queues.open(self.tables, &name)?;
-            returns::to_front(self.tables, queue, pieces)?;
+            returns::to_front(self.tables, queue, spans)?;
         }
         self.queues.close(self.tables)?;
         if self.of_calls > 0 {
@@ -225,13 +225,13 @@ impl<T: Tables> Settling<'_, T> {
     }
 }
 
-/// Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
+/// Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its losses are
 /// forgotten. False, with nothing done, if there is nothing to copy.
-fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due: u64, error: &str) -> Moved<bool> {
+fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span, due: u64, error: &str) -> Moved<bool> {
     let name = queue.books.queue.clone();
-    for id in piece.range.ids() {
-        let one = piece.over(Range::one(id));
-        // The messages of a piece have one home: either all of them are there, or none.
+    for id in span.range.ids() {
+        let one = span.over(Range::one(id));
+        // The messages of a span have one home: either all of them are there, or none.
         let Cut::Some(before) = cut(tables, &name, &one, u64::MAX)? else { return Ok(false) };
         let headers = before.headers(0);
         let failed = headers.failed_again(error)?;
@@ -245,11 +245,11 @@ fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, piece: &Piece, due:
             queue.books.bytes += copy.bytes().len() as u64;
             tables.put_bodies(&name, BodyKey::Own(id), &copy)?;
         }
-        let delayed = Piece { home: Home::Own, attempts: piece.attempts + 1, losses: 0, ..one };
+        let delayed = Span { home: Home::Own, attempts: span.attempts + 1, losses: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;
     }
-    if piece.home != Home::Own {
-        release(tables, queue, piece)?;
+    if span.home != Home::Own {
+        release(tables, queue, span)?;
     }
     Ok(true)
 }

@@ -1,25 +1,25 @@
-//! A claim that is being settled: runs in the order of ids take one pass over its pieces, in any other order one each.
+//! A claim that is being settled: runs in the order of ids take one pass over its spans, in any other order one each.
 
 use std::collections::VecDeque;
 
 use crate::{
-    message::{Name, Piece, Range},
+    message::{Name, Range, Span},
     store::engine::ClaimRecord,
 };
 
-/// The pieces of a claim in the order of ids: those behind the last run, and what is left of those before.
+/// The spans of a claim in the order of ids: those behind the last run, and what is left of those before.
 pub(super) struct OpenClaim {
     no: u64,
     queue: Name,
-    ahead: VecDeque<Piece>,
-    passed: Vec<Piece>,
+    ahead: VecDeque<Span>,
+    passed: Vec<Span>,
     changed: bool,
 }
 
 impl OpenClaim {
-    pub(super) fn new(no: u64, ClaimRecord { queue, mut pieces }: ClaimRecord) -> Self {
-        pieces.sort_unstable_by_key(|piece| piece.range.first);
-        Self { no, queue, ahead: pieces.into(), passed: Vec::new(), changed: false }
+    pub(super) fn new(no: u64, ClaimRecord { queue, mut spans }: ClaimRecord) -> Self {
+        spans.sort_unstable_by_key(|span| span.range.first);
+        Self { no, queue, ahead: spans.into(), passed: Vec::new(), changed: false }
     }
 
     pub(super) fn is(&self, queue: &Name, no: u64) -> bool {
@@ -27,19 +27,19 @@ impl OpenClaim {
     }
 
     /// Takes these messages out; nothing, with nothing changed, if it does not hold all of them.
-    pub(super) fn take_out(&mut self, range: Range) -> Option<Vec<Piece>> {
-        if self.passed.last().is_some_and(|piece| piece.range.end() > range.first) {
+    pub(super) fn take_out(&mut self, range: Range) -> Option<Vec<Span>> {
+        if self.passed.last().is_some_and(|span| span.range.end() > range.first) {
             self.ahead = self.passed.drain(..).chain(self.ahead.drain(..)).collect();
         }
-        while self.ahead.front().is_some_and(|piece| piece.range.end() <= range.first) {
+        while self.ahead.front().is_some_and(|span| span.range.end() <= range.first) {
             self.passed.extend(self.ahead.pop_front());
         }
         let (mut count, mut past) = (0, range.first);
-        for piece in &self.ahead {
-            if past >= range.end() || piece.range.first > past {
+        for span in &self.ahead {
+            if past >= range.end() || span.range.first > past {
                 break;
             }
-            (count, past) = (count + 1, piece.range.end());
+            (count, past) = (count + 1, span.range.end());
         }
         if past < range.end() {
             return None;
@@ -47,11 +47,11 @@ impl OpenClaim {
         self.changed = true;
         let mut taken = Vec::with_capacity(count);
         let mut rest = None;
-        for piece in self.ahead.drain(..count) {
-            let [before, behind] = piece.without(range);
+        for span in self.ahead.drain(..count) {
+            let [before, behind] = span.without(range);
             self.passed.extend(before);
             rest = behind;
-            taken.extend(piece.range.overlap(range).map(|part| piece.over(part)));
+            taken.extend(span.range.overlap(range).map(|part| span.over(part)));
         }
         if let Some(rest) = rest {
             self.ahead.push_front(rest);
@@ -63,7 +63,7 @@ impl OpenClaim {
     pub(super) fn close(self) -> Option<(u64, ClaimRecord)> {
         let Self { no, queue, ahead, mut passed, changed } = self;
         passed.extend(ahead);
-        changed.then_some((no, ClaimRecord { queue, pieces: passed }))
+        changed.then_some((no, ClaimRecord { queue, spans: passed }))
     }
 }
 
@@ -72,13 +72,13 @@ mod tests {
     use super::*;
 
     fn claim() -> OpenClaim {
-        let pieces = [(21, 1), (1, 10), (11, 5)].map(|(first, size)| Piece::fresh(first, size, 0));
-        OpenClaim::new(1, ClaimRecord { queue: Name::new("q").unwrap(), pieces: pieces.to_vec() })
+        let spans = [(21, 1), (1, 10), (11, 5)].map(|(first, size)| Span::fresh(first, size, 0));
+        OpenClaim::new(1, ClaimRecord { queue: Name::new("q").unwrap(), spans: spans.to_vec() })
     }
 
     fn left(claim: OpenClaim) -> Vec<(u64, u32)> {
         let (_, record) = claim.close().unwrap();
-        record.pieces.iter().map(|piece| (piece.range.first, piece.range.len)).collect()
+        record.spans.iter().map(|span| (span.range.first, span.range.len)).collect()
     }
 
     #[test]

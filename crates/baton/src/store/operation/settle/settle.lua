@@ -49,12 +49,12 @@ local suspects, node = tonumber(session[4] or 0), session[5] .. '/' .. session[6
 -- Arguments of more than a few runs.
 local MANY_ARGUMENTS = 40
 
--- The claim of the last run stays open while runs name the same. Its pieces are in the order of ids; those before `next`
+-- The claim of the last run stays open while runs name the same. Its spans are in the order of ids; those before `next`
 -- were passed by, and what is left of them is in `rest`. So runs in the order of ids take one pass over a claim.
 local claim = {}
 local function left_of_claim()
   local left = claim.rest
-  for i = claim.next, #claim.pieces do left[#left + 1] = claim.pieces[i] end
+  for i = claim.next, #claim.spans do left[#left + 1] = claim.spans[i] end
   return left
 end
 local function close_claim()
@@ -76,40 +76,40 @@ local function open_claim(place)
   claim = { place = place, next = 1, rest = {}, singles = {}, gone = {} }
   local written = call('HGET', key.claims(id), place)
   if not written then return end
-  claim.queue, claim.pieces, claim.runs = skim_claim(written)
+  claim.queue, claim.spans, claim.runs = skim_claim(written)
   claim.carries = string.find(written, '*', 1, true) ~= nil
-  table.sort(claim.pieces, by_id)
+  table.sort(claim.spans, by_id)
   if #claim.runs == 0 then return end
   table.sort(claim.runs, by_id)
   if not singles_left(id, place) then
-    -- They are missing: pieces like all others, without bodies.
-    for _, run in ipairs(claim.runs) do add_run(claim.pieces, id, place, run, true) end
-    table.sort(claim.pieces, by_id)
+    -- They are missing: spans like all others, without bodies.
+    for _, run in ipairs(claim.runs) do add_run(claim.spans, id, place, run, true) end
+    table.sort(claim.spans, by_id)
     claim.runs, claim.changed = {}, true
   end
 end
 
--- Passes by the pieces of the open claim that end before `first`.
+-- Passes by the spans of the open claim that end before `first`.
 local function pass_by(first)
   local before = claim.rest[#claim.rest]
   if before and before.first + before.len > first then
-    claim.pieces, claim.rest, claim.next = left_of_claim(), {}, 1
+    claim.spans, claim.rest, claim.next = left_of_claim(), {}, 1
   end
-  local rest, pieces, next = claim.rest, claim.pieces, claim.next
-  while pieces[next] and pieces[next].first + pieces[next].len <= first do
-    rest[#rest + 1] = pieces[next]
+  local rest, spans, next = claim.rest, claim.spans, claim.next
+  while spans[next] and spans[next].first + spans[next].len <= first do
+    rest[#rest + 1] = spans[next]
     next = next + 1
   end
   claim.next = next
 end
 
--- The place behind the pieces of the open claim that are messages `first` up to `past`, looked for from a place on; nothing
+-- The place behind the spans of the open claim that are messages `first` up to `past`, looked for from a place on; nothing
 -- if it does not hold all of them.
 local function behind(from, first, past)
-  local pieces, at = claim.pieces, first
-  while pieces[from] and pieces[from].first + pieces[from].len <= first do from = from + 1 end
-  while at < past and pieces[from] and pieces[from].first <= at do
-    at = pieces[from].first + pieces[from].len
+  local spans, at = claim.spans, first
+  while spans[from] and spans[from].first + spans[from].len <= first do from = from + 1 end
+  while at < past and spans[from] and spans[from].first <= at do
+    at = spans[from].first + spans[from].len
     from = from + 1
   end
   if at < past then return nil end
@@ -117,34 +117,34 @@ local function behind(from, first, past)
   return at > past and from - 1 or from
 end
 
--- Takes `len` messages from `first` on out of the open claim, which holds all of them; the pieces taken.
+-- Takes `len` messages from `first` on out of the open claim, which holds all of them; the spans taken.
 local function take_out(first, len)
   pass_by(first)
-  local past, rest, pieces, from = first + len, claim.rest, claim.pieces, claim.next
+  local past, rest, spans, from = first + len, claim.rest, claim.spans, claim.next
   local to, at = from, first
   while at < past do
-    at = pieces[to].first + pieces[to].len
+    at = spans[to].first + spans[to].len
     to = to + 1
   end
   local taken = {}
   for i = from, to - 1 do
-    local piece = pieces[i]
-    local begins, ends = math.max(piece.first, first), math.min(piece.first + piece.len, past)
-    taken[#taken + 1] = piece.is_skimmed and filled(piece) or over(piece, begins, ends - begins)
-    if begins > piece.first then rest[#rest + 1] = over(piece, piece.first, begins - piece.first) end
+    local span = spans[i]
+    local begins, ends = math.max(span.first, first), math.min(span.first + span.len, past)
+    taken[#taken + 1] = span.is_skimmed and filled(span) or over(span, begins, ends - begins)
+    if begins > span.first then rest[#rest + 1] = over(span, span.first, begins - span.first) end
   end
   -- The end of the last one may be left.
-  local last = pieces[to - 1]
+  local last = spans[to - 1]
   claim.next = to
   if at > past then
     claim.next = to - 1
-    pieces[to - 1] = over(last, past, at - past)
+    spans[to - 1] = over(last, past, at - past)
   end
   claim.changed = true
   return taken
 end
 
--- Takes singles of the open claim, which are there; the pieces taken, or one for all of them if they are done.
+-- Takes singles of the open claim, which are there; the spans taken, or one for all of them if they are done.
 local function take_singles(run, first, len, is_done)
   local taken, bytes = {}, 0
   for message = first, first + len - 1 do
@@ -161,7 +161,7 @@ local function take_singles(run, first, len, is_done)
     claim.singles[message], claim.gone[#claim.gone + 1] = false, single_at(message, claim.place)
   end
   -- With others beside them its words are in the order of ids from now on.
-  claim.changed = claim.changed or #claim.pieces > 0
+  claim.changed = claim.changed or #claim.spans > 0
   if run.each then bytes = run.each * len end
   if is_done then return { { first = first, len = len, attempts = 0, losses = 0, carried = bytes } } end
   return taken
@@ -197,7 +197,7 @@ local function run_beyond(message)
 end
 
 -- Takes `len` messages from `first` on out of the open claim, singles and others, if it holds all of them: nothing if not.
--- Runs and pieces are passed over once.
+-- Runs and spans are passed over once.
 local function take(first, len, is_done)
   local parts, at, past, nth = {}, first, first + len, run_beyond(first)
   pass_by(first)
@@ -217,12 +217,12 @@ local function take(first, len, is_done)
   local taken = {}
   for _, part in ipairs(parts) do
     local some = part.run and take_singles(part.run, part.first, part.len, is_done) or take_out(part.first, part.len)
-    for _, piece in ipairs(some) do taken[#taken + 1] = piece end
+    for _, span in ipairs(some) do taken[#taken + 1] = span end
   end
   return taken
 end
 
--- Delays each message of a piece in a copy of its own, with why it failed. It came back alive, so its losses are
+-- Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its losses are
 -- forgotten. Without a body there is nothing to copy, and it is buried: then it is false.
 local delays = {}
 
@@ -244,28 +244,28 @@ local function failed_head(headers, reason, body)
 end
 
 -- The same for one that carries its parcel and will go on to do so; false if it will not.
-local function retry_carried(queue, piece, due, reason, line)
-  local headers, body = open_parcel(piece.body)
-  local head = failed_head(headers, reason, body) or string.sub(piece.body, 1, PARCEL_TABLE + 4 + #headers)
-  local bytes, message = #head + #body, piece.first
+local function retry_carried(queue, span, due, reason, line)
+  local headers, body = open_parcel(span.body)
+  local head = failed_head(headers, reason, body) or string.sub(span.body, 1, PARCEL_TABLE + 4 + #headers)
+  local bytes, message = #head + #body, span.first
   if bytes > CARRIED then return false end
   line[#line + 1], line[#line + 2] = text(due), string.format('%016d|%d,0,%d,1,%d,0,%d%s|', message, message, message,
-    piece.attempts + 1, piece.born, piece.part or '') .. head .. body
-  add(queue, 'bytes', bytes - piece.carried)
+    span.attempts + 1, span.born, span.part or '') .. head .. body
+  add(queue, 'bytes', bytes - span.carried)
   add(queue, 'in_flight', -1)
   add(queue, 'delayed', 1)
   queue.wakes = 1
   return true
 end
 
-local function retry(queue, piece, due, reason)
+local function retry(queue, span, due, reason)
   local line = delays[queue.name] or {}
   delays[queue.name] = line
-  if piece.body and retry_carried(queue, piece, due, reason, line) then return true end
-  local has_own_key = piece.size == 0 and not piece.carried
-  local copied = each_message(queue.name, piece, function(message, head, body, headers)
-    local one = { parcel = message, size = 0, first = message, len = 1, attempts = piece.attempts + 1, losses = 0,
-      born = piece.born, part = piece.part }
+  if span.body and retry_carried(queue, span, due, reason, line) then return true end
+  local has_own_key = span.size == 0 and not span.carried
+  local copied = each_message(queue.name, span, function(message, head, body, headers)
+    local one = { parcel = message, size = 0, first = message, len = 1, attempts = span.attempts + 1, losses = 0,
+      born = span.born, part = span.part }
     local failed, before = failed_again(headers, reason), #head
     if failed ~= headers then head = head_of(failed, body) end
     if not has_own_key then
@@ -277,13 +277,13 @@ local function retry(queue, piece, due, reason)
     line[#line + 1], line[#line + 2] = text(due), padded(text(message)) .. '|' .. write_entry(one)
   end)
   if not copied then
-    piece.attempts = piece.attempts + 1
-    bury(queue, piece, node, MISSING_BODY)
+    span.attempts = span.attempts + 1
+    bury(queue, span, node, MISSING_BODY)
     return false
   end
-  if not has_own_key then release(queue, piece) end
-  add(queue, 'in_flight', -piece.len)
-  add(queue, 'delayed', piece.len)
+  if not has_own_key then release(queue, span) end
+  add(queue, 'in_flight', -span.len)
+  add(queue, 'delayed', span.len)
   queue.wakes = 1
   return true
 end
@@ -294,25 +294,25 @@ local function close_delays()
 end
 
 local returning = {}
-local function apply(queue, piece, outcome, detail, reason)
+local function apply(queue, span, outcome, detail, reason)
   if outcome == 'D' or outcome == 'd' then
-    add(queue, 'in_flight', -piece.len)
-    add(queue, 'done', piece.len)
-    add_sum(queue, 'done_sum', piece.first, piece.len)
-    release(queue, piece)
-  elseif outcome ~= 'x' and calls.is_withheld(queue.name, piece) then
+    add(queue, 'in_flight', -span.len)
+    add(queue, 'done', span.len)
+    add_sum(queue, 'done_sum', span.first, span.len)
+    release(queue, span)
+  elseif outcome ~= 'x' and calls.is_withheld(queue.name, span) then
     add(queue, 'in_flight', -1)
-    calls.cancel_message(queue, piece)
+    calls.cancel_message(queue, span)
   elseif outcome == 'r' then
     local due = now + tonumber(detail)
-    if retry(queue, piece, due, reason) and piece.part then calls.returned(queue.name, piece, due) end
+    if retry(queue, span, due, reason) and span.part then calls.returned(queue.name, span, due) end
   elseif outcome == 'x' then
-    piece.attempts = piece.attempts + 1
-    bury(queue, piece, node, detail)
+    span.attempts = span.attempts + 1
+    bury(queue, span, node, detail)
   else
-    if piece.part then calls.returned(queue.name, piece) end
+    if span.part then calls.returned(queue.name, span) end
     returning[queue.name] = returning[queue.name] or {}
-    table.insert(returning[queue.name], piece)
+    table.insert(returning[queue.name], span)
   end
 end
 
@@ -364,17 +364,17 @@ while at <= #ARGV do
   at = past_run(outcome, detail)
   open_claim(claim_no .. ' ' .. name)
   local is_done = outcome == 'D' or outcome == 'd'
-  local taken = claim.pieces and take(tonumber(first), tonumber(len), is_done)
+  local taken = claim.spans and take(tonumber(first), tonumber(len), is_done)
   if taken then
     if not is_done then load_carried(id, claim, taken) end
-    for _, piece in ipairs(taken) do
-      if piece.losses >= SUSPECT_LOSSES then
+    for _, span in ipairs(taken) do
+      if span.losses >= SUSPECT_LOSSES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
-        suspects = suspects - piece.len
+        suspects = suspects - span.len
         known_queue(name).wakes = 1
       end
-      if piece.part then of_calls = of_calls + 1 end
-      apply(known_queue(name), piece, outcome, ARGV[detail], ARGV[detail + 1])
+      if span.part then of_calls = of_calls + 1 end
+      apply(known_queue(name), span, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
       if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], max_bytes) end
@@ -387,8 +387,8 @@ while at <= #ARGV do
     if is_done then
       -- Those that joined count before it leaves.
       local result = outcome == 'd' and ARGV[detail] ~= '' and ARGV[detail + 1] or nil
-      for _, piece in ipairs(taken) do
-        if piece.part then calls.ended(name, piece, 'D', result) end
+      for _, span in ipairs(taken) do
+        if span.part then calls.ended(name, span, 'D', result) end
       end
     end
   else
@@ -400,7 +400,7 @@ end
 close_claim()
 close_delays()
 close_keys()
-for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
+for name, spans in pairs(returning) do to_front(known_queue(name), spans) end
 close_queues()
 if of_calls > 0 then calls.make_room(of_calls, max_bytes) end
 local answer = table.concat(refused, ';')

@@ -4,9 +4,9 @@
 -- Both sections of a message without headers.
 local NO_HEADERS = '\0\0\0\0'
 
-local function body_key(name, piece)
-  if piece.size == 0 then return key.own(name, text(piece.first)) end
-  return key.parcel(name, text(piece.parcel))
+local function body_key(name, span)
+  if span.size == 0 then return key.own(name, text(span.first)) end
+  return key.parcel(name, text(span.parcel))
 end
 
 -- The `index`-th number of four bytes.
@@ -19,13 +19,13 @@ local function section(bytes, at)
   return string.sub(bytes, at + 1, at + 2 + struct.unpack('<I2', bytes, at + 1))
 end
 
--- The bytes `from` .. `to` of where a piece lies, and the key: that of its parcel, or of what is left of a thinned one. No
+-- The bytes `from` .. `to` of where a span lies, and the key: that of its parcel, or of what is left of a thinned one. No
 -- bytes if neither is there.
-local function read_home(name, piece, from, to, known)
-  local at = known or body_key(name, piece)
+local function read_home(name, span, from, to, known)
+  local at = known or body_key(name, span)
   local bytes = call('GETRANGE', at, from, to)
-  if bytes == '' and piece.size > 0 and not known then
-    at = key.thinned(name, text(piece.parcel))
+  if bytes == '' and span.size > 0 and not known then
+    at = key.thinned(name, text(span.parcel))
     bytes = call('GETRANGE', at, from, to)
   end
   return bytes, at
@@ -42,19 +42,19 @@ local function read_shared(at, count, format)
   return format == HEADED and stored_section(at, PARCEL_TABLE + 4 * count) or ''
 end
 
--- Finds as many messages of a piece as weigh no more than `budget` bytes: a record of how many, their weight, and what
+-- Finds as many messages of a span as weigh no more than `budget` bytes: a record of how many, their weight, and what
 -- their parcel is put together from: `head`, then the bytes `from` .. `to` at `at`. A short one is all head.
 -- Nothing if not even one fits, false if the bodies are missing.
-local function find(name, piece, budget)
-  if piece.carried then
-    if not piece.body then return false end
-    local weight = piece.carried - PARCEL_TABLE - 4
+local function find(name, span, budget)
+  if span.carried then
+    if not span.body then return false end
+    local weight = span.carried - PARCEL_TABLE - 4
     if weight > budget then return nil end
-    return { count = 1, bytes = weight, head = piece.body, from = 1, to = 0 }
+    return { count = 1, bytes = weight, head = span.body, from = 1, to = 0 }
   end
-  local at = body_key(name, piece)
-  local count = math.max(piece.size, 1)
-  if piece.len == count then
+  local at = body_key(name, span)
+  local count = math.max(span.size, 1)
+  if span.len == count then
     local head = count == 1 and call('GETRANGE', at, 0, INLINE - 1) or ''
     local is_all = #head > 0 and #head < INLINE
     local bytes = is_all and #head or call('STRLEN', at)
@@ -67,19 +67,19 @@ local function find(name, piece, budget)
       return nil
     end
   end
-  local start = piece.first - piece.parcel
+  local start = span.first - span.parcel
   -- From the number before the first end of the cut on: the end of the message before. At the start it is the base, and
   -- the table is read from its beginning; else that is read by itself.
   local ends
-  ends, at = read_home(name, piece, start == 0 and 0 or PARCEL_TABLE + 4 * (start - 1), PARCEL_TABLE + 4 * (start + piece.len) - 1)
+  ends, at = read_home(name, span, start == 0 and 0 or PARCEL_TABLE + 4 * (start - 1), PARCEL_TABLE + 4 * (start + span.len) - 1)
   local first = start == 0 and ends or call('GETRANGE', at, 0, PARCEL_TABLE - 1)
   if start == 0 then ends = string.sub(ends, PARCEL_TABLE - 3) end
-  if #ends ~= 4 + 4 * piece.len then return false end
+  if #ends ~= 4 + 4 * span.len then return false end
   local format, base = string.byte(first), number(string.sub(first, PARCEL_TABLE - 3, PARCEL_TABLE), 1)
   local shared, data = read_shared(at, count, format), PARCEL_TABLE + 4 * count
   budget = budget - #shared
   local before = number(ends, 1)
-  local taken = piece.len
+  local taken = span.len
   if number(ends, taken + 1) - before > budget then
     -- The largest number of messages that fits lies in low .. high - 1; ends never decrease.
     local low, high = 0, taken
@@ -130,7 +130,7 @@ local function failed_again(headers, reason)
 end
 
 -- As each_message() does, for long bodies: each is read by itself and once.
-local function each_long_message(piece, found, each)
+local function each_long_message(span, found, each)
   local at, count, top = found.at, found.count, found.head
   local data, is_whole = PARCEL_TABLE + 4 * count, top == ''
   if is_whole then top = call('GETRANGE', at, 0, data - 1) end
@@ -143,7 +143,7 @@ local function each_long_message(piece, found, each)
     if format == HEADED then own = stored_section(at, from) end
     local body = call('GETRANGE', at, from + #own, records + past - base - 1)
     local head = struct.pack('<BI4I4I4', format, 1, before, past) .. shared .. own
-    each(piece.first + i - 1, head, body, shared .. own)
+    each(span.first + i - 1, head, body, shared .. own)
   end
   return true
 end
@@ -157,17 +157,17 @@ local function open_parcel(parcel)
   return headers, string.sub(parcel, data + #headers + 1)
 end
 
--- Every message of a piece by itself: calls each(id, what comes before the body in its parcel, body, headers) in the
+-- Every message of a span by itself: calls each(id, what comes before the body in its parcel, body, headers) in the
 -- order of ids. False, and no call, if the bodies are missing.
-local function each_message(name, piece, each)
-  if piece.body then
-    local headers, body = open_parcel(piece.body)
-    each(piece.first, string.sub(piece.body, 1, PARCEL_TABLE + 4 + #headers), body, headers)
+local function each_message(name, span, each)
+  if span.body then
+    local headers, body = open_parcel(span.body)
+    each(span.first, string.sub(span.body, 1, PARCEL_TABLE + 4 + #headers), body, headers)
     return true
   end
-  local found = find(name, piece, math.huge)
+  local found = find(name, span, math.huge)
   if not found then return false end
-  if found.to - found.from >= INLINE * found.count then return each_long_message(piece, found, each) end
+  if found.to - found.from >= INLINE * found.count then return each_long_message(span, found, each) end
   local parcel, count = fetch(found), found.count
   local format, data = string.byte(parcel), PARCEL_TABLE + 4 * count
   local ends, shared = string.sub(parcel, PARCEL_TABLE - 3, data), ''
@@ -181,18 +181,18 @@ local function each_message(name, piece, each)
       local own = section(record, 0)
       headers, record = shared .. own, string.sub(record, #own + 1)
     end
-    each(piece.first + i - 1, struct.pack('<BI4I4I4', format, 1, before, past) .. headers, record, headers)
+    each(span.first + i - 1, struct.pack('<BI4I4I4', format, 1, before, past) .. headers, record, headers)
   end
   return true
 end
 
--- Finds what pieces of a claim carry: all of it is read once while the claim is open.
-local function load_carried(id, claim, pieces)
-  for _, piece in ipairs(pieces) do
-    if piece.carried and piece.at and not piece.body then
+-- Finds what spans of a claim carry: all of it is read once while the claim is open.
+local function load_carried(id, claim, spans)
+  for _, span in ipairs(spans) do
+    if span.carried and span.at and not span.body then
       claim.bodies = claim.bodies or call('HGET', key.carried(id), claim.place) or ''
-      local body = string.sub(claim.bodies, piece.at + 1, piece.at + piece.carried)
-      if #body == piece.carried then piece.body = body end
+      local body = string.sub(claim.bodies, span.at + 1, span.at + span.carried)
+      if #body == span.carried then span.body = body end
     end
   end
 end
@@ -209,12 +209,12 @@ local function write_own(name, message, head, body)
 end
 
 -- Gives a message its own parcel, which it carries if that is short.
-local function give_own(queue, piece, head, body)
+local function give_own(queue, span, head, body)
   local bytes = #head + #body
   add(queue, 'bytes', bytes)
   if bytes <= CARRIED then
-    piece.body, piece.carried = head .. body, bytes
+    span.body, span.carried = head .. body, bytes
   else
-    write_own(queue.name, piece.first, head, body)
+    write_own(queue.name, span.first, head, body)
   end
 end

@@ -4,10 +4,10 @@ local calls = {}
 local CALL_FIELDS = { 'open', 'running', 'delayed', 'cancelled', 'marked', 'ended', 'next', 'first', 'bytes', 'keys',
   'linger', 'followed', 'born' }
 
--- The call that a piece belongs to.
-function calls.of(name, piece)
-  if piece.part == 'c' then return name .. '/' .. text(piece.first) end
-  return call('HGET', key.joined, name .. ' ' .. text(piece.first)) or nil
+-- The call that a span belongs to.
+function calls.of(name, span)
+  if span.part == 'c' then return name .. '/' .. text(span.first) end
+  return call('HGET', key.joined, name .. ' ' .. text(span.first)) or nil
 end
 
 -- The record of a call; nothing if there is none. `ended` is 0, or 1 done, 2 dead, 3 cancelled; `linger` 0 without, or one
@@ -29,8 +29,8 @@ function calls.named(given)
 end
 
 -- A message as events name it.
-function calls.name_of(name, piece)
-  return name .. '/' .. text(piece.first) .. '@' .. text(piece.born)
+function calls.name_of(name, span)
+  return name .. '/' .. text(span.first) .. '@' .. text(span.born)
 end
 
 function calls.write(record)
@@ -82,8 +82,8 @@ function calls.put_hold(record, place, hold)
 end
 
 -- A delayed message among those of its call.
-function calls.delayed_place(name, piece)
-  return name .. ' ' .. padded(text(piece.first))
+function calls.delayed_place(name, span)
+  return name .. ' ' .. padded(text(span.first))
 end
 
 -- What a call that has ended counts for.
@@ -137,23 +137,23 @@ function calls.join(it, name, first)
 end
 
 -- Whether a message is to end instead of being given or going back.
-function calls.is_withheld(name, piece)
-  if not piece.part then return false end
-  local it = calls.of(name, piece)
+function calls.is_withheld(name, span)
+  if not span.part then return false end
+  local it = calls.of(name, span)
   return it and call('HGET', key.call(it), 'marked') == '1'
 end
 
 -- A session has claimed a message. If it told something when it was held before, that is void now, which is told.
-function calls.claimed(name, piece, session, claim_no)
-  local record = calls.read(calls.of(name, piece))
+function calls.claimed(name, span, session, claim_no)
+  local record = calls.read(calls.of(name, span))
   if not record then return end
-  local place = name .. ' ' .. text(piece.first)
+  local place = name .. ' ' .. text(span.first)
   local before = calls.hold(record, place)
   record.running, record.delayed = record.running + 1, record.delayed - before.delayed
-  if before.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, piece)) end
+  if before.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, span)) end
   call('HINCRBY', key.holders(record.name), session, 1)
   if before.emitted > 0 and record.ended == 0 then
-    calls.tell(record, RESTART, piece.part == 'j' and calls.name_of(name, piece), text(piece.attempts + 1))
+    calls.tell(record, RESTART, span.part == 'j' and calls.name_of(name, span), text(span.attempts + 1))
   end
   calls.put_hold(record, place, { session = session, claim_no = text(claim_no), emitted = 0, delayed = 0 })
   calls.write(record)
@@ -170,14 +170,14 @@ function calls.let_go(record, hold)
 end
 
 -- A message that was held waits again, or is delayed until it is due.
-function calls.returned(name, piece, due)
-  local record = calls.read(calls.of(name, piece))
+function calls.returned(name, span, due)
+  local record = calls.read(calls.of(name, span))
   if not record then return end
-  local place = name .. ' ' .. text(piece.first)
+  local place = name .. ' ' .. text(span.first)
   local hold = calls.hold(record, place)
   calls.let_go(record, hold)
   local delayed = due and 1 or 0
-  if due then call('ZADD', key.delays(record.name), text(due), calls.delayed_place(name, piece)) end
+  if due then call('ZADD', key.delays(record.name), text(due), calls.delayed_place(name, span)) end
   record.delayed = record.delayed + delayed
   calls.put_hold(record, place, { session = '', claim_no = '', emitted = hold.emitted, delayed = delayed })
   calls.write(record)
@@ -200,24 +200,24 @@ function calls.mark(record)
 end
 
 -- A message of a call has ended: `D` done with its result or nothing, `x` dead and why, `c` cancelled.
-function calls.ended(name, piece, fate, detail)
-  local record = calls.read(calls.of(name, piece))
+function calls.ended(name, span, fate, detail)
+  local record = calls.read(calls.of(name, span))
   if not record then return end
-  local place = name .. ' ' .. text(piece.first)
+  local place = name .. ' ' .. text(span.first)
   local hold = calls.hold(record, place)
   calls.let_go(record, hold)
   record.open, record.delayed = record.open - 1, record.delayed - hold.delayed
-  if hold.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, piece)) end
+  if hold.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, span)) end
   call('HDEL', key.members(record.name), place)
-  if piece.part == 'j' then call('HDEL', key.joined, place) end
+  if span.part == 'j' then call('HDEL', key.joined, place) end
   if fate == 'c' then
     record.cancelled = record.cancelled + 1
   elseif record.ended == 0 and fate == 'x' then
     call('HSET', key.call(record.name), 'outcome', detail)
     record.ended = 2
-    calls.tell(record, ERROR, piece.part == 'j' and calls.name_of(name, piece), detail)
+    calls.tell(record, ERROR, span.part == 'j' and calls.name_of(name, span), detail)
     calls.mark(record)
-  elseif record.ended == 0 and piece.part == 'c' and detail then
+  elseif record.ended == 0 and span.part == 'c' and detail then
     call('HSET', key.call(record.name), 'outcome', detail)
   end
   if record.open == 0 then
@@ -239,11 +239,11 @@ function calls.ended(name, piece, fate, detail)
 end
 
 -- Ends a message because its call was cancelled; it is counted no longer as what it was.
-function calls.cancel_message(queue, piece)
+function calls.cancel_message(queue, span)
   add(queue, 'cancelled', 1)
-  add_sum(queue, 'cancelled_sum', piece.first, 1)
-  release(queue, piece)
-  calls.ended(queue.name, piece, 'c')
+  add_sum(queue, 'cancelled_sum', span.first, 1)
+  release(queue, span)
+  calls.ended(queue.name, span, 'c')
 end
 
 -- The entry of a delayed message: those that are due together lie in the order of their ids.

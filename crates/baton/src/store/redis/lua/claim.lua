@@ -43,8 +43,8 @@ local function use_number(numbers, claim_no)
   end
 end
 
--- Adds a piece to what a claim gives: the piece, then its parcel and nothing, or the head of it and where the rest lies
--- as `from to key`. What is taken from a line with what it carries is given as it lay there: `piece|parcel`.
+-- Adds a span to what a claim gives: the span, then its parcel and nothing, or the head of it and where the rest lies
+-- as `from to key`. What is taken from a line with what it carries is given as it lay there: `span|parcel`.
 local function give(given, written, found)
   local at = #given
   given[at + 1] = written
@@ -56,36 +56,36 @@ local function give(given, written, found)
 end
 
 -- Moves messages without a body, counted as in flight, to the errors.
-local function bury_missing(id, queue, piece)
+local function bury_missing(id, queue, span)
   local at = call('HMGET', key.session(id), 'host', 'pid')
-  bury(queue, piece, at[1] .. '/' .. at[2], MISSING_BODY)
+  bury(queue, span, at[1] .. '/' .. at[2], MISSING_BODY)
 end
 
--- Takes as much of a piece as fits, at least one message if the catch is empty; how many, or nothing if its bodies are
--- missing. `written` is the piece as text, so that one taken whole is not written anew.
-local function take_piece(catch, piece, written)
-  local found = find(catch.queue, piece, catch.budget)
+-- Takes as much of a span as fits, at least one message if the catch is empty; how many, or nothing if its bodies are
+-- missing. `written` is the span as text, so that one taken whole is not written anew.
+local function take_span(catch, span, written)
+  local found = find(catch.queue, span, catch.budget)
   if found == nil then
     if catch.count > 0 then
       catch.stopped = true
       return 0
     end
-    found = find(catch.queue, over(piece, piece.first, 1), math.huge)
+    found = find(catch.queue, over(span, span.first, 1), math.huge)
   end
   if not found then return nil end
   local len = found.count
   catch.n = catch.n - len
   catch.budget = math.max(catch.budget - found.bytes, 0)
-  if len < piece.len then written = write_piece(over(piece, piece.first, len)) end
+  if len < span.len then written = write_span(over(span, span.first, len)) end
   give(catch.given, written, found)
-  if piece.carried then
-    written = claimed_piece(written, catch.carried, piece.carried)
-    catch.bodies[#catch.bodies + 1] = piece.body
-    catch.carried = catch.carried + piece.carried
+  if span.carried then
+    written = claimed_span(written, catch.carried, span.carried)
+    catch.bodies[#catch.bodies + 1] = span.body
+    catch.carried = catch.carried + span.carried
   end
-  catch.pieces[#catch.pieces + 1] = written
-  catch.count, catch.weight = catch.count + 1, catch.weight + (piece.part and OF_A_CALL or 1)
-  if piece.part then calls.claimed(catch.queue, piece, catch.id, catch.claim_no) end
+  catch.spans[#catch.spans + 1] = written
+  catch.count, catch.weight = catch.count + 1, catch.weight + (span.part and OF_A_CALL or 1)
+  if span.part then calls.claimed(catch.queue, span, catch.id, catch.claim_no) end
   return len
 end
 
@@ -98,10 +98,10 @@ local function take_single(catch, entry, first, bytes)
     return false
   end
   -- What is between two singles would come behind both when the claim is repeated.
-  local run = catch.pieces[#catch.pieces]
+  local run = catch.spans[#catch.spans]
   if type(run) ~= 'table' or run.first + run.len ~= first or run.len == CHUNK then
     run = { is_run = true, first = first, len = 0, each = bytes, entries = {} }
-    catch.runs[#catch.runs + 1], catch.pieces[#catch.pieces + 1] = run, run
+    catch.runs[#catch.runs + 1], catch.spans[#catch.spans + 1] = run, run
   end
   run.len = run.len + 1
   run.entries[run.len], catch.given[#catch.given + 1] = entry, entry
@@ -114,7 +114,7 @@ end
 -- Keeps what a catch holds as the claim under this number.
 local function keep_catch(catch, claim_no)
   local words, place, singles = {}, text(claim_no) .. ' ' .. catch.queue, 0
-  for i, it in ipairs(catch.pieces) do words[i] = type(it) == 'table' and write_run(it) or it end
+  for i, it in ipairs(catch.spans) do words[i] = type(it) == 'table' and write_run(it) or it end
   for _, run in ipairs(catch.runs) do
     local fields = {}
     for nth, entry in ipairs(run.entries) do
@@ -129,23 +129,23 @@ local function keep_catch(catch, claim_no)
 end
 
 local function has_room(catch)
-  return catch.n > 0 and catch.weight < MAX_PIECES and catch.buried < MOST_BURIED
+  return catch.n > 0 and catch.weight < MAX_SPANS and catch.buried < MOST_BURIED
 end
 
--- How many pieces are worth a look at once.
-local function most_pieces(catch)
-  return math.min(catch.n, CHUNK, MAX_PIECES - catch.weight)
+-- How many spans are worth a look at once.
+local function most_spans(catch)
+  return math.min(catch.n, CHUNK, MAX_SPANS - catch.weight)
 end
 
 -- Ends a message whose call was cancelled.
-local function withhold(catch, queue, piece)
+local function withhold(catch, queue, span)
   catch.buried = catch.buried + OF_A_CALL
-  calls.cancel_message(queue, piece)
+  calls.cancel_message(queue, span)
 end
 
-local function bury_in_catch(catch, queue, piece)
-  catch.buried = catch.buried + piece.len
-  bury_missing(catch.id, queue, piece)
+local function bury_in_catch(catch, queue, span)
+  catch.buried = catch.buried + span.len
+  bury_missing(catch.id, queue, span)
 end
 
 -- The counters of the books tell which lines are worth a look: they change in the same step as the lines.
@@ -155,18 +155,18 @@ local function take_suspect(catch, queue)
   while has_room(catch) and queue.ready > 0 do
     local front = call('LINDEX', key.suspects(queue.name), 0)
     if not front then return 0 end
-    local piece, written = read_entry(front)
-    if calls.is_withheld(queue.name, piece) then
+    local span, written = read_entry(front)
+    if calls.is_withheld(queue.name, span) then
       call('LPOP', key.suspects(queue.name))
       add(queue, 'ready', -1)
-      withhold(catch, queue, piece)
+      withhold(catch, queue, span)
     else
-      local taken = take_piece(catch, piece, written)
+      local taken = take_span(catch, span, written)
       call('LPOP', key.suspects(queue.name))
-      add(queue, 'ready', -piece.len)
-      add(queue, 'in_flight', piece.len)
+      add(queue, 'ready', -span.len)
+      add(queue, 'in_flight', span.len)
       if taken then return taken end
-      bury_in_catch(catch, queue, piece)
+      bury_in_catch(catch, queue, span)
     end
   end
   return 0
@@ -177,23 +177,23 @@ local function take_due(catch, queue)
   local line = key.delayed(queue.name)
   while has_room(catch) do
     if queue.delayed == 0 then return true end
-    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_pieces(catch))
+    local due = call('ZRANGEBYSCORE', line, '-inf', text(now), 'LIMIT', 0, most_spans(catch))
     if #due == 0 then return true end
     local gone, is_full = {}, false
     for _, member in ipairs(due) do
       is_full = not has_room(catch)
       if is_full then break end
-      local piece, written = read_entry(string.sub(member, 18))
-      if calls.is_withheld(queue.name, piece) then
+      local span, written = read_entry(string.sub(member, 18))
+      if calls.is_withheld(queue.name, span) then
         call('ZREM', line, member)
         add(queue, 'delayed', -1)
-        withhold(catch, queue, piece)
+        withhold(catch, queue, span)
       else
-        local taken = take_piece(catch, piece, written)
+        local taken = take_span(catch, span, written)
         is_full = taken == 0
         if is_full then break end
         gone[#gone + 1] = member
-        if not taken then bury_in_catch(catch, queue, piece) end
+        if not taken then bury_in_catch(catch, queue, span) end
       end
     end
     if #gone > 0 then
@@ -206,26 +206,26 @@ local function take_due(catch, queue)
   return false
 end
 
--- Takes as much as fits of the piece at the front of the line. Whether the line goes on behind it, and what is left of the
--- piece as text: nothing if it is untouched or used up, and used up is the third.
+-- Takes as much as fits of the span at the front of the line. Whether the line goes on behind it, and what is left of the
+-- span as text: nothing if it is untouched or used up, and used up is the third.
 local function take_front(catch, queue, entry)
-  local piece, written = read_entry(entry)
-  if calls.is_withheld(queue.name, piece) then
+  local span, written = read_entry(entry)
+  if calls.is_withheld(queue.name, span) then
     add(queue, 'ready', -1)
-    withhold(catch, queue, piece)
+    withhold(catch, queue, span)
     return true, nil, true
   end
-  local wanted = math.min(piece.len, catch.n)
-  local part = wanted < piece.len and over(piece, piece.first, wanted) or piece
-  local taken = take_piece(catch, part, wanted < piece.len and write_piece(part) or written)
+  local wanted = math.min(span.len, catch.n)
+  local part = wanted < span.len and over(span, span.first, wanted) or span
+  local taken = take_span(catch, part, wanted < span.len and write_span(part) or written)
   local gone = taken or math.min(wanted, MOST_BURIED - catch.buried)
   add(queue, 'ready', -gone)
   add(queue, 'in_flight', gone)
-  if not taken then bury_in_catch(catch, queue, over(piece, piece.first, gone)) end
+  if not taken then bury_in_catch(catch, queue, over(span, span.first, gone)) end
   local goes_on = not taken or taken == wanted
   catch.stopped = catch.stopped or not goes_on
-  if gone == piece.len then return goes_on, nil, true end
-  return goes_on, gone > 0 and write_piece(over(piece, piece.first + gone, piece.len - gone)) or nil, false
+  if gone == span.len then return goes_on, nil, true end
+  return goes_on, gone > 0 and write_span(over(span, span.first + gone, span.len - gone)) or nil, false
 end
 
 -- Takes as many as fit of entries of an inbox; how many, and their bytes.
@@ -242,7 +242,7 @@ end
 -- Takes as much as fits of a bundle; how many, and what is left of it, nothing if it is used up.
 local function take_bundle(catch, written)
   local first, count, bytes, home = read_bundle(written)
-  local from, wanted = key.bundle(catch.queue, home), math.min(count, most_pieces(catch))
+  local from, wanted = key.bundle(catch.queue, home), math.min(count, most_spans(catch))
   local entries = call('LRANGE', from, 0, wanted - 1)
   local taken, gone = take_entries(catch, first, entries)
   local past, left = first + taken, count - taken
@@ -253,19 +253,19 @@ local function take_bundle(catch, written)
   if taken == #entries and taken < wanted then
     -- The others are missing: the next claim finds a parcel that is not there.
     catch.stopped = true
-    return taken, write_piece({ parcel = past, size = left, first = past, len = left, attempts = 0, losses = 0, born = now })
+    return taken, write_span({ parcel = past, size = left, first = past, len = left, attempts = 0, losses = 0, born = now })
   end
   if taken > 0 then call('LTRIM', from, taken, -1) end
   return taken, write_bundle(past, left, bytes - gone, home)
 end
 
--- What is ready, from the front. The pieces used up leave the line together; one cut in two leaves its rest.
+-- What is ready, from the front. The spans used up leave the line together; one cut in two leaves its rest.
 local function take_ready(catch, queue)
   local line = key.ready(queue.name)
   -- Where there is an inbox, entries may be bundles: one at a time, until there is one that is none.
   local most = queue.inbox ~= 0 and 1 or CHUNK
   while has_room(catch) and queue.ready > 0 do
-    local front = call('LRANGE', line, 0, math.min(most_pieces(catch), most) - 1)
+    local front = call('LRANGE', line, 0, math.min(most_spans(catch), most) - 1)
     local used, singles, rest, goes_on = 0, 0, nil, #front > 0
     most = front[1] and is_bundle(front[1]) and 1 or math.min(8 * most, CHUNK)
     for _, entry in ipairs(front) do
@@ -299,7 +299,7 @@ end
 -- What is in the inbox, from the front.
 local function take_inbox(catch, queue)
   if queue.inbox == 0 then return end
-  local entries = call('LRANGE', key.inbox(queue.name, queue.inbox, queue.pushed), 0, most_pieces(catch) - 1)
+  local entries = call('LRANGE', key.inbox(queue.name, queue.inbox, queue.pushed), 0, most_spans(catch) - 1)
   local taken, bytes = take_entries(catch, queue.pushed + 1, entries)
   if taken == 0 then return end
   call('LTRIM', key.inbox(queue.name, queue.inbox, queue.pushed), taken, -1)
@@ -311,10 +311,10 @@ end
 
 -- Carries out a claim under a number that is free: a suspect, then what is due, then ready. Changes `session` (its id
 -- and suspects) and `numbers`, which the caller writes if the third value says so. Gives the rest and what is given, and
--- last what it cost, in pieces.
+-- last what it cost, in spans.
 local function claim_messages(session, name, numbers, claim_no, n, budget)
   local catch = {
-    id = session.id, queue = name, n = n, budget = budget, given = {}, pieces = {}, stopped = false, buried = 0,
+    id = session.id, queue = name, n = n, budget = budget, given = {}, spans = {}, stopped = false, buried = 0,
     bodies = {}, carried = 0, runs = {}, count = 0, weight = 0,
     claim_no = claim_no,
   }

@@ -25,9 +25,9 @@ local function found_none(into, first, len)
   into.lowest = math.min(into.lowest or first, first)
 end
 
--- Counts the messages of a piece as text, read no further than needed, and weighs them where they lie; of what it carries
+-- Counts the messages of a span as text, read no further than needed, and weighs them where they lie; of what it carries
 -- in a claim the caller says whether it is there. The first of them.
-local function found_piece(into, name, written)
+local function found_span(into, name, written)
   local a, b, c, d = string.match(written, '^(%d+),(%d+),(%d+),?(%d*)')
   local first, len = tonumber(c), tonumber(d)
   if d == '' then first, len = tonumber(a), tonumber(b) end
@@ -57,11 +57,11 @@ local function found_bundle(into, name, written)
 end
 
 -- Adds those of a queue's inbox that lie at places `from` .. `past` of what is ready.
-local function add_inbox(pieces, name, from, past)
+local function add_inbox(spans, name, from, past)
   local queue, at = known_queue(name), call('LLEN', key.ready(name)) - 1
   local last = queue.pushed - (queue.taken_in or 0)
   for nth, entry in ipairs(call('LRANGE', key.inbox(name, queue.inbox, last), 0, -1)) do
-    if at + nth >= from and at + nth <= past then pieces[#pieces + 1] = inbox_entry(last + nth, entry) end
+    if at + nth >= from and at + nth <= past then spans[#spans + 1] = inbox_entry(last + nth, entry) end
   end
 end
 
@@ -69,17 +69,17 @@ end
 local function count_page(kind, name, from, limit, into)
   local past = from + limit - 1
   if kind == 'ready' or kind == 'suspects' then
-    local pieces = call('LRANGE', key[kind](name), from, past)
-    if kind == 'ready' and #pieces < limit then add_inbox(pieces, name, from, past) end
-    for _, piece in ipairs(pieces) do
-      if is_bundle(piece) then found_bundle(into, name, piece) else found_piece(into, name, piece) end
+    local spans = call('LRANGE', key[kind](name), from, past)
+    if kind == 'ready' and #spans < limit then add_inbox(spans, name, from, past) end
+    for _, span in ipairs(spans) do
+      if is_bundle(span) then found_bundle(into, name, span) else found_span(into, name, span) end
     end
-    return #pieces
+    return #spans
   end
   if kind == 'delayed' then
-    local pieces = call('ZRANGE', key.delayed(name), from, past)
-    for _, piece in ipairs(pieces) do found_piece(into, name, string.sub(piece, 18)) end
-    return #pieces
+    local spans = call('ZRANGE', key.delayed(name), from, past)
+    for _, span in ipairs(spans) do found_span(into, name, string.sub(span, 18)) end
+    return #spans
   end
   local ids = call('ZRANGE', key.dead_order(name), from, past)
   for _, id in ipairs(ids) do found(into, tonumber(id), 1) end
@@ -108,14 +108,14 @@ local function count_run(id, place, run, into)
   end
 end
 
--- A piece of a claim takes at least eighteen bytes of text with its store time, so bytes bound the pieces.
-local PIECE_BYTES = 18
+-- A span of a claim takes at least eighteen bytes of text with its store time, so bytes bound the spans.
+local SPAN_BYTES = 18
 
 -- How many descriptors a session's claims have at most, and what a queue keeps.
 local function claimed_descriptors(id)
   local descriptors = call('HLEN', key.carried(id))
   for _, place in ipairs(call('HKEYS', key.claims(id))) do
-    descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), place) / PIECE_BYTES)
+    descriptors = descriptors + math.ceil(call('HSTRLEN', key.claims(id), place) / SPAN_BYTES)
   end
   return descriptors
 end
@@ -145,12 +145,12 @@ local function count_claim(id, place, by_queue)
   local name = string.sub(written, 1, bar - 1)
   local of_queue, carried = by_queue[name] or nothing_found(), nil
   by_queue[name] = of_queue
-  for piece in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
-    local run = string.byte(piece) == 43 and read_run(piece)
+  for span in string.gmatch(string.sub(written, bar + 1), '[^;]+') do
+    local run = string.byte(span) == 43 and read_run(span)
     if run then count_run(id, place, run, of_queue) end
     seen = seen + (run and run.len or 1)
-    local first = not run and found_piece(of_queue, name, piece)
-    local from, length = string.match(piece, '%*(%d+),(%d+)$')
+    local first = not run and found_span(of_queue, name, span)
+    local from, length = string.match(span, '%*(%d+),(%d+)$')
     if from then
       carried = carried or call('HSTRLEN', key.carried(id), place)
       of_queue.bytes = of_queue.bytes + tonumber(length)

@@ -11,18 +11,18 @@ local A_PARCEL, A_MESSAGE = 4096, 512
 -- What a call may still spend on that.
 local thinning = nil
 
--- What the messages of a piece count for, which is not its whole parcel, and the key where they lie, if that is not known;
+-- What the messages of a span count for, which is not its whole parcel, and the key where they lie, if that is not known;
 -- nothing for bytes if they are missing.
-local function weigh_part(name, piece, known)
-  local start = piece.first - piece.parcel
+local function weigh_part(name, span, known)
+  local start = span.first - span.parcel
   -- The end of the message before, or the base with what stands before it.
   local skipped = start == 0 and PARCEL_TABLE - 4 or 0
-  local from, to = PARCEL_TABLE - 4 + 4 * start - skipped, PARCEL_TABLE - 1 + 4 * (start + piece.len)
-  local ends, at = read_home(name, piece, from, piece.len > FEW_ENDS and from + skipped + 3 or to, known)
-  if piece.len > FEW_ENDS then ends = ends .. call('GETRANGE', at, to - 3, to) end
+  local from, to = PARCEL_TABLE - 4 + 4 * start - skipped, PARCEL_TABLE - 1 + 4 * (start + span.len)
+  local ends, at = read_home(name, span, from, span.len > FEW_ENDS and from + skipped + 3 or to, known)
+  if span.len > FEW_ENDS then ends = ends .. call('GETRANGE', at, to - 3, to) end
   if #ends < skipped + 8 then return nil, at end
-  local bytes = 4 * piece.len + struct.unpack('<I4', ends, #ends - 3) - struct.unpack('<I4', ends, skipped + 1)
-  if start == 0 then bytes = bytes + PARCEL_TABLE + #read_shared(at, piece.size, string.byte(ends)) end
+  local bytes = 4 * span.len + struct.unpack('<I4', ends, #ends - 3) - struct.unpack('<I4', ends, skipped + 1)
+  if start == 0 then bytes = bytes + PARCEL_TABLE + #read_shared(at, span.size, string.byte(ends)) end
   return bytes, at
 end
 
@@ -95,23 +95,23 @@ local function lighten(queue, bytes)
   if queue.ready + queue.delayed + queue.in_flight == 0 then queue.bytes = 0 end
 end
 
--- Messages of a piece have left their home; with the last one the home goes too. A piece that is its whole parcel
+-- Messages of a span have left their home; with the last one the home goes too. A span that is its whole parcel
 -- needs no look at those gone: there are none. Of other parcels close_queues() does the rest, once a call.
-local function release(queue, piece)
-  if piece.carried then return lighten(queue, piece.carried) end
-  if piece.size <= piece.len then
-    local at = body_key(queue.name, piece)
+local function release(queue, span)
+  if span.carried then return lighten(queue, span.carried) end
+  if span.size <= span.len then
+    local at = body_key(queue.name, span)
     lighten(queue, call('STRLEN', at))
     call('UNLINK', at)
     return
   end
   local parts = queue.partly or {}
-  local part = parts[piece.parcel] or { size = piece.size, gone = {}, len = 0 }
-  queue.partly, parts[piece.parcel] = parts, part
-  local bytes, at = weigh_part(queue.name, piece, part.at)
+  local part = parts[span.parcel] or { size = span.size, gone = {}, len = 0 }
+  queue.partly, parts[span.parcel] = parts, part
+  local bytes, at = weigh_part(queue.name, span, part.at)
   lighten(queue, bytes or 0)
-  part.at, part.len, part.is_missing = at, part.len + piece.len, not bytes
-  part.gone[#part.gone + 1] = { start = piece.first - piece.parcel, len = piece.len }
+  part.at, part.len, part.is_missing = at, part.len + span.len, not bytes
+  part.gone[#part.gone + 1] = { start = span.first - span.parcel, len = span.len }
 end
 
 -- Notes which messages of parcels have gone in this call, and drops or thins those parcels.

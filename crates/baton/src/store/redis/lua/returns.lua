@@ -12,14 +12,14 @@ local function push_front(list, texts)
   end
 end
 
--- Moves pieces from in flight to the front of their lines.
-local function to_front(queue, pieces)
-  table.sort(pieces, by_id)
+-- Moves spans from in flight to the front of their lines.
+local function to_front(queue, spans)
+  table.sort(spans, by_id)
   local ready, suspects, count = {}, {}, 0
-  for _, piece in ipairs(pieces) do
-    count = count + piece.len
-    local line = piece.losses >= SUSPECT_LOSSES and suspects or ready
-    line[#line + 1] = write_entry(piece)
+  for _, span in ipairs(spans) do
+    count = count + span.len
+    local line = span.losses >= SUSPECT_LOSSES and suspects or ready
+    line[#line + 1] = write_entry(span)
   end
   add(queue, 'in_flight', -count)
   add(queue, 'ready', count)
@@ -49,39 +49,39 @@ local function return_some(id, node, lost, most)
   local back, dead, made, whole, returning = 0, 0, 0, 0, {}
   for _, claim in ipairs(claims) do
     if made >= most then break end
-    local name, pieces, runs = read_claim(call('HGET', key.claims(id), claim.place))
+    local name, spans, runs = read_claim(call('HGET', key.claims(id), claim.place))
     local queue, gone = known_queue(name), {}
     if not queue then error({ err = 'DAMAGED queue ' .. name .. ' is claimed from but unknown' }) end
     returning[name] = returning[name] or {}
-    load_carried(id, claim, pieces)
+    load_carried(id, claim, spans)
     local is_missing = #runs > 0 and not singles_left(id, claim.place)
-    for _, run in ipairs(runs) do add_run(pieces, id, claim.place, run, is_missing) end
-    if #runs > 0 then table.sort(pieces, by_id) end
-    local left = #pieces
+    for _, run in ipairs(runs) do add_run(spans, id, claim.place, run, is_missing) end
+    if #runs > 0 then table.sort(spans, by_id) end
+    local left = #spans
     while left > 0 and made < most do
-      local piece = pieces[left]
-      if piece.single then gone[#gone + 1] = single_at(piece.first, claim.place) end
-      local losses = piece.losses + (lost and 1 or 0)
+      local span = spans[left]
+      if span.single then gone[#gone + 1] = single_at(span.first, claim.place) end
+      local losses = span.losses + (lost and 1 or 0)
       -- Messages to an entry.
-      local size = losses > MAX_LOSSES and 1 or not lost and piece.len or losses == 1 and SPLIT_AFTER_LOSS or 1
-      local len = math.min(piece.len, (most - made) * size)
-      if len < piece.len then
-        pieces[left] = over(piece, piece.first, piece.len - len)
-        piece = over(piece, piece.first + piece.len - len, len)
+      local size = losses > MAX_LOSSES and 1 or not lost and span.len or losses == 1 and SPLIT_AFTER_LOSS or 1
+      local len = math.min(span.len, (most - made) * size)
+      if len < span.len then
+        spans[left] = over(span, span.first, span.len - len)
+        span = over(span, span.first + span.len - len, len)
       else
         left = left - 1
       end
-      made, piece.losses = made + (piece.part and OF_A_CALL or math.ceil(len / size)), losses
+      made, span.losses = made + (span.part and OF_A_CALL or math.ceil(len / size)), losses
       if losses > MAX_LOSSES then
-        bury(queue, piece, node, 'lost ' .. text(losses) .. ' ' .. LOST)
+        bury(queue, span, node, 'lost ' .. text(losses) .. ' ' .. LOST)
         dead = dead + len
-      elseif calls.is_withheld(name, piece) then
+      elseif calls.is_withheld(name, span) then
         add(queue, 'in_flight', -1)
-        calls.cancel_message(queue, piece)
+        calls.cancel_message(queue, span)
       else
-        if piece.part then calls.returned(name, piece) end
-        for first = piece.first, piece.first + len - 1, size do
-          local entry = over(piece, first, math.min(size, piece.first + len - first))
+        if span.part then calls.returned(name, span) end
+        for first = span.first, span.first + len - 1, size do
+          local entry = over(span, first, math.min(size, span.first + len - first))
           table.insert(returning[name], entry)
         end
         back = back + len
@@ -95,13 +95,13 @@ local function return_some(id, node, lost, most)
     else
       local others = {}
       for i = 1, left do
-        if not pieces[i].single then others[#others + 1] = pieces[i] end
+        if not spans[i].single then others[#others + 1] = spans[i] end
       end
       call('HSET', key.claims(id), claim.place, write_claim(name, others, runs))
     end
     made = made + A_CLAIM
   end
-  for name, pieces in pairs(returning) do to_front(known_queue(name), pieces) end
+  for name, spans in pairs(returning) do to_front(known_queue(name), spans) end
   return back, dead, whole < held
 end
 

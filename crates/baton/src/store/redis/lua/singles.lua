@@ -49,18 +49,18 @@ local function remove_singles(id, place, fields)
   return left
 end
 
--- Adds the messages of a run that are left to pieces: with what they carry, or without bodies if all are missing.
-local function add_run(pieces, id, place, run, is_missing)
+-- Adds the messages of a run that are left to spans: with what they carry, or without bodies if all are missing.
+local function add_run(spans, id, place, run, is_missing)
   if is_missing then
     for message = run.first, run.first + run.len - 1 do
-      pieces[#pieces + 1] = { parcel = message, size = 1, first = message, len = 1, attempts = 0, losses = 0, born = 0 }
+      spans[#spans + 1] = { parcel = message, size = 1, first = message, len = 1, attempts = 0, losses = 0, born = 0 }
     end
     return
   end
   for _, entry in ipairs(read_singles(id, place, run.first, run.len)) do
     if entry then
-      local piece = read_entry(entry)
-      piece.single, pieces[#pieces + 1] = true, piece
+      local span = read_entry(entry)
+      span.single, spans[#spans + 1] = true, span
     end
   end
 end

@@ -74,8 +74,8 @@ impl Claims for SqliteTables<'_> {
     fn put_claim(&mut self, id: SessionId, claim_no: u64, record: &ClaimRecord) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "INSERT OR REPLACE INTO claims VALUES (?1, ?2, ?3, ?4, ?5)";
-        let pieces = wire::pieces(&record.pieces);
-        self.run(sql, params![fleet, id.to_bytes(), record.queue.as_str(), int(claim_no), pieces]).map(drop)
+        let spans = wire::spans(&record.spans);
+        self.run(sql, params![fleet, id.to_bytes(), record.queue.as_str(), int(claim_no), spans]).map(drop)
     }
 
     fn drop_claim(&mut self, id: SessionId, queue: &Name, claim_no: u64) -> Moved<()> {
@@ -119,5 +119,5 @@ impl Claims for SqliteTables<'_> {
 }
 
 fn read_claim(row: &Row<'_>, at: usize) -> Moved<ClaimRecord> {
-    Ok(ClaimRecord { queue: name(row, at)?, pieces: wire::parse_pieces(text(row, at + 1)?)? })
+    Ok(ClaimRecord { queue: name(row, at)?, spans: wire::parse_spans(text(row, at + 1)?)? })
 }

@@ -27,7 +27,7 @@ use rusqlite::{Connection, Params, Row};
 
 use self::{claims::NumbersRow, fleet::FleetRow, lines::Head, queues::QueueRow, sessions::SessionRow};
 use crate::{
-    message::{Name, Piece, SessionId},
+    message::{Name, SessionId, Span},
     store::{
         StoreError,
         engine::{Line, Moved, RecallBooks},
@@ -156,7 +156,7 @@ fn blob(row: &Row<'_>, at: usize) -> Moved<Bytes> {
     Ok(Bytes::copy_from_slice(blob))
 }
 
-fn piece(row: &Row<'_>, at: usize) -> Moved<Piece> {
+fn span(row: &Row<'_>, at: usize) -> Moved<Span> {
     Ok(text(row, at)?.parse()?)
 }
 

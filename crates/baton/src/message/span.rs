@@ -1,6 +1,6 @@
-//! Pieces: which messages of which parcel, and what they have been through.
+//! Spans: which messages of which parcel, and what they have been through.
 //!
-//! A piece is what waits in a queue and what a claim holds. Splitting one never touches a body.
+//! A span is what waits in a queue and what a claim holds. Splitting one never touches a body.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ pub(crate) const SUSPECT_LOSSES: u32 = 2;
 /// The most messages that stay together after their first loss.
 pub(crate) const SPLIT_AFTER_LOSS: u32 = 16;
 
-/// Where the bodies of a piece are kept.
+/// Where the bodies of a span are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Home {
     /// In the parcel that begins at id `first` and had `size` messages.
@@ -29,7 +29,7 @@ pub enum Home {
 
 /// Consecutive messages of one parcel with one history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Piece {
+pub struct Span {
     /// Where the bodies are.
     pub home: Home,
     /// Which messages.
@@ -40,11 +40,11 @@ pub struct Piece {
     pub losses: u32,
     /// Store time of the push in milliseconds: tells apart two messages that got the same id around a rollback.
     pub born: u64,
-    /// What its message is to a call; a piece of a call is one message.
+    /// What its message is to a call; a span of a call is one message.
     pub part: Option<Part>,
 }
 
-impl Piece {
+impl Span {
     /// A whole parcel as it was pushed.
     #[must_use]
     pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
@@ -58,7 +58,7 @@ impl Piece {
         Self { range, ..self }
     }
 
-    /// Where the piece begins within its home.
+    /// Where the span begins within its home.
     #[must_use]
     pub(crate) fn offset(&self) -> u32 {
         match self.home {
@@ -79,7 +79,7 @@ impl Piece {
         self.losses >= SUSPECT_LOSSES
     }
 
-    /// What is left of the piece in front of and behind `hole`.
+    /// What is left of the span in front of and behind `hole`.
     #[must_use]
     pub fn without(self, hole: Range) -> [Option<Self>; 2] {
         let part = |first: u64, end: u64| {
@@ -93,7 +93,7 @@ impl Piece {
 /// `first,size,born` for a fresh parcel, otherwise
 /// `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own. Behind that of a call a `c`, behind that
 /// of a message that has joined one a `j`.
-impl fmt::Display for Piece {
+impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { home, range: Range { first, len }, attempts, losses, born, part } = *self;
         match home {
@@ -113,14 +113,14 @@ impl fmt::Display for Piece {
     }
 }
 
-impl FromStr for Piece {
+impl FromStr for Span {
     type Err = InvalidMessage;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).ok_or_else(|| InvalidMessage::Piece(text.chars().take(80).collect()))
+        parse(text).ok_or_else(|| InvalidMessage::Span(text.chars().take(80).collect()))
     }
 }
 
-fn parse(text: &str) -> Option<Piece> {
+fn parse(text: &str) -> Option<Span> {
     let (text, part) = match text.as_bytes().last()? {
         b'c' => (text.strip_suffix('c')?, Some(Part::First)),
         b'j' => (text.strip_suffix('j')?, Some(Part::Joined)),
@@ -133,9 +133,9 @@ fn parse(text: &str) -> Option<Piece> {
         count = slot + 1;
     }
     let small = |value: u64| u32::try_from(value).ok();
-    let piece = match (count, fields) {
-        (3, [first, size, born, ..]) => Piece { part, ..Piece::fresh(first, small(size)?, born) },
-        (7, [parcel, size, first, len, attempts, losses, born]) => Piece {
+    let span = match (count, fields) {
+        (3, [first, size, born, ..]) => Span { part, ..Span::fresh(first, small(size)?, born) },
+        (7, [parcel, size, first, len, attempts, losses, born]) => Span {
             home: if size == 0 { Home::Own } else { Home::Parcel { first: parcel, size: small(size)? } },
             range: Range { first, len: small(len)? },
             attempts: small(attempts)?,
@@ -145,13 +145,13 @@ fn parse(text: &str) -> Option<Piece> {
         },
         _ => return None,
     };
-    let inside = match piece.home {
+    let inside = match span.home {
         Home::Parcel { first, size } => {
-            piece.range.first >= first && piece.range.end() <= first.saturating_add(u64::from(size))
+            span.range.first >= first && span.range.end() <= first.saturating_add(u64::from(size))
         }
-        Home::Own => piece.range.len == 1,
+        Home::Own => span.range.len == 1,
     };
-    (inside && piece.range.len > 0 && (part.is_none() || piece.range.len == 1)).then_some(piece)
+    (inside && span.range.len > 0 && (part.is_none() || span.range.len == 1)).then_some(span)
 }
 
 #[cfg(test)]
@@ -168,28 +168,28 @@ mod tests {
         ) {
             let start = start % size;
             let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
-            let piece = if own {
+            let span = if own {
                 let part = [None, Some(Part::First), Some(Part::Joined)][size as usize % 3];
-                Piece { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
+                Span { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
             } else {
-                Piece { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
+                Span { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
             };
-            prop_assert_eq!(piece.to_string().parse::<Piece>().unwrap(), piece);
+            prop_assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
         }
 
         #[test]
         fn no_text_panics(text in "[0-9,;cj-]{0,60}") {
-            let parsed = text.parse::<Piece>();
-            if let Ok(piece) = parsed { prop_assert!(piece.range.len > 0); }
+            let parsed = text.parse::<Span>();
+            if let Ok(span) = parsed { prop_assert!(span.range.len > 0); }
         }
     }
 
     #[test]
-    fn what_is_left_of_a_cut_piece_is_both_sides() {
-        let piece = Piece::fresh(10, 10, 7);
-        let [front, behind] = piece.without(Range { first: 12, len: 3 });
+    fn what_is_left_of_a_cut_span_is_both_sides() {
+        let span = Span::fresh(10, 10, 7);
+        let [front, behind] = span.without(Range { first: 12, len: 3 });
         assert_eq!(front.unwrap().range, Range { first: 10, len: 2 });
         assert_eq!(behind.unwrap().range, Range { first: 15, len: 5 });
-        assert_eq!(piece.without(piece.range), [None, None]);
+        assert_eq!(span.without(span.range), [None, None]);
     }
 }

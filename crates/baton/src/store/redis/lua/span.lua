@@ -1,6 +1,6 @@
--- Pieces as text, in the form of message/piece.rs: `first,size,born` for a fresh parcel, otherwise
+-- Spans as text, in the form of message/span.rs: `first,size,born` for a fresh parcel, otherwise
 -- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own; behind those of calls what they are to them.
-local function read_piece(written)
+local function read_span(written)
   local first, size, born, part = string.match(written, '^(%d+),(%d+),(%d+)([cj]?)$')
   if first then
     first, size = tonumber(first), tonumber(size)
@@ -17,37 +17,37 @@ local function read_piece(written)
   }
 end
 
-local function write_piece(piece)
-  local whole = piece.size > 0 and piece.parcel == piece.first and piece.size == piece.len
-  if whole and piece.attempts == 0 and piece.losses == 0 then
-    return string.format('%d,%d,%d', piece.first, piece.size, piece.born) .. (piece.part or '')
+local function write_span(span)
+  local whole = span.size > 0 and span.parcel == span.first and span.size == span.len
+  if whole and span.attempts == 0 and span.losses == 0 then
+    return string.format('%d,%d,%d', span.first, span.size, span.born) .. (span.part or '')
   end
-  local parcel = piece.size == 0 and piece.first or piece.parcel
+  local parcel = span.size == 0 and span.first or span.parcel
   return string.format('%d,%d,%d,%d,%d,%d,%d',
-    parcel, piece.size, piece.first, piece.len, piece.attempts, piece.losses, piece.born) .. (piece.part or '')
+    parcel, span.size, span.first, span.len, span.attempts, span.losses, span.born) .. (span.part or '')
 end
 
 -- The same history over other messages of the same home.
-local function over(piece, first, len)
+local function over(span, first, len)
   return {
-    parcel = piece.parcel, size = piece.size, first = first, len = len,
-    attempts = piece.attempts, losses = piece.losses, born = piece.born,
-    carried = piece.carried, at = piece.at, body = piece.body, part = piece.part,
+    parcel = span.parcel, size = span.size, first = first, len = len,
+    attempts = span.attempts, losses = span.losses, born = span.born,
+    carried = span.carried, at = span.at, body = span.body, part = span.part,
   }
 end
 
 local function by_id(a, b) return a.first < b.first end
 
--- What waits in a line: a piece as text, and behind a bar the parcel of a short message, which so has no key of its own.
--- `carried` is its length, `body` the parcel. The second value is the piece without it.
+-- What waits in a line: a span as text, and behind a bar the parcel of a short message, which so has no key of its own.
+-- `carried` is its length, `body` the parcel. The second value is the span without it.
 local function read_entry(entry)
   local bar = string.find(entry, '|', 1, true)
-  if not bar then return read_piece(entry), entry end
+  if not bar then return read_span(entry), entry end
   local written = string.sub(entry, 1, bar - 1)
-  local piece = read_piece(written)
-  piece.body = string.sub(entry, bar + 1)
-  piece.carried = #piece.body
-  return piece, written
+  local span = read_span(written)
+  span.body = string.sub(entry, bar + 1)
+  span.carried = #span.body
+  return span, written
 end
 
 -- When one of an inbox or bundle was pushed.
@@ -63,7 +63,7 @@ local function born_of(name, entry)
   return front and born_single(front)
 end
 
-local function write_entry(piece)
-  local written = write_piece(piece)
-  return piece.body and written .. '|' .. piece.body or written
+local function write_entry(span)
+  local written = write_span(span)
+  return span.body and written .. '|' .. span.body or written
 end

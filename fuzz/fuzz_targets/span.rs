@@ -1,19 +1,19 @@
-//! No text panics the readers of pieces, names, keys, ids, digests and store URLs.
+//! No text panics the readers of spans, names, keys, ids, digests and store URLs.
 #![no_main]
 
 use baton::{
     Key, Name, SessionId,
     store::{
         StoreUrl,
-        message::{Digest, Piece},
+        message::{Digest, Span},
     },
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    if let Ok(piece) = text.parse::<Piece>() {
-        assert_eq!(piece.to_string().parse::<Piece>().as_ref(), Ok(&piece));
-        let [front, behind] = piece.without(piece.range);
+    if let Ok(span) = text.parse::<Span>() {
+        assert_eq!(span.to_string().parse::<Span>().as_ref(), Ok(&span));
+        let [front, behind] = span.without(span.range);
         assert!(front.is_none() && behind.is_none());
     }
     let _read = (text.parse::<Name>(), text.parse::<Key>(), text.parse::<SessionId>(), text.parse::<Digest>());

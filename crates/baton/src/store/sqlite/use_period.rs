@@ -1,4 +1,4 @@
-//! A span of use, from the first writer that opens a file to the last process that closes it in order: how it begins and
+//! A period of use, from the first writer that opens a file to the last process that closes it in order: how it begins and
 //! ends.
 //!
 //! **Invariant.** The mark changes only while the log is empty, and only after the note names both the former and the new
@@ -31,7 +31,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// How often one asks again who waits for readers to let go of the log.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Sees to it that a span is begun; its note. For writers, before their first write.
+/// Sees to it that a period is begun; its note. For writers, before their first write.
 ///
 /// # Errors
 /// As SQLite's; [`StoreError::Unreachable`] if another program keeps looking at the file: while it does, the mark cannot
@@ -68,11 +68,11 @@ fn try_begin(db: &Connection, path: &Path) -> Result<Option<Note>, StoreError> {
     if !holder::readers(path).is_empty() {
         return Ok(None);
     }
-    let span = mark::new_span();
+    let period = mark::new_span();
     cut::here()?;
-    write_note(path, vec![mark::read(path)?.word(), span.clone()])?;
+    write_note(path, vec![mark::read(path)?.word(), period.clone()])?;
     cut::here()?;
-    if unless_busy(mark::write(db, Some(&span)))?.is_none() {
+    if unless_busy(mark::write(db, Some(&period)))?.is_none() {
         return Ok(None);
     }
     cut::here()?;
@@ -81,12 +81,12 @@ fn try_begin(db: &Connection, path: &Path) -> Result<Option<Note>, StoreError> {
     }
     cut::here()?;
     // Before the first write: from then on the log is of no other mark.
-    write_note(path, vec![span]).map(Some)
+    write_note(path, vec![period]).map(Some)
 }
 
 /// Copies the log back and empties it, with a note that is true of it then too; whether others let that happen.
 fn empty(db: &Connection, path: &Path) -> Result<bool, StoreError> {
-    // A note of another log would be one of the wrong span as soon as this one is empty.
+    // A note of another log would be one of the wrong period as soon as this one is empty.
     if log::has_log(path) && Note::read(path).is_some_and(|note| note.log != FileId::of(&sidecar(path, "-wal"))) {
         Note::remove(path).map_err(|error| io_error(path, &error))?;
     }
@@ -110,11 +110,11 @@ fn kept_out(path: &Path) -> StoreError {
     ))
 }
 
-/// Ends the span, alone: everything goes into the file, and the log away. What is not in order is left to the next.
+/// Ends the use_period, alone: everything goes into the file, and the log away. What is not in order is left to the next.
 pub(super) fn end(path: &Path) -> Result<(), StoreError> {
     let mark = mark::read(path)?;
     let foreign = Note::read(path).is_some_and(|note| !note.is_of_lost() && !note.names(&mark));
-    // A span whose log is missing was only looked at: with the log, whoever finds it, it can still be ended.
+    // A period whose log is missing was only looked at: with the log, whoever finds it, it can still be ended.
     if foreign || log::is_lost(path, &mark) || (log::has_log(path) && !log::belongs(path, &mark)) {
         return Ok(());
     }
@@ -213,7 +213,7 @@ mod tests {
         store::{Clock, StoreEvent},
     };
 
-    /// What must be in the file: a row that was written in the span before the cut.
+    /// What must be in the file: a row that was written in the period before the cut.
     fn rows(db: &Connection) -> u32 {
         db.query_row("SELECT count(*) FROM fleets", [], |row| row.get(0)).unwrap()
     }
@@ -242,7 +242,7 @@ mod tests {
         connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
     }
 
-    /// Begins a span up to the cut, or ends it; whether it came to the end of that.
+    /// Begins a period up to the cut, or ends it; whether it came to the end of that.
     fn until_cut(steps: u32, work: impl FnOnce() -> Result<(), StoreError>) -> bool {
         cut::LEFT.set(steps);
         let done = work();
@@ -251,7 +251,7 @@ mod tests {
         done.is_ok()
     }
 
-    /// What was there before the cut: whether the span before was ended, and whether its log was emptied.
+    /// What was there before the cut: whether the period before was ended, and whether its log was emptied.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Before {
         Ended,
