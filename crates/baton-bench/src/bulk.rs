@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use baton::store::{
-    LotVerdict,
-    message::{Lot, Parcel},
+    SubmissionVerdict,
+    message::{Parcel, Submission},
     session::SubmitError,
 };
 use tokio::{
@@ -95,8 +95,8 @@ pub(super) async fn submit(target: &Target, name: &str, parcels: impl Iterator<I
             stored(target, answer)?;
         }
         target.note(name, u64::from(parcel.len()));
-        let (session, lot) = (session.clone(), Lot { queue: to.clone(), parcel, key: None, call: None });
-        under_way.spawn(async move { session.submit(vec![lot], None).await });
+        let (session, submission) = (session.clone(), Submission { queue: to.clone(), parcel, key: None, call: None });
+        under_way.spawn(async move { session.submit(vec![submission], None).await });
     }
     while let Some(answer) = under_way.join_next().await {
         stored(target, answer)?;
@@ -105,9 +105,11 @@ pub(super) async fn submit(target: &Target, name: &str, parcels: impl Iterator<I
 }
 
 /// A measurement with a message missing is none.
-fn stored(target: &Target, answer: Result<Result<Vec<LotVerdict>, SubmitError>, JoinError>) -> Result<(), Failure> {
+fn stored(
+    target: &Target, answer: Result<Result<Vec<SubmissionVerdict>, SubmitError>, JoinError>,
+) -> Result<(), Failure> {
     match answer {
-        Ok(Ok(verdicts)) if matches!(verdicts[..], [LotVerdict::Stored { .. }]) => Ok(()),
+        Ok(Ok(verdicts)) if matches!(verdicts[..], [SubmissionVerdict::Stored { .. }]) => Ok(()),
         Ok(Ok(_)) => Err(Failure::new("the store did not take a parcel", "give it more room")),
         Ok(Err(error)) => Err(target.failure(&error.error)),
         Err(error) => Err(Failure::new(format!("a fault in baton itself: {error}"), "report this")),

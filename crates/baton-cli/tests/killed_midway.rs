@@ -12,7 +12,7 @@ use baton::{
     Name,
     store::{
         self, Kind,
-        message::{Body, Lot, Outcome, ParcelBuilder, Run},
+        message::{Body, Outcome, ParcelBuilder, Run, Submission},
         session::{Session, SessionOptions},
     },
 };
@@ -86,8 +86,8 @@ async fn fail(url: &str) {
     for nth in 0..ERRORS {
         builder.add(Body::new(format!("{{\"n\":{nth}}}").as_bytes()).unwrap()).unwrap();
     }
-    let lot = Lot { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None, call: None };
-    session.submit(vec![lot], None).await.unwrap();
+    let submission = Submission { queue: queue.clone(), parcel: builder.finish().unwrap(), key: None, call: None };
+    session.submit(vec![submission], None).await.unwrap();
     while let Some(held) = session.claim(queue.clone(), 500, 1 << 20).await.unwrap().held {
         let (claim_no, queue, spans) = held.into_parts();
         let outcome = Outcome::Dead { error: "it failed".to_owned() };

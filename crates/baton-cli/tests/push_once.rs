@@ -10,7 +10,7 @@ use baton::{
     Key, Name,
     store::{
         MoveBookmark, Place,
-        message::{Body, Digest, Lot, ParcelBuilder},
+        message::{Body, Digest, ParcelBuilder, Submission},
     },
 };
 use baton_testkit::server::{Persistence, RedisServer};
@@ -86,12 +86,13 @@ fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
         builder.add(Body::new(n.to_string().as_bytes()).unwrap()).unwrap();
         digest = digest.then(n.to_string().as_bytes());
     }
-    let lot = Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None };
+    let submission =
+        Submission { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None };
     let mark = MoveBookmark { key: Key::new(key).unwrap(), from: Place::START, to: Place { lines, digest } };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let session = sandbox.node("nobody").await;
-        session.submit(vec![lot], Some(mark)).await.unwrap();
+        session.submit(vec![submission], Some(mark)).await.unwrap();
         session.leave().await.unwrap();
     });
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use baton::{
     CallId, CallOptions, Fleet, MessageId, Name, StoreError,
     deferred::Unready,
-    store::{LotVerdict, Refusal, message::Lot, session::SubmitError},
+    store::{Refusal, SubmissionVerdict, message::Submission, session::SubmitError},
 };
 use tokio::time::timeout;
 
@@ -52,27 +52,28 @@ impl State {
     pub(crate) async fn store_call(
         &self, seat: &mut StoreSeat, queue: &Name, body: &[u8], options: &CallOptions,
     ) -> Result<(CallId, bool), Problem> {
-        let lot = self.fleet.call_lot(queue, body, options);
-        let lot = lot.map_err(|_| crate::body::too_large(self.limits.message_bytes))?;
-        let Stored { first, born, is_new, .. } = self.store_lot(seat, lot, None).await?;
+        let submission = self.fleet.call_submission(queue, body, options);
+        let submission = submission.map_err(|_| crate::body::too_large(self.limits.message_bytes))?;
+        let Stored { first, born, is_new, .. } = self.store_submission(seat, submission, None).await?;
         Ok((CallId { queue: queue.clone(), id: MessageId(first), born }, is_new))
     }
 
     /// Stores messages, only in this data if one is named. Waits for a store that is away as long as the seat allows, and for
     /// no room in a queue.
-    pub(crate) async fn store_lot(
-        &self, seat: &mut StoreSeat, lot: Lot, data: Option<&Arc<str>>,
+    pub(crate) async fn store_submission(
+        &self, seat: &mut StoreSeat, submission: Submission, data: Option<&Arc<str>>,
     ) -> Result<Stored, Problem> {
-        seat.hold(lot.parcel.bytes().len()).map_err(unready)?;
+        seat.hold(submission.parcel.bytes().len()).map_err(unready)?;
         for _ in 0..ATTEMPTS {
-            let handed_in = seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, lot.clone(), data))).await;
+            let handed_in =
+                seat.call(|fleet| timeout(self.limits.store_time, hand_in(fleet, submission.clone(), data))).await;
             let (verdict, data) = match handed_in.map_err(unready)? {
                 Err(_) => return Err(maybe_stored("the store did not answer in time")),
                 Ok(Ok(HandedIn::Judged(verdict, data))) => (verdict, data),
                 Ok(Ok(HandedIn::OtherData)) => return Err(data_lost()),
-                // It was over before the lot was sent, or the key makes another attempt harmless.
+                // It was over before the submission was sent, or the key makes another attempt harmless.
                 Ok(Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored }))
-                    if !maybe_stored || lot.key.is_some() =>
+                    if !maybe_stored || submission.key.is_some() =>
                 {
                     continue;
                 }
@@ -84,20 +85,24 @@ impl State {
                 Ok(Err(SubmitError { error, .. })) => return Err(of_store(&error)),
             };
             return match verdict {
-                Some(LotVerdict::Stored { first }) => Ok(Stored { first, born: None, is_new: true, data }),
-                Some(LotVerdict::Duplicate { first }) => Ok(Stored { first, born: None, is_new: false, data }),
-                Some(LotVerdict::Begun { first, born }) => Ok(Stored { first, born: Some(born), is_new: true, data }),
-                Some(LotVerdict::Known { first, born }) => Ok(Stored { first, born: Some(born), is_new: false, data }),
-                Some(LotVerdict::Full) => Err(self.full(&lot.queue).await),
-                Some(LotVerdict::Conflict) => Err(Problem::new(
+                Some(SubmissionVerdict::Stored { first }) => Ok(Stored { first, born: None, is_new: true, data }),
+                Some(SubmissionVerdict::Duplicate { first }) => Ok(Stored { first, born: None, is_new: false, data }),
+                Some(SubmissionVerdict::Begun { first, born }) => {
+                    Ok(Stored { first, born: Some(born), is_new: true, data })
+                }
+                Some(SubmissionVerdict::Known { first, born }) => {
+                    Ok(Stored { first, born: Some(born), is_new: false, data })
+                }
+                Some(SubmissionVerdict::Full) => Err(self.full(&submission.queue).await),
+                Some(SubmissionVerdict::Conflict) => Err(Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     "key-used",
                     "the Idempotency-Key was used with another body or for another queue; take another key",
                 )),
-                Some(LotVerdict::KeysFull) => {
+                Some(SubmissionVerdict::KeysFull) => {
                     Err(Problem::trouble("keys-full", "as many keys live as may be; try again when some have expired"))
                 }
-                _ => Err(of_store(&StoreError::Damaged("no verdict on a lot".to_owned()))),
+                _ => Err(of_store(&StoreError::Damaged("no verdict on a submission".to_owned()))),
             };
         }
         Err(away())
@@ -145,19 +150,19 @@ impl State {
 /// What the store says to messages.
 enum HandedIn {
     /// The verdict on them, and the data that it is of.
-    Judged(Option<LotVerdict>, Arc<str>),
+    Judged(Option<SubmissionVerdict>, Arc<str>),
     /// The data that they were for is not there any more. They were not handed in.
     OtherData,
 }
 
 /// Hands messages in, only to this data if one is named. A session is of one data to its end.
-async fn hand_in(fleet: Fleet, lot: Lot, wanted: Option<&Arc<str>>) -> Result<HandedIn, SubmitError> {
+async fn hand_in(fleet: Fleet, submission: Submission, wanted: Option<&Arc<str>>) -> Result<HandedIn, SubmitError> {
     let session = fleet.session().await.map_err(|error| SubmitError { error, maybe_stored: false })?;
     let data = session.incarnation();
     if wanted.is_some_and(|wanted| *wanted != data) {
         return Ok(HandedIn::OtherData);
     }
-    Ok(HandedIn::Judged(session.submit_if_room(vec![lot]).await?.into_iter().next(), data))
+    Ok(HandedIn::Judged(session.submit_if_room(vec![submission]).await?.into_iter().next(), data))
 }
 
 /// A store's failure as callers see it; its own words, which name hosts and paths, are for the log of nodes.

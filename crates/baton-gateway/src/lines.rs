@@ -8,7 +8,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use axum::{body::Body, http::HeaderMap};
 use baton::{
     Name,
-    store::message::{self, Lot, Parcel, ParcelBuilder},
+    store::message::{self, Parcel, ParcelBuilder, Submission},
 };
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
@@ -184,10 +184,10 @@ impl<'a> Lines<'a> {
     async fn flush(&mut self) -> Result<(), Problem> {
         let Some(parcel): Option<Parcel> = self.builder.finish() else { return Ok(()) };
         let count = u64::from(parcel.len());
-        let lot = Lot { queue: self.queue.clone(), parcel, key: None, call: None };
+        let submission = Submission { queue: self.queue.clone(), parcel, key: None, call: None };
         // A seat of its own: an upload that says nothing holds none.
-        let mut seat = self.state.seat(lot.parcel.bytes().len())?;
-        let stored = self.state.store_lot(&mut seat, lot, self.data.as_ref()).await;
+        let mut seat = self.state.seat(submission.parcel.bytes().len())?;
+        let stored = self.state.store_submission(&mut seat, submission, self.data.as_ref()).await;
         let Stored { first, data, .. } = stored.map_err(|it| if it.code() == DATA_LOST { self.loses() } else { it })?;
         self.data = Some(data);
         // Ids ascend. Where they do not, the store has gone back to a former state, and knows no lines of after it.

@@ -14,8 +14,8 @@ use std::{
 use baton::{
     MessageId, Name,
     store::{
-        Disposal, Kind, LotVerdict, Offer, Peek, Refusal, Store, StoreError, ask,
-        message::{Body, Digest, Lot, Outcome, Parcel, ParcelBuilder, Run},
+        Disposal, Kind, Offer, Peek, Refusal, Store, StoreError, SubmissionVerdict, ask,
+        message::{Body, Digest, Outcome, Parcel, ParcelBuilder, Run, Submission},
         session::{Catch, Fate, Session, SessionOptions},
     },
 };
@@ -136,10 +136,10 @@ impl Part {
         let mut session = self.session(Kind::Client).await;
         while !self.stopped() {
             let count = 1 + self.random(30);
-            let lot = Lot { queue: submitted(), parcel: parcel(0, count), key: None, call: None };
-            match session.submit(vec![lot], None).await {
+            let submission = Submission { queue: submitted(), parcel: parcel(0, count), key: None, call: None };
+            match session.submit(vec![submission], None).await {
                 Ok(verdicts) => {
-                    assert!(matches!(verdicts[..], [LotVerdict::Stored { .. }]), "{verdicts:?}");
+                    assert!(matches!(verdicts[..], [SubmissionVerdict::Stored { .. }]), "{verdicts:?}");
                     self.acknowledged.submitted.fetch_add(count, Relaxed);
                 }
                 Err(error) => {

@@ -16,10 +16,10 @@ use baton::{
     jobs::Tick,
     operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
-        Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS, Offer, Order,
-        Peek, ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, Settle, SqliteOptions, SqliteStore,
-        Store, StoreError, Submit, Take, TakeSurvey, ask,
-        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, Range, Run},
+        Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, MAX_KEYS, Offer, Order, Peek,
+        ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, Settle, SqliteOptions, SqliteStore,
+        Store, StoreError, SubmissionVerdict, Submit, Take, TakeSurvey, ask,
+        message::{Body, Digest, Outcome, Parcel, Range, Run, Submission, SubmissionKey},
     },
 };
 use baton_testkit::server::RedisServer;
@@ -136,11 +136,16 @@ async fn holds_all(store: &Arc<dyn Store>) {
     let session = worker.session;
     ask(&**store, worker).await.unwrap();
     let body = b"{\"keyed\":1}";
-    let key = LotKey { key: Key::new("once").unwrap(), digest: Digest::of(body), lives_ms: KEY_TTL_MS };
-    let lots =
-        vec![Lot { queue: name("work"), parcel: Parcel::single(Body::new(body).unwrap()), key: Some(key), call: None }];
-    let submit = Submit { session, submit_no: 1, lots, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
-    assert_eq!(ask(&**store, submit).await.unwrap().lots, [LotVerdict::Duplicate { first: 21 }]);
+    let key = SubmissionKey { key: Key::new("once").unwrap(), digest: Digest::of(body), lives_ms: KEY_TTL_MS };
+    let submissions = vec![Submission {
+        queue: name("work"),
+        parcel: Parcel::single(Body::new(body).unwrap()),
+        key: Some(key),
+        call: None,
+    }];
+    let submit =
+        Submit { session, submit_no: 1, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
+    assert_eq!(ask(&**store, submit).await.unwrap().submissions, [SubmissionVerdict::Duplicate { first: 21 }]);
     ask(&**store, Order::Resume(name("import"))).await.unwrap();
     every_body(store, session).await;
     let second = join(Kind::Node, &["work"], Vec::new());

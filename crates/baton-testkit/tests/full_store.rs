@@ -13,9 +13,9 @@ use std::{
 use baton::{
     Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, NodeError, QueuePolicy, SessionId,
     store::{
-        Answer, Books, BoxFuture, Kind, LotVerdict, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store,
-        StoreError, TakeSurvey, Waiting, Woken, ask,
-        message::{Body, Lot, Outcome, Parcel, Range, Run},
+        Answer, Books, BoxFuture, Kind, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
+        SubmissionVerdict, TakeSurvey, Waiting, Woken, ask,
+        message::{Body, Outcome, Parcel, Range, Run, Submission},
         session::{Reported, Session, SessionOptions},
     },
 };
@@ -207,13 +207,13 @@ async fn a_report_that_may_have_been_carried_out_holds_up_no_others_on_a_full_st
         let queue = Name::new("q").unwrap();
         let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
         let session = Session::join(store, options).await.unwrap();
-        let lot = |body: &[u8]| Lot {
+        let submission = |body: &[u8]| Submission {
             queue: queue.clone(),
             parcel: Parcel::single(Body::new(body).unwrap()),
             key: None,
             call: None,
         };
-        session.submit(vec![lot(b"1"), lot(b"2")], None).await.unwrap();
+        session.submit(vec![submission(b"1"), submission(b"2")], None).await.unwrap();
         let held = session.claim(queue.clone(), 2, 1 << 20).await.unwrap().held.unwrap();
         let (claim_no, queue, _) = held.into_parts();
         let run = |first, outcome| Run { claim_no, queue: queue.clone(), range: Range { first, len: 1 }, outcome };
@@ -229,21 +229,26 @@ async fn a_report_that_may_have_been_carried_out_holds_up_no_others_on_a_full_st
     }
 }
 
-fn lots(count: u64) -> impl Iterator<Item = Lot> {
+fn submissions(count: u64) -> impl Iterator<Item = Submission> {
     let parcel = |number: u64| Parcel::single(Body::new(number.to_string().as_bytes()).unwrap());
-    (1..=count).map(move |number| Lot { queue: Name::new("q").unwrap(), parcel: parcel(number), key: None, call: None })
+    (1..=count).map(move |number| Submission {
+        queue: Name::new("q").unwrap(),
+        parcel: parcel(number),
+        key: None,
+        call: None,
+    })
 }
 
 /// Who wants no more than room is told at once that there is none, however many there are, and nothing of it is stored
 /// later; who waits for room gets it, and so does who comes then.
 async fn pushed_to_a_full_store<F: Fill>(setting: &Setting<F>) {
     let session = setting.fleet.session().await.unwrap();
-    session.submit(lots(1).collect(), None).await.unwrap();
+    session.submit(submissions(1).collect(), None).await.unwrap();
     setting.fill.fill(true);
-    let pushes: Vec<_> = lots(50)
-        .map(|lot| {
+    let pushes: Vec<_> = submissions(50)
+        .map(|submission| {
             let session = session.clone();
-            tokio::spawn(async move { session.submit_if_room(vec![lot]).await })
+            tokio::spawn(async move { session.submit_if_room(vec![submission]).await })
         })
         .collect();
     for push in pushes {
@@ -252,12 +257,12 @@ async fn pushed_to_a_full_store<F: Fill>(setting: &Setting<F>) {
     }
     let patient = tokio::spawn({
         let session = session.clone();
-        async move { session.submit(lots(1).collect(), None).await }
+        async move { session.submit(submissions(1).collect(), None).await }
     });
     setting.fill.fill(false);
     tokio::time::timeout(Duration::from_secs(30), patient).await.expect("there is room").unwrap().unwrap();
     let again = async {
-        while session.submit_if_room(lots(1).collect()).await.is_err() {
+        while session.submit_if_room(submissions(1).collect()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -278,18 +283,18 @@ async fn what_was_not_sent_goes_with_its_caller() {
     let session = Session::join(Arc::new(store), SessionOptions::client()).await.unwrap();
     // These wait for room, in as many calls as may be under way, and behind them whatever comes.
     let mut patient = Vec::new();
-    for lot in lots(4) {
+    for submission in submissions(4) {
         let session = session.clone();
-        patient.push(tokio::spawn(async move { session.submit(vec![lot], None).await }));
+        patient.push(tokio::spawn(async move { session.submit(vec![submission], None).await }));
         tokio::task::yield_now().await;
     }
-    let left = tokio::time::timeout(Duration::from_millis(1), session.submit_if_room(lots(1).collect())).await;
+    let left = tokio::time::timeout(Duration::from_millis(1), session.submit_if_room(submissions(1).collect())).await;
     assert!(!matches!(left, Ok(Ok(_))), "{left:?}");
     is_full.store(false, SeqCst);
     for push in patient {
         push.await.unwrap().unwrap();
     }
-    let verdicts = session.submit(lots(1).collect(), None).await.unwrap();
-    assert_eq!(verdicts, [LotVerdict::Stored { first: 5 }], "what was left is not among them");
+    let verdicts = session.submit(submissions(1).collect(), None).await.unwrap();
+    assert_eq!(verdicts, [SubmissionVerdict::Stored { first: 5 }], "what was left is not among them");
     session.leave().await.unwrap();
 }

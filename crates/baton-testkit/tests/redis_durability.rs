@@ -6,9 +6,9 @@ use std::{fs::OpenOptions, path::PathBuf, sync::Arc, sync::atomic::Ordering::Rel
 use baton::{
     Name,
     store::{
-        Beat, Books, Claim, Claimed, Kind, LotVerdict, Recount, RedisOptions, RedisStore, Settle, Store, StoreError,
-        Submit, TakeSurvey, ask,
-        message::{Lot, Outcome, Run},
+        Beat, Books, Claim, Claimed, Kind, Recount, RedisOptions, RedisStore, Settle, Store, StoreError,
+        SubmissionVerdict, Submit, TakeSurvey, ask,
+        message::{Outcome, Run, Submission},
         session::{Session, SessionOptions},
     },
 };
@@ -152,11 +152,11 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
     let store = store(&server);
     let options = SessionOptions { kind: Kind::Node, lease: Duration::from_secs(30), ..SessionOptions::client() };
     let session = Session::join(store.clone(), options).await.unwrap().id();
-    let lot = || Lot { queue: load::submitted(), parcel: load::parcel(0, 1_000), key: None, call: None };
+    let submission = || Submission { queue: load::submitted(), parcel: load::parcel(0, 1_000), key: None, call: None };
     let submit = |submit_no| Submit {
         session,
         submit_no,
-        lots: vec![lot(), lot()],
+        submissions: vec![submission(), submission()],
         bookmark: None,
         max_backlog: 1 << 40,
         max_keys: 9,
@@ -165,7 +165,9 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
     let refusal = loop {
         match ask(&*store, submit(stored + 1)).await {
             Ok(answer) => {
-                assert!(answer.lots.iter().all(|lot| matches!(lot, LotVerdict::Stored { .. })));
+                assert!(
+                    answer.submissions.iter().all(|submission| matches!(submission, SubmissionVerdict::Stored { .. }))
+                );
                 stored += 1;
             }
             Err(error) => break error,

@@ -10,9 +10,9 @@ use std::{
 use baton::{
     Fleet, FleetOptions, Key, Name,
     store::{
-        Books, Clock, Disposal, Kind, Leave, LotVerdict, MemoryStore, Offer, Peek, Recount, RedisOptions, RedisStore,
-        Refusal, Store, TakeSurvey, ask,
-        message::{Body, Digest, Lot, Outcome, Parcel, Range, Run},
+        Books, Clock, Disposal, Kind, Leave, MemoryStore, Offer, Peek, Recount, RedisOptions, RedisStore, Refusal,
+        Store, SubmissionVerdict, TakeSurvey, ask,
+        message::{Body, Digest, Outcome, Parcel, Range, Run, Submission},
         session::{Fate, Pushes, Session, SessionOptions},
     },
 };
@@ -60,14 +60,16 @@ async fn pushes_from_many_tasks_are_stored_once_each() {
         tokio::spawn(async move {
             for nth in 0..40 {
                 let body = format!("[{task},{nth}]");
-                let lot = Lot {
+                let submission = Submission {
                     queue: queue(),
                     parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()),
                     key: None,
                     call: None,
                 };
-                match session.submit(vec![lot], None).await.unwrap()[..] {
-                    [LotVerdict::Stored { first }] => assert!(ids.lock().unwrap().insert(first), "id {first} twice"),
+                match session.submit(vec![submission], None).await.unwrap()[..] {
+                    [SubmissionVerdict::Stored { first }] => {
+                        assert!(ids.lock().unwrap().insert(first), "id {first} twice")
+                    }
                     ref other => panic!("{other:?}"),
                 }
             }
@@ -87,8 +89,9 @@ async fn claims_and_settles_finish_everything_once() {
     let (store, sound) = faulty();
     let client = joined(sound.clone(), Kind::Client).await;
     for _ in 0..COUNT {
-        let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
-        client.submit(vec![lot], None).await.unwrap();
+        let submission =
+            Submission { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
+        client.submit(vec![submission], None).await.unwrap();
     }
     let worker = joined(store.clone(), Kind::Node).await;
     let tasks = (0..4).map(|task| {
@@ -137,9 +140,13 @@ async fn claims_and_settles_finish_everything_once() {
 async fn disposals_are_made_once() {
     let (store, sound) = faulty();
     let session = joined(store.clone(), Kind::Node).await;
-    let lot =
-        |body: &[u8]| Lot { queue: queue(), parcel: Parcel::single(Body::new(body).unwrap()), key: None, call: None };
-    session.submit((0..50).map(|_| lot(b"1")).collect(), None).await.unwrap();
+    let submission = |body: &[u8]| Submission {
+        queue: queue(),
+        parcel: Parcel::single(Body::new(body).unwrap()),
+        key: None,
+        call: None,
+    };
+    session.submit((0..50).map(|_| submission(b"1")).collect(), None).await.unwrap();
     let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
     let (claim_no, _, spans) = held.into_parts();
     let outcome = Outcome::Dead { error: "no".to_owned() };
@@ -167,7 +174,7 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
     assert_eq!(queue.push("one").await.unwrap().0, 1);
     let session = fleet.session().await.unwrap().id();
     ask(&*sound, Leave { session }).await.unwrap();
-    assert_eq!(queue.push("two").await.unwrap().0, 2, "the old session is over before the lot is sent");
+    assert_eq!(queue.push("two").await.unwrap().0, 2, "the old session is over before the submission is sent");
     assert_ne!(fleet.session().await.unwrap().id(), session);
     let key = Key::new("k").unwrap();
     assert_eq!(queue.push_once(&key, "three").await.unwrap().0, 3);
@@ -183,20 +190,21 @@ async fn a_fleet_joins_anew_when_its_session_is_over() {
 async fn submits_go_on_only_as_far_as_the_answer_of_a_repeated_one_is_kept() {
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let session = joined(store.clone(), Kind::Client).await;
-    let lot = || Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
-    session.submit(vec![lot()], None).await.unwrap();
+    let submission =
+        || Submission { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
+    session.submit(vec![submission()], None).await.unwrap();
     store.order(Fault::DropReply);
     let unlucky = tokio::spawn({
-        let (session, lot) = (session.clone(), lot());
-        async move { session.submit(vec![lot], None).await }
+        let (session, submission) = (session.clone(), submission());
+        async move { session.submit(vec![submission], None).await }
     });
     while store.met() == 0 {
         tokio::task::yield_now().await;
     }
     for _ in 0..100 {
-        session.submit(vec![lot()], None).await.unwrap();
+        session.submit(vec![submission()], None).await.unwrap();
     }
-    assert_eq!(unlucky.await.unwrap(), Ok(vec![LotVerdict::Stored { first: 2 }]));
+    assert_eq!(unlucky.await.unwrap(), Ok(vec![SubmissionVerdict::Stored { first: 2 }]));
 }
 
 /// A claim that takes long, such as one that waits for messages, does not end the session of those that go on.
@@ -204,8 +212,9 @@ async fn submits_go_on_only_as_far_as_the_answer_of_a_repeated_one_is_kept() {
 async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let session = joined(store.clone(), Kind::Client).await;
-    let lot = Lot { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
-    session.submit(vec![lot], None).await.unwrap();
+    let submission =
+        Submission { queue: queue(), parcel: Parcel::single(Body::new(b"1").unwrap()), key: None, call: None };
+    session.submit(vec![submission], None).await.unwrap();
     store.order(Fault::Delay(Duration::from_millis(300)));
     // Its caller goes away; it goes on by itself.
     let slow = session.claim(queue(), 1, 1 << 20);

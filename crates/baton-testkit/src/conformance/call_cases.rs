@@ -1,15 +1,15 @@
 //! Calls: how they begin and end, what joins them, and cancelling.
 
 use baton::store::{
-    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, LotVerdict, Purge,
-    ReadCall, ReadEvents, Refusal, Settle, UnfollowCall,
-    message::{Calling, Lot, Outcome, Run},
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, Purge, ReadCall,
+    ReadEvents, Refusal, Settle, SubmissionVerdict, UnfollowCall,
+    message::{Calling, Outcome, Run, Submission},
 };
 use bytes::Bytes;
 
 use super::{
     call_scene::{call_id, done, filed, joining, retry, stored, stored_under, told},
-    scene::{LEASE, Scene, dead, keyed, lot, name, parcel, range, run, spans},
+    scene::{LEASE, Scene, dead, keyed, name, parcel, range, run, spans, submission},
 };
 
 /// The last event is written by the settle that ends the last message, with its result.
@@ -61,7 +61,7 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     let node = scene.node().await;
     let call = scene.begin(node, None).await;
     let held = scene.hold(node).await;
-    let follow_ups = vec![joining("q"), joining("q"), Lot { ..lot(parcel(1)) }];
+    let follow_ups = vec![joining("q"), joining("q"), Submission { ..submission(parcel(1)) }];
     scene.end(&held, Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups }).await;
     assert_eq!(scene.state(&call).await, CallState::Waiting);
     let held = scene.hold(node).await;
@@ -331,14 +331,17 @@ pub async fn calls_that_have_ended_are_kept_within_a_bound(scene: &mut Scene) {
 /// The same key is the same call; if it is shared, only while that has not ended.
 pub async fn a_key_is_one_call(scene: &mut Scene) {
     let node = scene.node().await;
-    let under = |key: &str, share| Lot { call: Some(Calling::Begins { linger_ms: None, share }), ..keyed(key, "0") };
-    let lots = vec![under("k", false), under("k", false), under("s", true), under("s", true)];
-    let submit = scene.a_submit(node, lots);
-    let (stored, known) =
-        (|first, born| LotVerdict::Begun { first, born }, |first, born| LotVerdict::Known { first, born });
+    let under =
+        |key: &str, share| Submission { call: Some(Calling::Begins { linger_ms: None, share }), ..keyed(key, "0") };
+    let submissions = vec![under("k", false), under("k", false), under("s", true), under("s", true)];
+    let submit = scene.a_submit(node, submissions);
+    let (stored, known) = (
+        |first, born| SubmissionVerdict::Begun { first, born },
+        |first, born| SubmissionVerdict::Known { first, born },
+    );
     let born = scene.subject.now();
     assert_eq!(
-        scene.ask(submit).await.unwrap().lots,
+        scene.ask(submit).await.unwrap().submissions,
         [stored(1, born), known(1, born), stored(2, born), known(2, born)]
     );
     scene.finish(node, 9, Outcome::DONE).await;
@@ -346,15 +349,22 @@ pub async fn a_key_is_one_call(scene: &mut Scene) {
     let submit = scene.a_submit(node, vec![under("k", false), under("s", true), under("s", true)]);
     let later = scene.subject.now();
     assert_eq!(later, born + 7);
-    assert_eq!(scene.ask(submit.clone()).await.unwrap().lots, [known(1, born), stored(3, later), known(3, later)]);
+    assert_eq!(
+        scene.ask(submit.clone()).await.unwrap().submissions,
+        [known(1, born), stored(3, later), known(3, later)]
+    );
     scene.subject.pass(1).await;
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [known(1, born), stored(3, later), known(3, later)], "a repeat");
+    assert_eq!(
+        scene.ask(submit).await.unwrap().submissions,
+        [known(1, born), stored(3, later), known(3, later)],
+        "a repeat"
+    );
     assert_eq!(scene.view(&call_id(3)).await.born, later);
     scene.cancel(&call_id(3)).await;
     assert_eq!(scene.claim(node, 1).await.1, []);
     let submit = scene.a_submit(node, vec![under("s", true)]);
     let later = scene.subject.now();
-    assert_eq!(scene.ask(submit).await.unwrap().lots, [stored(4, later)]);
+    assert_eq!(scene.ask(submit).await.unwrap().submissions, [stored(4, later)]);
 }
 
 /// After a store has lost its data ids begin again: who names the former message with its birth is not given the later one.

@@ -3,14 +3,14 @@
 use baton::{
     Key, MessageId, SessionId,
     store::{
-        CallState, CallView, CancelCall, Cancelling, Emit, EventPage, FollowCall, LotVerdict, NewEvent, ReadCall,
-        ReadEvents,
-        message::{CallId, Calling, Lot, Outcome, Span},
+        CallState, CallView, CancelCall, Cancelling, Emit, EventPage, FollowCall, NewEvent, ReadCall, ReadEvents,
+        SubmissionVerdict,
+        message::{CallId, Calling, Outcome, Span, Submission},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{Scene, lot, name, parcel, queue, run};
+use super::scene::{Scene, name, parcel, queue, run, submission};
 
 /// How a store writes an event without key and message.
 pub(super) fn stored(event: &str, data: &str) -> Bytes {
@@ -36,12 +36,12 @@ pub(super) fn filed(call: &CallId) -> CallId {
     CallId { born: None, ..call.clone() }
 }
 
-pub(super) fn a_call(linger_ms: Option<u64>) -> Lot {
-    Lot { call: Some(Calling::Begins { linger_ms, share: false }), ..lot(parcel(1)) }
+pub(super) fn a_call(linger_ms: Option<u64>) -> Submission {
+    Submission { call: Some(Calling::Begins { linger_ms, share: false }), ..submission(parcel(1)) }
 }
 
-pub(super) fn joining(at: &str) -> Lot {
-    Lot { queue: name(at), call: Some(Calling::Joins), ..lot(parcel(1)) }
+pub(super) fn joining(at: &str) -> Submission {
+    Submission { queue: name(at), call: Some(Calling::Joins), ..submission(parcel(1)) }
 }
 
 pub(super) fn retry(after_ms: u64) -> Outcome {
@@ -77,8 +77,8 @@ impl Scene {
     /// Begins a call; its id.
     pub(super) async fn begin(&mut self, session: SessionId, linger_ms: Option<u64>) -> CallId {
         let submit = self.a_submit(session, vec![a_call(linger_ms)]);
-        match self.ask(submit).await.unwrap().lots[..] {
-            [LotVerdict::Begun { first, born }] => CallId { born: Some(born), ..call_id(first) },
+        match self.ask(submit).await.unwrap().submissions[..] {
+            [SubmissionVerdict::Begun { first, born }] => CallId { born: Some(born), ..call_id(first) },
             ref other => panic!("not stored: {other:?}"),
         }
     }

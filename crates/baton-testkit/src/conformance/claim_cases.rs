@@ -2,16 +2,17 @@
 
 use baton::store::{
     CLAIM_WINDOW, Claim, Order, Refusal,
-    message::{Body, Lot, Outcome, Parcel, ParcelBuilder},
+    message::{Body, Outcome, Parcel, ParcelBuilder, Submission},
 };
 
-use super::scene::{Scene, lot, name, nothing, parcel, queue, range, ranges, run, spans};
+use super::scene::{Scene, name, nothing, parcel, queue, range, ranges, run, spans, submission};
 
 /// One claim, one queue; its numbers are its own.
 pub async fn claims_of_two_queues_are_separate(scene: &mut Scene) {
     let node = scene.node().await;
     let other = || name("other");
-    let submit = scene.a_submit(node, vec![lot(parcel(2)), Lot { queue: other(), ..lot(parcel(3)) }]);
+    let submit =
+        scene.a_submit(node, vec![submission(parcel(2)), Submission { queue: other(), ..submission(parcel(3)) }]);
     scene.ask(submit).await.unwrap();
     let claim = scene.a_claim(node, 1);
     let of_other = Claim { queue: other(), ..claim.clone() };
@@ -27,7 +28,7 @@ pub async fn claims_of_two_queues_are_separate(scene: &mut Scene) {
         let claim = Claim { queue: other(), claim_no, ..claim.clone() };
         assert_eq!(spans(scene.ask(claim.clone()).await.unwrap()).len(), usize::from(claim_no < 4), "{claim_no}");
         if claim_no >= 4 {
-            let submit = scene.a_submit(node, vec![Lot { queue: other(), ..lot(parcel(1)) }]);
+            let submit = scene.a_submit(node, vec![Submission { queue: other(), ..submission(parcel(1)) }]);
             scene.ask(submit).await.unwrap();
             assert_eq!(spans(scene.ask(claim).await.unwrap()).len(), 1);
         }
@@ -42,7 +43,7 @@ pub async fn a_claim_is_bounded_by_bytes_but_never_empty(scene: &mut Scene) {
     for body in ["1234567890", "1234567890", "1", "2", "3"] {
         builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
     }
-    let submit = scene.a_submit(node, vec![lot(builder.finish().unwrap()), lot(parcel(2))]);
+    let submit = scene.a_submit(node, vec![submission(builder.finish().unwrap()), submission(parcel(2))]);
     scene.ask(submit).await.unwrap();
     for (max_bytes, want) in
         [(0, vec![range(1, 1)]), (12, vec![range(2, 3)]), (1, vec![range(5, 1)]), (2, vec![range(6, 2)])]

@@ -5,7 +5,7 @@ use baton::store::{
     message::{Body, Fields, Headers, LAST_ERROR, Outcome, Parcel, ParcelBuilder},
 };
 
-use super::scene::{Scene, dead, lot, queue, range, ranges, run, spans};
+use super::scene::{Scene, dead, queue, range, ranges, run, spans, submission};
 
 /// Tags of a release to come.
 const SHARED: u8 = 77;
@@ -40,7 +40,7 @@ pub async fn headers_travel_with_their_messages(scene: &mut Scene) {
     for length in [1, 400] {
         let first = scene.books().await.pushed + 1;
         let parcel = headed(30, length);
-        let submit = scene.a_submit(node, vec![lot(parcel.clone())]);
+        let submit = scene.a_submit(node, vec![submission(parcel.clone())]);
         scene.ask(submit).await.unwrap();
         assert_eq!(scene.books().await.bytes, parcel.bytes().len() as u64);
         // By messages, by bytes, and the rest at once.

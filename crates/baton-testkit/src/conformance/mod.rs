@@ -69,10 +69,10 @@ macro_rules! for_each_case {
             a_key_is_one_message_for_a_day
             a_key_is_bound_to_its_queue
             keys_are_bounded_and_none_is_dropped
-            a_key_lives_as_long_as_its_lot_says
+            a_key_lives_as_long_as_its_submission_says
             expired_keys_do_not_count
-            a_bookmark_moves_with_its_lots
-            a_full_queue_refuses_each_lot_or_the_bookmark
+            a_bookmark_moves_with_its_submissions
+            a_full_queue_refuses_each_submission_or_the_bookmark
             claims_of_two_queues_are_separate
             a_claim_is_bounded_by_bytes_but_never_empty
             a_repeated_claim_gives_what_is_in_flight

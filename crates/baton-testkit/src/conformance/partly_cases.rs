@@ -8,7 +8,7 @@ use baton::{
     },
 };
 
-use super::scene::{Scene, dead, lot, parcel, queue, range, ranges, run};
+use super::scene::{Scene, dead, parcel, queue, range, ranges, run, submission};
 
 /// Messages of a parcel in these cases.
 const MANY: u32 = 256;
@@ -31,7 +31,7 @@ fn many(headed: bool) -> Parcel {
 
 /// Stores such a parcel and claims all of it; the first id and the number of the claim.
 async fn claimed(scene: &mut Scene, node: SessionId, parcel: Parcel) -> (u64, u64) {
-    let submit = scene.a_submit(node, vec![lot(parcel)]);
+    let submit = scene.a_submit(node, vec![submission(parcel)]);
     scene.ask(submit).await.unwrap();
     let (claim_no, given) = scene.claim(node, MANY).await;
     (given[0].0.range.first, claim_no)

@@ -6,9 +6,9 @@ use baton::{
     Key, MessageId, Name, SessionId,
     store::{
         Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, KEY_TTL_MS, Kind,
-        Lacking, Leave, LotVerdict, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal,
-        Rest, Settle, StoreError, Submit, Survey, Take, TakeSurvey, Taken, ask,
-        message::{Body, Digest, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run, Span},
+        Lacking, Leave, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest,
+        Settle, StoreError, SubmissionVerdict, Submit, Survey, Take, TakeSurvey, Taken, ask,
+        message::{Body, Digest, Outcome, Parcel, ParcelBuilder, Range, Run, Span, Submission, SubmissionKey},
     },
 };
 use bytes::Bytes;
@@ -119,16 +119,16 @@ impl Scene {
         self.ask(push).await
     }
 
-    pub(super) fn a_submit(&mut self, session: SessionId, lots: Vec<Lot>) -> Submit {
+    pub(super) fn a_submit(&mut self, session: SessionId, submissions: Vec<Submission>) -> Submit {
         let submit_no = self.next(session, "submit");
-        Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 1_000 }
+        Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 1_000 }
     }
 
     /// Submits a parcel of this many messages to the queue; its first id.
     pub(super) async fn fill(&mut self, session: SessionId, count: u32) -> u64 {
-        let submit = self.a_submit(session, vec![lot(parcel(count))]);
-        match self.ask(submit).await.unwrap().lots[..] {
-            [LotVerdict::Stored { first }] => first,
+        let submit = self.a_submit(session, vec![submission(parcel(count))]);
+        match self.ask(submit).await.unwrap().submissions[..] {
+            [SubmissionVerdict::Stored { first }] => first,
             ref other => panic!("not stored: {other:?}"),
         }
     }
@@ -242,13 +242,14 @@ pub(super) const fn range(first: u64, len: u32) -> Range {
     Range { first, len }
 }
 
-pub(super) fn lot(parcel: Parcel) -> Lot {
-    Lot { queue: queue(), parcel, key: None, call: None }
+pub(super) fn submission(parcel: Parcel) -> Submission {
+    Submission { queue: queue(), parcel, key: None, call: None }
 }
 
-pub(super) fn keyed(key: &str, body: &str) -> Lot {
-    let key = Some(LotKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()), lives_ms: KEY_TTL_MS });
-    Lot { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call: None }
+pub(super) fn keyed(key: &str, body: &str) -> Submission {
+    let key =
+        Some(SubmissionKey { key: Key::new(key).unwrap(), digest: Digest::of(body.as_bytes()), lives_ms: KEY_TTL_MS });
+    Submission { queue: queue(), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call: None }
 }
 
 pub(super) fn run(claim_no: u64, range: Range, outcome: Outcome) -> Run {

@@ -4,12 +4,12 @@ use baton::{
     MessageId,
     store::{
         RESULT_TTL_MS, ReadResult, Refusal, Settle,
-        message::{Lot, Mask, Outcome, Run},
+        message::{Mask, Outcome, Run, Submission},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{Scene, dead, keyed, lot, name, parcel, queue, range, ranges, run, spans};
+use super::scene::{Scene, dead, keyed, name, parcel, queue, range, ranges, run, spans, submission};
 
 /// Any part of a claim can be settled, in any order, until nothing is left.
 pub async fn settles_take_ranges_and_masks(scene: &mut Scene) {
@@ -90,7 +90,7 @@ pub async fn a_late_token_is_refused_and_counted(scene: &mut Scene) {
     assert_eq!((scene.books().await.ready, scene.books().await.stale_settles), (3, 3));
     assert_eq!(scene.finish(other, 3, Outcome::DONE).await, [range(1, 3)]);
     // Of whatever outcome and number, and of queues that there are.
-    let result = Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups: vec![lot(parcel(1))] };
+    let result = Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups: vec![submission(parcel(1))] };
     let retry = Outcome::Retry { after_ms: 1, error: "again".to_owned() };
     let unknown = Run { queue: name("unknown"), ..run(1, range(1, 1), Outcome::DONE) };
     let outcomes = [result, retry, dead("no"), Outcome::Back];
@@ -151,7 +151,7 @@ pub async fn results_and_follow_ups_commit_with_the_settle(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 2).await;
     scene.claim(node, 2).await;
-    let next = Lot { queue: name("next"), ..lot(parcel(2)) };
+    let next = Submission { queue: name("next"), ..submission(parcel(2)) };
     let done = |result: &'static str, follow_ups| Outcome::Done {
         result: Some(Bytes::from_static(result.as_bytes())),
         follow_ups,
@@ -222,9 +222,9 @@ pub async fn results_take_so_much_room_and_the_oldest_go(scene: &mut Scene) {
 pub async fn follow_ups_pass_a_full_queue(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 50).await;
-    let next = baton::store::Submit { max_backlog: 1, ..scene.a_submit(node, vec![lot(parcel(1))]) };
-    assert_eq!(scene.ask(next).await.unwrap().lots, [baton::store::LotVerdict::Full]);
-    let outcome = Outcome::Done { result: None, follow_ups: vec![lot(parcel(3))] };
+    let next = baton::store::Submit { max_backlog: 1, ..scene.a_submit(node, vec![submission(parcel(1))]) };
+    assert_eq!(scene.ask(next).await.unwrap().submissions, [baton::store::SubmissionVerdict::Full]);
+    let outcome = Outcome::Done { result: None, follow_ups: vec![submission(parcel(3))] };
     scene.finish(node, 1, outcome).await;
     assert_eq!(scene.books().await.pushed, 53);
 }

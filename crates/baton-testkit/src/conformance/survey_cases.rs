@@ -5,12 +5,12 @@ use baton::{
     store::{
         Claim, DrainBegin, Kind, Peek, Place, Progress, Purge, Push, ReadBookmark, ReadProgress, ReadResult, Reaped,
         Recount, Refusal, Removed, Settle, Submit,
-        message::{Lot, Outcome},
+        message::{Outcome, Submission},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{Scene, dead, keyed, lot, name, parcel, queue, range, run};
+use super::scene::{Scene, dead, keyed, name, parcel, queue, range, run, submission};
 
 /// Looking at a store makes nothing in it.
 pub async fn an_unused_store_is_empty(scene: &mut Scene) {
@@ -29,8 +29,9 @@ pub async fn an_unused_store_is_empty(scene: &mut Scene) {
 /// However many there are, all are told, and one of them by itself as it is among them.
 pub async fn a_survey_tells_of_many_and_progress_of_one(scene: &mut Scene) {
     let node = scene.node().await;
-    let lots = (0..900).map(|nth| Lot { queue: name(&format!("q{nth:03}")), ..lot(parcel(1)) }).collect();
-    let submit = scene.a_submit(node, lots);
+    let submissions =
+        (0..900).map(|nth| Submission { queue: name(&format!("q{nth:03}")), ..submission(parcel(1)) }).collect();
+    let submit = scene.a_submit(node, submissions);
     scene.ask(submit).await.unwrap();
     let progress = async |scene: &Scene, queue: &str, source: Option<&str>| {
         let asked = ReadProgress { queue: name(queue), source: source.map(name) };
@@ -86,7 +87,7 @@ pub async fn a_purge_needs_all_nodes_gone(scene: &mut Scene) {
     let node = scene.node().await;
     assert_eq!(scene.fill(node, 1).await, 1);
     let submit = scene.a_submit(node, vec![keyed("k", "2")]);
-    assert_eq!(scene.ask(submit).await.unwrap().lots.len(), 1);
+    assert_eq!(scene.ask(submit).await.unwrap().submissions.len(), 1);
     assert_eq!(scene.books().await.pushed, 2, "the key is forgotten too");
 }
 
@@ -100,10 +101,10 @@ pub async fn malformed_requests_change_nothing(scene: &mut Scene) {
     for bad in [Claim { n: 0, ..claim.clone() }, Claim { n: 70_000, ..claim.clone() }, Claim { claim_no: 0, ..claim }] {
         assert!(matches!(scene.refusal(bad).await, Refusal::Malformed(_)));
     }
-    let submit = scene.a_submit(node, vec![lot(parcel(1))]);
-    let two = baton::store::message::Lot { parcel: parcel(2), ..keyed("k", "1") };
-    for lots in [vec![two], vec![lot(parcel(1)); 1025]] {
-        assert!(matches!(scene.refusal(Submit { lots, ..submit.clone() }).await, Refusal::Malformed(_)));
+    let submit = scene.a_submit(node, vec![submission(parcel(1))]);
+    let two = baton::store::message::Submission { parcel: parcel(2), ..keyed("k", "1") };
+    for submissions in [vec![two], vec![submission(parcel(1)); 1025]] {
+        assert!(matches!(scene.refusal(Submit { submissions, ..submit.clone() }).await, Refusal::Malformed(_)));
     }
     let with_result = Outcome::Done { result: Some(Bytes::from_static(b"1")), follow_ups: Vec::new() };
     for bad in

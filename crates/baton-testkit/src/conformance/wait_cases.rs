@@ -9,12 +9,12 @@ use baton::{
     Name, SessionId,
     store::{
         Beat, Claim, Join, Kind, Look, MAX_WAIT, Order, Pass, Reap, Reaped, Refusal, Resign, Rest, Waiting, Woken,
-        message::{Lot, Outcome},
+        message::{Outcome, Submission},
     },
 };
 use bytes::Bytes;
 
-use super::scene::{LEASE, Scene, lot, name, nothing, offer, parcel, queue, run};
+use super::scene::{LEASE, Scene, name, nothing, offer, parcel, queue, run, submission};
 
 impl Scene {
     /// Waits with these claims.
@@ -52,7 +52,7 @@ pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
             async move { store.wait(node, Arc::new(vec![claim])).await }
         });
         let start = Instant::now();
-        let submit = scene.a_submit(node, vec![lot(parcel(1))]);
+        let submit = scene.a_submit(node, vec![submission(parcel(1))]);
         scene.ask(submit).await.unwrap();
         let woken = worker.await.unwrap().unwrap();
         assert!(start.elapsed() < MAX_WAIT / 2, "round {round}: {:?}", start.elapsed());
@@ -64,7 +64,7 @@ pub async fn a_push_wakes_a_waiting_worker(scene: &mut Scene) {
         let outcome = run(round, claimed.spans[0].0.range, Outcome::DONE);
         scene.settle(node, vec![outcome]).await;
     }
-    let submit = scene.a_submit(node, vec![lot(parcel(1))]);
+    let submit = scene.a_submit(node, vec![submission(parcel(1))]);
     scene.ask(submit).await.unwrap();
     let used = Claim { claim_no: 3, ..scene.a_claim(node, 9) };
     assert_eq!(scene.wait(node, vec![used]).await, Woken { queues: vec![queue()], ..Woken::default() });
@@ -82,7 +82,7 @@ pub async fn a_claim_waits_on_while_others_are_served(scene: &mut Scene) {
     let waiting: Arc<Vec<Claim>> = Arc::new(vec![of("q", 2), of("r", 9)]);
     let store = scene.subject.store.clone();
     for (at, wanted) in [("r", 3), ("q", 2)] {
-        let submit = scene.a_submit(node, vec![Lot { queue: name(at), ..lot(parcel(3)) }]);
+        let submit = scene.a_submit(node, vec![Submission { queue: name(at), ..submission(parcel(3)) }]);
         scene.ask(submit).await.unwrap();
         let claims: Arc<dyn Waiting> = if at == "r" { waiting.clone() } else { Arc::new(Late(waiting.clone())) };
         let woken = store.wait(node, claims).await.unwrap();

@@ -4,24 +4,24 @@ use baton::{
     Key, MessageId, SessionId,
     store::{
         CancelCall, Emit, FollowCall, NewEvent, Operation, ReadCall, ReadEvents, Request, UnfollowCall,
-        message::{Body, CallId, Calling, Lot, Parcel},
+        message::{Body, CallId, Calling, Parcel, Submission},
     },
 };
 
 use super::{draw::queue, known_session::KnownSession};
 
-/// A lot that begins a call: short, long, or so long that it has a key of its own.
-pub(super) fn beginning(seed: u16) -> Lot {
+/// A submission that begins a call: short, long, or so long that it has a key of its own.
+pub(super) fn beginning(seed: u16) -> Submission {
     let pad = [0, 30, 700, 5_000][usize::from(seed % 4)];
     let body = format!("\"{}\"", "x".repeat(pad));
     let linger_ms = [None, None, Some(0), Some(300), Some(2_000)][usize::from(seed % 5)];
     let call = Some(Calling::Begins { linger_ms, share: seed.is_multiple_of(3) });
-    Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None, call }
+    Submission { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None, call }
 }
 
 /// A follow-up that joins the call of the message it comes from.
-pub(super) fn joining(seed: u16) -> Lot {
-    Lot { call: Some(Calling::Joins), ..beginning(seed) }
+pub(super) fn joining(seed: u16) -> Submission {
+    Submission { call: Some(Calling::Joins), ..beginning(seed) }
 }
 
 /// A message of a call, or any other, tells something.

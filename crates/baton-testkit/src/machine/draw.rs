@@ -4,7 +4,9 @@ use baton::{
     Key, Name,
     store::{
         Claim, KEY_TTL_MS, Operation, Order, Request, Settle, Stop,
-        message::{Body, Digest, Fields, LAST_ERROR, Lot, LotKey, Outcome, Parcel, ParcelBuilder, Range, Run},
+        message::{
+            Body, Digest, Fields, LAST_ERROR, Outcome, Parcel, ParcelBuilder, Range, Run, Submission, SubmissionKey,
+        },
     },
 };
 use bytes::Bytes;
@@ -67,7 +69,7 @@ fn outcome(seed: u16, len: u32) -> Outcome {
         2 | 3 => Outcome::Back,
         4 => Outcome::Done {
             result: (len == 1).then(|| Bytes::from(format!("{{\"r\":{seed}}}"))),
-            follow_ups: vec![Lot { queue: queue(seed), parcel: parcel(seed), key: None, call: None }],
+            follow_ups: vec![Submission { queue: queue(seed), parcel: parcel(seed), key: None, call: None }],
         },
         6 if len == 1 => Outcome::Done {
             result: seed.is_multiple_of(2).then(|| Bytes::from(format!("[{seed}]"))),
@@ -75,14 +77,14 @@ fn outcome(seed: u16, len: u32) -> Outcome {
         },
         5 => {
             let (key, lives_ms) = (Key::new("follow").unwrap(), if seed.is_multiple_of(2) { 300 } else { KEY_TTL_MS });
-            let key = LotKey { key, digest: Digest::of(b"1"), lives_ms };
-            let lot = Lot {
+            let key = SubmissionKey { key, digest: Digest::of(b"1"), lives_ms };
+            let submission = Submission {
                 queue: queue(seed),
                 parcel: Parcel::single(Body::new(b"1").unwrap()),
                 key: Some(key),
                 call: None,
             };
-            Outcome::Done { result: None, follow_ups: vec![lot] }
+            Outcome::Done { result: None, follow_ups: vec![submission] }
         }
         _ => Outcome::DONE,
     }

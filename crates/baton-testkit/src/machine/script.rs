@@ -3,10 +3,10 @@
 use baton::{
     CallId, Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claimed, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look, LotVerdict,
+        Answer, Beat, Claimed, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look,
         MoveBookmark, Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal,
-        Remove, Request, Resign, Rewind, StoreError, Submit, Take,
-        message::{Body, Digest, Lot, LotKey, Outcome, Parcel},
+        Remove, Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
+        message::{Body, Digest, Outcome, Parcel, Submission, SubmissionKey},
     },
 };
 use bytes::Bytes;
@@ -154,9 +154,14 @@ impl Script {
                 *told = (it.number + it.events.len() as u64 - 1).max(*told);
             }
             (Request::Submit(it), Answer::Submit(submitted), known) => {
-                for (lot, verdict) in it.lots.iter().zip(&submitted.lots).filter(|(lot, _)| lot.call.is_some()) {
-                    if let LotVerdict::Begun { first, born } = verdict {
-                        let (queue, id) = (lot.queue.clone(), MessageId(*first));
+                for (submission, verdict) in it
+                    .submissions
+                    .iter()
+                    .zip(&submitted.submissions)
+                    .filter(|(submission, _)| submission.call.is_some())
+                {
+                    if let SubmissionVerdict::Begun { first, born } = verdict {
+                        let (queue, id) = (submission.queue.clone(), MessageId(*first));
                         self.calls.push(CallId { queue, id, born: Some(*born) });
                     }
                 }
@@ -268,20 +273,20 @@ impl Script {
     fn submit(&self, slot: usize, a: u16, b: u16, c: u16) -> Request {
         let known = &self.sessions[slot];
         // None now and then.
-        let lots = (0..if c % 29 == 7 { 0 } else { 1 + a % 4 }).map(|nth| {
+        let submissions = (0..if c % 29 == 7 { 0 } else { 1 + a % 4 }).map(|nth| {
             let seed = b.wrapping_mul(17).wrapping_add(nth);
             if c.wrapping_add(nth) % 4 == 1 {
                 return beginning(seed);
             }
             if c.wrapping_add(nth) % 5 != 0 {
-                return Lot { queue: queue(seed), parcel: parcel(seed), key: None, call: None };
+                return Submission { queue: queue(seed), parcel: parcel(seed), key: None, call: None };
             }
             let body = format!("{{\"keyed\":{}}}", seed % 3);
             let key = Key::new(&format!("key{}", seed / 7 % 4)).unwrap();
             let lives_ms = [KEY_TTL_MS, 300, 1][usize::from(c / 5 % 3)];
-            let key = Some(LotKey { key, digest: Digest::of(body.as_bytes()), lives_ms });
+            let key = Some(SubmissionKey { key, digest: Digest::of(body.as_bytes()), lives_ms });
             let call = beginning(seed).call.filter(|_| seed.is_multiple_of(2));
-            Lot { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call }
+            Submission { queue: queue(seed), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key, call }
         });
         let mark = usize::from(b % 2);
         let bookmark = (c % 7 == 1).then(|| MoveBookmark {
@@ -298,7 +303,7 @@ impl Script {
         Submit {
             session: known.id,
             submit_no,
-            lots: lots.collect(),
+            submissions: submissions.collect(),
             bookmark,
             max_backlog: if c % 11 == 5 { 400 } else { 1 << 30 },
             max_keys: if c.is_multiple_of(3) { 2 } else { 1_000 },

@@ -3,7 +3,7 @@
 use baton::{
     SessionId,
     store::{
-        Answer, Cancelling, Claimed, Join, Kind, LotVerdict, Order, Reaped, Refusal, Request, StoreError,
+        Answer, Cancelling, Claimed, Join, Kind, Order, Reaped, Refusal, Request, StoreError, SubmissionVerdict,
         message::Outcome,
     },
 };
@@ -102,10 +102,10 @@ impl Scene {
                 self.session_gone(reap.target, true);
             }
             (Request::Submit(submit), Answer::Submit(submitted)) => {
-                for (lot, verdict) in submit.lots.iter().zip(&submitted.lots) {
-                    if let LotVerdict::Stored { first } | LotVerdict::Begun { first, .. } = verdict {
-                        let digests: Vec<u64> = lot.parcel.bodies().map(|body| digest(&body)).collect();
-                        self.stored(by, lot.queue.as_str(), *first, &digests);
+                for (submission, verdict) in submit.submissions.iter().zip(&submitted.submissions) {
+                    if let SubmissionVerdict::Stored { first } | SubmissionVerdict::Begun { first, .. } = verdict {
+                        let digests: Vec<u64> = submission.parcel.bodies().map(|body| digest(&body)).collect();
+                        self.stored(by, submission.queue.as_str(), *first, &digests);
                     }
                 }
             }
@@ -170,10 +170,10 @@ impl Scene {
                         self.violated(rule, Some((queue_no, id)));
                     }
                     if let Outcome::Done { follow_ups, .. } = &run.outcome {
-                        for lot in follow_ups {
-                            let Some(to) = number(lot.queue.as_str()) else { continue };
-                            let digests: Vec<u64> = lot.parcel.bodies().map(|body| digest(&body)).collect();
-                            self.stored(by, lot.queue.as_str(), self.ledgers[to].pushed() + 1, &digests);
+                        for submission in follow_ups {
+                            let Some(to) = number(submission.queue.as_str()) else { continue };
+                            let digests: Vec<u64> = submission.parcel.bodies().map(|body| digest(&body)).collect();
+                            self.stored(by, submission.queue.as_str(), self.ledgers[to].pushed() + 1, &digests);
                         }
                     }
                 }

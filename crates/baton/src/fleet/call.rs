@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Fleet;
 use crate::{
-    message::{Body, CallId, Calling, Digest, InvalidMessage, Key, Lot, LotKey, Name, Parcel, cause},
+    message::{Body, CallId, Calling, Digest, InvalidMessage, Key, Name, Parcel, Submission, SubmissionKey, cause},
     store::{CallState, CallView, CancelCall, Cancelling, ReadCall, StoreError},
 };
 
@@ -24,7 +24,7 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// What the lot of such a call is.
+    /// What the submission of such a call is.
     fn calling(&self) -> Calling {
         let linger_ms = self.linger.map(|linger| u64::try_from(linger.as_millis()).unwrap_or(u64::MAX >> 1));
         Calling::Begins { linger_ms: linger_ms.map(|ms| ms.min(MAX_LINGER_MS)), share: self.share }
@@ -75,11 +75,13 @@ impl Fleet {
     ///
     /// # Errors
     /// If the body is too large.
-    pub fn call_lot(&self, queue: &Name, body: &[u8], options: &CallOptions) -> Result<Lot, InvalidMessage> {
+    pub fn call_submission(
+        &self, queue: &Name, body: &[u8], options: &CallOptions,
+    ) -> Result<Submission, InvalidMessage> {
         let lives_ms = u64::try_from(self.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
-        let key = options.key(queue, body)?.map(|key| LotKey { key, digest: Digest::of(body), lives_ms });
+        let key = options.key(queue, body)?.map(|key| SubmissionKey { key, digest: Digest::of(body), lives_ms });
         let parcel = Parcel::single(Body::new(body)?);
-        Ok(Lot { queue: queue.clone(), parcel, key, call: Some(options.calling()) })
+        Ok(Submission { queue: queue.clone(), parcel, key, call: Some(options.calling()) })
     }
 
     /// How a call stands; nothing if there is none of this id, or it ended over an hour ago.

@@ -23,7 +23,7 @@ use super::{
     permits::Permit,
 };
 use crate::{
-    message::{Body, CallId, Calling, Key, Lot, MessageId, Name, Parcel},
+    message::{Body, CallId, Calling, Key, MessageId, Name, Parcel, Submission},
     panics,
 };
 
@@ -211,7 +211,7 @@ impl Context {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     pub(super) result: Option<Bytes>,
-    pub(super) follow_ups: Vec<Lot>,
+    pub(super) follow_ups: Vec<Submission>,
 }
 
 impl Done {
@@ -235,7 +235,7 @@ impl Done {
     /// If the name is not usable or the body is too large or cannot be written as JSON.
     pub fn then<B: Serialize + ?Sized>(mut self, queue: &str, body: &B) -> Result<Self, Failure> {
         let parcel = Parcel::single(Body::new(&serde_json::to_vec(body)?)?);
-        self.follow_ups.push(Lot { queue: Name::new(queue)?, parcel, key: None, call: None });
+        self.follow_ups.push(Submission { queue: Name::new(queue)?, parcel, key: None, call: None });
         Ok(self)
     }
 

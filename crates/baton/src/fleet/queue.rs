@@ -9,8 +9,11 @@ use serde::de::DeserializeOwned;
 use super::{CallOptions, Fleet};
 use crate::{
     backoff::Backoff,
-    message::{Body, CallId, Digest, InvalidMessage, Key, Lot, LotKey, MessageId, Name, Parcel, ParcelBuilder, Range},
-    store::{LotVerdict, ReadResult, Refusal, StoreError, session::SubmitError},
+    message::{
+        Body, CallId, Digest, InvalidMessage, Key, MessageId, Name, Parcel, ParcelBuilder, Range, Submission,
+        SubmissionKey,
+    },
+    store::{ReadResult, Refusal, StoreError, SubmissionVerdict, session::SubmitError},
 };
 
 /// Why a body was not pushed.
@@ -88,7 +91,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Cancel safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push(&self, body: &T) -> Result<MessageId, PushError> {
-        self.push_lot(body, None).await
+        self.push_submission(body, None).await
     }
 
     /// Pushes one message that exists once however often it is pushed under `key`, for 24 hours
@@ -100,7 +103,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Cancel safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push_once(&self, key: &Key, body: &T) -> Result<MessageId, PushError> {
-        self.push_lot(body, Some(key)).await
+        self.push_submission(body, Some(key)).await
     }
 
     /// Pushes one message as a call: its events can be followed ([`Fleet::follow`]), and it can be cancelled
@@ -135,8 +138,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// As [`Queue::push`].
     pub async fn call(&self, body: &T, options: &CallOptions) -> Result<CallId, PushError> {
         let queue = self.name.clone()?;
-        let lot = self.fleet.call_lot(&queue, &serde_json::to_vec(body)?, options)?;
-        let (first, born) = self.hand_in(lot).await?;
+        let submission = self.fleet.call_submission(&queue, &serde_json::to_vec(body)?, options)?;
+        let (first, born) = self.hand_in(submission).await?;
         Ok(CallId { queue, id: MessageId(first), born })
     }
 
@@ -159,7 +162,9 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
         loop {
             while failed.is_none() && under_way.len() < UNDER_WAY {
                 match self.pack(&mut builder, &mut bodies) {
-                    Ok(Some(lot)) => under_way.push_back(async move { (lot.parcel.len(), self.hand_in(lot).await) }),
+                    Ok(Some(submission)) => {
+                        under_way.push_back(async move { (submission.parcel.len(), self.hand_in(submission).await) })
+                    }
                     Ok(None) => break,
                     Err(error) => failed = Some(error),
                 }
@@ -205,54 +210,56 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// The next parcel full of bodies; nothing if there are none left.
     fn pack<B: Borrow<T>>(
         &self, builder: &mut ParcelBuilder, bodies: &mut impl Iterator<Item = B>,
-    ) -> Result<Option<Lot>, PushError> {
+    ) -> Result<Option<Submission>, PushError> {
         let queue = self.name.clone()?;
         while builder.len() < PARCEL && builder.body_bytes() < PARCEL_BYTES {
             let Some(body) = bodies.next() else { break };
             builder.add(Body::new(&serde_json::to_vec(body.borrow())?)?)?;
         }
-        Ok(builder.finish().map(|parcel| Lot { queue, parcel, key: None, call: None }))
+        Ok(builder.finish().map(|parcel| Submission { queue, parcel, key: None, call: None }))
     }
 
-    async fn push_lot(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
+    async fn push_submission(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
         let queue = self.name.clone()?;
         let body = serde_json::to_vec(body)?;
         let parcel = Parcel::single(Body::new(&body)?);
         let lives_ms = u64::try_from(self.fleet.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
-        let key = key.map(|key| LotKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
-        self.hand_in(Lot { queue, parcel, key, call: None }).await.map(|(first, _)| MessageId(first))
+        let key = key.map(|key| SubmissionKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
+        self.hand_in(Submission { queue, parcel, key, call: None }).await.map(|(first, _)| MessageId(first))
     }
 
-    /// Hands a lot in until it is stored; its first id, and of a call its birth.
-    async fn hand_in(&self, lot: Lot) -> Result<(u64, Option<u64>), PushError> {
-        let (bytes, max_backlog) = (lot.parcel.bytes().len() as u64, self.fleet.max_backlog());
+    /// Hands a submission in until it is stored; its first id, and of a call its birth.
+    async fn hand_in(&self, submission: Submission) -> Result<(u64, Option<u64>), PushError> {
+        let (bytes, max_backlog) = (submission.parcel.bytes().len() as u64, self.fleet.max_backlog());
         let mut pauses = Backoff::new(FULL_PAUSES.0, FULL_PAUSES.1);
         loop {
             let session = self.fleet.session().await?;
-            let verdicts = match session.submit(vec![lot.clone()], None).await {
-                // The session was over before the lot was sent, or a key makes a second attempt harmless.
+            let verdicts = match session.submit(vec![submission.clone()], None).await {
+                // The session was over before the submission was sent, or a key makes a second attempt harmless.
                 Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored })
-                    if !maybe_stored || lot.key.is_some() =>
+                    if !maybe_stored || submission.key.is_some() =>
                 {
                     continue;
                 }
                 verdicts => verdicts?,
             };
-            return match (verdicts.first(), &lot.key) {
-                (Some(LotVerdict::Stored { first } | LotVerdict::Duplicate { first }), _) => Ok((*first, None)),
-                (Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }), _) => {
+            return match (verdicts.first(), &submission.key) {
+                (Some(SubmissionVerdict::Stored { first } | SubmissionVerdict::Duplicate { first }), _) => {
+                    Ok((*first, None))
+                }
+                (Some(SubmissionVerdict::Begun { first, born } | SubmissionVerdict::Known { first, born }), _) => {
                     Ok((*first, Some(*born)))
                 }
-                (Some(LotVerdict::Conflict), Some(key)) => Err(PushError::Conflict(key.key.clone())),
-                (Some(LotVerdict::KeysFull), _) => Err(PushError::KeysFull),
-                (Some(LotVerdict::Full), _) => {
+                (Some(SubmissionVerdict::Conflict), Some(key)) => Err(PushError::Conflict(key.key.clone())),
+                (Some(SubmissionVerdict::KeysFull), _) => Err(PushError::KeysFull),
+                (Some(SubmissionVerdict::Full), _) => {
                     tokio::time::sleep(pauses.pause()).await;
-                    while !session.has_room(&lot.queue, None, bytes, max_backlog).await {
+                    while !session.has_room(&submission.queue, None, bytes, max_backlog).await {
                         tokio::time::sleep(pauses.pause()).await;
                     }
                     continue;
                 }
-                _ => Err(StoreError::Damaged("the store gave no verdict on a lot".to_owned()).into()),
+                _ => Err(StoreError::Damaged("the store gave no verdict on a submission".to_owned()).into()),
             };
         }
     }

@@ -88,14 +88,14 @@ pub enum Part {
     Joined,
 }
 
-/// What a lot is to a call.
+/// What a submission is to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calling {
     /// Its message begins a call.
     Begins {
         /// After so many milliseconds without a follower the call is cancelled; nothing if it goes on without.
         linger_ms: Option<u64>,
-        /// Whether the key of the lot stands for a call only while that has not ended: then the next one begins anew.
+        /// Whether the key of the submission stands for a call only while that has not ended: then the next one begins anew.
         share: bool,
     },
     /// Its message, a follow-up, joins the call of the message that brings it; if that is of none, it is a plain one.

@@ -29,7 +29,7 @@ pub(crate) use gone::THINNED_AT;
 pub use headers::{Fields, Headers, LAST_ERROR, MAX_LAST_ERROR_BYTES};
 pub use invalid::InvalidMessage;
 pub use name::{Key, Name};
-pub use outcome::{Lot, LotKey, Outcome, Run};
+pub use outcome::{Outcome, Run, Submission, SubmissionKey};
 #[cfg(feature = "redis")]
 pub(crate) use parcel::{HEADED, PARCEL_TABLE};
 pub use parcel::{PLAIN, Parcel, ParcelBuilder};

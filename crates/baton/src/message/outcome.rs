@@ -12,7 +12,7 @@ pub enum Outcome {
         /// JSON kept for whoever asks, one message only.
         result: Option<Bytes>,
         /// Messages that exist if and only if this settle counts.
-        follow_ups: Vec<Lot>,
+        follow_ups: Vec<Submission>,
     },
     /// Failed, to be tried again; counts an attempt.
     Retry {
@@ -38,7 +38,7 @@ impl Outcome {
     /// The bytes of what it brings: its result and its follow-ups.
     pub(crate) fn brings(&self) -> usize {
         let Self::Done { result, follow_ups } = self else { return 0 };
-        let follow_ups: usize = follow_ups.iter().map(|lot| lot.parcel.bytes().len()).sum();
+        let follow_ups: usize = follow_ups.iter().map(|submission| submission.parcel.bytes().len()).sum();
         follow_ups + result.as_ref().map_or(0, Bytes::len)
     }
 
@@ -64,20 +64,20 @@ pub struct Run {
 
 /// A parcel on its way into a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lot {
+pub struct Submission {
     /// The queue it goes to.
     pub queue: Name,
     /// The messages.
     pub parcel: Parcel,
     /// Set for a message that must exist once however often it is handed in; the parcel then holds one message.
-    pub key: Option<LotKey>,
+    pub key: Option<SubmissionKey>,
     /// Set for a message that begins or joins a call; the parcel then holds one message.
     pub call: Option<Calling>,
 }
 
 /// A caller's promise that two messages are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LotKey {
+pub struct SubmissionKey {
     /// The caller's key.
     pub key: Key,
     /// The digest of the body, so that the same key with another body is noticed.

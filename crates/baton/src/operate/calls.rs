@@ -8,9 +8,9 @@ use super::{Operator, patience::Patience};
 use crate::{
     CallOptions, PushError,
     backoff::Backoff,
-    message::{CallId, Lot, MessageId, Name},
+    message::{CallId, MessageId, Name, Submission},
     store::{
-        LotVerdict, Refusal, StoreError,
+        Refusal, StoreError, SubmissionVerdict,
         session::{Session, SubmitError},
     },
 };
@@ -30,24 +30,24 @@ impl Operator {
     pub async fn call<T: Serialize + ?Sized>(
         &self, queue: &Name, body: &T, options: &CallOptions,
     ) -> Result<CallId, PushError> {
-        let lot = self.fleet().call_lot(queue, &serde_json::to_vec(body)?, options)?;
-        let (bytes, mut pauses) = (lot.parcel.bytes().len() as u64, Backoff::new(PAUSES.0, PAUSES.1));
+        let submission = self.fleet().call_submission(queue, &serde_json::to_vec(body)?, options)?;
+        let (bytes, mut pauses) = (submission.parcel.bytes().len() as u64, Backoff::new(PAUSES.0, PAUSES.1));
         let mut patience = Patience::new(self.wait);
         loop {
             let session = self.session().await?;
-            let in_the_way = match self.hand_in(&session, &lot).await {
-                Ok(verdict) => match (verdict, &lot.key) {
-                    (Some(LotVerdict::Begun { first, born } | LotVerdict::Known { first, born }), _) => {
+            let in_the_way = match self.hand_in(&session, &submission).await {
+                Ok(verdict) => match (verdict, &submission.key) {
+                    (Some(SubmissionVerdict::Begun { first, born } | SubmissionVerdict::Known { first, born }), _) => {
                         return Ok(CallId { queue: queue.clone(), id: MessageId(first), born: Some(born) });
                     }
-                    (Some(LotVerdict::Full), _) => PushError::Full(queue.clone()),
-                    (Some(LotVerdict::KeysFull), _) => return Err(PushError::KeysFull),
-                    (Some(LotVerdict::Conflict), Some(key)) => return Err(PushError::Conflict(key.key.clone())),
-                    _ => return Err(StoreError::Damaged("the store gave no verdict on a lot".to_owned()).into()),
+                    (Some(SubmissionVerdict::Full), _) => PushError::Full(queue.clone()),
+                    (Some(SubmissionVerdict::KeysFull), _) => return Err(PushError::KeysFull),
+                    (Some(SubmissionVerdict::Conflict), Some(key)) => return Err(PushError::Conflict(key.key.clone())),
+                    _ => return Err(StoreError::Damaged("the store gave no verdict on a submission".to_owned()).into()),
                 },
-                // The session was over before the lot was sent, or a key makes a second attempt harmless.
+                // The session was over before the submission was sent, or a key makes a second attempt harmless.
                 Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored })
-                    if !maybe_stored || lot.key.is_some() =>
+                    if !maybe_stored || submission.key.is_some() =>
                 {
                     continue;
                 }
@@ -67,9 +67,11 @@ impl Operator {
         }
     }
 
-    /// Hands a lot in once, and waits for the verdict while there is hope.
-    async fn hand_in(&self, session: &Session, lot: &Lot) -> Result<Option<LotVerdict>, SubmitError> {
-        let submit = async { Ok(session.submit_if_room(vec![lot.clone()]).await) };
+    /// Hands a submission in once, and waits for the verdict while there is hope.
+    async fn hand_in(
+        &self, session: &Session, submission: &Submission,
+    ) -> Result<Option<SubmissionVerdict>, SubmitError> {
+        let submit = async { Ok(session.submit_if_room(vec![submission.clone()]).await) };
         match self.attend(session, submit).await {
             Ok(verdicts) => Ok(verdicts?.into_iter().next()),
             Err(error) => Err(SubmitError { error, maybe_stored: true }),

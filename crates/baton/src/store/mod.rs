@@ -104,9 +104,9 @@ mod wire;
 pub mod message {
     pub use crate::message::{
         Body, CALL, CANCELLED, CacheKey, CallEvent, CallId, Calling, Digest, END, ERROR, Fields, Headers, Home, IdSum,
-        LAST_ERROR, Lot, LotKey, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
-        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Prefix, RESTART, Range,
-        Run, Scope, Span,
+        LAST_ERROR, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES, MAX_LAST_ERROR_BYTES,
+        MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Prefix, RESTART, Range, Run, Scope, Span,
+        Submission, SubmissionKey,
     };
 }
 

@@ -93,13 +93,13 @@ async fn short_messages_that_fail_together_cost_a_few_commands() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
-    let one = |n: u64| Lot {
+    let one = |n: u64| Submission {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
         call: None,
     };
-    ask(&store, Submit { lots: (1..=500).map(one).collect(), ..submit(session, 1, &[b"0"]) }).await.unwrap();
+    ask(&store, Submit { submissions: (1..=500).map(one).collect(), ..submit(session, 1, &[b"0"]) }).await.unwrap();
     let claimed = ask(&store, claim(session, 1, 500)).await.unwrap();
     assert_eq!(claimed.spans.len(), 500);
     let failed = |first: u64| Run {

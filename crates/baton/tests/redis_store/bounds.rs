@@ -32,15 +32,15 @@ pub(crate) async fn session(store: &Arc<RedisStore>, lease: Duration) -> Session
 /// Messages that are pushed one by one; who pushed them.
 pub(crate) async fn push(store: &RedisStore, count: u64) -> SessionId {
     let client = join(store, Kind::Client).await;
-    let one = |n: u64| Lot {
+    let one = |n: u64| Submission {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
         call: None,
     };
     for (submit_no, first) in (1..).zip((1..=count).step_by(1_000)) {
-        let lots = (first..first + 1_000).map(one).collect();
-        ask(store, Submit { lots, ..submit(client, submit_no, &[b"0"]) }).await.unwrap();
+        let submissions = (first..first + 1_000).map(one).collect();
+        ask(store, Submit { submissions, ..submit(client, submit_no, &[b"0"]) }).await.unwrap();
     }
     client
 }

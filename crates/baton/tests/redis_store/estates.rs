@@ -16,15 +16,15 @@ const FIRST: u64 = AT_ONCE - 2;
 /// A session that holds so many messages that were pushed singly, and another one.
 async fn holding(store: &RedisStore, count: u64) -> (SessionId, SessionId) {
     let (holder, other) = (join(store, Kind::Node).await, join(store, Kind::Node).await);
-    let one = |n: u64| Lot {
+    let one = |n: u64| Submission {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
         call: None,
     };
     for (submit_no, first) in (1..).zip((1..=count).step_by(1_000)) {
-        let lots = (first..=count.min(first + 999)).map(one).collect();
-        let submit = Submit { lots, ..submit(holder, submit_no, &[b"0"]) };
+        let submissions = (first..=count.min(first + 999)).map(one).collect();
+        let submit = Submit { submissions, ..submit(holder, submit_no, &[b"0"]) };
         ask(store, submit).await.unwrap();
     }
     let mut held = 0;

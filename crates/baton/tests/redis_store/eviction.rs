@@ -73,7 +73,8 @@ async fn while_the_server_may_evict_nothing_new_comes_in_and_everything_else_goe
     let visitor = join(&other, Kind::Node).await;
     assert!(is_refused(&ask(&other, submit(visitor, 1, &[b"4"])).await.unwrap_err()));
     assert_eq!(ask(&open, claim(session, 1, 9)).await.unwrap().spans.len(), 1);
-    let follow_up = Lot { queue: name("q"), parcel: Parcel::single(Body::new(b"5").unwrap()), key: None, call: None };
+    let follow_up =
+        Submission { queue: name("q"), parcel: Parcel::single(Body::new(b"5").unwrap()), key: None, call: None };
     let with_follow_up = Outcome::Done { result: None, follow_ups: vec![follow_up] };
     let refused = ask(&open, settle(session, 1, 1, 1, with_follow_up)).await.unwrap_err();
     assert!(is_refused(&refused), "{refused:?}");

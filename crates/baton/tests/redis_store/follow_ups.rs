@@ -15,9 +15,14 @@ fn count_of(server: &RedisServer, command: &str) -> u64 {
     count.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
-fn lot(bytes: usize) -> Lot {
+fn submission(bytes: usize) -> Submission {
     let body = format!("\"{}\"", "x".repeat(bytes));
-    Lot { queue: name("next"), parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()), key: None, call: None }
+    Submission {
+        queue: name("next"),
+        parcel: Parcel::single(Body::new(body.as_bytes()).unwrap()),
+        key: None,
+        call: None,
+    }
 }
 
 async fn is_balanced(store: &RedisStore) -> bool {
@@ -38,12 +43,15 @@ async fn long_follow_ups_are_moved_into_place_and_repeats_leave_nothing() {
     ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
     ask(&store, claim(session, 1, 3)).await.unwrap();
     // Fifteen of a megabyte and one that comes along, with keys; then the most there may be of those that are short.
-    let keyed = |nth: usize, lot: Lot| {
-        let digest = Digest::of(lot.parcel.bytes());
-        Lot { key: Some(LotKey { key: Key::new(&format!("k{nth}")).unwrap(), digest, lives_ms: 60_000 }), ..lot }
+    let keyed = |nth: usize, submission: Submission| {
+        let digest = Digest::of(submission.parcel.bytes());
+        Submission {
+            key: Some(SubmissionKey { key: Key::new(&format!("k{nth}")).unwrap(), digest, lives_ms: 60_000 }),
+            ..submission
+        }
     };
-    let long: Vec<Lot> = (0..15).map(|nth| keyed(nth, lot(1_000_000))).chain([lot(10)]).collect();
-    let done = |follow_ups: &[Lot]| Outcome::Done { result: None, follow_ups: follow_ups.to_vec() };
+    let long: Vec<Submission> = (0..15).map(|nth| keyed(nth, submission(1_000_000))).chain([submission(10)]).collect();
+    let done = |follow_ups: &[Submission]| Outcome::Done { result: None, follow_ups: follow_ups.to_vec() };
     let run = |first, outcome| Run { claim_no: 1, queue: name("q"), range: Range { first, len: 1 }, outcome };
     let report = |settle_no, runs| Settle { session, settle_no, runs, max_results: baton::store::MAX_RESULTS };
     let (renamed, set) = (count_of(&server, "rename"), count_of(&server, "set"));
@@ -64,7 +72,7 @@ async fn long_follow_ups_are_moved_into_place_and_repeats_leave_nothing() {
     let kept = behind::<Vec<String>>(&server, "KEYS *:b:next:*");
     assert_eq!(kept.len(), 15);
     assert!(kept.iter().all(|key| behind::<i64>(&server, &format!("PTTL {key}")) == -1), "they stay");
-    let many = vec![lot(4_000); 1_000];
+    let many = vec![submission(4_000); 1_000];
     ask(&store, report(3, vec![run(3, done(&many))])).await.unwrap();
     assert!(count_of(&server, "rename") - renamed > 15 + 950, "short ones that are many do not pass the script either");
     assert_eq!(next(&store).await.pushed, 1_016);
@@ -83,7 +91,7 @@ async fn short_follow_ups_cost_no_more_commands() {
     ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
     ask(&store, claim(session, 1, 1)).await.unwrap();
     let before = ["rename", "exec", "strlen"].map(|command| count_of(&server, command));
-    let follow_ups = vec![lot(100), lot(3_000)];
+    let follow_ups = vec![submission(100), submission(3_000)];
     ask(&store, settle(session, 1, 1, 1, Outcome::Done { result: None, follow_ups })).await.unwrap();
     assert_eq!(["rename", "exec", "strlen"].map(|command| count_of(&server, command)), before);
     assert_eq!(next(&store).await.pushed, 2);
@@ -102,8 +110,8 @@ async fn at_maxmemory_what_brings_something_is_refused_whole_and_its_number_is_f
     let result = Outcome::Done { result: Some("1".into()), follow_ups: Vec::new() };
     for bringing in [
         result.clone(),
-        Outcome::Done { result: None, follow_ups: vec![lot(10)] },
-        Outcome::Done { result: None, follow_ups: vec![lot(10), lot(1_000_000)] },
+        Outcome::Done { result: None, follow_ups: vec![submission(10)] },
+        Outcome::Done { result: None, follow_ups: vec![submission(10), submission(1_000_000)] },
     ] {
         let refused = ask(&store, report(1, vec![run(1, bringing), run(2, Outcome::DONE)])).await.unwrap_err();
         assert!(matches!(&refused, StoreError::NoRoom(why) if why.contains("maxmemory")), "{refused:?}");
@@ -125,8 +133,9 @@ async fn the_most_follow_ups_in_as_many_queues_with_keys_are_a_bounded_number_of
     ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
     ask(&store, claim(session, 1, 1)).await.unwrap();
     let one = |nth: usize| {
-        let key = LotKey { key: Key::new(&format!("k{nth}")).unwrap(), digest: Digest::of(b"x"), lives_ms: 60_000 };
-        Lot { queue: name(&format!("n{nth}")), key: Some(key), ..lot(16_000) }
+        let key =
+            SubmissionKey { key: Key::new(&format!("k{nth}")).unwrap(), digest: Digest::of(b"x"), lives_ms: 60_000 };
+        Submission { queue: name(&format!("n{nth}")), key: Some(key), ..submission(16_000) }
     };
     let follow_ups = (0..1_000).map(one).collect();
     let look = Monitor::start(&server);

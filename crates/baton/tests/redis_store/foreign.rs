@@ -71,7 +71,7 @@ async fn a_purge_names_a_key_of_another_program_and_removes_nothing() {
     }
 }
 
-/// A lot for a new queue is judged before another one of the same submit is stored, and before its bookmark moves.
+/// A submission for a new queue is judged before another one of the same submit is stored, and before its bookmark moves.
 #[tokio::test]
 async fn what_a_new_queue_would_run_into_is_named_before_a_submit_writes() {
     let server = RedisServer::start(&[]);
@@ -79,7 +79,7 @@ async fn what_a_new_queue_would_run_into_is_named_before_a_submit_writes() {
     let client = join(&store, Kind::Client).await;
     let _: String = behind(&server, "SET {fleet/0}:r:new x");
     let mut submit = submit(client, 1, &[b"1"]);
-    submit.lots.push(Lot { queue: name("new"), ..submit.lots[0].clone() });
+    submit.submissions.push(Submission { queue: name("new"), ..submit.submissions[0].clone() });
     let (key, digest) = (Key::new("k").unwrap(), Digest::of(b"lines"));
     let after = Place { lines: 2, digest };
     submit.bookmark = Some(MoveBookmark { key, from: Place::START, to: after });
@@ -87,5 +87,5 @@ async fn what_a_new_queue_would_run_into_is_named_before_a_submit_writes() {
     names(ask(&store, submit.clone()).await, "{fleet/0}:r:new");
     assert_eq!(keys(&server), before);
     let _: u64 = behind(&server, "DEL {fleet/0}:r:new");
-    assert_eq!(ask(&store, submit).await.unwrap().lots.len(), 2);
+    assert_eq!(ask(&store, submit).await.unwrap().submissions.len(), 2);
 }

@@ -80,7 +80,7 @@ async fn many_queues_and_claims_are_recounted_in_pages() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
-    let one = |queue: &str| Lot {
+    let one = |queue: &str| Submission {
         queue: name(queue),
         parcel: Parcel::single(Body::new(b"1").unwrap()),
         key: None,
@@ -88,12 +88,12 @@ async fn many_queues_and_claims_are_recounted_in_pages() {
     };
     // Queues of one message, and one session that holds many, one by one and together.
     for submit_no in 1..=3 {
-        let lots = (0..1_000).map(|nth| one(&format!("q{}", submit_no * 1_000 + nth))).collect();
-        ask(&store, Submit { lots, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
+        let submissions = (0..1_000).map(|nth| one(&format!("q{}", submit_no * 1_000 + nth))).collect();
+        ask(&store, Submit { submissions, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
     }
     for submit_no in 4..=15 {
-        let lots = (0..1_000).map(|_| one("q")).collect();
-        ask(&store, Submit { lots, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
+        let submissions = (0..1_000).map(|_| one("q")).collect();
+        ask(&store, Submit { submissions, ..submit(session, submit_no, &[b"0"]) }).await.unwrap();
     }
     for claim_no in 1..=200 {
         ask(&store, claim(session, claim_no, if claim_no < 100 { 1 } else { 100 })).await.unwrap();

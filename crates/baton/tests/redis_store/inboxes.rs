@@ -36,8 +36,8 @@ fn in_inbox(server: &RedisServer) -> u64 {
 
 async fn push(store: &RedisStore, session: SessionId, numbers: std::ops::RangeInclusive<u64>) {
     for no in numbers {
-        let stored = ask(store, submit(session, no, &[no.to_string().as_bytes()])).await.unwrap().lots;
-        assert!(matches!(stored[..], [LotVerdict::Stored { .. }]), "{stored:?}");
+        let stored = ask(store, submit(session, no, &[no.to_string().as_bytes()])).await.unwrap().submissions;
+        assert!(matches!(stored[..], [SubmissionVerdict::Stored { .. }]), "{stored:?}");
     }
 }
 
@@ -82,8 +82,8 @@ async fn an_inbox_is_bounded_and_keeps_the_order() {
     push(&store, session, 1..=300).await;
     assert!(in_inbox(&server) <= 128);
     // What comes another way goes behind it.
-    let several = ask(&store, submit(session, 301, &[b"301", b"302"])).await.unwrap().lots;
-    assert_eq!(several, [LotVerdict::Stored { first: 301 }]);
+    let several = ask(&store, submit(session, 301, &[b"301", b"302"])).await.unwrap().submissions;
+    assert_eq!(several, [SubmissionVerdict::Stored { first: 301 }]);
     push(&store, session, 302..=310).await;
     let (mut ids, mut bodies) = (Vec::new(), Vec::new());
     for (claim_no, n) in [(1, 1), (2, 50), (3, 100), (4, 1_000)] {
@@ -108,10 +108,10 @@ async fn a_queue_near_its_bound_is_counted_exactly() {
     let (held, inbox) = (books(&store).await.bytes, in_inbox(&server));
     assert_eq!(inbox, 49);
     let next = |submit_no, max_backlog| Submit { max_backlog, ..submit(session, submit_no, &[b"51"]) };
-    let full = ask(&store, next(51, held)).await.unwrap().lots;
-    assert_eq!(full, [LotVerdict::Full]);
-    let stored = ask(&store, next(52, held + 100)).await.unwrap().lots;
-    assert_eq!(stored, [LotVerdict::Stored { first: 51 }]);
+    let full = ask(&store, next(51, held)).await.unwrap().submissions;
+    assert_eq!(full, [SubmissionVerdict::Full]);
+    let stored = ask(&store, next(52, held + 100)).await.unwrap().submissions;
+    assert_eq!(stored, [SubmissionVerdict::Stored { first: 51 }]);
 }
 
 #[tokio::test]
@@ -121,8 +121,8 @@ async fn a_repeated_push_into_an_inbox_is_answered_the_same() {
     let session = join(&store, Kind::Node).await;
     push(&store, session, 1..=5).await;
     for no in [5, 4] {
-        let again = ask(&store, submit(session, no, &[b"again"])).await.unwrap().lots;
-        assert_eq!(again, [LotVerdict::Stored { first: no }]);
+        let again = ask(&store, submit(session, no, &[b"again"])).await.unwrap().submissions;
+        assert_eq!(again, [SubmissionVerdict::Stored { first: no }]);
     }
     let early = ask(&store, submit(session, 7, &[b"7"])).await.unwrap_err();
     assert_eq!(early, StoreError::Refused(Refusal::OutOfTurn { last: 5 }));
@@ -159,8 +159,8 @@ async fn what_is_known_of_an_inbox_does_not_outlive_it() {
     assert_eq!(gone, StoreError::Refused(Refusal::Stale));
     let session = join(&store, Kind::Node).await;
     for submit_no in 1..=40 {
-        let stored = ask(&store, submit(session, submit_no, &[b"a longer one than before"])).await.unwrap().lots;
-        assert_eq!(stored, [LotVerdict::Stored { first: submit_no }]);
+        let stored = ask(&store, submit(session, submit_no, &[b"a longer one than before"])).await.unwrap().submissions;
+        assert_eq!(stored, [SubmissionVerdict::Stored { first: submit_no }]);
     }
     let recount = ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
     assert!(is_balanced(&recount) && recount.queues[0].bytes() == recount.queues[0].books.bytes, "{recount:?}");
@@ -214,9 +214,9 @@ impl<'s> Member<'s> {
         Self { store, session, submit_no: 0, claim_no: 0, settle_no: 0, held: Vec::new() }
     }
 
-    async fn push(&mut self, body: &str) -> LotVerdict {
+    async fn push(&mut self, body: &str) -> SubmissionVerdict {
         self.submit_no += 1;
-        ask(self.store, submit(self.session, self.submit_no, &[body.as_bytes()])).await.unwrap().lots[0]
+        ask(self.store, submit(self.session, self.submit_no, &[body.as_bytes()])).await.unwrap().submissions[0]
     }
 
     /// What it is given, as ids and bodies.
@@ -274,7 +274,7 @@ async fn who_uses_no_functions_shares_inboxes_with_who_does() {
                 for _ in 0..below(60) {
                     pushed += 1;
                     let body = format!("{pushed} {}", "x".repeat(below(4) as usize));
-                    assert_eq!(member.push(&body).await, LotVerdict::Stored { first: pushed });
+                    assert_eq!(member.push(&body).await, SubmissionVerdict::Stored { first: pushed });
                 }
             }
         }

@@ -67,8 +67,8 @@ pub(crate) async fn join(store: &RedisStore, kind: Kind) -> SessionId {
 pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Submit {
     let mut builder = ParcelBuilder::default();
     bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
-    let lots = vec![Lot { queue: name("q"), parcel: builder.finish().unwrap(), key: None, call: None }];
-    Submit { session, submit_no, lots, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
+    let submissions = vec![Submission { queue: name("q"), parcel: builder.finish().unwrap(), key: None, call: None }];
+    Submit { session, submit_no, submissions, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
 }
 
 pub(crate) fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {
@@ -91,8 +91,8 @@ async fn functions_a_server_forgot_are_loaded_again() {
     let session = join(&store, Kind::Node).await;
     ask(&store, submit(session, 1, &[b"1"])).await.unwrap();
     let _: String = behind(&server, "FUNCTION FLUSH");
-    let verdicts = ask(&store, submit(session, 2, &[b"2"])).await.unwrap().lots;
-    assert_eq!(verdicts, [LotVerdict::Stored { first: 2 }]);
+    let verdicts = ask(&store, submit(session, 2, &[b"2"])).await.unwrap().submissions;
+    assert_eq!(verdicts, [SubmissionVerdict::Stored { first: 2 }]);
     assert_eq!(libraries(&server), 1);
     ask(&store, Leave { session }).await.unwrap();
     ask(&store, Purge).await.unwrap();
@@ -330,9 +330,9 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
         set_count(&server, pushed_or_done, last as f64);
     }
     let first = last + 1;
-    let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().lots;
-    assert_eq!(verdicts, [LotVerdict::Stored { first }]);
-    assert_eq!(ask(&store, submit(session, 2, &[b"4"])).await.unwrap().lots, [LotVerdict::Full]);
+    let verdicts = ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap().submissions;
+    assert_eq!(verdicts, [SubmissionVerdict::Stored { first }]);
+    assert_eq!(ask(&store, submit(session, 2, &[b"4"])).await.unwrap().submissions, [SubmissionVerdict::Full]);
     let spans = ask(&store, claim(session, 1, 9)).await.unwrap().spans;
     assert_eq!(spans[0].0.range, Range { first, len: 3 });
     let outcome = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };

@@ -50,8 +50,8 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
         }
         // Short ones and a long one, which is staged; some of them held, one of them a call that tells and is followed.
         let mut calling = submit(session, 1, &[b"1"]);
-        calling.lots[0].call = Some(Calling::Begins { linger_ms: None, share: false });
-        let LotVerdict::Begun { first, born } = ask(&store, calling).await.unwrap().lots[0] else {
+        calling.submissions[0].call = Some(Calling::Begins { linger_ms: None, share: false });
+        let SubmissionVerdict::Begun { first, born } = ask(&store, calling).await.unwrap().submissions[0] else {
             panic!("not stored")
         };
         ask(&store, claim(session, 1, 999)).await.unwrap();

@@ -5,7 +5,9 @@ use std::time::Duration;
 use baton::{
     Cancel, Context, Done, Failure, Fleet, SessionId,
     operate::Operator,
-    store::{Join, Kind, LotVerdict, QueueRecount, Recount, RedisOptions, RedisStore, StoreError, TakeSurvey, ask},
+    store::{
+        Join, Kind, QueueRecount, Recount, RedisOptions, RedisStore, StoreError, SubmissionVerdict, TakeSurvey, ask,
+    },
 };
 
 use crate::{RedisServer, behind, name, store, submit, used};
@@ -131,10 +133,10 @@ async fn a_push_that_comes_twice_is_taken_back_with_a_right_less() {
     let why = ask(&store, submit(session, 2, &[b"1"])).await.unwrap_err().to_string();
     assert!(why.contains("`ACL SETUSER limited +rpop`"), "{why}");
     limit(&server, "");
-    let lots = ask(&store, submit(session, 2, &[b"1"])).await.unwrap().lots;
-    assert_eq!(lots, [LotVerdict::Stored { first: 2 }]);
-    let lots = ask(&store, submit(session, 4, &[b"1"])).await.unwrap().lots;
-    assert_eq!(lots, [LotVerdict::Stored { first: 4 }]);
+    let submissions = ask(&store, submit(session, 2, &[b"1"])).await.unwrap().submissions;
+    assert_eq!(submissions, [SubmissionVerdict::Stored { first: 2 }]);
+    let submissions = ask(&store, submit(session, 4, &[b"1"])).await.unwrap().submissions;
+    assert_eq!(submissions, [SubmissionVerdict::Stored { first: 4 }]);
     assert!(ask(&store, Recount { max_hold_ms: 1_000 }).await.unwrap().queues.iter().all(QueueRecount::balance));
 }
 
@@ -151,15 +153,15 @@ async fn a_page_that_could_not_be_turned_is_turned_later() {
             limit(&server, "-unlink -rename -rpush");
         }
         let answer = ask(&store, submit(session, submit_no, &[b"1"])).await;
-        let lots = match answer {
-            Ok(submitted) => submitted.lots,
+        let submissions = match answer {
+            Ok(submitted) => submitted.submissions,
             Err(error) => {
                 assert!(error.to_string().contains("+rename +rpush +unlink"), "{submit_no}: {error}");
                 limit(&server, "");
-                ask(&store, submit(session, submit_no, &[b"1"])).await.unwrap().lots
+                ask(&store, submit(session, submit_no, &[b"1"])).await.unwrap().submissions
             }
         };
-        assert_eq!(lots, [LotVerdict::Stored { first: submit_no }]);
+        assert_eq!(submissions, [SubmissionVerdict::Stored { first: submit_no }]);
     }
     assert!(ask(&store, Recount { max_hold_ms: 1_000 }).await.unwrap().queues.iter().all(QueueRecount::balance));
 }

@@ -23,8 +23,8 @@ const SETTLE: usize = 8;
 
 async fn push(store: &RedisStore, session: SessionId, numbers: std::ops::RangeInclusive<u64>) {
     for no in numbers {
-        let stored = ask(store, submit(session, no, &[no.to_string().as_bytes()])).await.unwrap().lots;
-        assert!(matches!(stored[..], [LotVerdict::Stored { .. }]), "{stored:?}");
+        let stored = ask(store, submit(session, no, &[no.to_string().as_bytes()])).await.unwrap().submissions;
+        assert!(matches!(stored[..], [SubmissionVerdict::Stored { .. }]), "{stored:?}");
     }
 }
 

@@ -148,22 +148,30 @@ async fn keys_that_have_expired_keep_nobody_out_in_a_storm_of_them() {
     let server = RedisServer::start(&[]);
     let (store, many) = (store(&server), many());
     let client = join(&store, Kind::Client).await;
-    let lot = |number: u64, lives_ms| {
+    let submission = |number: u64, lives_ms| {
         let mut builder = ParcelBuilder::default();
         builder.add(Body::new(b"1").unwrap()).unwrap();
-        let key = Some(LotKey { key: Key::new(&format!("k{number}")).unwrap(), digest: Digest::of(b"1"), lives_ms });
-        Lot { queue: name("q"), parcel: builder.finish().unwrap(), key, call: None }
+        let key =
+            Some(SubmissionKey { key: Key::new(&format!("k{number}")).unwrap(), digest: Digest::of(b"1"), lives_ms });
+        Submission { queue: name("q"), parcel: builder.finish().unwrap(), key, call: None }
     };
     let mut submit_no = 0;
     let mut stored = async |from: u64, count: u64, lives_ms| {
         let mut stored = 0;
         for begin in (from..from + count).step_by(1_000) {
             submit_no += 1;
-            let lots = (begin..(begin + 1_000).min(from + count)).map(|number| lot(number, lives_ms)).collect();
-            let submit =
-                Submit { session: client, submit_no, lots, bookmark: None, max_backlog: 1 << 40, max_keys: many };
-            let verdicts = ask(&store, submit).await.unwrap().lots;
-            stored += verdicts.iter().filter(|verdict| matches!(verdict, LotVerdict::Stored { .. })).count();
+            let submissions =
+                (begin..(begin + 1_000).min(from + count)).map(|number| submission(number, lives_ms)).collect();
+            let submit = Submit {
+                session: client,
+                submit_no,
+                submissions,
+                bookmark: None,
+                max_backlog: 1 << 40,
+                max_keys: many,
+            };
+            let verdicts = ask(&store, submit).await.unwrap().submissions;
+            stored += verdicts.iter().filter(|verdict| matches!(verdict, SubmissionVerdict::Stored { .. })).count();
         }
         stored as u64
     };

@@ -15,10 +15,10 @@ fn one(session: SessionId, submit_no: u64) -> Submit {
     submit(session, submit_no, &[submit_no.to_string().as_bytes()])
 }
 
-/// Two lots, which go the long way.
+/// Two submissions, which go the long way.
 fn two(session: SessionId, submit_no: u64) -> Submit {
-    let Submit { lots, .. } = one(session, submit_no);
-    Submit { lots: [lots.clone(), lots].concat(), ..one(session, submit_no) }
+    let Submit { submissions, .. } = one(session, submit_no);
+    Submit { submissions: [submissions.clone(), submissions].concat(), ..one(session, submit_no) }
 }
 
 fn pages(server: &RedisServer, session: SessionId) -> Vec<String> {
@@ -32,12 +32,12 @@ async fn the_last_answers_are_kept_across_pages_and_no_number_is_used_twice() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let session = join(&store, Kind::Node).await;
-    let (mut answers, mut pushed) = (vec![Submitted { lots: Vec::new() }], 0);
+    let (mut answers, mut pushed) = (vec![Submitted { submissions: Vec::new() }], 0);
     for no in 1..=3 * PAGE + 5 {
         // Both ways keep their answers side by side.
         let submit = |no| if no % 5 == 0 { two(session, no) } else { one(session, no) };
         let answer = ask(&store, submit(no)).await.unwrap();
-        pushed += answer.lots.len() as u64;
+        pushed += answer.submissions.len() as u64;
         answers.push(answer);
         if no % 7 == 0 || no % PAGE < 2 {
             for repeated in no.saturating_sub(20)..=no {

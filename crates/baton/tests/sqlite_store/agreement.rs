@@ -7,7 +7,7 @@ use baton::{
         MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
         Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
         Take, TakeSurvey,
-        message::{Body, Digest, Fields, Lot, LotKey, Outcome, ParcelBuilder, Range, Run, Span},
+        message::{Body, Digest, Fields, Outcome, ParcelBuilder, Range, Run, Span, Submission, SubmissionKey},
     },
 };
 use bytes::Bytes;
@@ -71,16 +71,16 @@ impl Generator {
         if self.one_in(4) { parcel.cut(parcel.len() / 2, parcel.len().div_ceil(2)).unwrap() } else { parcel }
     }
 
-    fn lot(&mut self) -> Lot {
+    fn submission(&mut self) -> Submission {
         let queue = self.queue();
         if self.one_in(3) {
             let body = [b'0' + self.below(2) as u8];
             let key = Key::new(["k", "l", "m", "n", "o", "p"][self.below(6) as usize]).unwrap();
             let lives_ms = if self.one_in(2) { KEY_TTL_MS } else { 1 + self.below(500) };
-            let key = Some(LotKey { key, digest: Digest::of(&body), lives_ms });
-            return Lot { queue, parcel: crate::parcel(&[&body]), key, call: None };
+            let key = Some(SubmissionKey { key, digest: Digest::of(&body), lives_ms });
+            return Submission { queue, parcel: crate::parcel(&[&body]), key, call: None };
         }
-        Lot { queue, parcel: self.parcel(), key: None, call: None }
+        Submission { queue, parcel: self.parcel(), key: None, call: None }
     }
 
     fn join(&mut self) -> Request {
@@ -122,7 +122,7 @@ impl Generator {
                 }
                 1 => Outcome::Dead { error: "no".repeat(self.below(9) as usize) },
                 2 => Outcome::Back,
-                3 => Outcome::Done { result: None, follow_ups: vec![self.lot()] },
+                3 => Outcome::Done { result: None, follow_ups: vec![self.submission()] },
                 4 if len == 1 => Outcome::Done { result: Some(Bytes::from_static(b"{}")), follow_ups: Vec::new() },
                 _ => Outcome::DONE,
             };
@@ -132,14 +132,14 @@ impl Generator {
     }
 
     fn submit(&mut self, session: SessionId, submit_no: u64) -> Request {
-        let lots = (0..=self.below(4)).map(|_| self.lot()).collect();
+        let submissions = (0..=self.below(4)).map(|_| self.submission()).collect();
         let bookmark = self.one_in(4).then(|| {
             let from = if self.one_in(5) { Place::START } else { self.place };
             let to = Place { lines: self.place.lines + 1, digest: self.place.digest.then(b"x") };
             MoveBookmark { key: Key::new("mark").unwrap(), from, to }
         });
         let max_backlog = if self.one_in(4) { 20_000 } else { 1 << 30 };
-        Submit { session, submit_no, lots, bookmark, max_backlog, max_keys: 4 }.request()
+        Submit { session, submit_no, submissions, bookmark, max_backlog, max_keys: 4 }.request()
     }
 
     /// A call, mostly in order, sometimes repeated or out of turn.

@@ -14,15 +14,16 @@ const HELD: u64 = 40_000;
 async fn holding(store: &SqliteStore) -> SessionId {
     let holder = SessionId::random();
     ask(store, Join { kind: Kind::Node, lease_ms: 1_000, heartbeat_ms: 100, ..join(holder) }).await.unwrap();
-    let one = |n: u64| Lot {
+    let one = |n: u64| Submission {
         queue: name("q"),
         parcel: Parcel::single(Body::new(n.to_string().as_bytes()).unwrap()),
         key: None,
         call: None,
     };
     for (submit_no, first) in (1..).zip((1..=HELD).step_by(1_000)) {
-        let lots = (first..first + 1_000).map(one).collect();
-        let submit = Submit { session: holder, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let submissions = (first..first + 1_000).map(one).collect();
+        let submit =
+            Submit { session: holder, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
         ask(store, submit).await.unwrap();
     }
     let mut held = 0;

@@ -13,7 +13,7 @@ use baton::{
     SessionId,
     store::{
         Beat, Claim, Settle, SqliteStore, Store as _, StoreError, StoreEvent, Submit, Submitted, TakeSurvey, ask,
-        message::{Lot, Outcome, Run},
+        message::{Outcome, Run, Submission},
     },
 };
 use rusqlite::Connection;
@@ -59,8 +59,9 @@ impl Reader {
 
 async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let body = format!("\"{}\"", "x".repeat(500_000));
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[body.as_bytes(); 8]), key: None, call: None }];
-    ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 40, max_keys: 100 }).await
+    let submissions =
+        vec![Submission { queue: name("a"), parcel: parcel(&[body.as_bytes(); 8]), key: None, call: None }];
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 40, max_keys: 100 }).await
 }
 
 #[tokio::test]

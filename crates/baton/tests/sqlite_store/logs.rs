@@ -10,7 +10,8 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, StoreEvent, Submit, TakeSurvey, ask, message::Lot,
+        Claim, Recount, Refusal, SqliteStore, Store as _, StoreError, StoreEvent, Submit, TakeSurvey, ask,
+        message::Submission,
     },
 };
 
@@ -402,8 +403,8 @@ async fn a_file_into_which_its_log_was_half_copied_back_is_opened() {
     let path = folder.path().join("x.db");
     let (running, session) = filled(&path, 40).await;
     // It grows, so the log has a head that speaks of more pages too.
-    let large = Lot { queue: name("a"), parcel: parcel(&[&vec![b'1'; 900_000]]), key: None, call: None };
-    ask(&running, Submit { lots: vec![large], ..submit(session, 41, "a") }).await.unwrap();
+    let large = Submission { queue: name("a"), parcel: parcel(&[&vec![b'1'; 900_000]]), key: None, call: None };
+    ask(&running, Submit { submissions: vec![large], ..submit(session, 41, "a") }).await.unwrap();
     assert!(has_log(&path));
     // The copy is what a process that was killed leaves behind.
     let killed = folder.path().join("killed.db");

@@ -19,7 +19,7 @@ use baton::{
     Name, SessionId,
     store::{
         Clock, Join, Kind, SqliteOptions, SqliteStore, Submit,
-        message::{Body, Lot, Parcel, ParcelBuilder},
+        message::{Body, Parcel, ParcelBuilder, Submission},
     },
 };
 
@@ -52,6 +52,6 @@ pub(crate) fn parcel(bodies: &[&[u8]]) -> Parcel {
 }
 
 pub(crate) fn submit(session: SessionId, submit_no: u64, queue: &str) -> Submit {
-    let lots = vec![Lot { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None, call: None }];
-    Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }
+    let submissions = vec![Submission { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None, call: None }];
+    Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }
 }

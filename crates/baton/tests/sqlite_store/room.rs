@@ -12,7 +12,7 @@ use baton::{
     store::{
         Beat, Claim, Leave, Order, Purge, Recount, Settle, SqliteStore, Stop, Store as _, StoreError, StoreEvent,
         Submit, Submitted, TakeSurvey, ask,
-        message::{Lot, Outcome, Run},
+        message::{Outcome, Run, Submission},
     },
 };
 
@@ -50,8 +50,8 @@ impl Drop for Disk {
 async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let body = format!("\"{}\"", "x".repeat(50_000));
     let bodies = [body.as_bytes(); 8];
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&bodies), key: None, call: None }];
-    ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+    let submissions = vec![Submission { queue: name("a"), parcel: parcel(&bodies), key: None, call: None }];
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
 }
 
 async fn work(store: &SqliteStore, session: SessionId, no: u64) -> Option<u32> {
@@ -223,14 +223,14 @@ async fn what_does_not_fit_together_is_stored_in_parts() {
     let (store, session) = (open(&path, "baton", true), SessionId::random());
     ask(&store, join(session)).await.unwrap();
     let body = format!("\"{}\"", "x".repeat(62_000));
-    let lot = || Lot { queue: name("a"), parcel: parcel(&[body.as_bytes(); 4]), key: None, call: None };
+    let submission = || Submission { queue: name("a"), parcel: parcel(&[body.as_bytes(); 4]), key: None, call: None };
     let (mut left, mut no, mut parts) = (100, 1, 0);
     for submit_no in 1..=100 {
-        let lots = (0..left.min(40)).map(|_| lot()).collect();
-        let submit = Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
-        let stored = ask(&store, submit.clone()).await.unwrap().lots;
+        let submissions = (0..left.min(40)).map(|_| submission()).collect();
+        let submit = Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let stored = ask(&store, submit.clone()).await.unwrap().submissions;
         // The same again is answered as before.
-        assert_eq!(ask(&store, submit).await.unwrap().lots, stored);
+        assert_eq!(ask(&store, submit).await.unwrap().submissions, stored);
         parts += u32::from(stored.len() < left.min(40));
         left -= stored.len();
         while work(&store, session, no).await.is_some() {
@@ -244,6 +244,6 @@ async fn what_does_not_fit_together_is_stored_in_parts() {
 }
 
 async fn small_push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
-    let lots = vec![Lot { queue: name("a"), parcel: parcel(&[b"1"]), key: None, call: None }];
-    ask(store, Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+    let submissions = vec![Submission { queue: name("a"), parcel: parcel(&[b"1"]), key: None, call: None }];
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
 }

@@ -9,7 +9,7 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Answer, Claim, LotVerdict, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, Submitted,
+        Answer, Claim, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, SubmissionVerdict, Submitted,
         TakeSurvey, ask,
     },
 };
@@ -114,7 +114,7 @@ async fn a_refused_request_leaves_the_others_of_its_group_alone() {
     for call in calls {
         answers.push(call.await);
     }
-    let stored = |first| Ok(Answer::Submit(Submitted { lots: vec![LotVerdict::Stored { first }] }));
+    let stored = |first| Ok(Answer::Submit(Submitted { submissions: vec![SubmissionVerdict::Stored { first }] }));
     let refused = Err(StoreError::Refused(Refusal::OutOfTurn { last: 1 }));
     assert_eq!(answers, [stored(1), refused, stored(3), stored(5)]);
 }

@@ -10,7 +10,7 @@ use baton::{
     SessionId,
     store::{
         Beat, Claim, Purge, Recount, Settle, SqliteStore, Store as _, Submit, TakeSurvey, ask,
-        message::{Lot, Outcome, Run},
+        message::{Outcome, Run, Submission},
     },
 };
 use rusqlite::Connection;
@@ -42,8 +42,9 @@ fn body(submit_no: u64) -> String {
 async fn fill(store: &SqliteStore, session: SessionId, queues: &[&str], parcels: u64) {
     for (submit_no, queue) in (1..=parcels).zip(queues.iter().cycle()) {
         let body = body(submit_no);
-        let lots = vec![Lot { queue: name(queue), parcel: parcel(&[body.as_bytes(); 10]), key: None, call: None }];
-        let submit = Submit { session, submit_no, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let submissions =
+            vec![Submission { queue: name(queue), parcel: parcel(&[body.as_bytes(); 10]), key: None, call: None }];
+        let submit = Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
         ask(store, submit).await.unwrap();
     }
 }
@@ -88,8 +89,8 @@ async fn when_all_messages_are_done_the_file_is_small_again() {
 
 /// The file can be used as before.
 async fn fill_again(store: &SqliteStore, path: &Path, session: SessionId) {
-    let lots = vec![Lot { queue: name("b"), parcel: parcel(&[b"1"]), key: None, call: None }];
-    let submit = Submit { session, submit_no: 401, lots, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+    let submissions = vec![Submission { queue: name("b"), parcel: parcel(&[b"1"]), key: None, call: None }];
+    let submit = Submit { session, submit_no: 401, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
     ask(store, submit).await.unwrap();
     let recounted = ask(store, Recount { max_hold_ms: 0 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()));

@@ -259,10 +259,10 @@ impl Slot {
     /// failure; a result that is too long is left out, which is told.
     fn within_bounds(&self, id: MessageId, done: Done, call: Option<&CallId>) -> Result<Done, Failure> {
         let Done { mut result, mut follow_ups } = done;
-        for lot in follow_ups.iter_mut().filter(|lot| lot.call.is_some()) {
+        for submission in follow_ups.iter_mut().filter(|submission| submission.call.is_some()) {
             match call {
-                Some(call) => lot.parcel = joining(&lot.parcel, call).map_err(Failure::fatal)?,
-                None => lot.call = None,
+                Some(call) => submission.parcel = joining(&submission.parcel, call).map_err(Failure::fatal)?,
+                None => submission.call = None,
             }
         }
         if follow_ups.len() > 1 {

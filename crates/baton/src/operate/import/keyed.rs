@@ -7,16 +7,18 @@ use tokio::time::Instant;
 
 use super::{
     Bookmark, Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress,
-    Receipt, SharedLabels, Tally, full, lot, no_verdict,
+    Receipt, SharedLabels, Tally, full, no_verdict,
     reader::{Chunk, Stop},
-    trouble,
+    submission, trouble,
 };
 use crate::{
     Cancel,
     backoff::Backoff,
-    message::Lot,
+    message::Submission,
     operate::Operator,
-    store::{LotVerdict, MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, session::SubmitError},
+    store::{
+        MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, SubmissionVerdict, session::SubmitError,
+    },
 };
 
 /// Bytes after which a call is sent although more waits.
@@ -114,7 +116,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                     let mut verdicts = verdicts.into_iter();
                     for chunk in batch {
                         match verdicts.next() {
-                            Some(LotVerdict::Stored { first }) => self.tally.stored(chunk, Some(first)),
+                            Some(SubmissionVerdict::Stored { first }) => self.tally.stored(chunk, Some(first)),
                             _ => return Err(no_verdict()),
                         }
                     }
@@ -171,11 +173,11 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     /// Sends the chunks and waits for the verdicts while there is hope.
     async fn submit(
         &mut self, batch: &[Chunk], to: Place,
-    ) -> Result<Result<Vec<LotVerdict>, SubmitError>, ImportCause> {
+    ) -> Result<Result<Vec<SubmissionVerdict>, SubmitError>, ImportCause> {
         let session = self.operator.session().await?;
-        let lots: Vec<Lot> = batch.iter().map(|chunk| lot(&self.import.queue, chunk)).collect();
+        let submissions: Vec<Submission> = batch.iter().map(|chunk| submission(&self.import.queue, chunk)).collect();
         let bookmark = MoveBookmark { key: self.bookmark.key.clone(), from: self.at, to };
-        let submit = session.submit(lots, Some(bookmark));
+        let submit = session.submit(submissions, Some(bookmark));
         tokio::pin!(submit);
         let began = Instant::now();
         loop {

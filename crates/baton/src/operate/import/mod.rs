@@ -30,7 +30,7 @@ use self::{
 use super::{Operator, patience::Patience};
 use crate::{
     Cancel,
-    message::{Key, Lot, MAX_BODY_BYTES, Name},
+    message::{Key, MAX_BODY_BYTES, Name, Submission},
     store::{StoreError, session::Session},
 };
 
@@ -141,8 +141,8 @@ impl Importer {
     }
 }
 
-fn lot(queue: &Name, chunk: &Chunk) -> Lot {
-    Lot { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None, call: None }
+fn submission(queue: &Name, chunk: &Chunk) -> Submission {
+    Submission { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None, call: None }
 }
 
 /// What a session's calls run into, as far as waiting may help.

@@ -6,14 +6,14 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt,
-    SharedLabels, Tally, full, lot, no_verdict, reader::Chunk, trouble,
+    SharedLabels, Tally, full, no_verdict, reader::Chunk, submission, trouble,
 };
 use crate::{
     Cancel,
     backoff::Backoff,
     operate::Operator,
     store::{
-        LotVerdict, Refusal, StoreError,
+        Refusal, StoreError, SubmissionVerdict,
         session::{Session, SubmitError},
     },
 };
@@ -25,7 +25,7 @@ const UNDER_WAY: usize = 64;
 const INTERRUPTED: ImportCause = ImportCause::Interrupted { unanswered: false };
 
 /// The number of a chunk, and the store's word on it.
-type Answer = (u64, Result<Vec<LotVerdict>, SubmitError>);
+type Answer = (u64, Result<Vec<SubmissionVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
 pub(super) async fn push<P: FnMut(Progress)>(
@@ -151,8 +151,8 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         if self.under_way.is_empty() {
             self.heard = Instant::now();
         }
-        let lots = vec![lot(&self.import.queue, &chunk)];
-        let mut submit = Box::pin(async move { session.submit(lots, None).await });
+        let submissions = vec![submission(&self.import.queue, &chunk)];
+        let mut submit = Box::pin(async move { session.submit(submissions, None).await });
         // Begun here and not in the task, so that chunks are handed in in the order they were read.
         let begun = std::future::poll_fn(|context| std::task::Poll::Ready(submit.as_mut().poll(context))).await;
         let number = chunk.number;
@@ -172,13 +172,13 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         let chunk = self.sent.remove(&number).ok_or(ImportCause::Fault)?;
         match answer {
             Ok(verdicts) => match verdicts.first() {
-                Some(LotVerdict::Stored { first }) => {
+                Some(SubmissionVerdict::Stored { first }) => {
                     self.tally.stored(&chunk, Some(*first));
                     self.patience.calm();
                     self.full = None;
                     Ok(())
                 }
-                Some(LotVerdict::Full) => {
+                Some(SubmissionVerdict::Full) => {
                     self.refused.insert(chunk.number, chunk);
                     self.is_full()
                 }

@@ -2,8 +2,8 @@
 
 use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Tables};
 use crate::{
-    message::{CallId, Calling, Key, Lot, LotKey, MessageId, Name, Parcel, Part, Span},
-    store::LotVerdict,
+    message::{CallId, Calling, Key, MessageId, Name, Parcel, Part, Span, Submission, SubmissionKey},
+    store::SubmissionVerdict,
 };
 
 /// Stores a parcel at the end of its queue; its first id.
@@ -22,19 +22,21 @@ pub(in crate::store) fn deposit<T: Tables>(
     Ok(first)
 }
 
-/// What a lot's key already stands for, if it was seen: one body in one queue.
-pub(in crate::store) fn seen_before<T: Tables>(tables: &mut T, now: u64, lot: &Lot) -> Moved<Option<LotVerdict>> {
-    let Some(LotKey { key, digest, .. }) = &lot.key else { return Ok(None) };
+/// What a submission's key already stands for, if it was seen: one body in one queue.
+pub(in crate::store) fn seen_before<T: Tables>(
+    tables: &mut T, now: u64, submission: &Submission,
+) -> Moved<Option<SubmissionVerdict>> {
+    let Some(SubmissionKey { key, digest, .. }) = &submission.key else { return Ok(None) };
     let mut known = live_key(tables, now, key)?;
-    if let (Some(record), Some(Calling::Begins { share: true, .. })) = (&known, lot.call) {
+    if let (Some(record), Some(Calling::Begins { share: true, .. })) = (&known, submission.call) {
         // Such a key stands for a call only while that has not ended.
         let call = CallId { queue: record.queue.clone(), id: record.id, born: None };
         known = if tables.call(&call)?.is_some_and(|call| call.end.is_none()) { known } else { None };
     }
-    Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &lot.queue) {
-        true if lot.call.is_some() => LotVerdict::Known { first: known.id.0, born: known.born },
-        true => LotVerdict::Duplicate { first: known.id.0 },
-        false => LotVerdict::Conflict,
+    Ok(known.map(|known| match (known.digest, &known.queue) == (*digest, &submission.queue) {
+        true if submission.call.is_some() => SubmissionVerdict::Known { first: known.id.0, born: known.born },
+        true => SubmissionVerdict::Duplicate { first: known.id.0 },
+        false => SubmissionVerdict::Conflict,
     }))
 }
 
@@ -44,9 +46,9 @@ fn live_key<T: Tables>(tables: &mut T, now: u64, key: &Key) -> Moved<Option<KeyR
 
 /// Remembers that a key stands for the message just stored.
 pub(in crate::store) fn keep_key<T: Tables>(
-    tables: &mut T, now: u64, queue: &Name, first: u64, key: Option<&LotKey>,
+    tables: &mut T, now: u64, queue: &Name, first: u64, key: Option<&SubmissionKey>,
 ) -> Moved<()> {
-    let Some(LotKey { key, digest, lives_ms }) = key else { return Ok(()) };
+    let Some(SubmissionKey { key, digest, lives_ms }) = key else { return Ok(()) };
     let (queue, id, expires_ms) = (queue.clone(), MessageId(first), now + lives_ms);
     tables.put_key(key, &KeyRecord { queue, id, born: now, digest: *digest, expires_ms })
 }

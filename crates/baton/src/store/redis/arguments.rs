@@ -5,7 +5,7 @@ use std::{fmt::Display, io::Write};
 use redis::{Cmd, RedisWrite as _};
 
 use super::keys::Root;
-use crate::message::{Calling, Lot, Name, Parcel, SessionId};
+use crate::message::{Calling, Name, Parcel, SessionId, Submission};
 
 /// Longer parcels are staged in plain commands, and pointed to when they are claimed: what a script gets is copied and hashed byte by byte.
 pub(super) const INLINE: usize = 4096;
@@ -128,18 +128,18 @@ impl<'r> Arguments<'r> {
         self.text(place)
     }
 
-    /// The head of a lot takes four: queue, messages (and what they are to a call), key, `digest,milliseconds it lives`. Its parcel is the fifth.
-    pub(in crate::store) fn lot(self, lot: &Lot) -> Self {
-        let to = self.text(&lot.queue);
-        let to = match lot.call {
-            None => to.text(lot.parcel.len()),
+    /// The head of a submission takes four: queue, messages (and what they are to a call), key, `digest,milliseconds it lives`. Its parcel is the fifth.
+    pub(in crate::store) fn submission(self, submission: &Submission) -> Self {
+        let to = self.text(&submission.queue);
+        let to = match submission.call {
+            None => to.text(submission.parcel.len()),
             Some(Calling::Joins) => to.text("1j"),
             Some(Calling::Begins { linger_ms, share }) => {
                 let linger = linger_ms.map(|ms| ms.to_string()).unwrap_or_default();
                 to.text(format_args!("1c{linger}{}", if share { ",1" } else { "" }))
             }
         };
-        match &lot.key {
+        match &submission.key {
             Some(key) => to.text(key.key.as_str()).text(format_args!("{},{}", key.digest, key.lives_ms)),
             None => to.text("").text(""),
         }

@@ -105,8 +105,8 @@ use self::{
     waiting::Waiters,
 };
 use super::{
-    Answer, BoxFuture, Conversion, Ear, Kind, Leave, LotVerdict, Request, Standing, Store, StoreError, Submitted,
-    Waiting, Woken, operation::Given,
+    Answer, BoxFuture, Conversion, Ear, Kind, Leave, Request, Standing, Store, StoreError, SubmissionVerdict,
+    Submitted, Waiting, Woken, operation::Given,
 };
 use crate::message::{Name, SessionId};
 
@@ -272,8 +272,8 @@ impl Shared {
     async fn answered(&self, link: &mut Link, request: &Request, value: Value) -> Result<Answer, StoreError> {
         // The id of one message that was stored by the short way.
         if let (Request::Submit(_), Value::Int(first)) = (request, &value) {
-            let lots = vec![LotVerdict::Stored { first: first.cast_unsigned() }];
-            return Ok(Answer::Submit(Submitted { lots }));
+            let submissions = vec![SubmissionVerdict::Stored { first: first.cast_unsigned() }];
+            return Ok(Answer::Submit(Submitted { submissions }));
         }
         let mut reply = Reply::new(value)?;
         let code = reply.text()?;

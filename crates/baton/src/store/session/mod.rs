@@ -52,12 +52,13 @@ pub use self::{
     submits::SubmitError,
 };
 use super::{
-    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, LotVerdict, MAX_KEYS,
-    MAX_RESULTS, MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, Take, Taken, ask,
+    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, MAX_KEYS, MAX_RESULTS,
+    MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, SubmissionVerdict, Take, Taken,
+    ask,
 };
 use crate::{
     drivers::{self, Missing},
-    message::{Lot, MessageId, Name, Run, SessionId},
+    message::{MessageId, Name, Run, SessionId, Submission},
 };
 
 /// How a session presents itself. The defaults named here are those of [`SessionOptions::client`].
@@ -258,15 +259,17 @@ impl Session {
         self.beats.clone()
     }
 
-    /// Hands messages in, together with whatever else waits at that moment; a verdict a lot.
+    /// Hands messages in, together with whatever else waits at that moment; a verdict a submission.
     ///
     /// # Errors
-    /// [`SubmitError`] says whether the lots may have been stored all the same.
+    /// [`SubmitError`] says whether the submissions may have been stored all the same.
     ///
     /// # Cancel safety
-    /// The lots are handed in whether or not the future is kept.
-    pub async fn submit(&self, lots: Vec<Lot>, bookmark: Option<MoveBookmark>) -> Result<Vec<LotVerdict>, SubmitError> {
-        submits::hand_in(&self.caller, &self.submits, lots, bookmark).await
+    /// The submissions are handed in whether or not the future is kept.
+    pub async fn submit(
+        &self, submissions: Vec<Submission>, bookmark: Option<MoveBookmark>,
+    ) -> Result<Vec<SubmissionVerdict>, SubmitError> {
+        submits::hand_in(&self.caller, &self.submits, submissions, bookmark).await
     }
 
     /// As [`Session::submit`], but a store that has no room is not waited for.
@@ -275,9 +278,9 @@ impl Session {
     /// As of [`Session::submit`]; [`StoreError::NoRoom`] means that nothing was stored, unless it says otherwise.
     ///
     /// # Cancel safety
-    /// Lots that were not sent yet when the future is dropped are not.
-    pub async fn submit_if_room(&self, lots: Vec<Lot>) -> Result<Vec<LotVerdict>, SubmitError> {
-        submits::hand_in_if_room(&self.caller, &self.submits, lots).await
+    /// Submissions that were not sent yet when the future is dropped are not.
+    pub async fn submit_if_room(&self, submissions: Vec<Submission>) -> Result<Vec<SubmissionVerdict>, SubmitError> {
+        submits::hand_in_if_room(&self.caller, &self.submits, submissions).await
     }
 
     /// Claims messages of a queue.

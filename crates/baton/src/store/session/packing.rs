@@ -1,25 +1,25 @@
 //! Single messages that wait for the same queue travel as one parcel.
 //!
-//! The order within a queue is kept: a lot that cannot be merged closes the parcel before it.
+//! The order within a queue is kept: a submission that cannot be merged closes the parcel before it.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    message::{Body, Lot, MAX_BODY_BYTES, Name, ParcelBuilder},
-    store::LotVerdict,
+    message::{Body, MAX_BODY_BYTES, Name, ParcelBuilder, Submission},
+    store::SubmissionVerdict,
 };
 
-/// The same lots with the single messages of each queue in as few parcels as hold them.
-pub(crate) fn packed(lots: Vec<Lot>) -> Vec<Lot> {
-    Packing::of(lots).0
+/// The same submissions with the single messages of each queue in as few parcels as hold them.
+pub(crate) fn packed(submissions: Vec<Submission>) -> Vec<Submission> {
+    Packing::of(submissions).0
 }
 
-/// Lots as they are sent, and where each lot handed in went.
+/// Submissions as they are sent, and where each submission handed in went.
 #[derive(Default)]
 pub(super) struct Packing {
-    lots: Vec<Lot>,
+    submissions: Vec<Submission>,
     open: BTreeMap<Name, Open>,
-    /// For each lot handed in: the lot that carries it and its place there.
+    /// For each submission handed in: the submission that carries it and its place there.
     places: Vec<(usize, u32)>,
 }
 
@@ -31,26 +31,27 @@ struct Open {
 }
 
 impl Packing {
-    /// Packs lots; `verdicts` are then read back with [`Packed::verdict`].
-    pub(super) fn of(lots: Vec<Lot>) -> (Vec<Lot>, Packed) {
+    /// Packs submissions; `verdicts` are then read back with [`Packed::verdict`].
+    pub(super) fn of(submissions: Vec<Submission>) -> (Vec<Submission>, Packed) {
         let mut packing = Self::default();
-        for lot in lots {
-            packing.add(lot);
+        for submission in submissions {
+            packing.add(submission);
         }
         packing.finish()
     }
 
-    /// Adds a lot behind those of its queue. One that cannot be merged travels as it is, so this never fails.
-    fn add(&mut self, lot: Lot) {
+    /// Adds a submission behind those of its queue. One that cannot be merged travels as it is, so this never fails.
+    fn add(&mut self, submission: Submission) {
         let member = self.places.len();
         self.places.push((0, 0));
-        let single =
-            (lot.parcel.len() == 1 && lot.key.is_none() && lot.call.is_none()).then(|| lot.parcel.body(0)).flatten();
+        let single = (submission.parcel.len() == 1 && submission.key.is_none() && submission.call.is_none())
+            .then(|| submission.parcel.body(0))
+            .flatten();
         // One for which a larger limit was set travels alone.
-        if !single.is_some_and(|body| body.len() <= MAX_BODY_BYTES && self.merge(&lot.queue, member, &body)) {
-            self.close(&lot.queue);
+        if !single.is_some_and(|body| body.len() <= MAX_BODY_BYTES && self.merge(&submission.queue, member, &body)) {
+            self.close(&submission.queue);
             self.place(member, 0);
-            self.lots.push(lot);
+            self.submissions.push(submission);
         }
     }
 
@@ -67,16 +68,16 @@ impl Packing {
         fits
     }
 
-    /// A lot that goes by itself goes as it is.
-    pub(super) const fn one(lot: Vec<Lot>) -> (Vec<Lot>, Packed) {
-        (lot, Packed { places: None })
+    /// A submission that goes by itself goes as it is.
+    pub(super) const fn one(submission: Vec<Submission>) -> (Vec<Submission>, Packed) {
+        (submission, Packed { places: None })
     }
 
-    fn finish(mut self) -> (Vec<Lot>, Packed) {
+    fn finish(mut self) -> (Vec<Submission>, Packed) {
         for queue in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&queue);
         }
-        (self.lots, Packed { places: Some(self.places) })
+        (self.submissions, Packed { places: Some(self.places) })
     }
 
     fn close(&mut self, queue: &Name) {
@@ -85,31 +86,31 @@ impl Packing {
         for (offset, member) in (0..).zip(open.members) {
             self.place(member, offset);
         }
-        self.lots.push(Lot { queue: queue.clone(), parcel, key: None, call: None });
+        self.submissions.push(Submission { queue: queue.clone(), parcel, key: None, call: None });
     }
 
     fn place(&mut self, member: usize, offset: u32) {
         if let Some(place) = self.places.get_mut(member) {
-            *place = (self.lots.len(), offset);
+            *place = (self.submissions.len(), offset);
         }
     }
 }
 
-/// Where the lots handed in went.
+/// Where the submissions handed in went.
 pub(super) struct Packed {
     /// Nothing if each went as it was.
     places: Option<Vec<(usize, u32)>>,
 }
 
 impl Packed {
-    /// The verdict on the lot that was added as number `member`.
-    pub(super) fn verdict(&self, member: usize, verdicts: &[LotVerdict]) -> Option<LotVerdict> {
-        let (lot, offset) = match &self.places {
+    /// The verdict on the submission that was added as number `member`.
+    pub(super) fn verdict(&self, member: usize, verdicts: &[SubmissionVerdict]) -> Option<SubmissionVerdict> {
+        let (submission, offset) = match &self.places {
             Some(places) => *places.get(member)?,
             None => (member, 0),
         };
-        Some(match verdicts.get(lot)? {
-            LotVerdict::Stored { first } => LotVerdict::Stored { first: first + u64::from(offset) },
+        Some(match verdicts.get(submission)? {
+            SubmissionVerdict::Stored { first } => SubmissionVerdict::Stored { first: first + u64::from(offset) },
             verdict => *verdict,
         })
     }
@@ -119,29 +120,39 @@ impl Packed {
 mod tests {
     use super::*;
 
-    fn lot(queue: &str, bodies: &[&str]) -> Lot {
+    fn submission(queue: &str, bodies: &[&str]) -> Submission {
         let mut builder = ParcelBuilder::default();
         for body in bodies {
             builder.add(Body::new(body.as_bytes()).unwrap()).unwrap();
         }
-        Lot { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None }
+        Submission { queue: Name::new(queue).unwrap(), parcel: builder.finish().unwrap(), key: None, call: None }
     }
 
     #[test]
     fn singles_merge_and_order_within_a_queue_stays() {
-        let handed_in = [lot("a", &["1"]), lot("b", &["2"]), lot("a", &["3"]), lot("a", &["4", "5"]), lot("a", &["6"])];
-        let (lots, packed) = Packing::of(handed_in.into());
-        let of_a =
-            lots.iter().filter(|lot| lot.queue.as_str() == "a").flat_map(|lot| lot.parcel.bodies().collect::<Vec<_>>());
+        let handed_in = [
+            submission("a", &["1"]),
+            submission("b", &["2"]),
+            submission("a", &["3"]),
+            submission("a", &["4", "5"]),
+            submission("a", &["6"]),
+        ];
+        let (submissions, packed) = Packing::of(handed_in.into());
+        let of_a = submissions
+            .iter()
+            .filter(|submission| submission.queue.as_str() == "a")
+            .flat_map(|submission| submission.parcel.bodies().collect::<Vec<_>>());
         assert_eq!(of_a.collect::<Vec<_>>(), ["1", "3", "4", "5", "6"]);
-        assert_eq!(lots.len(), 4);
-        let verdicts: Vec<_> = (0..4).map(|lot| LotVerdict::Stored { first: lot * 100 }).collect();
+        assert_eq!(submissions.len(), 4);
+        let verdicts: Vec<_> = (0..4).map(|submission| SubmissionVerdict::Stored { first: submission * 100 }).collect();
         let index = |queue: &str, body: &str| {
-            let has = |lot: &Lot| lot.queue.as_str() == queue && lot.parcel.bodies().any(|it| it == body);
-            lots.iter().position(has).unwrap() as u64 * 100
+            let has = |submission: &Submission| {
+                submission.queue.as_str() == queue && submission.parcel.bodies().any(|it| it == body)
+            };
+            submissions.iter().position(has).unwrap() as u64 * 100
         };
-        assert_eq!(packed.verdict(2, &verdicts), Some(LotVerdict::Stored { first: index("a", "3") + 1 }));
-        assert_eq!(packed.verdict(4, &verdicts), Some(LotVerdict::Stored { first: index("a", "6") }));
+        assert_eq!(packed.verdict(2, &verdicts), Some(SubmissionVerdict::Stored { first: index("a", "3") + 1 }));
+        assert_eq!(packed.verdict(4, &verdicts), Some(SubmissionVerdict::Stored { first: index("a", "6") }));
         assert_eq!(packed.verdict(5, &verdicts), None);
     }
 }

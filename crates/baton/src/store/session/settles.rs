@@ -272,13 +272,13 @@ mod tests {
 
     #[test]
     fn what_several_messages_bring_together_is_brought_once() {
-        let lot = || crate::message::Lot {
+        let submission = || crate::message::Submission {
             queue: Name::new("q").unwrap(),
             parcel: crate::message::Parcel::single(crate::message::Body::new(b"1").unwrap()),
             key: None,
             call: None,
         };
-        let follow_ups = (0..2 * MOST_WEIGHT).map(|_| lot()).collect();
+        let follow_ups = (0..2 * MOST_WEIGHT).map(|_| submission()).collect();
         let runs = vec![run("q", 1, 1, 2, Outcome::Done { result: None, follow_ups })];
         assert_eq!(in_order(runs.clone(), &Weights::default()), runs);
     }

@@ -15,9 +15,9 @@ use super::{
     packing::{Packed, Packing},
 };
 use crate::{
-    message::{Lot, SessionId},
+    message::{SessionId, Submission},
     store::{
-        LotVerdict, MAX_LOTS, MoveBookmark, Operation as _, Refusal, Request, SUBMIT_WINDOW, StoreError, Submit,
+        MAX_LOTS, MoveBookmark, Operation as _, Refusal, Request, SUBMIT_WINDOW, StoreError, SubmissionVerdict, Submit,
         Submitted,
     },
 };
@@ -26,19 +26,19 @@ use crate::{
 const UNDER_WAY: usize = 4;
 /// Parcel bytes after which a group is sent although more waits.
 const GROUP_BYTES: usize = 8 << 20;
-/// What a lot that begins a call costs, in lots that do not: a store that runs one call at a time is to be free again within
+/// What a submission that begins a call costs, in submissions that do not: a store that runs one call at a time is to be free again within
 /// milliseconds.
 const A_CALL: usize = 4;
 /// How long a group that came too early waits for the one before it.
 const OVERTAKEN_PAUSE: Duration = Duration::from_millis(1);
 
-/// Lots that got no verdict.
+/// Submissions that got no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", why(.error), if *.maybe_stored { "; whether the messages were stored is not known: push with a key to be sure" } else { "" })]
 pub struct SubmitError {
     /// What went wrong.
     pub error: StoreError,
-    /// Whether the lots may have been stored all the same.
+    /// Whether the submissions may have been stored all the same.
     pub maybe_stored: bool,
 }
 
@@ -50,20 +50,20 @@ fn why(error: &StoreError) -> String {
     }
 }
 
-/// Lots on their way, and who waits for the verdicts.
+/// Submissions on their way, and who waits for the verdicts.
 pub(super) struct Item {
-    lots: Waiting,
+    submissions: Waiting,
     /// Few have one, and all are moved from hand to hand.
     bookmark: Option<Box<MoveBookmark>>,
     reply: Reply,
 }
 
-/// Lots that are not sent yet.
+/// Submissions that are not sent yet.
 enum Waiting {
     /// They are sent, however long that takes and whoever waits for it.
-    Given(Vec<Lot>),
+    Given(Vec<Submission>),
     /// They are sent while their caller waits, if there is room in the store. None are left of one that has gone.
-    Lent(Arc<Mutex<Vec<Lot>>>),
+    Lent(Arc<Mutex<Vec<Submission>>>),
 }
 
 impl Waiting {
@@ -71,19 +71,24 @@ impl Waiting {
         matches!(self, Self::Lent(_))
     }
 
-    fn take(&mut self) -> Vec<Lot> {
+    fn take(&mut self) -> Vec<Submission> {
         self.with(std::mem::take)
     }
 
-    /// What they cost, in lots without a call, and their bytes.
+    /// What they cost, in submissions without a call, and their bytes.
     fn weigh(&mut self) -> (usize, usize) {
-        self.with(|lots| (lots.iter().map(weight).sum(), lots.iter().map(|lot| lot.parcel.bytes().len()).sum()))
+        self.with(|submissions| {
+            (
+                submissions.iter().map(weight).sum(),
+                submissions.iter().map(|submission| submission.parcel.bytes().len()).sum(),
+            )
+        })
     }
 
-    fn with<R>(&mut self, look: impl FnOnce(&mut Vec<Lot>) -> R) -> R {
+    fn with<R>(&mut self, look: impl FnOnce(&mut Vec<Submission>) -> R) -> R {
         match self {
-            Self::Given(lots) => look(lots),
-            Self::Lent(lots) => look(&mut lots.lock().unwrap_or_else(PoisonError::into_inner)),
+            Self::Given(submissions) => look(submissions),
+            Self::Lent(submissions) => look(&mut submissions.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
@@ -97,21 +102,21 @@ impl Drop for Lender {
     }
 }
 
-/// What a lot costs the store: a call has a record.
-fn weight(lot: &Lot) -> usize {
-    if lot.call.is_some() { A_CALL } else { 1 }
+/// What a submission costs the store: a call has a record.
+fn weight(submission: &Submission) -> usize {
+    if submission.call.is_some() { A_CALL } else { 1 }
 }
 
-/// How much there may be in the fleet before lots are refused.
+/// How much there may be in the fleet before submissions are refused.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) max_backlog: u64,
     pub(super) max_keys: u64,
 }
 
-type Verdicts = Result<Vec<LotVerdict>, SubmitError>;
+type Verdicts = Result<Vec<SubmissionVerdict>, SubmitError>;
 
-/// Who waits for the verdicts. Dropped before it has answered, it says that the lots are not stored, unless they were sent.
+/// Who waits for the verdicts. Dropped before it has answered, it says that the submissions are not stored, unless they were sent.
 struct Reply {
     verdicts: Option<oneshot::Sender<Verdicts>>,
     is_sent: bool,
@@ -134,43 +139,45 @@ impl Drop for Reply {
     }
 }
 
-/// The session was over before the lots were sent.
+/// The session was over before the submissions were sent.
 fn unsent() -> SubmitError {
     SubmitError { error: Refusal::Stale.into(), maybe_stored: false }
 }
 
-/// Puts lots on their way and waits for the verdicts.
+/// Puts submissions on their way and waits for the verdicts.
 pub(super) async fn hand_in(
-    caller: &Caller, items: &mpsc::Sender<Item>, lots: Vec<Lot>, bookmark: Option<MoveBookmark>,
+    caller: &Caller, items: &mpsc::Sender<Item>, submissions: Vec<Submission>, bookmark: Option<MoveBookmark>,
 ) -> Verdicts {
-    well_formed(&lots)?;
-    pass_on(caller, items, Waiting::Given(lots), bookmark).await
+    well_formed(&submissions)?;
+    pass_on(caller, items, Waiting::Given(submissions), bookmark).await
 }
 
 /// As [`hand_in`], if there is room in the store, and while the caller waits.
-pub(super) async fn hand_in_if_room(caller: &Caller, items: &mpsc::Sender<Item>, lots: Vec<Lot>) -> Verdicts {
-    well_formed(&lots)?;
-    let lots = Arc::new(Mutex::new(lots));
-    let _lender = Lender(Waiting::Lent(Arc::clone(&lots)));
-    pass_on(caller, items, Waiting::Lent(lots), None).await
+pub(super) async fn hand_in_if_room(
+    caller: &Caller, items: &mpsc::Sender<Item>, submissions: Vec<Submission>,
+) -> Verdicts {
+    well_formed(&submissions)?;
+    let submissions = Arc::new(Mutex::new(submissions));
+    let _lender = Lender(Waiting::Lent(Arc::clone(&submissions)));
+    pass_on(caller, items, Waiting::Lent(submissions), None).await
 }
 
-fn well_formed(lots: &[Lot]) -> Result<(), SubmitError> {
-    let well_formed = lots.iter().all(|lot| lot.key.is_none() || lot.parcel.len() == 1);
-    if !lots.is_empty() && lots.len() <= MAX_LOTS && well_formed {
+fn well_formed(submissions: &[Submission]) -> Result<(), SubmitError> {
+    let well_formed = submissions.iter().all(|submission| submission.key.is_none() || submission.parcel.len() == 1);
+    if !submissions.is_empty() && submissions.len() <= MAX_LOTS && well_formed {
         return Ok(());
     }
-    let error = Refusal::Malformed("a submit takes 1 to 1024 lots, a keyed one holds one message").into();
+    let error = Refusal::Malformed("a submit takes 1 to 1024 submissions, a keyed one holds one message").into();
     Err(SubmitError { error, maybe_stored: false })
 }
 
 async fn pass_on(
-    caller: &Caller, items: &mpsc::Sender<Item>, lots: Waiting, bookmark: Option<MoveBookmark>,
+    caller: &Caller, items: &mpsc::Sender<Item>, submissions: Waiting, bookmark: Option<MoveBookmark>,
 ) -> Verdicts {
     let (verdicts, answer) = oneshot::channel();
     let reply = Reply { verdicts: Some(verdicts), is_sent: false };
     // One that comes too late is answered as it is dropped.
-    items.send(Item { lots, bookmark: bookmark.map(Box::new), reply }).await.ok();
+    items.send(Item { submissions, bookmark: bookmark.map(Box::new), reply }).await.ok();
     match answer.await {
         Ok(Err(unsent)) if unsent == self::unsent() => {
             // The task that sends breaks off a moment before its session is over. Whoever joins again waits for that.
@@ -192,7 +199,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
     loop {
         if !under_way.0.is_empty()
             && let Some(error) = no_room(&caller)
-            && let Some(item) = waiting.take_if(|item| item.lots.is_lent())
+            && let Some(item) = waiting.take_if(|item| item.submissions.is_lent())
         {
             item.reply.answer(Err(SubmitError { error, maybe_stored: false }));
             continue;
@@ -221,7 +228,7 @@ pub(super) async fn run(caller: Caller, mut items: mpsc::Receiver<Item>, bounds:
             _ = &mut ended, if under_way.0.is_empty() => break,
             Some(_) = under_way.next() => {}
             // Whoever wants no more than room may have to be told that there is none.
-            Ok(()) = troubles.changed(), if waiting.as_ref().is_some_and(|item| item.lots.is_lent()) => {}
+            Ok(()) = troubles.changed(), if waiting.as_ref().is_some_and(|item| item.submissions.is_lent()) => {}
             item = items.recv(), if waiting.is_none() => match item {
                 Some(item) => waiting = Some(item),
                 None if under_way.0.is_empty() => return,
@@ -280,7 +287,7 @@ struct Group {
     bounds: Bounds,
     request: Request,
     packed: Packed,
-    /// How many of the lots handed in belong to whom.
+    /// How many of the submissions handed in belong to whom.
     replies: Vec<(usize, Reply)>,
 }
 
@@ -288,28 +295,29 @@ impl Group {
     /// Nothing if all who brought something have gone.
     fn new(session: SessionId, submit_no: u64, items: Vec<Item>, bounds: Bounds) -> Option<Box<Self>> {
         let (mut bookmark, mut replies) = (None, Vec::with_capacity(items.len()));
-        let (mut lots, mut if_room) = (Vec::new(), true);
+        let (mut submissions, mut if_room) = (Vec::new(), true);
         for mut item in items {
-            let mut brought = item.lots.take();
+            let mut brought = item.submissions.take();
             if brought.is_empty() {
                 continue;
             }
-            if_room &= item.lots.is_lent();
+            if_room &= item.submissions.is_lent();
             replies.push((brought.len(), item.reply));
-            if lots.is_empty() {
-                lots = brought;
+            if submissions.is_empty() {
+                submissions = brought;
             } else {
-                lots.append(&mut brought);
+                submissions.append(&mut brought);
             }
             bookmark = bookmark.or(item.bookmark);
         }
-        if lots.is_empty() {
+        if submissions.is_empty() {
             return None;
         }
-        let (lots, packed) = if lots.len() == 1 { Packing::one(lots) } else { Packing::of(lots) };
+        let (submissions, packed) =
+            if submissions.len() == 1 { Packing::one(submissions) } else { Packing::of(submissions) };
         let (with_bookmark, bookmark) = (bookmark.is_some(), bookmark.map(|bookmark| *bookmark));
         let Bounds { max_backlog, max_keys } = bounds;
-        let request = Submit { session, submit_no, lots, bookmark, max_backlog, max_keys }.request();
+        let request = Submit { session, submit_no, submissions, bookmark, max_backlog, max_keys }.request();
         Some(Box::new(Self { submit_no, with_bookmark, if_room, bounds, request, packed, replies }))
     }
 }
@@ -353,8 +361,8 @@ impl Group {
         let mut member = 0;
         for (count, reply) in self.replies.drain(..) {
             let share = match result {
-                Ok(Submitted { lots }) => {
-                    let verdicts = (member..member + count).map(|member| self.packed.verdict(member, lots));
+                Ok(Submitted { submissions }) => {
+                    let verdicts = (member..member + count).map(|member| self.packed.verdict(member, submissions));
                     verdicts.collect::<Option<_>>().ok_or_else(no_verdict)
                 }
                 Err(error) => Err(error.clone()),
@@ -364,17 +372,17 @@ impl Group {
         }
     }
 
-    /// What takes the place of lots that were refused: later numbers wait for this one, which so stands for nothing.
+    /// What takes the place of submissions that were refused: later numbers wait for this one, which so stands for nothing.
     fn nothing(&self, session: SessionId) -> Request {
         let Bounds { max_backlog, max_keys } = self.bounds;
-        let (submit_no, lots) = (self.submit_no, Vec::new());
-        Submit { session, submit_no, lots, bookmark: None, max_backlog, max_keys }.request()
+        let (submit_no, submissions) = (self.submit_no, Vec::new());
+        Submit { session, submit_no, submissions, bookmark: None, max_backlog, max_keys }.request()
     }
 }
 
-/// The store has answered, but not for all lots.
+/// The store has answered, but not for all submissions.
 fn no_verdict() -> SubmitError {
-    let error = StoreError::Damaged("the store gave no verdict on a lot".to_owned());
+    let error = StoreError::Damaged("the store gave no verdict on a submission".to_owned());
     SubmitError { error, maybe_stored: true }
 }
 
@@ -385,11 +393,11 @@ fn no_room(caller: &Caller) -> Option<StoreError> {
 
 /// Adds what waits to a group while it fits; what came out and did not fit.
 fn gather(group: &mut Vec<Item>, items: &mut mpsc::Receiver<Item>) -> Option<Item> {
-    let (mut lots, mut bytes) = group.iter_mut().map(|item| item.lots.weigh()).fold((0, 0), plus);
+    let (mut submissions, mut bytes) = group.iter_mut().map(|item| item.submissions.weigh()).fold((0, 0), plus);
     while bytes < GROUP_BYTES {
         let mut item = items.try_recv().ok()?;
-        (lots, bytes) = plus((lots, bytes), item.lots.weigh());
-        if item.bookmark.is_some() || lots > MAX_LOTS {
+        (submissions, bytes) = plus((submissions, bytes), item.submissions.weigh());
+        if item.bookmark.is_some() || submissions > MAX_LOTS {
             return Some(item);
         }
         group.push(item);
@@ -397,6 +405,6 @@ fn gather(group: &mut Vec<Item>, items: &mut mpsc::Receiver<Item>) -> Option<Ite
     None
 }
 
-const fn plus((lots, bytes): (usize, usize), (more, their_bytes): (usize, usize)) -> (usize, usize) {
-    (lots + more, bytes + their_bytes)
+const fn plus((submissions, bytes): (usize, usize), (more, their_bytes): (usize, usize)) -> (usize, usize) {
+    (submissions + more, bytes + their_bytes)
 }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::{
         Cancel, Done, Fleet, FleetOptions,
-        message::{Body, Key, Lot, Name, Outcome, Parcel, Range, Run},
+        message::{Body, Key, Name, Outcome, Parcel, Range, Run, Submission},
         store::{
             Answer, BoxFuture, Kind, MemoryStore, MoveBookmark, Place, Request, Store, Waiting, Woken,
             session::{Session, SessionOptions, SubmitError},
@@ -141,14 +141,16 @@ mod tests {
     #[tokio::test]
     async fn what_was_not_sent_when_the_task_panicked_is_not_stored() {
         let session = Panicking::on(|request| matches!(request, Request::Submit(_))).session(Kind::Client).await;
-        let lots = || {
+        let submissions = || {
             let parcel = Parcel::single(Body::new(b"1").unwrap());
-            vec![Lot { queue: queue(), parcel, key: None, call: None }]
+            vec![Submission { queue: queue(), parcel, key: None, call: None }]
         };
         let to = Place { lines: 1, ..Place::START };
         let alone = MoveBookmark { key: Key::new("k").unwrap(), from: Place::START, to };
-        let (sent, unsent) =
-            bounded(async { tokio::join!(session.submit(lots(), Some(alone)), session.submit(lots(), None)) }).await;
+        let (sent, unsent) = bounded(async {
+            tokio::join!(session.submit(submissions(), Some(alone)), session.submit(submissions(), None))
+        })
+        .await;
         assert!(sent.is_err_and(|error| error.maybe_stored && error.to_string().contains("out of tea")));
         assert_eq!(unsent, Err(SubmitError { error: Refusal::Stale.into(), maybe_stored: false }));
     }

@@ -176,10 +176,10 @@ fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreE
     let mut part = request.clone();
     while let Request::Submit(submit) = &mut part
         && submit.bookmark.is_none()
-        && submit.lots.len() > 1
+        && submit.submissions.len() > 1
     {
         // The answer is as much shorter: who submitted knows by that what found no room.
-        submit.lots.truncate(submit.lots.len() / 2);
+        submit.submissions.truncate(submit.submissions.len() / 2);
         match carry_out_one(current, &part) {
             Err(StoreError::NoRoom(_)) => {}
             done => return done,

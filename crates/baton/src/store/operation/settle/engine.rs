@@ -109,7 +109,7 @@ impl<T: Tables> Settling<'_, T> {
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
             let mut call = None;
-            if follow_ups.iter().any(|lot| lot.call == Some(Calling::Joins))
+            if follow_ups.iter().any(|submission| submission.call == Some(Calling::Joins))
                 && let Some(span) = settled.first()
             {
                 call = calls::joinable(self.tables, &run.queue, span)?;
@@ -119,19 +119,19 @@ impl<T: Tables> Settling<'_, T> {
                 self.tables.expire_results(self.now, EXPIRED_AT_ONCE)?;
                 results::keep(self.tables, &run.queue, id, expires_ms, result, self.max_results)?;
             }
-            for lot in follow_ups {
-                if lot.key.is_some() {
+            for submission in follow_ups {
+                if submission.key.is_some() {
                     self.tables.expire_keys(self.now, EXPIRED_AT_ONCE)?;
                 }
-                let queue = self.queues.open(self.tables, &lot.queue)?;
-                if intake::seen_before(self.tables, self.now, lot)?.is_none() {
-                    let joins = call.as_ref().filter(|_| lot.call == Some(Calling::Joins));
+                let queue = self.queues.open(self.tables, &submission.queue)?;
+                if intake::seen_before(self.tables, self.now, submission)?.is_none() {
+                    let joins = call.as_ref().filter(|_| submission.call == Some(Calling::Joins));
                     let part = joins.map(|_| Part::Joined);
-                    let first = intake::deposit(self.tables, self.now, queue, &lot.parcel, part)?;
+                    let first = intake::deposit(self.tables, self.now, queue, &submission.parcel, part)?;
                     if let Some(call) = joins {
-                        calls::join(self.tables, call, &lot.queue, first)?;
+                        calls::join(self.tables, call, &submission.queue, first)?;
                     }
-                    intake::keep_key(self.tables, self.now, &lot.queue, first, lot.key.as_ref())?;
+                    intake::keep_key(self.tables, self.now, &submission.queue, first, submission.key.as_ref())?;
                 }
             }
             // Those that joined count before it leaves.

@@ -10,7 +10,7 @@ mod redis;
 
 use super::{malformed, submit::check_keys};
 use crate::{
-    message::{Calling, Lot, MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId},
+    message::{Calling, MAX_LAST_ERROR_BYTES, Name, Outcome, Range, Run, SessionId, Submission},
     store::{Facts, StoreError},
 };
 
@@ -55,9 +55,9 @@ pub struct Settled {
     pub refused: Vec<(Name, u64, Range)>,
 }
 
-/// The bytes of lots.
-pub(crate) fn bytes_of(lots: &[Lot]) -> usize {
-    lots.iter().map(|lot| lot.parcel.bytes().len()).sum()
+/// The bytes of submissions.
+pub(crate) fn bytes_of(submissions: &[Submission]) -> usize {
+    submissions.iter().map(|submission| submission.parcel.bytes().len()).sum()
 }
 
 impl Facts for Settle {
@@ -88,10 +88,10 @@ impl Facts for Settle {
                     return malformed("the follow-ups of a message are at most 1000 parcels and 16 MiB");
                 }
                 check_keys(follow_ups)?;
-                if follow_ups.iter().any(|lot| matches!(lot.call, Some(Calling::Begins { .. }))) {
+                if follow_ups.iter().any(|submission| matches!(submission.call, Some(Calling::Begins { .. }))) {
                     return malformed("a follow-up begins no call");
                 }
-                if run.range.len != 1 && follow_ups.iter().any(|lot| lot.call.is_some()) {
+                if run.range.len != 1 && follow_ups.iter().any(|submission| submission.call.is_some()) {
                     return malformed("follow-ups join the call of one message");
                 }
             }

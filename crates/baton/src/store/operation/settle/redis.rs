@@ -42,7 +42,9 @@ fn run<'r>(to: Arguments<'r>, of: &Settle, run: &Run) -> Arguments<'r> {
         Outcome::Done { result, follow_ups } => {
             let to =
                 to.text("d").text(if result.is_some() { "1" } else { "" }).bytes(result.as_deref().unwrap_or_default());
-            follow_ups.iter().fold(to.text(follow_ups.len()), |to, lot| to.lot(lot).parcel(of.session, &lot.parcel))
+            follow_ups.iter().fold(to.text(follow_ups.len()), |to, submission| {
+                to.submission(submission).parcel(of.session, &submission.parcel)
+            })
         }
         Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),
         Outcome::Dead { error } => to.text("x").text(error),

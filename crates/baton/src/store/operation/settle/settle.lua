@@ -318,9 +318,9 @@ end
 
 -- The keys of follow-ups, written together at the end: as records, by their ends, and which they are.
 local key_records, key_ends, is_brought = {}, {}, {}
-local function follow_up(joins, name, count, lot_key, proof, parcel, bytes)
+local function follow_up(joins, name, count, submission_key, proof, parcel, bytes)
   local queue = open_queue(name)
-  if is_brought[lot_key] or seen_before(lot_key, proof, name) then
+  if is_brought[submission_key] or seen_before(submission_key, proof, name) then
     if is_staged(parcel) then call('UNLINK', key.staged(id, parcel)) end
     return
   end
@@ -328,11 +328,11 @@ local function follow_up(joins, name, count, lot_key, proof, parcel, bytes)
   if not joins then part = nil end
   local first, at = deposit(id, queue, tonumber(count) or 1, parcel, bytes, part), #key_records
   if part then calls.join(joins, name, first) end
-  if lot_key == '' then return end
+  if submission_key == '' then return end
   local record, expires = key_record(proof, queue, first)
-  is_brought[lot_key] = true
-  key_records[at + 1], key_records[at + 2] = lot_key, record
-  key_ends[at + 1], key_ends[at + 2] = expires, lot_key
+  is_brought[submission_key] = true
+  key_records[at + 1], key_records[at + 2] = submission_key, record
+  key_ends[at + 1], key_ends[at + 2] = expires, submission_key
 end
 local function close_keys()
   for from = 1, #key_records, 1000 do
@@ -342,15 +342,15 @@ local function close_keys()
   end
 end
 
--- The bytes of all follow-ups, by the places of their lots: what is staged is looked at before anything is written.
+-- The bytes of all follow-ups, by the places of their submissions: what is staged is looked at before anything is written.
 local weights, keyed, at = {}, 0, 5
 while at <= #ARGV do
   local outcome, detail = ARGV[at + 4], at + 5
   at = past_run(outcome, detail)
   if outcome == 'd' then
-    for lot = detail + 3, at - 1, 5 do
-      weights[lot] = weigh(id, ARGV[lot + 4])
-      if ARGV[lot + 2] ~= '' then keyed = keyed + 1 end
+    for submission = detail + 3, at - 1, 5 do
+      weights[submission] = weigh(id, ARGV[submission + 4])
+      if ARGV[submission + 2] ~= '' then keyed = keyed + 1 end
     end
   end
 end
@@ -378,10 +378,10 @@ while at <= #ARGV do
     end
     if outcome == 'd' then
       if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], max_bytes) end
-      for lot = detail + 3, at - 1, 5 do
-        local joins = taken[1].part and read_calling(ARGV[lot + 1]) and calls.of(name, taken[1])
+      for submission = detail + 3, at - 1, 5 do
+        local joins = taken[1].part and read_calling(ARGV[submission + 1]) and calls.of(name, taken[1])
         if joins and call('EXISTS', key.call(joins)) == 0 then joins = nil end
-        follow_up(joins, ARGV[lot], ARGV[lot + 1], ARGV[lot + 2], ARGV[lot + 3], ARGV[lot + 4], weights[lot])
+        follow_up(joins, ARGV[submission], ARGV[submission + 1], ARGV[submission + 2], ARGV[submission + 3], ARGV[submission + 4], weights[submission])
       end
     end
     if is_done then

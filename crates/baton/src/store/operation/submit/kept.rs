@@ -1,24 +1,24 @@
 //! The answer as text, the way stores keep it with a session and the script sends it.
 
-use crate::store::{LotVerdict, StoreError, wire::list};
+use crate::store::{StoreError, SubmissionVerdict, wire::list};
 
 /// Verdicts as `s17;d4;b18,170;o5,169;c;k;f`: stored at, duplicate of, a call begun at and born then, the key of a call known
 /// by these, conflict, keys full, full.
-pub(super) fn verdicts(verdicts: &[LotVerdict]) -> String {
+pub(super) fn verdicts(verdicts: &[SubmissionVerdict]) -> String {
     let text = verdicts.iter().map(|verdict| match verdict {
-        LotVerdict::Stored { first } => format!("s{first}"),
-        LotVerdict::Duplicate { first } => format!("d{first}"),
-        LotVerdict::Begun { first, born } => format!("b{first},{born}"),
-        LotVerdict::Known { first, born } => format!("o{first},{born}"),
-        LotVerdict::Conflict => "c".to_owned(),
-        LotVerdict::KeysFull => "k".to_owned(),
-        LotVerdict::Full => "f".to_owned(),
+        SubmissionVerdict::Stored { first } => format!("s{first}"),
+        SubmissionVerdict::Duplicate { first } => format!("d{first}"),
+        SubmissionVerdict::Begun { first, born } => format!("b{first},{born}"),
+        SubmissionVerdict::Known { first, born } => format!("o{first},{born}"),
+        SubmissionVerdict::Conflict => "c".to_owned(),
+        SubmissionVerdict::KeysFull => "k".to_owned(),
+        SubmissionVerdict::Full => "f".to_owned(),
     });
     text.collect::<Vec<_>>().join(";")
 }
 
 /// Reads [`verdicts`].
-pub(super) fn parse_verdicts(text: &str) -> Result<Vec<LotVerdict>, StoreError> {
+pub(super) fn parse_verdicts(text: &str) -> Result<Vec<SubmissionVerdict>, StoreError> {
     let parse = |word: &str| {
         let (kind, first) = word.split_at_checked(1)?;
         let call = || {
@@ -26,13 +26,13 @@ pub(super) fn parse_verdicts(text: &str) -> Result<Vec<LotVerdict>, StoreError> 
             Some((first.parse().ok()?, born.parse().ok()?))
         };
         Some(match kind {
-            "s" => LotVerdict::Stored { first: first.parse().ok()? },
-            "d" => LotVerdict::Duplicate { first: first.parse().ok()? },
-            "b" => call().map(|(first, born)| LotVerdict::Begun { first, born })?,
-            "o" => call().map(|(first, born)| LotVerdict::Known { first, born })?,
-            "c" => LotVerdict::Conflict,
-            "k" => LotVerdict::KeysFull,
-            "f" => LotVerdict::Full,
+            "s" => SubmissionVerdict::Stored { first: first.parse().ok()? },
+            "d" => SubmissionVerdict::Duplicate { first: first.parse().ok()? },
+            "b" => call().map(|(first, born)| SubmissionVerdict::Begun { first, born })?,
+            "o" => call().map(|(first, born)| SubmissionVerdict::Known { first, born })?,
+            "c" => SubmissionVerdict::Conflict,
+            "k" => SubmissionVerdict::KeysFull,
+            "f" => SubmissionVerdict::Full,
             _ => return None,
         })
     };

@@ -8,11 +8,11 @@ mod redis;
 
 use super::malformed;
 use crate::{
-    message::{Calling, Key, Lot, SessionId},
+    message::{Calling, Key, SessionId, Submission},
     store::{Facts, Place, StoreError},
 };
 
-/// Moves a bookmark in the same step as the lots it speaks of.
+/// Moves a bookmark in the same step as the submissions it speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MoveBookmark {
     /// The caller's key.
@@ -23,7 +23,7 @@ pub struct MoveBookmark {
     pub to: Place,
 }
 
-/// Messages from outside. Serial per session with up to [`SUBMIT_WINDOW`] repeats; each lot is judged on its own,
+/// Messages from outside. Serial per session with up to [`SUBMIT_WINDOW`] repeats; each submission is judged on its own,
 /// except under a bookmark, where a full queue refuses all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submit {
@@ -32,7 +32,7 @@ pub struct Submit {
     /// 1, 2, 3 … within the session.
     pub submit_no: u64,
     /// At most [`MAX_LOTS`]; none if its number is to stand for nothing.
-    pub lots: Vec<Lot>,
+    pub submissions: Vec<Submission>,
     /// A bookmark to move with them.
     pub bookmark: Option<MoveBookmark>,
     /// Bytes a queue may hold before FULL.
@@ -41,7 +41,7 @@ pub struct Submit {
     pub max_keys: u64,
 }
 
-/// The most lots in one [`Submit`].
+/// The most submissions in one [`Submit`].
 pub const MAX_LOTS: usize = 1024;
 /// How many submits may be under way at once: so many answers are kept.
 pub const SUBMIT_WINDOW: u64 = 16;
@@ -63,9 +63,9 @@ pub(super) const EXPIRED_A_KEY: u32 = 2;
 #[cfg(feature = "redis")]
 const MAX_INBOX: u64 = 128;
 
-/// What became of one lot.
+/// What became of one submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LotVerdict {
+pub enum SubmissionVerdict {
     /// Stored under consecutive ids.
     Stored {
         /// The first of them.
@@ -98,21 +98,21 @@ pub enum LotVerdict {
     Full,
 }
 
-/// The answer to [`Submit`]: a verdict a lot.
+/// The answer to [`Submit`]: a verdict a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// In the order of the lots; fewer if there was no room on the disk for those behind, which are not stored.
-    pub lots: Vec<LotVerdict>,
+    /// In the order of the submissions; fewer if there was no room on the disk for those behind, which are not stored.
+    pub submissions: Vec<SubmissionVerdict>,
 }
 
-/// What holds for a key, and for a call, wherever its lot comes in.
-pub(super) fn check_keys(lots: &[Lot]) -> Result<(), StoreError> {
-    if lots.iter().any(|lot| lot.call.is_some() && lot.parcel.len() != 1) {
-        return malformed("a lot that is of a call holds one message");
+/// What holds for a key, and for a call, wherever its submission comes in.
+pub(super) fn check_keys(submissions: &[Submission]) -> Result<(), StoreError> {
+    if submissions.iter().any(|submission| submission.call.is_some() && submission.parcel.len() != 1) {
+        return malformed("a submission that is of a call holds one message");
     }
-    for (lot, key) in lots.iter().filter_map(|lot| Some((lot, lot.key.as_ref()?))) {
-        if lot.parcel.len() != 1 {
-            return malformed("a keyed lot holds one message");
+    for (submission, key) in submissions.iter().filter_map(|submission| Some((submission, submission.key.as_ref()?))) {
+        if submission.parcel.len() != 1 {
+            return malformed("a keyed submission holds one message");
         }
         if !(1..=MAX_KEY_TTL_MS).contains(&key.lives_ms) {
             return malformed("a key lives for a millisecond to 366 days");
@@ -127,21 +127,21 @@ impl Facts for Submit {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        if self.lots.len() > MAX_LOTS {
-            return malformed("a submit takes 1024 lots at most");
+        if self.submissions.len() > MAX_LOTS {
+            return malformed("a submit takes 1024 submissions at most");
         }
-        check_keys(&self.lots)?;
-        if self.lots.iter().any(|lot| lot.call == Some(Calling::Joins)) {
+        check_keys(&self.submissions)?;
+        if self.submissions.iter().any(|submission| submission.call == Some(Calling::Joins)) {
             return malformed("only follow-ups join a call");
         }
-        // A lot that its key keeps out would be passed over by the bookmark for ever.
-        if self.bookmark.is_some() && self.lots.iter().any(|lot| lot.key.is_some()) {
-            return malformed("a bookmark goes with lots that have no key");
+        // A submission that its key keeps out would be passed over by the bookmark for ever.
+        if self.bookmark.is_some() && self.submissions.iter().any(|submission| submission.key.is_some()) {
+            return malformed("a bookmark goes with submissions that have no key");
         }
         Ok(())
     }
 
     fn new_bodies(&self) -> Option<usize> {
-        Some(self.lots.iter().map(|lot| lot.parcel.bytes().len()).sum())
+        Some(self.submissions.iter().map(|submission| submission.parcel.bytes().len()).sum())
     }
 }

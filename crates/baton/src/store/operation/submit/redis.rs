@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{EXPIRED_A_KEY, MAX_INBOX, SUBMIT_PAGE, kept};
 use crate::{
-    message::{Lot, Name},
+    message::{Name, Submission},
     store::{
         SUBMIT_WINDOW, StoreError, Submit, Submitted,
         redis::{Arguments, CARRIED, Coded, Number, Reply, Script, Scripts, numbers},
@@ -21,23 +21,23 @@ impl Coded for Submit {
 
     fn key<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         match self.short_one() {
-            Some(Lot { queue, .. }) => to.way(self.session, self.page(), queue, self.max_backlog),
+            Some(Submission { queue, .. }) => to.way(self.session, self.page(), queue, self.max_backlog),
             None => to.root(),
         }
     }
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        if let Some(lot) = self.short_one() {
+        if let Some(submission) = self.short_one() {
             // The length of a page with this submit, behind the element that is always there.
-            return to.number(self.submit_no - self.page() * SUBMIT_PAGE + 1).single(&lot.parcel);
+            return to.number(self.submit_no - self.page() * SUBMIT_PAGE + 1).single(&submission.parcel);
         }
         let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
         let to = match &self.bookmark {
             None => to.text("").text("").text("").text(""),
             Some(mark) => {
                 let mut by_queue: BTreeMap<&Name, u64> = BTreeMap::new();
-                for lot in &self.lots {
-                    *by_queue.entry(&lot.queue).or_default() += lot.parcel.bytes().len() as u64;
+                for submission in &self.submissions {
+                    *by_queue.entry(&submission.queue).or_default() += submission.parcel.bytes().len() as u64;
                 }
                 let by_queue = by_queue.iter().map(|(queue, bytes)| format!("{queue},{bytes}"));
                 to.text(mark.key.as_str())
@@ -46,15 +46,17 @@ impl Coded for Submit {
                     .joined(by_queue, ";")
             }
         };
-        self.lots.iter().fold(to, |to, lot| to.lot(lot).parcel(self.session, &lot.parcel))
+        self.submissions
+            .iter()
+            .fold(to, |to, submission| to.submission(submission).parcel(self.session, &submission.parcel))
     }
 
     fn read(&self, code: &str, mut reply: Reply) -> Result<Submitted, StoreError> {
         match code {
             verdict if verdict.starts_with(|kind: char| kind.is_ascii_lowercase()) => {
-                Ok(Submitted { lots: kept::parse_verdicts(verdict)? })
+                Ok(Submitted { submissions: kept::parse_verdicts(verdict)? })
             }
-            "OK" => Ok(Submitted { lots: kept::parse_verdicts(&reply.text()?)? }),
+            "OK" => Ok(Submitted { submissions: kept::parse_verdicts(&reply.text()?)? }),
             code => Err(reply.refusal(code)),
         }
     }
@@ -66,12 +68,12 @@ impl Submit {
         self.submit_no.saturating_sub(1) / SUBMIT_PAGE
     }
 
-    /// The one lot of a submit that is one short message without key and bookmark.
-    fn short_one(&self) -> Option<&Lot> {
-        match (&self.bookmark, self.lots.as_slice()) {
-            (None, [lot]) => {
-                let is_short = lot.parcel.len() == 1 && lot.parcel.bytes().len() <= CARRIED;
-                (is_short && lot.key.is_none() && lot.call.is_none()).then_some(lot)
+    /// The one submission of a submit that is one short message without key and bookmark.
+    fn short_one(&self) -> Option<&Submission> {
+        match (&self.bookmark, self.submissions.as_slice()) {
+            (None, [submission]) => {
+                let is_short = submission.parcel.len() == 1 && submission.parcel.bytes().len() <= CARRIED;
+                (is_short && submission.key.is_none() && submission.call.is_none()).then_some(submission)
             }
             _ => None,
         }

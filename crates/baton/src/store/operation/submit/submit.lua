@@ -1,10 +1,10 @@
 #!lua
--- Purpose: stores messages from outside, each lot judged on its own, and moves a bookmark in the same step.
+-- Purpose: stores messages from outside, each submission judged on its own, and moves a bookmark in the same step.
 --          Not allowed at maxmemory: refused whole.
 -- KEYS: 1 root
 -- ARGV: 1 session, 2 submit number, 3 bytes a queue may hold, 4 keys the fleet may keep,
 --       5 bookmark key ('' none), 6 place it must stand at `lines,digest`, 7 place afterwards,
---       8 bytes by queue `queue,bytes;…` in the order of names, then five for each lot:
+--       8 bytes by queue `queue,bytes;…` in the order of names, then five for each submission:
 --       queue, messages (of one that begins a call `1c`, after how long it is cancelled without a follower, `,1` if it is
 --       shared), key ('' none), its proof, parcel (see redis/lua/intake.lua)
 -- Returns: OK verdicts | STALE | TURN last | BOOKMARK place | FULL queue bytes | HELD ms
@@ -37,11 +37,11 @@ end
 local in_exchange = make_room(keyed)
 local full, verdicts = {}, {}
 for i = 9, #ARGV, 5 do
-  local name, count, lot_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]) or 1, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local name, count, submission_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]) or 1, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local part, linger, share = read_calling(ARGV[i + 1])
   local queue = open_queue(name)
-  local verdict = seen_before(lot_key, proof, name, part, share)
-  if not verdict and lot_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
+  local verdict = seen_before(submission_key, proof, name, part, share)
+  if not verdict and submission_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
     if full[name] or over_bound or ids_used_up(queue, count) then
@@ -49,7 +49,7 @@ for i = 9, #ARGV, 5 do
       verdict = 'f'
     else
       local first = deposit(id, queue, count, parcel, weights[i], part)
-      keep_key(lot_key, proof, queue, first)
+      keep_key(submission_key, proof, queue, first)
       if part then
         calls.begin(name, first, linger)
         verdict = 'b' .. text(first) .. ',' .. text(now)

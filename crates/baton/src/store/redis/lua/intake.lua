@@ -23,7 +23,7 @@ local function weigh(id, parcel)
   return bytes
 end
 
--- What a lot is to a call, from where the number of its messages is told: `c` it begins one, with after how long it is
+-- What a submission is to a call, from where the number of its messages is told: `c` it begins one, with after how long it is
 -- cancelled without a follower and whether others share it, `j` it joins one.
 local function read_calling(count)
   if #count < 2 then return nil end
@@ -54,9 +54,9 @@ end
 
 -- What a key already stands for (one body in one queue), as a verdict; nothing for no key (empty) or one not in use. Of a
 -- `call` the verdict has its birth too. Its `proof` is the digest of the body and the milliseconds that the key lives, `digest,milliseconds`.
-local function seen_before(lot_key, proof, name, is_call, share)
-  if lot_key == '' then return nil end
-  local known = call('HGET', key.keys, lot_key)
+local function seen_before(submission_key, proof, name, is_call, share)
+  if submission_key == '' then return nil end
+  local known = call('HGET', key.keys, submission_key)
   if not known then return nil end
   local queue, id, digest, expires, born = string.match(known, '^([^,]+),(%d+),(%x+),(%d+),?(%d*)$')
   if tonumber(expires) <= now then return nil end
@@ -73,11 +73,11 @@ local function key_record(proof, queue, id)
   return queue.name .. ',' .. text(id) .. ',' .. digest .. ',' .. expires .. ',' .. text(now), expires
 end
 
-local function keep_key(lot_key, proof, queue, id)
-  if lot_key == '' then return end
+local function keep_key(submission_key, proof, queue, id)
+  if submission_key == '' then return end
   local record, expires = key_record(proof, queue, id)
-  call('HSET', key.keys, lot_key, record)
-  call('ZADD', key.key_ends, expires, lot_key)
+  call('HSET', key.keys, submission_key, record)
+  call('ZADD', key.key_ends, expires, submission_key)
 end
 
 -- Forgets entries of a hash that expired, oldest first, a few or up to a limit; how many.
