@@ -38,4 +38,4 @@ pub use session_id::SessionId;
 pub(crate) use span::SPLIT_AFTER_LOSS;
 #[cfg(feature = "redis")]
 pub(crate) use span::SUSPECT_LOSSES;
-pub use span::{Home, MAX_LOSSES, Span};
+pub use span::{BodyPlace, MAX_LOSSES, Span};

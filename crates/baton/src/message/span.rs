@@ -15,7 +15,7 @@ pub(crate) const SPLIT_AFTER_LOSS: u32 = 16;
 
 /// Where the bodies of a span are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Home {
+pub enum BodyPlace {
     /// In the parcel that begins at id `first` and had `size` messages.
     Parcel {
         /// First id of the parcel.
@@ -31,7 +31,7 @@ pub enum Home {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Where the bodies are.
-    pub home: Home,
+    pub place: BodyPlace,
     /// Which messages.
     pub range: Range,
     /// Attempts that ended with an error.
@@ -49,7 +49,7 @@ impl Span {
     #[must_use]
     pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
         let range = Range { first, len: size };
-        Self { home: Home::Parcel { first, size }, range, attempts: 0, losses: 0, born, part: None }
+        Self { place: BodyPlace::Parcel { first, size }, range, attempts: 0, losses: 0, born, part: None }
     }
 
     /// The same history over fewer messages.
@@ -58,19 +58,21 @@ impl Span {
         Self { range, ..self }
     }
 
-    /// Where the span begins within its home.
+    /// Where the span begins within its place.
     #[must_use]
     pub(crate) fn offset(&self) -> u32 {
-        match self.home {
-            Home::Parcel { first, .. } => u32::try_from(self.range.first.saturating_sub(first)).unwrap_or(u32::MAX),
-            Home::Own => 0,
+        match self.place {
+            BodyPlace::Parcel { first, .. } => {
+                u32::try_from(self.range.first.saturating_sub(first)).unwrap_or(u32::MAX)
+            }
+            BodyPlace::Own => 0,
         }
     }
 
     /// Whether nobody has run it yet, as far as it tells: it was neither retried nor requeued, nor lost with a session.
     #[must_use]
     pub(crate) const fn is_untried(&self) -> bool {
-        matches!(self.home, Home::Parcel { .. }) && self.attempts == 0 && self.losses == 0
+        matches!(self.place, BodyPlace::Parcel { .. }) && self.attempts == 0 && self.losses == 0
     }
 
     /// Whether it waits among the suspects, one to a session.
@@ -95,15 +97,15 @@ impl Span {
 /// of a message that has joined one a `j`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { home, range: Range { first, len }, attempts, losses, born, part } = *self;
-        match home {
-            Home::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
+        let Self { place, range: Range { first, len }, attempts, losses, born, part } = *self;
+        match place {
+            BodyPlace::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
                 write!(f, "{first},{size},{born}")?;
             }
-            Home::Parcel { first: parcel, size } => {
+            BodyPlace::Parcel { first: parcel, size } => {
                 write!(f, "{parcel},{size},{first},{len},{attempts},{losses},{born}")?;
             }
-            Home::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}")?,
+            BodyPlace::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}")?,
         }
         match part {
             None => Ok(()),
@@ -136,7 +138,7 @@ fn parse(text: &str) -> Option<Span> {
     let span = match (count, fields) {
         (3, [first, size, born, ..]) => Span { part, ..Span::fresh(first, small(size)?, born) },
         (7, [parcel, size, first, len, attempts, losses, born]) => Span {
-            home: if size == 0 { Home::Own } else { Home::Parcel { first: parcel, size: small(size)? } },
+            place: if size == 0 { BodyPlace::Own } else { BodyPlace::Parcel { first: parcel, size: small(size)? } },
             range: Range { first, len: small(len)? },
             attempts: small(attempts)?,
             losses: small(losses)?,
@@ -145,11 +147,11 @@ fn parse(text: &str) -> Option<Span> {
         },
         _ => return None,
     };
-    let inside = match span.home {
-        Home::Parcel { first, size } => {
+    let inside = match span.place {
+        BodyPlace::Parcel { first, size } => {
             span.range.first >= first && span.range.end() <= first.saturating_add(u64::from(size))
         }
-        Home::Own => span.range.len == 1,
+        BodyPlace::Own => span.range.len == 1,
     };
     (inside && span.range.len > 0 && (part.is_none() || span.range.len == 1)).then_some(span)
 }
@@ -170,9 +172,9 @@ mod tests {
             let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
             let span = if own {
                 let part = [None, Some(Part::First), Some(Part::Joined)][size as usize % 3];
-                Span { home: Home::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
+                Span { place: BodyPlace::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
             } else {
-                Span { home: Home::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
+                Span { place: BodyPlace::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
             };
             prop_assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
         }

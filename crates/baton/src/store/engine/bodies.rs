@@ -6,7 +6,7 @@
 //! message, and when an eighth of its messages is left, it is stored once more without the bodies of the others.
 
 use super::{BodyKey, Cut, Moved, QueueRecord, Tables};
-use crate::message::{Gone, Home, Name, Span};
+use crate::message::{BodyPlace, Gone, Name, Span};
 
 /// As many of a span's messages as the budget allows, with their bodies.
 pub(in crate::store) fn cut<T: Tables>(tables: &mut T, queue: &Name, span: &Span, budget: u64) -> Moved<Cut> {
@@ -16,8 +16,8 @@ pub(in crate::store) fn cut<T: Tables>(tables: &mut T, queue: &Name, span: &Span
 /// Messages of a span have left their home; with the last one the home goes too.
 pub(in crate::store) fn release<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span) -> Moved<()> {
     let name = queue.books.queue.clone();
-    let bytes = match span.home {
-        Home::Parcel { first, size } if span.range.len < size => release_part(tables, &name, span, first, size)?,
+    let bytes = match span.place {
+        BodyPlace::Parcel { first, size } if span.range.len < size => release_part(tables, &name, span, first, size)?,
         _ => tables.drop_bodies(&name, BodyKey::of(span))?,
     };
     let books = &mut queue.books;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use crate::{
-    message::{Gone, Home, Parcel},
+    message::{BodyPlace, Gone, Parcel},
     store::{StoreError, engine::Moved, wire},
 };
 
@@ -34,7 +34,7 @@ pub(super) fn find(db: &Connection) -> Moved<Partly> {
         while let Some(row) = rows.next()? {
             let (queue, spans) = (row.get(0)?, row.get::<_, String>(1)?);
             for span in wire::parse_spans(&spans)? {
-                let Home::Parcel { first, .. } = span.home else { continue };
+                let BodyPlace::Parcel { first, .. } = span.place else { continue };
                 if let Some(gone) = partly.get_mut(&(queue, first.cast_signed())) {
                     gone.set(span.offset(), span.range.len, false);
                 }

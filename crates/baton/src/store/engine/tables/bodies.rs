@@ -1,7 +1,7 @@
 //! Bodies: stored whole, read in part, removed with their last message.
 
 use super::Moved;
-use crate::message::{Gone, Home, MessageId, Name, Parcel, Span};
+use crate::message::{BodyPlace, Gone, MessageId, Name, Parcel, Span};
 
 /// Which stored bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,9 +15,9 @@ pub(crate) enum BodyKey {
 impl BodyKey {
     /// Where a span's bodies are.
     pub(crate) const fn of(span: &Span) -> Self {
-        match span.home {
-            Home::Parcel { first, .. } => Self::Parcel(first),
-            Home::Own => Self::Own(MessageId(span.range.first)),
+        match span.place {
+            BodyPlace::Parcel { first, .. } => Self::Parcel(first),
+            BodyPlace::Own => Self::Own(MessageId(span.range.first)),
         }
     }
 }

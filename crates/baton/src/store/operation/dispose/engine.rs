@@ -1,7 +1,7 @@
 //! Errors are removed: for good, or back into their queue.
 
 use crate::{
-    message::{Home, IdSum, Parcel, Range, Span},
+    message::{BodyPlace, IdSum, Parcel, Range, Span},
     store::{
         Disposal, Dispose, Disposed, Refusal, StoreError,
         engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::visit, queues},
@@ -41,7 +41,8 @@ impl Effect for Dispose {
                     books.ready += 1;
                     books.bytes += parcel.bytes().len() as u64;
                     tables.put_bodies(&self.queue, BodyKey::Own(*id), &parcel)?;
-                    let span = Span { home: Home::Own, range, attempts: 0, losses: 0, born: message.born, part: None };
+                    let span =
+                        Span { place: BodyPlace::Own, range, attempts: 0, losses: 0, born: message.born, part: None };
                     tables.push_back(&self.queue, Line::Ready, &span)?;
                 }
             }

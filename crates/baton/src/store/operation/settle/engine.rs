@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{kept, open_claim::OpenClaim};
 use crate::{
-    message::{Calling, Home, IdSum, MessageId, Name, Outcome, Parcel, Part, Range, Run, SessionId, Span},
+    message::{BodyPlace, Calling, IdSum, MessageId, Name, Outcome, Parcel, Part, Range, Run, SessionId, Span},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled, StoreError,
         agreed::{EXPIRED_AT_ONCE, MISSING_BODY},
@@ -237,18 +237,18 @@ fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span, due: u
         let failed = headers.failed_again(error)?;
         let changed = (failed != headers).then(|| Parcel::of_stored(&failed, &before.body(0).unwrap_or_default()));
         let changed = changed.transpose()?;
-        if one.home != Home::Own || changed.is_some() {
-            if one.home == Home::Own {
+        if one.place != BodyPlace::Own || changed.is_some() {
+            if one.place == BodyPlace::Own {
                 queue.books.bytes -= tables.drop_bodies(&name, BodyKey::Own(id))?;
             }
             let copy = changed.unwrap_or(before);
             queue.books.bytes += copy.bytes().len() as u64;
             tables.put_bodies(&name, BodyKey::Own(id), &copy)?;
         }
-        let delayed = Span { home: Home::Own, attempts: span.attempts + 1, losses: 0, ..one };
+        let delayed = Span { place: BodyPlace::Own, attempts: span.attempts + 1, losses: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;
     }
-    if span.home != Home::Own {
+    if span.place != BodyPlace::Own {
         release(tables, queue, span)?;
     }
     Ok(true)
