@@ -223,7 +223,7 @@ pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
     let requeue = scene.a_dispose(node, &[2], Disposal::Requeue);
     scene.ask(requeue).await.unwrap();
     let again = scene.hold(node).await;
-    assert_eq!(again.span.part, None);
+    assert_eq!(again.span.role, None);
     assert_eq!(scene.refusal(again.emit(1, vec![told("late", "1")])).await, Refusal::NotHeld);
     scene.end(&again, Outcome::DONE).await;
     assert_eq!(scene.state(&calls[1]).await, CallState::Dead);

@@ -27,7 +27,7 @@ pub(super) fn joining(seed: u16) -> Submission {
 /// A message of a call, or any other, tells something.
 pub(super) fn emit(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
     let of_calls = known.claims.iter().flat_map(|((queue, claim_no), spans)| {
-        let spans = spans.iter().filter(|span| span.part.is_some() || a.is_multiple_of(16));
+        let spans = spans.iter().filter(|span| span.role.is_some() || a.is_multiple_of(16));
         spans.map(move |span| (queue.clone(), *claim_no, span.range.first))
     });
     let held: Vec<_> = of_calls.collect();

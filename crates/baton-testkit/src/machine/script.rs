@@ -111,7 +111,7 @@ impl Script {
             100 if b.is_multiple_of(3) => return Move::Time(now + 3_600_000),
             100..108 => {
                 // Mostly one that holds a message of a call.
-                let holds = |known: &&KnownSession| known.claims.values().flatten().any(|span| span.part.is_some());
+                let holds = |known: &&KnownSession| known.claims.values().flatten().any(|span| span.role.is_some());
                 let holder = self.sessions.iter().find(holds).filter(|_| !b.is_multiple_of(8));
                 emit(holder.unwrap_or(&known), a, b, c)
             }

@@ -81,7 +81,7 @@ fn number(digits: &str) -> Option<u64> {
 
 /// What a message is to the call it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum CallRole {
     /// Its first message, by which it is known.
     First,
     /// A follow-up that has joined it.

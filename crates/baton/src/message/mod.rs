@@ -20,7 +20,7 @@ mod span;
 pub(crate) use body::MAX_BODY_LIMIT;
 pub use body::{Body, MAX_BODY_BYTES};
 pub use cache_key::{CacheKey, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, Prefix, Scope};
-pub use call::{CALL, CANCELLED, CallEvent, CallId, Calling, END, ERROR, MAX_EVENT_BYTES, Part, RESTART};
+pub use call::{CALL, CANCELLED, CallEvent, CallId, CallRole, Calling, END, ERROR, MAX_EVENT_BYTES, RESTART};
 pub(crate) use call::{cause, is_reserved};
 pub use digest::Digest;
 pub(crate) use gone::Gone;

@@ -4,7 +4,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{InvalidMessage, Part, Range};
+use super::{CallRole, InvalidMessage, Range};
 
 /// Losses after which a message is dead: its fourth lost session ends it.
 pub const MAX_LOSSES: u32 = 3;
@@ -41,7 +41,7 @@ pub struct Span {
     /// Store time of the push in milliseconds: tells apart two messages that got the same id around a rollback.
     pub born: u64,
     /// What its message is to a call; a span of a call is one message.
-    pub part: Option<Part>,
+    pub role: Option<CallRole>,
 }
 
 impl Span {
@@ -49,7 +49,7 @@ impl Span {
     #[must_use]
     pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
         let range = Range { first, len: size };
-        Self { place: BodyPlace::Parcel { first, size }, range, attempts: 0, losses: 0, born, part: None }
+        Self { place: BodyPlace::Parcel { first, size }, range, attempts: 0, losses: 0, born, role: None }
     }
 
     /// The same history over fewer messages.
@@ -84,11 +84,11 @@ impl Span {
     /// What is left of the span in front of and behind `hole`.
     #[must_use]
     pub fn without(self, hole: Range) -> [Option<Self>; 2] {
-        let part = |first: u64, end: u64| {
+        let role = |first: u64, end: u64| {
             let len = u32::try_from(end.saturating_sub(first)).unwrap_or(0);
             (len > 0).then(|| self.over(Range { first, len }))
         };
-        [part(self.range.first, hole.first), part(hole.end(), self.range.end())]
+        [role(self.range.first, hole.first), role(hole.end(), self.range.end())]
     }
 }
 
@@ -97,7 +97,7 @@ impl Span {
 /// of a message that has joined one a `j`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, range: Range { first, len }, attempts, losses, born, part } = *self;
+        let Self { place, range: Range { first, len }, attempts, losses, born, role } = *self;
         match place {
             BodyPlace::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
                 write!(f, "{first},{size},{born}")?;
@@ -107,10 +107,10 @@ impl fmt::Display for Span {
             }
             BodyPlace::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}")?,
         }
-        match part {
+        match role {
             None => Ok(()),
-            Some(Part::First) => f.write_str("c"),
-            Some(Part::Joined) => f.write_str("j"),
+            Some(CallRole::First) => f.write_str("c"),
+            Some(CallRole::Joined) => f.write_str("j"),
         }
     }
 }
@@ -123,9 +123,9 @@ impl FromStr for Span {
 }
 
 fn parse(text: &str) -> Option<Span> {
-    let (text, part) = match text.as_bytes().last()? {
-        b'c' => (text.strip_suffix('c')?, Some(Part::First)),
-        b'j' => (text.strip_suffix('j')?, Some(Part::Joined)),
+    let (text, role) = match text.as_bytes().last()? {
+        b'c' => (text.strip_suffix('c')?, Some(CallRole::First)),
+        b'j' => (text.strip_suffix('j')?, Some(CallRole::Joined)),
         _ => (text, None),
     };
     let mut fields = [0_u64; 7];
@@ -136,14 +136,14 @@ fn parse(text: &str) -> Option<Span> {
     }
     let small = |value: u64| u32::try_from(value).ok();
     let span = match (count, fields) {
-        (3, [first, size, born, ..]) => Span { part, ..Span::fresh(first, small(size)?, born) },
+        (3, [first, size, born, ..]) => Span { role, ..Span::fresh(first, small(size)?, born) },
         (7, [parcel, size, first, len, attempts, losses, born]) => Span {
             place: if size == 0 { BodyPlace::Own } else { BodyPlace::Parcel { first: parcel, size: small(size)? } },
             range: Range { first, len: small(len)? },
             attempts: small(attempts)?,
             losses: small(losses)?,
             born,
-            part,
+            role,
         },
         _ => return None,
     };
@@ -153,7 +153,7 @@ fn parse(text: &str) -> Option<Span> {
         }
         BodyPlace::Own => span.range.len == 1,
     };
-    (inside && span.range.len > 0 && (part.is_none() || span.range.len == 1)).then_some(span)
+    (inside && span.range.len > 0 && (role.is_none() || span.range.len == 1)).then_some(span)
 }
 
 #[cfg(test)]
@@ -171,10 +171,10 @@ mod tests {
             let start = start % size;
             let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
             let span = if own {
-                let part = [None, Some(Part::First), Some(Part::Joined)][size as usize % 3];
-                Span { place: BodyPlace::Own, range: Range { len: 1, ..range }, attempts, losses, born, part }
+                let role = [None, Some(CallRole::First), Some(CallRole::Joined)][size as usize % 3];
+                Span { place: BodyPlace::Own, range: Range { len: 1, ..range }, attempts, losses, born, role }
             } else {
-                Span { place: BodyPlace::Parcel { first: parcel, size }, range, attempts, losses, born, part: None }
+                Span { place: BodyPlace::Parcel { first: parcel, size }, range, attempts, losses, born, role: None }
             };
             prop_assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
         }

@@ -103,10 +103,10 @@ mod wire;
 /// The values that travel: parcels of messages, what is left of them, what became of them.
 pub mod message {
     pub use crate::message::{
-        Body, BodyPlace, CALL, CANCELLED, CacheKey, CallEvent, CallId, Calling, Digest, END, ERROR, Fields, Headers,
-        IdSum, LAST_ERROR, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
-        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Part, Prefix, RESTART, Range,
-        Run, Scope, Span, Submission, SubmissionKey,
+        Body, BodyPlace, CALL, CANCELLED, CacheKey, CallEvent, CallId, CallRole, Calling, Digest, END, ERROR, Fields,
+        Headers, IdSum, LAST_ERROR, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
+        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Prefix, RESTART, Range, Run,
+        Scope, Span, Submission, SubmissionKey,
     };
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::message::{CALL, CallId, MessageId, Name, Parcel, Part, Range, Span};
+use crate::message::{CALL, CallId, CallRole, MessageId, Name, Parcel, Range, Span};
 
 /// What a worker has prefetched.
 #[derive(Default)]
@@ -46,9 +46,9 @@ impl Share {
 
     /// The call that its message is of, if it is.
     pub(super) fn call(&self, queue: &Name) -> Option<CallId> {
-        match self.span.part? {
-            Part::First => Some(self.name(queue)),
-            Part::Joined => {
+        match self.span.role? {
+            CallRole::First => Some(self.name(queue)),
+            CallRole::Joined => {
                 let header = self.parcel.headers(self.from).get(CALL)?;
                 std::str::from_utf8(&header).ok()?.parse().ok()
             }
@@ -113,7 +113,7 @@ impl Prefetched {
     pub(super) fn take_out(&mut self, is_wanted: impl Fn(&Share) -> bool) -> Vec<(u64, Range)> {
         let mut taken = Vec::new();
         self.spans.retain(|share| {
-            let stays = share.span.part.is_none() || !is_wanted(share);
+            let stays = share.span.role.is_none() || !is_wanted(share);
             if !stays {
                 taken.push((share.claim_no, share.range()));
             }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{CallRecord, Hold, Moved, QueueRecord, Tables, bodies::release, queues::OpenQueues};
 use crate::{
-    message::{CANCELLED, CallEvent, CallId, END, ERROR, IdSum, MessageId, Name, Part, RESTART, SessionId, Span},
+    message::{CANCELLED, CallEvent, CallId, CallRole, END, ERROR, IdSum, MessageId, Name, RESTART, SessionId, Span},
     store::{
         AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError,
         agreed::EXPIRED_AT_ONCE,
@@ -43,10 +43,10 @@ fn name_of(queue: &Name, span: &Span) -> CallId {
 /// The call that a span belongs to, if it does to one.
 fn call_of<T: Tables>(tables: &mut T, queue: &Name, span: &Span) -> Moved<Option<CallId>> {
     let id = MessageId(span.range.first);
-    match span.part {
+    match span.role {
         None => Ok(None),
-        Some(Part::First) => Ok(Some(CallId { queue: queue.clone(), id, born: None })),
-        Some(Part::Joined) => tables.joined(queue, id),
+        Some(CallRole::First) => Ok(Some(CallId { queue: queue.clone(), id, born: None })),
+        Some(CallRole::Joined) => tables.joined(queue, id),
     }
 }
 
@@ -118,7 +118,7 @@ pub(in crate::store) fn claimed<T: Tables>(
     record.delayed -= u64::from(before.due_ms.is_some());
     *record.holders.entry(session).or_default() += 1;
     if before.emitted > 0 && record.end.is_none() {
-        let message = (span.part == Some(Part::Joined)).then(|| name_of(queue, span));
+        let message = (span.role == Some(CallRole::Joined)).then(|| name_of(queue, span));
         let attempt = (span.attempts + 1).to_string();
         append(tables, &call, &mut record, &CallEvent::bytes(RESTART, message.as_ref(), None, attempt.as_bytes()))?;
     }
@@ -169,17 +169,17 @@ pub(in crate::store) fn ended<T: Tables>(
     record.open -= 1;
     record.delayed -= u64::from(hold.due_ms.is_some());
     tables.put_hold(&call, queue, id, &Hold::default())?;
-    if span.part == Some(Part::Joined) {
+    if span.role == Some(CallRole::Joined) {
         tables.drop_joined(queue, id)?;
     }
     match fate {
-        Fate::Done(result) if span.part == Some(Part::First) && record.end.is_none() => {
+        Fate::Done(result) if span.role == Some(CallRole::First) && record.end.is_none() => {
             record.outcome = result.cloned();
         }
         Fate::Done(_) => {}
         Fate::Cancelled => record.cancelled += 1,
         Fate::Dead(why) if record.end.is_none() => {
-            let message = (span.part == Some(Part::Joined)).then(|| name_of(queue, span));
+            let message = (span.role == Some(CallRole::Joined)).then(|| name_of(queue, span));
             record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
             record.end = Some(CallState::Dead);
             append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;

@@ -2,13 +2,13 @@
 
 use super::{BodyKey, KeyRecord, Line, Moved, QueueRecord, Tables};
 use crate::{
-    message::{CallId, Calling, Key, MessageId, Name, Parcel, Part, Span, Submission, SubmissionKey},
+    message::{CallId, CallRole, Calling, Key, MessageId, Name, Parcel, Span, Submission, SubmissionKey},
     store::SubmissionVerdict,
 };
 
 /// Stores a parcel at the end of its queue; its first id.
 pub(in crate::store) fn deposit<T: Tables>(
-    tables: &mut T, now: u64, queue: &mut QueueRecord, parcel: &Parcel, part: Option<Part>,
+    tables: &mut T, now: u64, queue: &mut QueueRecord, parcel: &Parcel, role: Option<CallRole>,
 ) -> Moved<u64> {
     let books = &mut queue.books;
     let first = books.pushed + 1;
@@ -18,7 +18,7 @@ pub(in crate::store) fn deposit<T: Tables>(
     queue.wakes = 1;
     let books = &queue.books;
     tables.put_bodies(&books.queue, BodyKey::Parcel(first), parcel)?;
-    tables.push_back(&books.queue, Line::Ready, &Span { part, ..Span::fresh(first, parcel.len(), now) })?;
+    tables.push_back(&books.queue, Line::Ready, &Span { role, ..Span::fresh(first, parcel.len(), now) })?;
     Ok(first)
 }
 

@@ -52,12 +52,12 @@ fn some<T: Tables>(
                 claim.spans.push(span.over(Range { first, len: left }));
             }
             let span = Span { losses, ..span.over(Range { first: first + u64::from(left), len: taken }) };
-            made += if span.part.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
+            made += if span.role.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
                 errors::bury(tables, now, queue, &span, &estate.node, &error)?;
                 returned.dead += u64::from(taken);
-            } else if span.part.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {
+            } else if span.role.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {
                 queue.books.in_flight -= 1;
                 calls::cancel_message(tables, now, queue, &span)?;
             } else {

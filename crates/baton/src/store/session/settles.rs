@@ -255,10 +255,10 @@ mod tests {
     fn a_run_of_calls_goes_in_parts() {
         let weights = Weights::default();
         let call = |id| {
-            let part = Some(crate::message::Part::First);
+            let part = Some(crate::message::CallRole::First);
             let body = crate::message::Body::new(b"1").unwrap();
             (
-                crate::message::Span { part, ..crate::message::Span::fresh(id, 1, 0) },
+                crate::message::Span { role: part, ..crate::message::Span::fresh(id, 1, 0) },
                 crate::message::Parcel::single(body),
             )
         };

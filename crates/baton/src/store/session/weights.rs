@@ -49,7 +49,7 @@ impl Weights {
     pub(super) fn note(&self, queue: &Name, claim_no: u64, spans: &[(Span, Parcel)]) {
         let long = spans.iter().any(|(_, parcel)| parcel.bytes().len() > BYTES_A_UNIT * parcel.len() as usize);
         let many = spans.len() > FEW_SPANS && spans.iter().any(|(_, parcel)| parcel.bytes().len() > SHORT);
-        let of_calls = spans.iter().filter(|(span, _)| span.part.is_some());
+        let of_calls = spans.iter().filter(|(span, _)| span.role.is_some());
         let calls: BTreeSet<u64> = of_calls.map(|(span, _)| span.range.first).collect();
         if long || many || !calls.is_empty() {
             let bodies = spans.iter().flat_map(|(_, parcel)| parcel.bodies());
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn messages_of_calls_weigh_one_by_one() {
         let span = |id: u64| {
-            let part = id.is_multiple_of(2).then_some(crate::message::Part::First);
-            (Span { part, ..Span::fresh(id, 1, 0) }, Parcel::single(Body::new(b"1").unwrap()))
+            let part = id.is_multiple_of(2).then_some(crate::message::CallRole::First);
+            (Span { role: part, ..Span::fresh(id, 1, 0) }, Parcel::single(Body::new(b"1").unwrap()))
         };
         let (weights, queue) = (Weights::default(), Name::new("q").unwrap());
         weights.note(&queue, 1, &(1..=40).map(span).collect::<Vec<_>>());

@@ -51,7 +51,7 @@ fn claim<T: Tables>(tables: &mut T, now: u64, it: &Claim) -> Moved<Claimed> {
     if !gathered.spans.is_empty() {
         let spans = gathered.spans.iter().map(|(span, _)| *span).collect();
         tables.put_claim(it.session, it.claim_no, &ClaimRecord { queue: it.queue.clone(), spans })?;
-        for (span, _) in gathered.spans.iter().filter(|(span, _)| span.part.is_some()) {
+        for (span, _) in gathered.spans.iter().filter(|(span, _)| span.role.is_some()) {
             calls::claimed(tables, &it.queue, span, it.session, it.claim_no)?;
         }
         use_number(&mut numbers, it.claim_no);
@@ -243,7 +243,7 @@ impl Gathered {
         let len = parcel.len();
         self.n -= len;
         self.budget = self.budget.saturating_sub(parcel.weight() as u64);
-        self.weight += if span.part.is_some() { OF_A_CALL } else { 1 };
+        self.weight += if span.role.is_some() { OF_A_CALL } else { 1 };
         self.spans.push((span.over(Range { len, ..span.range }), parcel));
         Ok(Some(len))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{kept, open_claim::OpenClaim};
 use crate::{
-    message::{BodyPlace, Calling, IdSum, MessageId, Name, Outcome, Parcel, Part, Range, Run, SessionId, Span},
+    message::{BodyPlace, CallRole, Calling, IdSum, MessageId, Name, Outcome, Parcel, Range, Run, SessionId, Span},
     store::{
         RESULT_TTL_MS, Refusal, Settle, Settled, StoreError,
         agreed::{EXPIRED_AT_ONCE, MISSING_BODY},
@@ -104,7 +104,7 @@ impl<T: Tables> Settling<'_, T> {
             self.queues.open(self.tables, &run.queue)?.wakes = 1;
         }
         for span in &settled {
-            self.of_calls += u32::from(span.part.is_some());
+            self.of_calls += u32::from(span.role.is_some());
             self.apply(&run.queue, span, &run.outcome)?;
         }
         if let Outcome::Done { result, follow_ups } = &run.outcome {
@@ -126,7 +126,7 @@ impl<T: Tables> Settling<'_, T> {
                 let queue = self.queues.open(self.tables, &submission.queue)?;
                 if intake::seen_before(self.tables, self.now, submission)?.is_none() {
                     let joins = call.as_ref().filter(|_| submission.call == Some(Calling::Joins));
-                    let part = joins.map(|_| Part::Joined);
+                    let part = joins.map(|_| CallRole::Joined);
                     let first = intake::deposit(self.tables, self.now, queue, &submission.parcel, part)?;
                     if let Some(call) = joins {
                         calls::join(self.tables, call, &submission.queue, first)?;
@@ -135,7 +135,7 @@ impl<T: Tables> Settling<'_, T> {
                 }
             }
             // Those that joined count before it leaves.
-            for span in settled.iter().filter(|span| span.part.is_some()) {
+            for span in settled.iter().filter(|span| span.role.is_some()) {
                 let fate = Fate::Done(result.as_ref());
                 calls::ended(self.tables, self.now, &run.queue, span, fate)?;
             }
@@ -147,7 +147,7 @@ impl<T: Tables> Settling<'_, T> {
         let queue = self.queues.open(self.tables, name)?;
         let count = u64::from(span.range.len);
         let is_retry = matches!(outcome, Outcome::Retry { .. });
-        if span.part.is_some()
+        if span.role.is_some()
             && (is_retry || *outcome == Outcome::Back)
             && calls::is_withheld(self.tables, name, span)?
         {

@@ -250,7 +250,7 @@ local function retry_carried(queue, span, due, reason, line)
   local bytes, message = #head + #body, span.first
   if bytes > CARRIED then return false end
   line[#line + 1], line[#line + 2] = text(due), string.format('%016d|%d,0,%d,1,%d,0,%d%s|', message, message, message,
-    span.attempts + 1, span.born, span.part or '') .. head .. body
+    span.attempts + 1, span.born, span.role or '') .. head .. body
   add(queue, 'bytes', bytes - span.carried)
   add(queue, 'in_flight', -1)
   add(queue, 'delayed', 1)
@@ -265,7 +265,7 @@ local function retry(queue, span, due, reason)
   local has_own_key = span.size == 0 and not span.carried
   local copied = each_message(queue.name, span, function(message, head, body, headers)
     local one = { parcel = message, size = 0, first = message, len = 1, attempts = span.attempts + 1, losses = 0,
-      born = span.born, part = span.part }
+      born = span.born, role = span.role }
     local failed, before = failed_again(headers, reason), #head
     if failed ~= headers then head = head_of(failed, body) end
     if not has_own_key then
@@ -305,12 +305,12 @@ local function apply(queue, span, outcome, detail, reason)
     calls.cancel_message(queue, span)
   elseif outcome == 'r' then
     local due = now + tonumber(detail)
-    if retry(queue, span, due, reason) and span.part then calls.returned(queue.name, span, due) end
+    if retry(queue, span, due, reason) and span.role then calls.returned(queue.name, span, due) end
   elseif outcome == 'x' then
     span.attempts = span.attempts + 1
     bury(queue, span, node, detail)
   else
-    if span.part then calls.returned(queue.name, span) end
+    if span.role then calls.returned(queue.name, span) end
     returning[queue.name] = returning[queue.name] or {}
     table.insert(returning[queue.name], span)
   end
@@ -324,10 +324,10 @@ local function follow_up(joins, name, count, submission_key, proof, parcel, byte
     if is_staged(parcel) then call('UNLINK', key.staged(id, parcel)) end
     return
   end
-  local part = read_calling(count)
-  if not joins then part = nil end
-  local first, at = deposit(id, queue, tonumber(count) or 1, parcel, bytes, part), #key_records
-  if part then calls.join(joins, name, first) end
+  local role = read_calling(count)
+  if not joins then role = nil end
+  local first, at = deposit(id, queue, tonumber(count) or 1, parcel, bytes, role), #key_records
+  if role then calls.join(joins, name, first) end
   if submission_key == '' then return end
   local record, expires = key_record(proof, queue, first)
   is_brought[submission_key] = true
@@ -373,13 +373,13 @@ while at <= #ARGV do
         suspects = suspects - span.len
         known_queue(name).wakes = 1
       end
-      if span.part then of_calls = of_calls + 1 end
+      if span.role then of_calls = of_calls + 1 end
       apply(known_queue(name), span, outcome, ARGV[detail], ARGV[detail + 1])
     end
     if outcome == 'd' then
       if ARGV[detail] ~= '' then keep_result(name, first, ARGV[detail + 1], max_bytes) end
       for submission = detail + 3, at - 1, 5 do
-        local joins = taken[1].part and read_calling(ARGV[submission + 1]) and calls.of(name, taken[1])
+        local joins = taken[1].role and read_calling(ARGV[submission + 1]) and calls.of(name, taken[1])
         if joins and call('EXISTS', key.call(joins)) == 0 then joins = nil end
         follow_up(joins, ARGV[submission], ARGV[submission + 1], ARGV[submission + 2], ARGV[submission + 3], ARGV[submission + 4], weights[submission])
       end
@@ -388,7 +388,7 @@ while at <= #ARGV do
       -- Those that joined count before it leaves.
       local result = outcome == 'd' and ARGV[detail] ~= '' and ARGV[detail + 1] or nil
       for _, span in ipairs(taken) do
-        if span.part then calls.ended(name, span, 'D', result) end
+        if span.role then calls.ended(name, span, 'D', result) end
       end
     end
   else

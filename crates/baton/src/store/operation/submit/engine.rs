@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{EXPIRED_A_KEY, kept};
-use crate::message::{Calling, Part, Submission};
+use crate::message::{CallRole, Calling, Submission};
 use crate::store::{
     Place, Refusal, SUBMIT_WINDOW, SubmissionVerdict, Submit, Submitted,
     agreed::EXPIRED_AT_ONCE,
@@ -57,7 +57,7 @@ impl Effect for Submit {
                 verdicts.push(SubmissionVerdict::Full);
                 continue;
             }
-            let first = deposit(tables, now, queue, &submission.parcel, submission.call.map(|_| Part::First))?;
+            let first = deposit(tables, now, queue, &submission.parcel, submission.call.map(|_| CallRole::First))?;
             keep_key(tables, now, &submission.queue, first, submission.key.as_ref())?;
             let Some(Calling::Begins { linger_ms, .. }) = submission.call else {
                 verdicts.push(SubmissionVerdict::Stored { first });

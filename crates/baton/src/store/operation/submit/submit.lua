@@ -38,9 +38,9 @@ local in_exchange = make_room(keyed)
 local full, verdicts = {}, {}
 for i = 9, #ARGV, 5 do
   local name, count, submission_key, proof, parcel = ARGV[i], tonumber(ARGV[i + 1]) or 1, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
-  local part, linger, share = read_calling(ARGV[i + 1])
+  local role, linger, share = read_calling(ARGV[i + 1])
   local queue = open_queue(name)
-  local verdict = seen_before(submission_key, proof, name, part, share)
+  local verdict = seen_before(submission_key, proof, name, role, share)
   if not verdict and submission_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
     local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
@@ -48,9 +48,9 @@ for i = 9, #ARGV, 5 do
       full[name] = true
       verdict = 'f'
     else
-      local first = deposit(id, queue, count, parcel, weights[i], part)
+      local first = deposit(id, queue, count, parcel, weights[i], role)
       keep_key(submission_key, proof, queue, first)
-      if part then
+      if role then
         calls.begin(name, first, linger)
         verdict = 'b' .. text(first) .. ',' .. text(now)
       else

@@ -6,7 +6,7 @@ local CALL_FIELDS = { 'open', 'running', 'delayed', 'cancelled', 'marked', 'ende
 
 -- The call that a span belongs to.
 function calls.of(name, span)
-  if span.part == 'c' then return name .. '/' .. text(span.first) end
+  if span.role == 'c' then return name .. '/' .. text(span.first) end
   return call('HGET', key.joined, name .. ' ' .. text(span.first)) or nil
 end
 
@@ -138,7 +138,7 @@ end
 
 -- Whether a message is to end instead of being given or going back.
 function calls.is_withheld(name, span)
-  if not span.part then return false end
+  if not span.role then return false end
   local it = calls.of(name, span)
   return it and call('HGET', key.call(it), 'marked') == '1'
 end
@@ -153,7 +153,7 @@ function calls.claimed(name, span, session, claim_no)
   if before.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, span)) end
   call('HINCRBY', key.holders(record.name), session, 1)
   if before.emitted > 0 and record.ended == 0 then
-    calls.tell(record, RESTART, span.part == 'j' and calls.name_of(name, span), text(span.attempts + 1))
+    calls.tell(record, RESTART, span.role == 'j' and calls.name_of(name, span), text(span.attempts + 1))
   end
   calls.put_hold(record, place, { session = session, claim_no = text(claim_no), emitted = 0, delayed = 0 })
   calls.write(record)
@@ -209,15 +209,15 @@ function calls.ended(name, span, fate, detail)
   record.open, record.delayed = record.open - 1, record.delayed - hold.delayed
   if hold.delayed == 1 then call('ZREM', key.delays(record.name), calls.delayed_place(name, span)) end
   call('HDEL', key.members(record.name), place)
-  if span.part == 'j' then call('HDEL', key.joined, place) end
+  if span.role == 'j' then call('HDEL', key.joined, place) end
   if fate == 'c' then
     record.cancelled = record.cancelled + 1
   elseif record.ended == 0 and fate == 'x' then
     call('HSET', key.call(record.name), 'outcome', detail)
     record.ended = 2
-    calls.tell(record, ERROR, span.part == 'j' and calls.name_of(name, span), detail)
+    calls.tell(record, ERROR, span.role == 'j' and calls.name_of(name, span), detail)
     calls.mark(record)
-  elseif record.ended == 0 and span.part == 'c' and detail then
+  elseif record.ended == 0 and span.role == 'c' and detail then
     call('HSET', key.call(record.name), 'outcome', detail)
   end
   if record.open == 0 then

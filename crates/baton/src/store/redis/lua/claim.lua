@@ -84,8 +84,8 @@ local function take_span(catch, span, written)
     catch.carried = catch.carried + span.carried
   end
   catch.spans[#catch.spans + 1] = written
-  catch.count, catch.weight = catch.count + 1, catch.weight + (span.part and OF_A_CALL or 1)
-  if span.part then calls.claimed(catch.queue, span, catch.id, catch.claim_no) end
+  catch.count, catch.weight = catch.count + 1, catch.weight + (span.role and OF_A_CALL or 1)
+  if span.role then calls.claimed(catch.queue, span, catch.id, catch.claim_no) end
   return len
 end
 

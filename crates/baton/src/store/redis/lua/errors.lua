@@ -21,5 +21,5 @@ local function bury(queue, span, node, reason)
   add(queue, 'in_flight', -span.len)
   add(queue, 'dead', span.len)
   release(queue, span)
-  if span.part then calls.ended(queue.name, span, 'x', reason) end
+  if span.role then calls.ended(queue.name, span, 'x', reason) end
 end

@@ -27,17 +27,17 @@ end
 -- cancelled without a follower and whether others share it, `j` it joins one.
 local function read_calling(count)
   if #count < 2 then return nil end
-  local part, linger, share = string.match(count, '^1([cj])(%d*),?(%d*)$')
-  return part, tonumber(linger), share == '1'
+  local role, linger, share = string.match(count, '^1([cj])(%d*),?(%d*)$')
+  return role, tonumber(linger), share == '1'
 end
 
 -- Stores a parcel of `count` messages and `bytes` bytes at the end of its queue; its first id.
-local function deposit(id, queue, count, parcel, bytes, part)
+local function deposit(id, queue, count, parcel, bytes, role)
   local first = queue.pushed + 1
   add(queue, 'pushed', count)
   add(queue, 'ready', count)
   add(queue, 'bytes', bytes)
-  local entry = text(first) .. ',' .. text(count) .. ',' .. text(now) .. (part or '')
+  local entry = text(first) .. ',' .. text(count) .. ',' .. text(now) .. (role or '')
   if is_staged(parcel) then
     local at = key.parcel(queue.name, text(first))
     call('RENAME', key.staged(id, parcel), at)

@@ -71,7 +71,7 @@ local function return_some(id, node, lost, most)
       else
         left = left - 1
       end
-      made, span.losses = made + (span.part and OF_A_CALL or math.ceil(len / size)), losses
+      made, span.losses = made + (span.role and OF_A_CALL or math.ceil(len / size)), losses
       if losses > MAX_LOSSES then
         bury(queue, span, node, 'lost ' .. text(losses) .. ' ' .. LOST)
         dead = dead + len
@@ -79,7 +79,7 @@ local function return_some(id, node, lost, most)
         add(queue, 'in_flight', -1)
         calls.cancel_message(queue, span)
       else
-        if span.part then calls.returned(name, span) end
+        if span.role then calls.returned(name, span) end
         for first = span.first, span.first + len - 1, size do
           local entry = over(span, first, math.min(size, span.first + len - first))
           table.insert(returning[name], entry)

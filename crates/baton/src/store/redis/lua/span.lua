@@ -1,7 +1,7 @@
 -- Spans as text, in the form of message/span.rs: `first,size,born` for a fresh parcel, otherwise
 -- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own; behind those of calls what they are to them.
 local function read_span(written)
-  local first, size, born, part = string.match(written, '^(%d+),(%d+),(%d+)([cj]?)$')
+  local first, size, born, role = string.match(written, '^(%d+),(%d+),(%d+)([cj]?)$')
   if first then
     first, size = tonumber(first), tonumber(size)
     return { parcel = first, size = size, first = first, len = size, attempts = 0, losses = 0, born = tonumber(born),
@@ -20,11 +20,11 @@ end
 local function write_span(span)
   local whole = span.size > 0 and span.parcel == span.first and span.size == span.len
   if whole and span.attempts == 0 and span.losses == 0 then
-    return string.format('%d,%d,%d', span.first, span.size, span.born) .. (span.part or '')
+    return string.format('%d,%d,%d', span.first, span.size, span.born) .. (span.role or '')
   end
   local parcel = span.size == 0 and span.first or span.parcel
   return string.format('%d,%d,%d,%d,%d,%d,%d',
-    parcel, span.size, span.first, span.len, span.attempts, span.losses, span.born) .. (span.part or '')
+    parcel, span.size, span.first, span.len, span.attempts, span.losses, span.born) .. (span.role or '')
 end
 
 -- The same history over other messages of the same home.
@@ -32,7 +32,7 @@ local function over(span, first, len)
   return {
     parcel = span.parcel, size = span.size, first = first, len = len,
     attempts = span.attempts, losses = span.losses, born = span.born,
-    carried = span.carried, at = span.at, body = span.body, part = span.part,
+    carried = span.carried, at = span.at, body = span.body, part = span.role,
   }
 end
 
