@@ -14,7 +14,7 @@ use super::{
     mode::Mode,
     outbox,
     pace::Pace,
-    prefetched::{Position, Prefetched, Share},
+    prefetched::{Assigned, Position, Prefetched},
     quarantine::Quarantine,
 };
 use crate::message::{MessageId, Name, Outcome, Parcel, Range, Run, Span};
@@ -156,23 +156,23 @@ impl Buffer {
             Holds::NotHere => self.coming -= 1,
             Holds::Nothing => completed.runs.clear(),
             Holds::One { .. } => self.running -= 1,
-            Holds::Handful { share, .. } => self.running -= share.len(),
+            Holds::Handful { assigned, .. } => self.running -= assigned.len(),
         }
         self.note(completed)
     }
 
     /// A slot that runs a handful has one in it that waits: others get the rest. Whether the slot is to stay with it.
     pub(super) fn waits(&mut self, at: usize, id: MessageId, completed: &mut Completed) -> bool {
-        let Holds::Handful { mut share, position } = self.swap(at, Holds::Nothing) else { return false };
+        let Holds::Handful { mut assigned, position } = self.swap(at, Holds::Nothing) else { return false };
         self.runner = None;
         self.note(completed);
-        self.running -= share.len();
-        share.from = position.take_away().min(share.to);
-        let (claim_no, stays) = (share.claim_no, !self.closed && !self.stopped);
+        self.running -= assigned.len();
+        assigned.from = position.take_away().min(assigned.to);
+        let (claim_no, stays) = (assigned.claim_no, !self.closed && !self.stopped);
         if stays {
             self.running += 1;
             self.swap(at, Holds::One { claim_no, id });
-            self.prefetched.put_back(share);
+            self.prefetched.put_back(assigned);
         } else {
             self.back(claim_no, Range::one(id));
         }
@@ -201,20 +201,20 @@ impl Buffer {
             return Assignment::Nothing;
         }
         let Some(handful) = self.mode.handful() else {
-            let Some(share) = self.prefetched.take(1) else { return Assignment::Nothing };
+            let Some(assigned) = self.prefetched.take(1) else { return Assignment::Nothing };
             self.running += 1;
-            self.swap(at, Holds::One { claim_no: share.claim_no, id: share.id() });
-            return Assignment::One(share);
+            self.swap(at, Holds::One { claim_no: assigned.claim_no, id: assigned.id() });
+            return Assignment::One(assigned);
         };
         if !mine && self.runner.is_some() {
             return Assignment::Nothing;
         }
-        let Some(share) = self.prefetched.take(handful) else { return Assignment::Nothing };
+        let Some(assigned) = self.prefetched.take(handful) else { return Assignment::Nothing };
         self.runner = Some(at);
-        self.running += share.len();
-        position.set(share.from);
-        self.swap(at, Holds::Handful { share: share.clone(), position: Arc::clone(position) });
-        Assignment::Handful { share, on_trial: handful == 1 }
+        self.running += assigned.len();
+        position.set(assigned.from);
+        self.swap(at, Holds::Handful { assigned: assigned.clone(), position: Arc::clone(position) });
+        Assignment::Handful { assigned, on_trial: handful == 1 }
     }
 
     /// Whether the dispatcher should be called; `now` is when a slot saw that nothing is left to do.
@@ -242,9 +242,9 @@ impl Buffer {
                 self.running -= 1;
                 self.back(claim_no, Range::one(id));
             }
-            Holds::Handful { share, .. } => {
-                self.running -= share.len();
-                self.back(share.claim_no, share.range());
+            Holds::Handful { assigned, .. } => {
+                self.running -= assigned.len();
+                self.back(assigned.claim_no, assigned.range());
             }
         }
         !self.closed
@@ -284,7 +284,7 @@ impl Buffer {
         };
         let entry = self.entries.get_mut(runner)?.as_mut()?;
         let behind = match &entry.holds {
-            Holds::Handful { share, position } => share.to.saturating_sub(position.at()) as usize,
+            Holds::Handful { assigned, position } => assigned.to.saturating_sub(position.at()) as usize,
             _ => 0,
         };
         if behind + self.prefetched.len() == 0 {
@@ -304,10 +304,10 @@ impl Buffer {
     /// Takes what it has not begun from the runner.
     fn take_rest(&mut self) {
         let runner = self.runner.and_then(|at| self.entries.get_mut(at)?.as_mut());
-        if let Some(Entry { holds: Holds::Handful { share, position }, .. }) = runner {
-            let begun = position.take_away().min(share.to);
-            let rest = Share { from: begun, ..share.clone() };
-            share.to = begun;
+        if let Some(Entry { holds: Holds::Handful { assigned, position }, .. }) = runner {
+            let begun = position.take_away().min(assigned.to);
+            let rest = Assigned { from: begun, ..assigned.clone() };
+            assigned.to = begun;
             self.running -= rest.len();
             self.prefetched.put_back(rest);
         }
@@ -323,7 +323,7 @@ impl Buffer {
     }
 
     /// Hands back those of calls of which this is true; whether there were some.
-    pub(super) fn hand_back_those(&mut self, is_wanted: impl Fn(&Share) -> bool) -> bool {
+    pub(super) fn hand_back_those(&mut self, is_wanted: impl Fn(&Assigned) -> bool) -> bool {
         let back = self.prefetched.take_out(is_wanted);
         for (claim_no, range) in &back {
             self.back(*claim_no, *range);
@@ -364,9 +364,10 @@ impl Buffer {
             let (claim_no, range) = match &entry.holds {
                 Holds::NotHere | Holds::Nothing => continue,
                 Holds::One { claim_no, id } => (*claim_no, Range::one(*id)),
-                Holds::Handful { share, position } => {
-                    (share.claim_no, Share { to: position.at().clamp(share.from, share.to), ..share.clone() }.range())
-                }
+                Holds::Handful { assigned, position } => (
+                    assigned.claim_no,
+                    Assigned { to: position.at().clamp(assigned.from, assigned.to), ..assigned.clone() }.range(),
+                ),
             };
             if range.len > 0 {
                 begun.push(Run { claim_no, queue: self.queue.clone(), range, outcome: Outcome::DONE });
@@ -457,9 +458,9 @@ mod tests {
         let mut handful = 0;
         while handful < 256 {
             buffer.came(slot, &mut completed);
-            let Assignment::Handful { share, .. } = buffer.assign(slot, &position) else { panic!("not run inline") };
-            (handful, completed.ended) = (share.len(), share.len());
-            completed.inline = Some(Stretch { count: share.to - share.from, pending: 0, took: Duration::ZERO });
+            let Assignment::Handful { assigned, .. } = buffer.assign(slot, &position) else { panic!("not run inline") };
+            (handful, completed.ended) = (assigned.len(), assigned.len());
+            completed.inline = Some(Stretch { count: assigned.to - assigned.from, pending: 0, took: Duration::ZERO });
         }
         let left = buffer.prefetched.len();
         // Looked at three times within that time, and each time it has begun another message.

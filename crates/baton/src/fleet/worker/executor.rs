@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span as TraceSpan};
 use super::{
     buffer::Buffer,
     held::{Assignment, Completed},
-    prefetched::{Position, Share},
+    prefetched::{Assigned, Position},
     slot::Slot,
 };
 use crate::{
@@ -94,9 +94,9 @@ impl Executor {
     }
 
     /// What a message of a call is given to speak with it; nothing if it is of none.
-    pub(super) fn call_scope(&self, share: &Share) -> Option<Arc<CallScope>> {
-        let call = share.call(self.queue())?;
-        let scope = CallScope::new(call, share.name(self.queue()), share.claim_no, self.session.clone());
+    pub(super) fn call_scope(&self, assigned: &Assigned) -> Option<Arc<CallScope>> {
+        let call = assigned.call(self.queue())?;
+        let scope = CallScope::new(call, assigned.name(self.queue()), assigned.claim_no, self.session.clone());
         let scope = Arc::new(scope);
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.len() == calls.capacity() {
@@ -114,7 +114,7 @@ impl Executor {
             running.iter().filter_map(Weak::upgrade).collect()
         };
         let queue = self.queue();
-        let is_cancelled = |share: &Share| share.call(queue).is_some_and(|call| calls.contains(&call.place()));
+        let is_cancelled = |assigned: &Assigned| assigned.call(queue).is_some_and(|call| calls.contains(&call.place()));
         // First what is not begun: who is broken off would take it.
         let handed_back = self.buffer().hand_back_those(is_cancelled);
         running.iter().filter(|scope| calls.contains(&scope.call.place())).for_each(|scope| scope.cancel());

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     mode::Stretch,
-    prefetched::{Position, Share},
+    prefetched::{Assigned, Position},
 };
 use crate::message::{MessageId, Run};
 
@@ -27,7 +27,7 @@ pub(super) enum Holds {
         id: MessageId,
     },
     Handful {
-        share: Share,
+        assigned: Assigned,
         position: Arc<Position>,
     },
 }
@@ -51,9 +51,9 @@ pub(super) struct Completed {
 /// What a slot gets.
 pub(super) enum Assignment {
     /// Messages to run inline; timed, if it is on trial.
-    Handful { share: Share, on_trial: bool },
+    Handful { assigned: Assigned, on_trial: bool },
     /// A message to run in the slot's task.
-    One(Share),
+    One(Assigned),
     /// Nothing yet: others first.
     Rest,
     /// Nothing: it ends.

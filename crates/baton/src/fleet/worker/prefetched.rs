@@ -12,13 +12,13 @@ use crate::message::{CALL, CallId, CallRole, MessageId, Name, Parcel, Range, Spa
 /// What a worker has prefetched.
 #[derive(Default)]
 pub(super) struct Prefetched {
-    spans: VecDeque<Share>,
+    spans: VecDeque<Assigned>,
     count: usize,
 }
 
 /// Messages of one span that go together.
 #[derive(Clone)]
-pub(super) struct Share {
+pub(super) struct Assigned {
     pub(super) claim_no: u64,
     pub(super) span: Span,
     pub(super) parcel: Parcel,
@@ -29,7 +29,7 @@ pub(super) struct Share {
     pub(super) since: Instant,
 }
 
-impl Share {
+impl Assigned {
     pub(super) const fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
@@ -70,32 +70,32 @@ impl Prefetched {
     pub(super) fn add(&mut self, claim_no: u64, spans: Vec<(Span, Parcel)>, since: Instant) {
         for (span, parcel) in spans {
             self.count += span.range.len as usize;
-            let share = Share { claim_no, span, parcel, from: 0, to: span.range.len, since };
+            let assigned = Assigned { claim_no, span, parcel, from: 0, to: span.range.len, since };
             // A suspect that waits here while this process is killed again would be taken for what killed it.
-            if span.is_suspect() { self.spans.push_front(share) } else { self.spans.push_back(share) }
+            if span.is_suspect() { self.spans.push_front(assigned) } else { self.spans.push_back(assigned) }
         }
     }
 
     /// Up to `most` of the next messages.
-    pub(super) fn take(&mut self, most: u32) -> Option<Share> {
+    pub(super) fn take(&mut self, most: u32) -> Option<Assigned> {
         let front = self.spans.front_mut()?;
-        let share = if front.to - front.from <= most {
+        let assigned = if front.to - front.from <= most {
             self.spans.pop_front()?
         } else {
-            let share = Share { to: front.from + most, ..front.clone() };
-            front.from = share.to;
-            share
+            let assigned = Assigned { to: front.from + most, ..front.clone() };
+            front.from = assigned.to;
+            assigned
         };
-        self.count -= share.len();
-        Some(share)
+        self.count -= assigned.len();
+        Some(assigned)
     }
 
     /// Takes messages back that were not begun after all: they are the next, but for a suspect.
-    pub(super) fn put_back(&mut self, share: Share) {
-        if share.len() > 0 {
-            self.count += share.len();
+    pub(super) fn put_back(&mut self, assigned: Assigned) {
+        if assigned.len() > 0 {
+            self.count += assigned.len();
             let at = usize::from(self.begins_with_suspect());
-            self.spans.insert(at, share);
+            self.spans.insert(at, assigned);
         }
     }
 
@@ -110,12 +110,12 @@ impl Prefetched {
     }
 
     /// Takes out those of calls of which this is true.
-    pub(super) fn take_out(&mut self, is_wanted: impl Fn(&Share) -> bool) -> Vec<(u64, Range)> {
+    pub(super) fn take_out(&mut self, is_wanted: impl Fn(&Assigned) -> bool) -> Vec<(u64, Range)> {
         let mut taken = Vec::new();
-        self.spans.retain(|share| {
-            let stays = share.span.role.is_none() || !is_wanted(share);
+        self.spans.retain(|assigned| {
+            let stays = assigned.span.role.is_none() || !is_wanted(assigned);
             if !stays {
-                taken.push((share.claim_no, share.range()));
+                taken.push((assigned.claim_no, assigned.range()));
             }
             stays
         });
@@ -134,7 +134,7 @@ impl Prefetched {
     }
 }
 
-/// How far a share that is being run has come, so that what is not begun can be taken from under a handler that blocks.
+/// How far a assigned that is being run has come, so that what is not begun can be taken from under a handler that blocks.
 #[derive(Default)]
 pub(super) struct Position(AtomicU32);
 
@@ -147,7 +147,7 @@ impl Position {
         self.0.store(from, Ordering::Relaxed);
     }
 
-    /// The message to begin with now: behind the end of the share if there is none, or it was taken away.
+    /// The message to begin with now: behind the end of the assigned if there is none, or it was taken away.
     pub(super) fn next(&self) -> u32 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
@@ -202,7 +202,8 @@ mod tests {
         let suspect = Span { losses: 2, ..Span::fresh(3, 1, 99) };
         prefetched.add(4, vec![(Span::fresh(7, 1, 99), one())], Instant::now());
         prefetched.add(5, vec![(suspect, one()), (Span::fresh(8, 1, 99), one())], Instant::now());
-        let order: Vec<u64> = std::iter::from_fn(|| prefetched.take(1)).map(|share| share.range().first).collect();
+        let order: Vec<u64> =
+            std::iter::from_fn(|| prefetched.take(1)).map(|assigned| assigned.range().first).collect();
         assert_eq!(order, [3, 7, 8]);
     }
 

@@ -88,7 +88,7 @@ mod tests {
         let at = buffer.expect(AbortHandle::new_pair().0);
         buffer.came(at, completed);
         match buffer.assign(at, &Arc::default()) {
-            Assignment::One(share) | Assignment::Handful { share, .. } => Some(share.id().0),
+            Assignment::One(assigned) | Assignment::Handful { assigned, .. } => Some(assigned.id().0),
             _ => None,
         }
     }
@@ -100,7 +100,9 @@ mod tests {
         assert_eq!(buffer.slots_due(), 1);
         let at = buffer.expect(AbortHandle::new_pair().0);
         buffer.came(at, &mut Completed::default());
-        assert!(matches!(buffer.assign(at, &Arc::default()), Assignment::Handful { share, .. } if share.id().0 == 3));
+        assert!(
+            matches!(buffer.assign(at, &Arc::default()), Assignment::Handful { assigned, .. } if assigned.id().0 == 3)
+        );
         assert_eq!((buffer.slots_due(), next(&mut buffer, &mut Completed::default())), (0, None));
         let (queue, range) = (Name::new("q").unwrap(), Range { first: 3, len: 1 });
         let done = Outcome::Done { result: None, follow_ups: Vec::new() };

@@ -10,7 +10,7 @@ use super::{
     held::{Assignment, Completed},
     mode::{STRETCH, Stretch},
     outbox,
-    prefetched::{Position, Share},
+    prefetched::{Assigned, Position},
     running::{Begun, Starter, discard},
 };
 use crate::{
@@ -33,7 +33,7 @@ const TURN: Duration = Duration::from_micros(200);
 const WAITING_TURN: Duration = Duration::from_millis(1);
 
 /// A message whose handler waits, with its work and its call.
-type Waits = (Share, Work, Option<Arc<CallScope>>);
+type Waits = (Assigned, Work, Option<Arc<CallScope>>);
 
 /// See the module.
 pub(super) struct Slot {
@@ -71,10 +71,10 @@ impl Slot {
                     (self.run, self.spent, self.untimed, self.since) = (0, Duration::ZERO, 0, None);
                     tokio::task::yield_now().await;
                 }
-                Assignment::One(share) => self.run_one(&share).await,
-                Assignment::Handful { share, on_trial } => {
+                Assignment::One(assigned) => self.run_one(&assigned).await,
+                Assignment::Handful { assigned, on_trial } => {
                     let since = *self.since.get_or_insert_with(Instant::now);
-                    let Some((one, work, call)) = self.run_handful(&share, since, on_trial) else { continue };
+                    let Some((one, work, call)) = self.run_handful(&assigned, since, on_trial) else { continue };
                     if self.executor.waits(self.entry, one.id(), &mut self.completed) {
                         // Who goes on with the rest may wait in this very thread.
                         tokio::task::yield_now().await;
@@ -89,11 +89,11 @@ impl Slot {
     }
 
     /// Runs messages inline, up to the first that waits.
-    fn run_handful(&mut self, share: &Share, since: Instant, on_trial: bool) -> Option<Waits> {
-        let &Share { claim_no, span, ref parcel, from, to, .. } = share;
-        self.starts(share);
+    fn run_handful(&mut self, assigned: &Assigned, since: Instant, on_trial: bool) -> Option<Waits> {
+        let &Assigned { claim_no, span, ref parcel, from, to, .. } = assigned;
+        self.starts(assigned);
         // A message of a call is a span of its own.
-        let call = self.executor.call_scope(share);
+        let call = self.executor.call_scope(assigned);
         let scope = &Arc::clone(&self.executor.scope);
         let (mut failed, mut waits) = (0, None);
         let (mut plain, mut last) = (Range { first: span.range.first + u64::from(from), len: 0 }, from);
@@ -103,7 +103,7 @@ impl Slot {
                 break;
             }
             let id = MessageId(span.range.first + u64::from(index));
-            match self.starter.try_inline(|| message(scope, share, index, call.as_ref())) {
+            match self.starter.try_inline(|| message(scope, assigned, index, call.as_ref())) {
                 Begun::Done => plain.len += 1,
                 Begun::Ran(result) => {
                     failed += u64::from(result.is_err());
@@ -112,7 +112,7 @@ impl Slot {
                     self.record(claim_no, id, span.attempts, call.as_ref().map(|call| &call.call), result);
                 }
                 Begun::Works(work) => {
-                    waits = Some((Share { from: index, to: index + 1, ..share.clone() }, work, call.clone()));
+                    waits = Some((Assigned { from: index, to: index + 1, ..assigned.clone() }, work, call.clone()));
                     break;
                 }
             }
@@ -150,8 +150,8 @@ impl Slot {
         (self.untimed, self.since) = (0, (!waits).then_some(now));
     }
 
-    /// Runs the one message of a share to its end.
-    async fn run_one(&mut self, one: &Share) {
+    /// Runs the one message of a assigned to its end.
+    async fn run_one(&mut self, one: &Assigned) {
         self.starts(one);
         let call = self.executor.call_scope(one);
         let begun = Instant::now();
@@ -163,7 +163,7 @@ impl Slot {
     }
 
     /// Stays with a message until its handler has ended.
-    async fn attend(&mut self, one: &Share, begun: Instant, work: Work, call: Option<Arc<CallScope>>) {
+    async fn attend(&mut self, one: &Assigned, begun: Instant, work: Work, call: Option<Arc<CallScope>>) {
         let mut at_once = true;
         let ran = {
             let mut running = pin!(self.starter.running(work));
@@ -191,7 +191,7 @@ impl Slot {
     }
 
     /// The call of a message was cancelled while its handler worked: it goes back, and the store ends it.
-    fn broken_off(&mut self, one: &Share) {
+    fn broken_off(&mut self, one: &Assigned) {
         let (claim_no, queue) = (one.claim_no, self.executor.queue().clone());
         self.completed.runs.push(Run { claim_no, queue, range: one.range(), outcome: Outcome::Back });
         self.completed.ended += 1;
@@ -199,7 +199,7 @@ impl Slot {
         (self.run, self.spent, self.since) = (0, Duration::ZERO, None);
     }
 
-    fn ended(&mut self, one: &Share, begun: Instant, at_once: bool, result: Result<Done, Failure>) {
+    fn ended(&mut self, one: &Assigned, begun: Instant, at_once: bool, result: Result<Done, Failure>) {
         let now = Instant::now();
         let took = now.saturating_duration_since(begun);
         self.executor.tally.took(took);
@@ -216,10 +216,10 @@ impl Slot {
 
     /// Counts how long the messages of a span waited, at the first of them. Of those that come again it is not known
     /// since when they were due: they would count from their push.
-    fn starts(&self, share: &Share) {
+    fn starts(&self, assigned: &Assigned) {
         self.executor.tally.given();
-        if share.from == 0 && share.span.is_untried() {
-            self.executor.metrics.started(u64::from(share.span.range.len), share.span.born);
+        if assigned.from == 0 && assigned.span.is_untried() {
+            self.executor.metrics.started(u64::from(assigned.span.range.len), assigned.span.born);
         }
     }
 
@@ -300,18 +300,18 @@ impl Slot {
 /// A message as its handler is given it, made in place: each copy of it costs as much as all the rest.
 #[expect(clippy::inline_always, reason = "else it is made here and copied to where the handler gets it, per message")]
 #[inline(always)]
-fn message(scope: &Arc<Scope>, share: &Share, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
-    let span = &share.span;
+fn message(scope: &Arc<Scope>, assigned: &Assigned, index: u32, call: Option<&Arc<CallScope>>) -> (Message, Context) {
+    let span = &assigned.span;
     let message = Message {
         queue: scope.queue.clone(),
         id: MessageId(span.range.first + u64::from(index)),
         born: span.born,
         attempts: span.attempts,
         losses: span.losses,
-        body: share.parcel.body(index).unwrap_or_default(),
+        body: assigned.parcel.body(index).unwrap_or_default(),
     };
     // Only what was retried has something to tell.
-    let last_error = if span.attempts > 0 { share.parcel.headers(index).last_error() } else { None };
+    let last_error = if span.attempts > 0 { assigned.parcel.headers(index).last_error() } else { None };
     let context = Context::new(scope, &message, last_error, call.cloned());
     (message, context)
 }
