@@ -16,7 +16,7 @@ use baton::{
     store::{
         Disposal, Kind, Offer, Peek, Refusal, Store, StoreError, SubmissionVerdict, ask,
         message::{Body, Digest, Outcome, Parcel, ParcelBuilder, Run, Submission},
-        session::{Catch, Fate, Session, SessionOptions},
+        session::{ClaimReply, Fate, Session, SessionOptions},
     },
 };
 use tokio::task::JoinHandle;
@@ -191,8 +191,8 @@ impl Part {
         while !self.stopped() {
             let (n, due) = (1 + self.random(40) as u32, Some(Duration::from_millis(20)));
             let held = match session.claim_when_ready(submitted(), n, 1 << 20, due).await {
-                Ok(Catch { held: Some(held), .. }) => held,
-                Ok(Catch { held: None, .. }) => continue,
+                Ok(ClaimReply { held: Some(held), .. }) => held,
+                Ok(ClaimReply { held: None, .. }) => continue,
                 Err(error) => {
                     assert_eq!(error, StoreError::Refused(Refusal::Stale));
                     session = self.session(Kind::Node).await;

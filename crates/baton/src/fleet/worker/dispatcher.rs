@@ -18,7 +18,7 @@ use crate::{
     store::{
         Rest, Stop, StoreError,
         notice::Notice,
-        session::{Catch, Reported, Session},
+        session::{ClaimReply, Reported, Session},
     },
 };
 
@@ -51,11 +51,11 @@ type Settling = (u64, BoxFuture<'static, Result<Reported, StoreError>>);
 struct Claiming {
     /// How many messages it asks for.
     n: u32,
-    caught: BoxFuture<'static, Result<Catch, StoreError>>,
+    caught: BoxFuture<'static, Result<ClaimReply, StoreError>>,
 }
 
 impl Future for Claiming {
-    type Output = (u32, Result<Catch, StoreError>);
+    type Output = (u32, Result<ClaimReply, StoreError>);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         self.caught.as_mut().poll(context).map(|caught| (self.n, caught))
@@ -242,21 +242,21 @@ impl Dispatcher {
         Some(Claiming { n, caught })
     }
 
-    fn caught(&mut self, n: u32, catch: Catch) {
+    fn caught(&mut self, n: u32, reply: ClaimReply) {
         let mut buffer = self.executor.buffer();
         buffer.pace.answered(n);
-        if let Some(held) = catch.held {
+        if let Some(held) = reply.held {
             let (claim_no, _, spans) = held.into_parts();
             buffer.add(claim_no, spans, Instant::now());
         }
         drop(buffer);
-        if let (Rest::Nothing { next_due_ms }, None) = (catch.rest, &self.waiting) {
+        if let (Rest::Nothing { next_due_ms }, None) = (reply.rest, &self.waiting) {
             let due = next_due_ms.map(|ms| Duration::from_millis(ms.max(1)));
             self.waiting = self.claiming(Some(due));
         }
     }
 
-    /// Hands back what has not been begun. What a waiting claim may still catch goes back by itself.
+    /// Hands back what has not been begun. What a waiting claim may still reply goes back by itself.
     fn hand_back(&mut self) {
         let mut buffer = self.executor.buffer();
         buffer.hand_back(None);
@@ -280,7 +280,7 @@ async fn reported(settling: &mut Option<Settling>) -> Result<Reported, StoreErro
     }
 }
 
-async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<Catch, StoreError>) {
+async fn woken(waiting: &mut Option<Claiming>) -> (u32, Result<ClaimReply, StoreError>) {
     match waiting {
         Some(waiting) => waiting.await,
         None => std::future::pending().await,

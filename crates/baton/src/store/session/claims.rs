@@ -62,16 +62,16 @@ impl ClaimNumbers {
     }
 }
 
-/// Messages held under a claim number. Dropped before [`Held::into_parts`], it hands all of them back: wherever a
+/// Messages held under a claim number. Dropped before [`ClaimGuard::into_parts`], it hands all of them back: wherever a
 /// caller goes away, nothing is stranded.
-pub struct Held {
+pub struct ClaimGuard {
     claim_no: u64,
     queue: Name,
     spans: Vec<(Span, Parcel)>,
     settles: mpsc::UnboundedSender<settles::Item>,
 }
 
-impl Held {
+impl ClaimGuard {
     /// The claim number, the queue and the messages; settling them is now up to the caller.
     #[must_use]
     pub fn into_parts(mut self) -> (u64, Name, Vec<(Span, Parcel)>) {
@@ -79,7 +79,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
         let (claim_no, queue) = (self.claim_no, &self.queue);
         let back = |range| Run { claim_no, queue: queue.clone(), range, outcome: Outcome::Back };
@@ -92,9 +92,9 @@ impl Drop for Held {
 }
 
 /// What a claim brought.
-pub struct Catch {
+pub struct ClaimReply {
     /// Messages, if there were any.
-    pub held: Option<Held>,
+    pub held: Option<ClaimGuard>,
     /// What the queue has beyond that.
     pub rest: Rest,
 }
@@ -125,20 +125,20 @@ impl Wish {
 }
 
 /// Claims; what arrives for nobody is handed back.
-pub(super) async fn claim(session: &Session, wish: Wish) -> Result<Catch, StoreError> {
+pub(super) async fn claim(session: &Session, wish: Wish) -> Result<ClaimReply, StoreError> {
     let claim_no = session.claimer.numbers.next(&wish.queue);
     claim_under(session, wish, claim_no).await
 }
 
 /// The same under a number that was taken for it.
-pub(super) async fn claim_under(session: &Session, wish: Wish, claim_no: u64) -> Result<Catch, StoreError> {
+pub(super) async fn claim_under(session: &Session, wish: Wish, claim_no: u64) -> Result<ClaimReply, StoreError> {
     let claimer = session.claimer.clone();
     Finishing::new(async move { claimer.claim(wish, claim_no).await }).await
 }
 
 impl Claimer {
     /// Claims under a number until it is answered.
-    async fn claim(&self, wish: Wish, mut claim_no: u64) -> Result<Catch, StoreError> {
+    async fn claim(&self, wish: Wish, mut claim_no: u64) -> Result<ClaimReply, StoreError> {
         loop {
             return match self.caller.repeat(wish.under(self.caller.id(), claim_no)).await {
                 // One with a far lower number has not been answered yet: it is being repeated.
@@ -155,20 +155,20 @@ impl Claimer {
                 Ok(Claimed { queue, .. }) if queue != wish.queue => {
                     Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", wish.queue)))
                 }
-                Ok(claimed) => Ok(self.catch(claim_no, claimed)),
+                Ok(claimed) => Ok(self.reply(claim_no, claimed)),
             };
         }
     }
 
     /// What the answer to a claim brought. An empty one gives its number back.
-    pub(super) fn catch(&self, claim_no: u64, claimed: Claimed) -> Catch {
+    pub(super) fn reply(&self, claim_no: u64, claimed: Claimed) -> ClaimReply {
         let Claimed { queue, spans, rest } = claimed;
         if spans.is_empty() {
             self.numbers.give_back(&queue, claim_no);
-            return Catch { held: None, rest };
+            return ClaimReply { held: None, rest };
         }
         self.weights.note(&queue, claim_no, &spans);
-        Catch { held: Some(Held { claim_no, queue, spans, settles: self.settles.clone() }), rest }
+        ClaimReply { held: Some(ClaimGuard { claim_no, queue, spans, settles: self.settles.clone() }), rest }
     }
 
     /// Hands back what is held under a number that was taken for it.

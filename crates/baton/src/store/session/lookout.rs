@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     Session,
-    claims::{Catch, Claimer, Wish},
+    claims::{ClaimReply, Claimer, Wish},
     vital::unless_it_panics,
 };
 use crate::{
@@ -90,7 +90,7 @@ enum Heard {
     /// There may be something: claim under the number that was kept.
     Ring,
     /// The claim was carried out.
-    Caught(Catch),
+    Claimed(ClaimReply),
 }
 
 impl Lines {
@@ -186,7 +186,7 @@ impl Drop for Ticket<'_> {
 /// Claims as soon as the queue is rung for, and when the next message is due.
 pub(super) async fn claim_when_ready(
     session: &Session, wish: Wish, due: Option<Duration>,
-) -> Result<Catch, StoreError> {
+) -> Result<ClaimReply, StoreError> {
     let Some(mut ticket) = line_up(session, &wish) else { return super::claims::claim(session, wish).await };
     let due = async {
         match due {
@@ -201,7 +201,7 @@ pub(super) async fn claim_when_ready(
         () = due => if ticket.withdraw() { Ok(Heard::Ring) } else { (&mut ticket.heard).await },
     };
     match heard {
-        Ok(Heard::Caught(catch)) => Ok(catch),
+        Ok(Heard::Claimed(reply)) => Ok(reply),
         Ok(Heard::Ring) => super::claims::claim_under(session, wish, ticket.claim_no).await,
         // The lookout is gone, and the session with it: the claim says so.
         Err(_) => super::claims::claim(session, wish).await,
@@ -306,11 +306,11 @@ fn hand_over(claimer: &Claimer, lines: &Lines, claim_no: u64, claimed: Claimed) 
     let has_room = claimed.rest != Rest::More;
     if let Some(claim) = lines.take_under(&queue, claim_no) {
         // What nobody waits for any more goes back.
-        let heard = claim.reply.send(Heard::Caught(claimer.catch(claim_no, claimed))).is_ok();
+        let heard = claim.reply.send(Heard::Claimed(claimer.reply(claim_no, claimed))).is_ok();
         return (heard && has_room).then_some(queue);
     }
     if claimer.numbers.take(&queue, claim_no) {
-        drop(claimer.catch(claim_no, claimed));
+        drop(claimer.reply(claim_no, claimed));
     } else {
         lines.ring_or_remember(queue);
     }

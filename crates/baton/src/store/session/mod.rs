@@ -45,7 +45,7 @@ use self::{
     weights::Weights,
 };
 pub use self::{
-    claims::{Catch, Held},
+    claims::{ClaimGuard, ClaimReply},
     environment::Environment,
     pushes::{Fate, Pushes},
     settles::Reported,
@@ -289,8 +289,8 @@ impl Session {
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
     /// # Cancel safety
-    /// What was claimed for a dropped future is handed back; see [`Held`].
-    pub async fn claim(&self, queue: Name, n: u32, max_bytes: u64) -> Result<Catch, StoreError> {
+    /// What was claimed for a dropped future is handed back; see [`ClaimGuard`].
+    pub async fn claim(&self, queue: Name, n: u32, max_bytes: u64) -> Result<ClaimReply, StoreError> {
         claims::claim(self, Wish { queue, n, max_bytes }).await
     }
 
@@ -304,7 +304,7 @@ impl Session {
     /// As [`Session::claim`].
     pub async fn claim_when_ready(
         &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
-    ) -> Result<Catch, StoreError> {
+    ) -> Result<ClaimReply, StoreError> {
         lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due).await
     }
 
