@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    jobs::subset_sum::{InProcess, Problem, Wish},
+    jobs::subset_sum::{InProcess, Problem, SearchOptions},
     pool::Program,
 };
 use sandbox::{Sandbox, is_gone, until};
@@ -146,7 +146,8 @@ async fn a_child_process_finds_what_trying_all_finds() {
                 |bits: u32| data.iter().enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|it| *it.1);
             let subsets = (1..1_u32 << n).filter(|bits| subset(*bits).map(i128::from).sum::<i128>() == sum);
             let mut expected: Vec<Vec<i64>> = subsets.map(|bits| subset(bits).collect()).collect();
-            let mut search = InProcess::start(&program, &Problem::new(data.clone(), sum), &Wish::default()).unwrap();
+            let mut search =
+                InProcess::start(&program, &Problem::new(data.clone(), sum), &SearchOptions::default()).unwrap();
             let mut found = Vec::new();
             while let Some(matches) = search.next().await.unwrap() {
                 found.extend(matches);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{deferred::Bounds, jobs::subset_sum::Wish};
+use baton::{deferred::Bounds, jobs::subset_sum::SearchOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The bounds. Those who test may make them small.
@@ -52,7 +52,7 @@ impl Default for Limits {
             store_time: Duration::from_secs(10),
             waiting: Bounds { calls: 512, bytes: 16 << 20, patience: Duration::from_secs(15) },
             searches: 4,
-            search_time: Wish::default().timeout(),
+            search_time: SearchOptions::default().timeout(),
             stall_time: Duration::from_secs(60),
             stop_time: Duration::from_secs(5),
         }

@@ -70,8 +70,8 @@ fn quality(ranges: &[Range<'_>], form: Form) -> u32 {
 /// How long the caller waits for the end of what it pushes, if it does (`Prefer: wait=10`).
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all(PREFER).iter().filter_map(|it| it.to_str().ok());
-    let mut wishes = values.flat_map(|it| it.split([',', ';'])).filter_map(|it| it.trim().split_once('='));
-    let (_, seconds) = wishes.find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))?;
+    let mut preferences = values.flat_map(|it| it.split([',', ';'])).filter_map(|it| it.trim().split_once('='));
+    let (_, seconds) = preferences.find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))?;
     let seconds = seconds.trim().trim_matches('"');
     let is_number = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
     // One that is too large for a number is the longest.

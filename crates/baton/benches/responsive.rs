@@ -11,7 +11,7 @@ use baton::{
     Cancel, Fleet,
     jobs::{
         Noop,
-        subset_sum::{InProcess, Interleaved, Problem, Wish, serve},
+        subset_sum::{InProcess, Interleaved, Problem, SearchOptions, serve},
     },
     pool::Program,
     store::{Kind, TakeSurvey},
@@ -37,7 +37,7 @@ async fn measure() {
     let node = tokio::spawn(fleet.node().handle_with("echo", Noop).run(cancel.clone()));
     let mut random = fastrand::Rng::with_seed(7);
     let data: Vec<i64> = (0..64).map(|_| i64::from(random.i32(..))).collect();
-    let (problem, wish) = (Problem::new(data, 0), Wish { count_only: true, ..Wish::default() });
+    let (problem, options) = (Problem::new(data, 0), SearchOptions { count_only: true, ..SearchOptions::default() });
     while nodes(&fleet).await.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -46,7 +46,7 @@ async fn measure() {
     {
         let problem = problem.clone();
         let search = tokio::spawn(async move {
-            let mut search = Interleaved::start(problem, wish).await.expect("a search");
+            let mut search = Interleaved::start(problem, options).await.expect("a search");
             while search.next().await.is_some() {}
         });
         sample("interleaved", &fleet).await;
@@ -55,7 +55,7 @@ async fn measure() {
     }
     {
         let program = Program::new(std::env::current_exe().expect("this program"), [CHILD]);
-        let mut search = InProcess::start(&program, &problem, &wish).expect("a child");
+        let mut search = InProcess::start(&program, &problem, &options).expect("a child");
         let search = tokio::spawn(async move { search.next().await });
         sample("process", &fleet).await;
         assert!(!search.is_finished(), "the search was too short");

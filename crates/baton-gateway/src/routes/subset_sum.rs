@@ -8,7 +8,7 @@ use axum::{
 };
 use baton::{
     CallId, CallOptions, Name, Since,
-    jobs::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, Wish},
+    jobs::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, SearchOptions},
 };
 use tokio::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub(crate) async fn search(
     }
     let queue = Name::new(QUEUE).map_err(|error| of_store(&error.into()))?;
     let sought = Sought::parse(query.as_deref().unwrap_or_default());
-    let text = if sought.as_ref().is_ok_and(|sought| sought.wish.count_only) { Form::Count } else { Form::Matches };
+    let text = if sought.as_ref().is_ok_and(|sought| sought.options.count_only) { Form::Count } else { Form::Matches };
     let form = negotiation::form(&headers, &[text, Form::Events, Form::Lines])?;
     if let Some((call, number)) = jobs::last_event(&headers)? {
         let call = call.filter(|call| call.queue == queue);
@@ -83,8 +83,8 @@ pub(crate) async fn search(
     let sought = sought?;
     if sought.mode == Mode::Interleaved {
         let (place, turn) = (state.room.stream()?, state.room.search()?);
-        let Sought { problem, wish, .. } = sought;
-        let ready = apart::compute(turn, move |is_left| Interleaved::ready(problem, wish, is_left)).await;
+        let Sought { problem, options, .. } = sought;
+        let ready = apart::compute(turn, move |is_left| Interleaved::ready(problem, options, is_left)).await;
         let (search, turn) = ready.ok_or_else(fault)?;
         let search = search.map_err(|it| too_long(&it, false))?;
         return Ok(Searching::respond(search, turn, form, &state, &admission, place));
@@ -109,7 +109,7 @@ async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) 
 #[derive(Debug)]
 struct Sought {
     problem: subset_sum::Problem,
-    wish: Wish,
+    options: SearchOptions,
     mode: Mode,
 }
 
@@ -158,26 +158,27 @@ impl Sought {
         if mode == Mode::Fleet && (limit.is_some() || count_only) {
             return Err(bad("limit and count_only are not for mode=fleet"));
         }
-        let wish = Wish { limit, count_only, ..Wish::default() };
-        Ok(Self { problem: subset_sum::Problem::new(data, sum), wish, mode })
+        let options = SearchOptions { limit, count_only, ..SearchOptions::default() };
+        Ok(Self { problem: subset_sum::Problem::new(data, sum), options, mode })
     }
 
     /// What a worker is given.
     fn task(&self) -> Result<String, Problem> {
-        let task = match (self.mode == Mode::Fleet, self.wish == Wish::default()) {
-            (true, _) => serde_json::to_string(&Order::new(&self.problem, &self.wish)),
+        let task = match (self.mode == Mode::Fleet, self.options == SearchOptions::default()) {
+            (true, _) => serde_json::to_string(&Order::new(&self.problem, &self.options)),
             (false, true) => serde_json::to_string(&self.problem),
-            (false, false) => serde_json::to_string(&Order::whole(&self.problem, &self.wish)),
+            (false, false) => serde_json::to_string(&Order::whole(&self.problem, &self.options)),
         };
         task.map_err(|error| bad(error.to_string()))
     }
 
     /// Refuses what every worker would: it would be an error of the fleet for each who asks.
     async fn check(&self, room: &Room) -> Result<(), Problem> {
-        let (problem, wish) = (self.problem.clone(), self.wish);
+        let (problem, options) = (self.problem.clone(), self.options);
         let until = Instant::now() + ESTIMATE;
         let Some(turn) = room.estimate(until).await else { return Ok(()) };
-        let checked = move |is_left: &dyn Fn() -> bool| problem.check(&wish, &|| is_left() || Instant::now() >= until);
+        let checked =
+            move |is_left: &dyn Fn() -> bool| problem.check(&options, &|| is_left() || Instant::now() >= until);
         match apart::compute(turn, checked).await {
             Some((Err(refusal), _turn)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),
             _ => Ok(()),

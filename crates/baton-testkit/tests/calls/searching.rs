@@ -6,7 +6,7 @@ use baton::{
     CallOptions, Followed, Since,
     jobs::{
         Exec,
-        subset_sum::{InFleet, Order, Problem, Wish, solve},
+        subset_sum::{InFleet, Order, Problem, SearchOptions, solve},
     },
     pool::{Limits, Program},
 };
@@ -16,10 +16,10 @@ use crate::setting::{Setting, all, start};
 /// A search over the fleet tells the matches of one process, each once, though a node is killed in the middle.
 pub(crate) async fn a_subset_sum_over_the_fleet_tells_every_match_once(setting: Setting) {
     let data: Vec<i64> = (1..=30).map(|n| n * if n % 3 == 0 { -1 } else { 1 }).chain([4, 4]).collect();
-    let (problem, wish) = (Problem::new(data, 1), Wish { limit: Some(500), ..Wish::default() });
+    let (problem, options) = (Problem::new(data, 1), SearchOptions { limit: Some(500), ..SearchOptions::default() });
     let whole = Problem::new(problem.data()[..18].to_vec(), 1);
     let mut expected = Vec::new();
-    let unlimited = Wish::default();
+    let unlimited = SearchOptions::default();
     let take = |found: Vec<Vec<i64>>| {
         expected.extend(found);
         ControlFlow::Continue(())
@@ -44,7 +44,7 @@ pub(crate) async fn a_subset_sum_over_the_fleet_tells_every_match_once(setting: 
     assert_eq!(matches, expected);
     assert!(told.last().unwrap().starts_with("end {"), "{:?}", told.last());
     // One that is cancelled in the middle ends soon.
-    let call = queue.call(&Order::new(&problem, &wish), &CallOptions::default()).await.unwrap();
+    let call = queue.call(&Order::new(&problem, &options), &CallOptions::default()).await.unwrap();
     let mut follow = setting.fleet.follow(&call, Since::Start);
     assert!(matches!(follow.next().await.unwrap(), Followed::Events(_)));
     setting.fleet.cancel_call(&call).await.unwrap();

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, time::Duration};
 
 use baton::{
     CallId, CallOptions, Cancel, Chunk, FollowError, Followed, Name,
-    jobs::subset_sum::{Order, Problem, Summary, Wish},
+    jobs::subset_sum::{Order, Problem, SearchOptions, Summary},
 };
 use tokio::time::timeout;
 
@@ -27,12 +27,12 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Has the fleet search, and gives every match to `each` once, until that breaks off, the limit is reached or it is over.
 pub(super) async fn search(
-    settings: &Settings, problem: &Problem, wish: &Wish, cancel: &Cancel,
+    settings: &Settings, problem: &Problem, options: &SearchOptions, cancel: &Cancel,
     each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
 ) -> Result<Summary, Failure> {
     let connection = Connection::open(settings, Missing::Create, None)?;
-    let (mut call, mut found) = (None, Found::new(wish));
-    let order = Order::new(problem, wish);
+    let (mut call, mut found) = (None, Found::new(options));
+    let order = Order::new(problem, options);
     let followed = unless(cancel, follow(settings, &connection, &order, &mut call, &mut found, each)).await;
     // Only one that has told its end needs no word that it is to end.
     if !matches!(followed, Some(Ok(true)))
@@ -81,9 +81,9 @@ struct Found {
 }
 
 impl Found {
-    fn new(wish: &Wish) -> Self {
-        let summary = Summary { count: 0, complete: wish.limit != Some(0) };
-        Self { summary, limit: wish.limit.unwrap_or(u64::MAX), counts_only: wish.count_only }
+    fn new(options: &SearchOptions) -> Self {
+        let summary = Summary { count: 0, complete: options.limit != Some(0) };
+        Self { summary, limit: options.limit.unwrap_or(u64::MAX), counts_only: options.count_only }
     }
 
     fn is_enough(&self) -> bool {

@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     Cancel,
-    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, Summary, Wish, serve, solve},
+    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, SearchOptions, Summary, serve, solve},
     pool::Program,
     settings::quantity,
 };
@@ -111,24 +111,24 @@ impl SubsetSum {
             return Ok(Exit::Ok);
         }
         let problem = Problem::new(self.integers()?, self.sum.unwrap_or_default());
-        let wish = Wish {
+        let options = SearchOptions {
             limit: self.limit,
             count_only: self.count_only,
             max_seconds: self.max_time.as_secs(),
             max_bytes: self.max_memory,
         };
-        let time = self.timeout.unwrap_or_else(|| wish.timeout());
+        let time = self.timeout.unwrap_or_else(|| options.timeout());
         let last_words = if self.mode == Mode::Fleet { interrupt::LAST_WORDS } else { LAST_WORDS };
         let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen(last_words)?, Printer::new(self.json));
         let timed_out = ends_after(&cancel, time);
         let summary = match self.mode {
             Mode::Inline => {
                 let print = |matches| printer.print(matches);
-                solve(&problem, &wish, &|| cancel.asked().is_some(), print).map_err(|it| refused(&it.to_string()))?
+                solve(&problem, &options, &|| cancel.asked().is_some(), print).map_err(|it| refused(&it.to_string()))?
             }
             Mode::Interleaved => {
                 let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
-                match unless(&cancel, Interleaved::start(problem, wish)).await.transpose().map_err(refused)? {
+                match unless(&cancel, Interleaved::start(problem, options)).await.transpose().map_err(refused)? {
                     Some(mut search) => {
                         while let Some(matches) = unless(&cancel, search.next()).await.flatten() {
                             if printer.print(matches).is_break() {
@@ -142,7 +142,7 @@ impl SubsetSum {
             }
             Mode::Process => {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
-                let mut search = InProcess::start(&program()?, &problem, &wish).map_err(failed)?;
+                let mut search = InProcess::start(&program()?, &problem, &options).map_err(failed)?;
                 search = search.silence(self.output_timeout);
                 while let Some(next) = unless(&cancel, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
@@ -152,14 +152,16 @@ impl SubsetSum {
                 }
                 search.summary().unwrap_or_default()
             }
-            Mode::Fleet => fleet::search(settings, &problem, &wish, &cancel, |matches| printer.print(matches)).await?,
+            Mode::Fleet => {
+                fleet::search(settings, &problem, &options, &cancel, |matches| printer.print(matches)).await?
+            }
         };
         if timed_out.load(Ordering::Relaxed) && !summary.complete {
             let (printed, time) = (printer.printed, span(time));
             let cause = format!("the search was not finished after {time} (--timeout); {printed} matches were printed");
             return Err(Failure::new(cause, "take --limit or --count-only, or allow more time"));
         }
-        printer.end(summary, wish.count_only, &cancel, begun.elapsed())
+        printer.end(summary, options.count_only, &cancel, begun.elapsed())
     }
 
     fn integers(&self) -> Result<Vec<i64>, Failure> {

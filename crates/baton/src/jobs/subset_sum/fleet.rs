@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     plan::Plan,
-    problem::{Problem, Task, Wish},
+    problem::{Problem, SearchOptions, Task},
 };
 use crate::{Context, Done, Failure, Handler, Message, jobs::Exec};
 
@@ -31,14 +31,14 @@ pub struct Order(Task);
 impl Order {
     /// The whole of a problem, to be split.
     #[must_use]
-    pub fn new(problem: &Problem, wish: &Wish) -> Self {
-        Self(Task::new(problem, wish).split_into(PARTS))
+    pub fn new(problem: &Problem, options: &SearchOptions) -> Self {
+        Self(Task::new(problem, options).split_into(PARTS))
     }
 
     /// The whole of a problem, in one message.
     #[must_use]
-    pub fn whole(problem: &Problem, wish: &Wish) -> Self {
-        Self(Task::new(problem, wish))
+    pub fn whole(problem: &Problem, options: &SearchOptions) -> Self {
+        Self(Task::new(problem, options))
     }
 
     /// In so many parts, at most a thousand.
@@ -65,7 +65,7 @@ impl InFleet {
         Self { children, timeout: None }
     }
 
-    /// How long a message may take; [`Wish::timeout`] by default. The child of one that takes longer is killed, and the
+    /// How long a message may take; [`SearchOptions::timeout`] by default. The child of one that takes longer is killed, and the
     /// message fails for good.
     #[must_use]
     pub const fn timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -83,11 +83,11 @@ impl Handler for InFleet {
             let Order(task) = serde_json::from_slice(&message.body)
                 .map_err(|error| Failure::fatal(format_args!("the body is no task of this handler: {error}")))?;
             let parts = task.parts;
-            let (problem, wish) = task.told();
+            let (problem, options) = task.told();
             match parts.filter(|_| problem.part().is_none()) {
-                Some(parts) => split(&message, problem, wish, parts).await,
+                Some(parts) => split(&message, problem, options, parts).await,
                 None => {
-                    let time = timeout.unwrap_or_else(|| wish.timeout());
+                    let time = timeout.unwrap_or_else(|| options.timeout());
                     let searched = tokio::time::timeout(time, children.handle(message, context)).await;
                     // Another attempt would take as long.
                     searched.unwrap_or_else(|_| Err(Failure::fatal(out_of_time(time))))
@@ -105,15 +105,15 @@ pub(super) fn out_of_time(time: Duration) -> String {
 }
 
 /// Lets the parts of a problem join the call.
-async fn split(message: &Message, problem: Problem, wish: Wish, parts: u32) -> Result<Done, Failure> {
+async fn split(message: &Message, problem: Problem, options: SearchOptions, parts: u32) -> Result<Done, Failure> {
     let parts = parts.clamp(1, MOST_PARTS) as usize;
     let planned = tokio::task::spawn_blocking(move || {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        Plan::of(&problem)?.check(&wish, cores, &|| false)?;
+        Plan::of(&problem)?.check(&options, cores, &|| false)?;
         problem.split(parts)
     });
     let parts = planned.await?.map_err(Failure::fatal)?;
     let done = Done::with(&serde_json::json!({ "parts": parts.len() }))?;
     let queue = message.queue.as_str();
-    parts.iter().try_fold(done, |done, part| done.then_in_call(queue, &Order(Task::new(part, &wish))))
+    parts.iter().try_fold(done, |done, part| done.then_in_call(queue, &Order(Task::new(part, &options))))
 }

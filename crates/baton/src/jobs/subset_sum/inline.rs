@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     plan::Plan,
-    problem::{Part, Problem, Refusal, Summary, Wish},
+    problem::{Part, Problem, Refusal, SearchOptions, Summary},
     walk::Found,
 };
 
@@ -28,23 +28,23 @@ const PARTS: usize = 8;
 /// # Errors
 /// [`Refusal`]: it would cost more than is wished.
 pub fn solve(
-    problem: &Problem, wish: &Wish, cancelled: &(dyn Fn() -> bool + Sync),
+    problem: &Problem, options: &SearchOptions, cancelled: &(dyn Fn() -> bool + Sync),
     mut each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
 ) -> Result<Summary, Refusal> {
     let chosen = |subsets: Vec<u64>| subsets.into_iter().map(|subset| problem.chosen(subset)).collect();
-    search(problem, wish, cancelled, |subsets| each(chosen(subsets)))
+    search(problem, options, cancelled, |subsets| each(chosen(subsets)))
 }
 
 /// As [`solve`], with subsets as bits: a number's is that of its place.
 pub(super) fn search(
-    problem: &Problem, wish: &Wish, cancelled: &(dyn Fn() -> bool + Sync),
+    problem: &Problem, options: &SearchOptions, cancelled: &(dyn Fn() -> bool + Sync),
     mut each: impl FnMut(Vec<u64>) -> ControlFlow<()>,
 ) -> Result<Summary, Refusal> {
     let plan = Plan::of(problem)?;
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let pairs = plan.check(wish, cores, cancelled)?;
+    let pairs = plan.check(options, cores, cancelled)?;
     let mut summary = Summary::default();
-    if wish.limit == Some(0) {
+    if options.limit == Some(0) {
         return Ok(summary);
     }
     let threads = cores.min(usize::try_from(pairs / WORTHWHILE).unwrap_or(cores).max(1));
@@ -54,7 +54,7 @@ pub(super) fn search(
         next: AtomicUsize::new(0),
         over: AtomicBool::new(false),
         cancelled,
-        counting: wish.count_only,
+        counting: options.count_only,
     };
     let (matches, batches) = sync_channel::<Vec<u64>>(threads * 2);
     let (count, complete) = thread::scope(|scope| {
@@ -62,11 +62,11 @@ pub(super) fn search(
         drop(matches);
         let workers = workers.into_iter().map(|matches| scope.spawn(|| search.run(matches))).collect::<Vec<_>>();
         let given = batches.iter().try_for_each(|subsets| {
-            let subsets = summary.wanted(wish, subsets);
+            let subsets = summary.wanted(options, subsets);
             if !subsets.is_empty() {
                 each(subsets)?;
             }
-            if summary.is_enough(wish) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if summary.is_enough(options) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         search.over.store(given.is_break(), Ordering::Relaxed);
         drop(batches);
@@ -75,7 +75,7 @@ pub(super) fn search(
             (count + further, complete && through)
         })
     });
-    if wish.count_only {
+    if options.count_only {
         summary.count = plan.counted(problem, count, complete);
     }
     summary.complete = complete;

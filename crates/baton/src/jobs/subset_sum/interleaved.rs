@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     plan::Plan,
-    problem::{Problem, Refusal, Summary, Wish},
+    problem::{Problem, Refusal, SearchOptions, Summary},
     walk::{Found, Steps},
 };
 
@@ -16,7 +16,7 @@ use super::{
 /// searched while nobody asks, and dropped, it is over.
 pub struct Interleaved {
     problem: Problem,
-    wish: Wish,
+    options: SearchOptions,
     slice: Duration,
     plan: Plan,
     walk: Box<dyn Steps>,
@@ -42,11 +42,11 @@ impl Interleaved {
     ///
     /// # Cancel safety
     /// Nothing is begun: the thread ends soon.
-    pub async fn start(problem: Problem, wish: Wish) -> Result<Self, Refusal> {
+    pub async fn start(problem: Problem, options: SearchOptions) -> Result<Self, Refusal> {
         let caller = Arc::new(());
         let called = Arc::downgrade(&caller);
         let ready =
-            tokio::task::spawn_blocking(move || Self::ready(problem, wish, &|| called.strong_count() == 0)).await;
+            tokio::task::spawn_blocking(move || Self::ready(problem, options, &|| called.strong_count() == 0)).await;
         drop(caller);
         ready.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
@@ -55,12 +55,12 @@ impl Interleaved {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn ready(problem: Problem, wish: Wish, cancelled: &dyn Fn() -> bool) -> Result<Self, Refusal> {
+    pub fn ready(problem: Problem, options: SearchOptions, cancelled: &dyn Fn() -> bool) -> Result<Self, Refusal> {
         let plan = Plan::of(&problem)?;
-        plan.check(&wish, 1, cancelled)?;
-        let walk = plan.walk(plan.whole(), wish.count_only);
-        let (found, summary, over) = (Found::default(), Summary::default(), wish.limit == Some(0));
-        Ok(Self { problem, wish, slice: Self::SLICE, plan, walk, found, summary, over })
+        plan.check(&options, 1, cancelled)?;
+        let walk = plan.walk(plan.whole(), options.count_only);
+        let (found, summary, over) = (Found::default(), Summary::default(), options.limit == Some(0));
+        Ok(Self { problem, options, slice: Self::SLICE, plan, walk, found, summary, over })
     }
 
     /// The next matches, as many together as were found together; nothing at the end.
@@ -75,9 +75,9 @@ impl Interleaved {
             while more && self.found.subsets.is_empty() && begun.elapsed() < self.slice {
                 more = self.walk.step(&mut self.found);
             }
-            let matches = self.summary.take(&self.problem, &self.wish, mem::take(&mut self.found.subsets));
-            self.over = !more || self.summary.is_enough(&self.wish);
-            if self.wish.count_only {
+            let matches = self.summary.take(&self.problem, &self.options, mem::take(&mut self.found.subsets));
+            self.over = !more || self.summary.is_enough(&self.options);
+            if self.options.count_only {
                 self.summary.count = self.plan.counted(&self.problem, self.found.count, !more);
             }
             self.summary.complete = !more;

@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use baton::jobs::subset_sum::{Problem, Wish, solve};
+//! use baton::jobs::subset_sum::{Problem, SearchOptions, solve};
 //!
 //! let mut matches = Vec::new();
-//! let summary = solve(&Problem::new(vec![1, 2, -4, 5, -3], 0), &Wish::default(), &|| false, |found| {
+//! let summary = solve(&Problem::new(vec![1, 2, -4, 5, -3], 0), &SearchOptions::default(), &|| false, |found| {
 //!     matches.extend(found);
 //!     ControlFlow::Continue(())
 //! })?;
@@ -49,6 +49,6 @@ pub use self::{
     fleet::{InFleet, Order},
     inline::solve,
     interleaved::Interleaved,
-    problem::{MOST_NUMBERS, Problem, Refusal, Summary, Wish},
+    problem::{MOST_NUMBERS, Problem, Refusal, SearchOptions, Summary},
     process::{Event, InProcess, ProcessError, SILENCE, serve},
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     half::Half,
     number::Number,
-    problem::{MOST_NUMBERS, Part, Problem, Refusal, Wish},
+    problem::{MOST_NUMBERS, Part, Problem, Refusal, SearchOptions},
     walk::{Found, Halves, Steps, Walk},
 };
 
@@ -97,16 +97,18 @@ impl Plan {
     }
 
     /// Refuses what would cost more than is wished with so many threads; else tells the pairs.
-    pub(super) fn check(&self, wish: &Wish, threads: usize, cancelled: &dyn Fn() -> bool) -> Result<u64, Refusal> {
+    pub(super) fn check(
+        &self, options: &SearchOptions, threads: usize, cancelled: &dyn Fn() -> bool,
+    ) -> Result<u64, Refusal> {
         let Estimate { pairs, matches, bytes } = self.estimate(threads, cancelled);
-        let given = if wish.count_only { 0 } else { matches.min(wish.limit.map_or(u128::MAX, u128::from)) };
+        let given = if options.count_only { 0 } else { matches.min(options.limit.map_or(u128::MAX, u128::from)) };
         let nanos = pairs as f64 * PAIR_NANOS / threads as f64 + given as f64 * MATCH_NANOS;
         let seconds = (nanos / 1e9) as u64;
-        if seconds > wish.max_seconds {
-            return Err(Refusal::TooLong { matches, seconds, most: wish.max_seconds });
+        if seconds > options.max_seconds {
+            return Err(Refusal::TooLong { matches, seconds, most: options.max_seconds });
         }
-        if bytes > wish.max_bytes {
-            return Err(Refusal::TooLarge { bytes, most: wish.max_bytes });
+        if bytes > options.max_bytes {
+            return Err(Refusal::TooLarge { bytes, most: options.max_bytes });
         }
         Ok(pairs)
     }

@@ -62,9 +62,9 @@ impl Problem {
     ///
     /// # Errors
     /// [`Refusal`]: it would cost more than is wished.
-    pub fn check(&self, wish: &Wish, cancelled: &dyn Fn() -> bool) -> Result<(), Refusal> {
+    pub fn check(&self, options: &SearchOptions, cancelled: &dyn Fn() -> bool) -> Result<(), Refusal> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        Plan::of(self)?.check(wish, cores, cancelled).map(drop)
+        Plan::of(self)?.check(options, cores, cancelled).map(drop)
     }
 
     /// The integers of a subset, in their order.
@@ -76,7 +76,7 @@ impl Problem {
 
 /// What is wanted of the matches, and what they may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
+pub struct SearchOptions {
     /// End after so many matches.
     pub limit: Option<u64>,
     /// Only count them.
@@ -87,7 +87,7 @@ pub struct Wish {
     pub max_bytes: u64,
 }
 
-impl Default for Wish {
+impl Default for SearchOptions {
     /// All matches, in ten minutes and 512 MiB.
     fn default() -> Self {
         let (max_seconds, max_bytes) = (Self::default_seconds(), Self::default_bytes());
@@ -95,8 +95,8 @@ impl Default for Wish {
     }
 }
 
-impl Wish {
-    /// How long a search of this wish may take, unless that is said: twice what it may be estimated to take, and a minute at
+impl SearchOptions {
+    /// How long a search of this options may take, unless that is said: twice what it may be estimated to take, and a minute at
     /// least.
     #[must_use]
     pub const fn timeout(&self) -> Duration {
@@ -154,13 +154,13 @@ pub struct Summary {
 
 impl Summary {
     /// Matches of subsets that were found, as far as they are wanted; they are counted as given.
-    pub(super) fn take(&mut self, problem: &Problem, wish: &Wish, subsets: Vec<u64>) -> Vec<Vec<i64>> {
-        self.wanted(wish, subsets).into_iter().map(|subset| problem.chosen(subset)).collect()
+    pub(super) fn take(&mut self, problem: &Problem, options: &SearchOptions, subsets: Vec<u64>) -> Vec<Vec<i64>> {
+        self.wanted(options, subsets).into_iter().map(|subset| problem.chosen(subset)).collect()
     }
 
     /// The same as subsets.
-    pub(super) fn wanted(&mut self, wish: &Wish, subsets: Vec<u64>) -> Vec<u64> {
-        let wanted = wish.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.count));
+    pub(super) fn wanted(&mut self, options: &SearchOptions, subsets: Vec<u64>) -> Vec<u64> {
+        let wanted = options.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.count));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         let subsets: Vec<u64> = subsets.into_iter().filter(|subset| *subset != 0).take(wanted).collect();
         self.count += subsets.len() as u64;
@@ -168,8 +168,8 @@ impl Summary {
     }
 
     /// Whether no more are wanted.
-    pub(super) fn is_enough(&self, wish: &Wish) -> bool {
-        wish.limit.is_some_and(|limit| self.count >= limit)
+    pub(super) fn is_enough(&self, options: &SearchOptions) -> bool {
+        options.limit.is_some_and(|limit| self.count >= limit)
     }
 }
 
@@ -185,9 +185,9 @@ pub(super) struct Task {
     limit: Option<u64>,
     #[serde(default)]
     count_only: bool,
-    #[serde(default = "Wish::default_seconds")]
+    #[serde(default = "SearchOptions::default_seconds")]
     max_seconds: u64,
-    #[serde(default = "Wish::default_bytes")]
+    #[serde(default = "SearchOptions::default_bytes")]
     max_bytes: u64,
     /// Into how many messages it is split; nothing for one that is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,9 +195,9 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(problem: &Problem, wish: &Wish) -> Self {
+    pub(super) fn new(problem: &Problem, options: &SearchOptions) -> Self {
         let Problem { data, sum, part } = problem.clone();
-        let Wish { limit, count_only, max_seconds, max_bytes } = *wish;
+        let SearchOptions { limit, count_only, max_seconds, max_bytes } = *options;
         Self { data, sum, part, limit, count_only, max_seconds, max_bytes, parts: None }
     }
 
@@ -206,8 +206,8 @@ impl Task {
         Self { parts: Some(parts), ..self }
     }
 
-    pub(super) fn told(self) -> (Problem, Wish) {
+    pub(super) fn told(self) -> (Problem, SearchOptions) {
         let Self { data, sum, part, limit, count_only, max_seconds, max_bytes, parts: _ } = self;
-        (Problem { data, sum, part }, Wish { limit, count_only, max_seconds, max_bytes })
+        (Problem { data, sum, part }, SearchOptions { limit, count_only, max_seconds, max_bytes })
     }
 }

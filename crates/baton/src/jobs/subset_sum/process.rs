@@ -30,7 +30,7 @@ use tokio::{
 
 use super::{
     inline::search,
-    problem::{Part, Problem, Summary, Task, Wish},
+    problem::{Part, Problem, SearchOptions, Summary, Task},
 };
 use crate::{
     pool::Program,
@@ -146,8 +146,8 @@ impl InProcess {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn start(program: &Program, problem: &Problem, wish: &Wish) -> Result<Self, ProcessError> {
-        let order = Order { id: 1, call: Some(FOLLOWED.to_owned()), body: Task::new(problem, wish) };
+    pub fn start(program: &Program, problem: &Problem, options: &SearchOptions) -> Result<Self, ProcessError> {
+        let order = Order { id: 1, call: Some(FOLLOWED.to_owned()), body: Task::new(problem, options) };
         let mut order = serde_json::to_vec(&order).map_err(|error| ProcessError::Lost(error.to_string()))?;
         order.push(b'\n');
         let mut command = program.command();
@@ -256,10 +256,10 @@ pub fn serve() -> io::Result<()> {
     for line in order {
         match serde_json::from_str::<Order>(&line) {
             Ok(Order { call, body, .. }) => {
-                let (problem, wish) = body.told();
+                let (problem, options) = body.told();
                 match call {
-                    Some(_) => tell_as_found(&problem, &wish, &mouth)?,
-                    None => tell_together(&problem, &wish, &mouth)?,
+                    Some(_) => tell_as_found(&problem, &options, &mouth)?,
+                    None => tell_together(&problem, &options, &mouth)?,
                 }
             }
             Err(error) => mouth.refuse(&format!("the body is no task of this handler: {error}"))?,
@@ -312,9 +312,9 @@ impl Mouth {
     }
 }
 
-fn tell_as_found(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()> {
+fn tell_as_found(problem: &Problem, options: &SearchOptions, mouth: &Mouth) -> io::Result<()> {
     let mut written = Ok(());
-    let solved = search(problem, wish, &|| mouth.breathe(), |subsets| {
+    let solved = search(problem, options, &|| mouth.breathe(), |subsets| {
         let found = subsets.into_iter();
         written = mouth
             .say(found.map(|subset| Event::Match { key: Some(format!("{subset:x}")), data: problem.chosen(subset) }));
@@ -332,15 +332,16 @@ fn tell_as_found(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()
     }
 }
 
-fn tell_together(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()> {
+fn tell_together(problem: &Problem, options: &SearchOptions, mouth: &Mouth) -> io::Result<()> {
     #[derive(Serialize)]
     struct End<'a> {
         event: &'a str,
         data: &'a Together,
     }
-    let wish = Wish { limit: wish.limit.or(Some(DEFAULT_LIMIT).filter(|_| !wish.count_only)), ..*wish };
+    let options =
+        SearchOptions { limit: options.limit.or(Some(DEFAULT_LIMIT).filter(|_| !options.count_only)), ..*options };
     let (mut told, mut bytes) = (Together::default(), 0);
-    let solved = search(problem, &wish, &|| mouth.breathe(), |subsets| {
+    let solved = search(problem, &options, &|| mouth.breathe(), |subsets| {
         for numbers in subsets.into_iter().map(|subset| problem.chosen(subset)) {
             bytes += serde_json::to_string(&numbers).map_or(0, |text| text.len() + 1);
             if bytes > MOST_TOGETHER {
@@ -352,7 +353,7 @@ fn tell_together(problem: &Problem, wish: &Wish, mouth: &Mouth) -> io::Result<()
     });
     match solved {
         Ok(summary) => {
-            let count = if wish.count_only { summary.count } else { told.matches.len() as u64 };
+            let count = if options.count_only { summary.count } else { told.matches.len() as u64 };
             told.summary = Summary { count, ..summary };
             mouth.say([End { event: "end", data: &told }])
         }

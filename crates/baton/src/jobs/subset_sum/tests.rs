@@ -17,9 +17,9 @@ fn tried(data: &[i64], sum: i128) -> Vec<Vec<i64>> {
 }
 
 /// All matches, in order.
-fn found(problem: &Problem, wish: &Wish) -> (Vec<Vec<i64>>, Summary) {
+fn found(problem: &Problem, options: &SearchOptions) -> (Vec<Vec<i64>>, Summary) {
     let mut found = Vec::new();
-    let summary = solve(problem, wish, &|| false, |matches| {
+    let summary = solve(problem, options, &|| false, |matches| {
         found.extend(matches);
         ControlFlow::Continue(())
     });
@@ -27,15 +27,15 @@ fn found(problem: &Problem, wish: &Wish) -> (Vec<Vec<i64>>, Summary) {
     (found, summary.unwrap())
 }
 
-const fn counting() -> Wish {
-    Wish { limit: None, count_only: true, max_seconds: 600, max_bytes: 512 << 20 }
+const fn counting() -> SearchOptions {
+    SearchOptions { limit: None, count_only: true, max_seconds: 600, max_bytes: 512 << 20 }
 }
 
 /// All matches of mode interleaved, in order.
-fn interleaved(problem: &Problem, wish: &Wish) -> (Vec<Vec<i64>>, Summary) {
+fn interleaved(problem: &Problem, options: &SearchOptions) -> (Vec<Vec<i64>>, Summary) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut search = Interleaved::start(problem.clone(), *wish).await.unwrap();
+        let mut search = Interleaved::start(problem.clone(), *options).await.unwrap();
         let mut found = Vec::new();
         while let Some(matches) = search.next().await {
             found.extend(matches);
@@ -69,14 +69,17 @@ fn agrees(problem: &Problem) -> TestCaseResult {
     let expected = tried(problem.data(), problem.sum());
     let count = expected.len() as u64;
     prop_assert_eq!(found(problem, &counting()), (Vec::new(), Summary { count, complete: true }));
-    prop_assert_eq!(found(problem, &Wish::default()), (expected.clone(), Summary { count, complete: true }));
+    prop_assert_eq!(found(problem, &SearchOptions::default()), (expected.clone(), Summary { count, complete: true }));
     prop_assert_eq!(interleaved(problem, &counting()), (Vec::new(), Summary { count, complete: true }));
-    prop_assert_eq!(interleaved(problem, &Wish::default()), (expected.clone(), Summary { count, complete: true }));
+    prop_assert_eq!(
+        interleaved(problem, &SearchOptions::default()),
+        (expected.clone(), Summary { count, complete: true })
+    );
     let mut parts = Vec::new();
     for part in problem.split(5).unwrap() {
         let carried: Problem = serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap();
         prop_assert_eq!(&carried, &part);
-        parts.extend(found(&carried, &Wish::default()).0);
+        parts.extend(found(&carried, &SearchOptions::default()).0);
     }
     parts.sort();
     prop_assert_eq!(parts, expected);
@@ -136,10 +139,10 @@ fn parts_of_a_long_search_have_all_of_its_matches() {
     let data: Vec<i64> =
         (0..40).map(|place: i64| place * place * 7_919_993 % 1_000_003 * 4_001 - 2_000_000_000).collect();
     let problem = Problem::new(data, 5);
-    let (whole, summary) = found(&problem, &Wish::default());
+    let (whole, summary) = found(&problem, &SearchOptions::default());
     let parts = problem.split(7).unwrap();
     assert!(parts.len() > 4, "{}", parts.len());
-    let mut together: Vec<_> = parts.iter().flat_map(|part| found(part, &Wish::default()).0).collect();
+    let mut together: Vec<_> = parts.iter().flat_map(|part| found(part, &SearchOptions::default()).0).collect();
     together.sort();
     assert_eq!((together.len() as u64, together), (summary.count, whole));
 }
@@ -148,18 +151,19 @@ fn parts_of_a_long_search_have_all_of_its_matches() {
 fn sixty_four_zeros_are_counted_and_given_as_far_as_wanted() {
     let zeros = Problem::new(vec![0; 64], 0);
     assert_eq!(found(&zeros, &counting()).1, Summary { count: u64::MAX, complete: true });
-    let (some, summary) = found(&zeros, &Wish { limit: Some(10_000), ..Wish::default() });
+    let (some, summary) = found(&zeros, &SearchOptions { limit: Some(10_000), ..SearchOptions::default() });
     assert_eq!((some.len(), summary), (10_000, Summary { count: 10_000, complete: false }));
-    let refused = solve(&zeros, &Wish::default(), &|| false, |_| ControlFlow::Continue(())).unwrap_err();
+    let refused = solve(&zeros, &SearchOptions::default(), &|| false, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(refused, Refusal::TooLong { matches, .. } if matches > 1 << 63), "{refused}");
     assert!(refused.to_string().contains("only count them"), "{refused}");
 }
 
 #[test]
 fn what_is_too_large_is_refused_with_the_reason() {
-    let refused = |problem: &Problem, wish: &Wish| solve(problem, wish, &|| false, |_| ControlFlow::Continue(()));
-    assert_eq!(refused(&Problem::new(vec![1; 65], 3), &Wish::default()), Err(Refusal::TooMany(65)));
-    let small = Wish { max_bytes: 1 << 20, ..Wish::default() };
+    let refused =
+        |problem: &Problem, options: &SearchOptions| solve(problem, options, &|| false, |_| ControlFlow::Continue(()));
+    assert_eq!(refused(&Problem::new(vec![1; 65], 3), &SearchOptions::default()), Err(Refusal::TooMany(65)));
+    let small = SearchOptions { max_bytes: 1 << 20, ..SearchOptions::default() };
     let large = refused(&Problem::new((1..=64).map(|it| it * it * it).collect(), 3), &small).unwrap_err();
     assert!(matches!(large, Refusal::TooLarge { most: 1_048_576, .. }), "{large}");
 }
@@ -168,15 +172,15 @@ fn what_is_too_large_is_refused_with_the_reason() {
 fn a_limit_and_a_break_end_the_search() {
     let problem = Problem::new((1..=18).collect(), 60);
     let all = tried(problem.data(), 60).len() as u64;
-    let (given, summary) = found(&problem, &Wish { limit: Some(7), ..Wish::default() });
+    let (given, summary) = found(&problem, &SearchOptions { limit: Some(7), ..SearchOptions::default() });
     assert_eq!((given.len(), summary), (7, Summary { count: 7, complete: false }));
-    let (none, summary) = found(&problem, &Wish { limit: Some(0), ..Wish::default() });
+    let (none, summary) = found(&problem, &SearchOptions { limit: Some(0), ..SearchOptions::default() });
     assert_eq!((none.len(), summary), (0, Summary { count: 0, complete: false }));
-    let (given, summary) = interleaved(&problem, &Wish { limit: Some(7), ..Wish::default() });
+    let (given, summary) = interleaved(&problem, &SearchOptions { limit: Some(7), ..SearchOptions::default() });
     assert_eq!((given.len(), summary), (7, Summary { count: 7, complete: false }));
-    let more = found(&problem, &Wish { limit: Some(1 << 40), ..Wish::default() }).1;
+    let more = found(&problem, &SearchOptions { limit: Some(1 << 40), ..SearchOptions::default() }).1;
     assert_eq!(more, Summary { count: all, complete: true });
-    let broken_off = solve(&problem, &Wish::default(), &|| false, |_| ControlFlow::Break(()));
+    let broken_off = solve(&problem, &SearchOptions::default(), &|| false, |_| ControlFlow::Break(()));
     assert_eq!(broken_off.map(|it| it.complete), Ok(false));
 }
 

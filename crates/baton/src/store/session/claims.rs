@@ -110,13 +110,13 @@ pub(super) struct Claimer {
 
 /// How much a claim asks for, and of which queue.
 #[derive(Clone)]
-pub(super) struct Wish {
+pub(super) struct ClaimSize {
     pub(super) queue: Name,
     pub(super) n: u32,
     pub(super) max_bytes: u64,
 }
 
-impl Wish {
+impl ClaimSize {
     /// The request under a number.
     pub(super) fn under(&self, session: SessionId, claim_no: u64) -> Claim {
         let Self { queue, n, max_bytes } = self.clone();
@@ -125,22 +125,22 @@ impl Wish {
 }
 
 /// Claims; what arrives for nobody is handed back.
-pub(super) async fn claim(session: &Session, wish: Wish) -> Result<ClaimReply, StoreError> {
-    let claim_no = session.claimer.numbers.next(&wish.queue);
-    claim_under(session, wish, claim_no).await
+pub(super) async fn claim(session: &Session, size: ClaimSize) -> Result<ClaimReply, StoreError> {
+    let claim_no = session.claimer.numbers.next(&size.queue);
+    claim_under(session, size, claim_no).await
 }
 
 /// The same under a number that was taken for it.
-pub(super) async fn claim_under(session: &Session, wish: Wish, claim_no: u64) -> Result<ClaimReply, StoreError> {
+pub(super) async fn claim_under(session: &Session, size: ClaimSize, claim_no: u64) -> Result<ClaimReply, StoreError> {
     let claimer = session.claimer.clone();
-    Finishing::new(async move { claimer.claim(wish, claim_no).await }).await
+    Finishing::new(async move { claimer.claim(size, claim_no).await }).await
 }
 
 impl Claimer {
     /// Claims under a number until it is answered.
-    async fn claim(&self, wish: Wish, mut claim_no: u64) -> Result<ClaimReply, StoreError> {
+    async fn claim(&self, size: ClaimSize, mut claim_no: u64) -> Result<ClaimReply, StoreError> {
         loop {
-            return match self.caller.repeat(wish.under(self.caller.id(), claim_no)).await {
+            return match self.caller.repeat(size.under(self.caller.id(), claim_no)).await {
                 // One with a far lower number has not been answered yet: it is being repeated.
                 Err(StoreError::Refused(Refusal::OutOfTurn { .. })) => {
                     tokio::time::sleep(OVERTAKEN_PAUSE).await;
@@ -148,12 +148,12 @@ impl Claimer {
                 }
                 // All that was held under it has been settled: an answer came so late that its claim was over.
                 Err(StoreError::Refused(Refusal::Spent { .. })) => {
-                    claim_no = self.numbers.next(&wish.queue);
+                    claim_no = self.numbers.next(&size.queue);
                     continue;
                 }
                 Err(error) => Err(error),
-                Ok(Claimed { queue, .. }) if queue != wish.queue => {
-                    Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", wish.queue)))
+                Ok(Claimed { queue, .. }) if queue != size.queue => {
+                    Err(StoreError::Damaged(format!("a claim of {} was answered with messages of {queue}", size.queue)))
                 }
                 Ok(claimed) => Ok(self.reply(claim_no, claimed)),
             };
@@ -173,8 +173,8 @@ impl Claimer {
 
     /// Hands back what is held under a number that was taken for it.
     pub(super) fn hand_back(&self, queue: Name, claim_no: u64) {
-        let (claimer, wish) = (self.clone(), Wish { queue, n: 1, max_bytes: 1 });
+        let (claimer, size) = (self.clone(), ClaimSize { queue, n: 1, max_bytes: 1 });
         // Dropped, it goes back. A session that is over holds nothing.
-        tokio::spawn(async move { claimer.claim(wish, claim_no).await.map(drop) });
+        tokio::spawn(async move { claimer.claim(size, claim_no).await.map(drop) });
     }
 }

@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     Session,
-    claims::{ClaimReply, Claimer, Wish},
+    claims::{ClaimReply, ClaimSize, Claimer},
     vital::unless_it_panics,
 };
 use crate::{
@@ -71,7 +71,7 @@ struct State {
 
 /// A claim that waits.
 struct WaitingClaim {
-    wish: Wish,
+    size: ClaimSize,
     claim_no: u64,
     /// Whether the store may know of it.
     handed_in: bool,
@@ -142,13 +142,13 @@ impl Lines {
 
 impl Waiting for Lines {
     fn claim(&self, queue: &Name) -> Option<Claim> {
-        self.state().waiting.get(queue).map(|claim| claim.wish.under(self.session, claim.claim_no))
+        self.state().waiting.get(queue).map(|claim| claim.size.under(self.session, claim.claim_no))
     }
 
     fn newcomers(&self) -> Vec<Claim> {
         let hand_in = |claim: &mut WaitingClaim| {
             let is_new = !std::mem::replace(&mut claim.handed_in, true);
-            is_new.then(|| claim.wish.under(self.session, claim.claim_no))
+            is_new.then(|| claim.size.under(self.session, claim.claim_no))
         };
         self.state().waiting.values_mut().filter_map(hand_in).collect()
     }
@@ -185,9 +185,9 @@ impl Drop for Ticket<'_> {
 
 /// Claims as soon as the queue is rung for, and when the next message is due.
 pub(super) async fn claim_when_ready(
-    session: &Session, wish: Wish, due: Option<Duration>,
+    session: &Session, size: ClaimSize, due: Option<Duration>,
 ) -> Result<ClaimReply, StoreError> {
-    let Some(mut ticket) = line_up(session, &wish) else { return super::claims::claim(session, wish).await };
+    let Some(mut ticket) = line_up(session, &size) else { return super::claims::claim(session, size).await };
     let due = async {
         match due {
             Some(due) => tokio::time::sleep(due).await,
@@ -202,14 +202,14 @@ pub(super) async fn claim_when_ready(
     };
     match heard {
         Ok(Heard::Claimed(reply)) => Ok(reply),
-        Ok(Heard::Ring) => super::claims::claim_under(session, wish, ticket.claim_no).await,
+        Ok(Heard::Ring) => super::claims::claim_under(session, size, ticket.claim_no).await,
         // The lookout is gone, and the session with it: the claim says so.
-        Err(_) => super::claims::claim(session, wish).await,
+        Err(_) => super::claims::claim(session, size).await,
     }
 }
 
 /// A place in the line of a queue; none if it has been rung for.
-fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
+fn line_up<'a>(session: &'a Session, size: &ClaimSize) -> Option<Ticket<'a>> {
     let claimer = &session.claimer;
     let lookout = session.lookout.get_or_init(|| {
         let lines = Lines { session: session.id(), state: Mutex::default(), changed: Notify::new() };
@@ -223,17 +223,17 @@ fn line_up<'a>(session: &'a Session, wish: &Wish) -> Option<Ticket<'a>> {
     let (reply, heard) = oneshot::channel();
     let claim_no = {
         let mut state = lookout.lines.state();
-        if state.rung.remove(&wish.queue) {
+        if state.rung.remove(&size.queue) {
             return None;
         }
-        let claim_no = claimer.numbers.next(&wish.queue);
+        let claim_no = claimer.numbers.next(&size.queue);
         state
             .waiting
-            .insert(wish.queue.clone(), WaitingClaim { wish: wish.clone(), claim_no, handed_in: false, reply });
+            .insert(size.queue.clone(), WaitingClaim { size: size.clone(), claim_no, handed_in: false, reply });
         claim_no
     };
     lookout.lines.changed.notify_one();
-    Some(Ticket { claimer, lines: lookout.lines.clone(), queue: wish.queue.clone(), claim_no, heard })
+    Some(Ticket { claimer, lines: lookout.lines.clone(), queue: size.queue.clone(), claim_no, heard })
 }
 
 async fn run(claimer: &Claimer, lines: &Arc<Lines>) {

@@ -37,7 +37,7 @@ pub(crate) use self::packing::packed;
 use self::{
     beat::Heart,
     caller::Caller,
-    claims::{Claimer, Wish},
+    claims::{ClaimSize, Claimer},
     disposals::Disposals,
     lookout::Lookout,
     submits::Bounds,
@@ -291,7 +291,7 @@ impl Session {
     /// # Cancel safety
     /// What was claimed for a dropped future is handed back; see [`ClaimGuard`].
     pub async fn claim(&self, queue: Name, n: u32, max_bytes: u64) -> Result<ClaimReply, StoreError> {
-        claims::claim(self, Wish { queue, n, max_bytes }).await
+        claims::claim(self, ClaimSize { queue, n, max_bytes }).await
     }
 
     /// The same as soon as the queue may have messages: when others make some ready, and after `due`. To be called when
@@ -305,7 +305,7 @@ impl Session {
     pub async fn claim_when_ready(
         &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
     ) -> Result<ClaimReply, StoreError> {
-        lookout::claim_when_ready(self, Wish { queue, n, max_bytes }, due).await
+        lookout::claim_when_ready(self, ClaimSize { queue, n, max_bytes }, due).await
     }
 
     /// Looks after what the store holds for this session, as a beat told it, under numbers that it does not take to be in
