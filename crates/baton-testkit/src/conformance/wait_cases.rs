@@ -23,7 +23,7 @@ impl Scene {
     }
 
     /// What is on the wake-up list of a session.
-    async fn rung(&self, session: SessionId) -> Vec<Name> {
+    async fn woken(&self, session: SessionId) -> Vec<Name> {
         self.wait(session, Vec::new()).await.queues
     }
 
@@ -137,10 +137,10 @@ pub async fn a_message_wakes_one_session(scene: &mut Scene) {
     scene.idle(first).await;
     for (want, other) in [(second, first), (first, second)] {
         scene.fill(busy, 1).await;
-        assert_eq!((scene.rung(want).await, scene.rung(other).await), (vec![queue()], vec![]));
+        assert_eq!((scene.woken(want).await, scene.woken(other).await), (vec![queue()], vec![]));
     }
     scene.fill(busy, 1).await;
-    assert_eq!((scene.rung(first).await, scene.rung(second).await), (vec![], vec![]), "nobody waits");
+    assert_eq!((scene.woken(first).await, scene.woken(second).await), (vec![], vec![]), "nobody waits");
 }
 
 /// Whatever a claim leaves behind is another's to see to: ready, due, or due before anybody looks.
@@ -159,16 +159,16 @@ pub async fn a_claim_that_leaves_something_wakes_the_next(scene: &mut Scene) {
         let after_ms = if leave == "soon" { 700 } else { 0 };
         let outcome = if leave == "ready" { Outcome::Back } else { Outcome::Retry { after_ms, error: String::new() } };
         scene.settle(taker, vec![run(claim_no, claimed[0].0.range, outcome)]).await;
-        assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "{leave}: what came back");
+        assert_eq!(scene.woken(waiting.remove(0)).await, [queue()], "{leave}: what came back");
         if leave == "soon" {
             scene.fill(taker, 1).await;
-            assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "what is new");
+            assert_eq!(scene.woken(waiting.remove(0)).await, [queue()], "what is new");
         }
         let (claim_no, claimed) = scene.claim(taker, 1).await;
-        assert_eq!(scene.rung(waiting.remove(0)).await, [queue()], "{leave}: what was left");
+        assert_eq!(scene.woken(waiting.remove(0)).await, [queue()], "{leave}: what was left");
         scene.settle(taker, vec![run(claim_no, claimed[0].0.range, Outcome::DONE)]).await;
         for session in waiting {
-            assert_eq!(scene.rung(session).await, [], "{leave}");
+            assert_eq!(scene.woken(session).await, [], "{leave}");
             scene.leave(session).await;
         }
         scene.live(800, &[taker]).await;
@@ -184,11 +184,11 @@ pub async fn wake_ups_are_passed_on(scene: &mut Scene) {
         scene.subject.pass(1).await;
     }
     scene.fill(one, 1).await;
-    assert_eq!(scene.rung(one).await, [queue()]);
+    assert_eq!(scene.woken(one).await, [queue()]);
     scene.ask(Pass { session: one, queue: queue() }).await.unwrap();
     scene.leave(two).await;
-    assert_eq!(scene.rung(three).await, [queue()], "the second left with the wake-up on its list");
-    assert_eq!(scene.rung(one).await, []);
+    assert_eq!(scene.woken(three).await, [queue()], "the second left with the wake-up on its list");
+    assert_eq!(scene.woken(one).await, []);
 }
 
 /// Whoever goes takes its places with it, also those whose claims wait in the store, and others are woken in its stead:
@@ -205,12 +205,12 @@ pub async fn a_session_that_goes_wakes_several_others(scene: &mut Scene) {
     scene.fill(others[0], 1).await;
     scene.leave(gone).await;
     for session in others {
-        assert_eq!(scene.rung(session).await, [queue()]);
+        assert_eq!(scene.woken(session).await, [queue()]);
     }
     assert_eq!(scene.finish(others[0], 9, Outcome::DONE).await.len(), 1);
     scene.idle(others[0]).await;
     scene.fill(others[1], 1).await;
-    assert_eq!(scene.rung(others[0]).await, [queue()], "nobody who is gone waits any more");
+    assert_eq!(scene.woken(others[0]).await, [queue()], "nobody who is gone waits any more");
 }
 
 /// What is worth a claim: something now, something later, or a place among those who wait that was lost.

@@ -5,7 +5,6 @@
 //! call joins anew.
 
 mod activity;
-mod bell;
 mod blocking;
 mod call;
 mod cancel;
@@ -27,6 +26,7 @@ mod queue;
 mod service;
 mod source;
 mod stillness;
+mod store_signal;
 mod threads;
 mod traces;
 mod worker;
@@ -35,7 +35,6 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
-pub(crate) use bell::Bell;
 pub use call::{CallOptions, CallStatus};
 pub use cancel::Cancel;
 pub use emitting::EmitError;
@@ -51,6 +50,7 @@ pub use queue::{PushAllError, PushError, Queue, ResultError};
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 #[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;
+pub(crate) use store_signal::StoreSignal;
 #[cfg(feature = "testing")]
 pub use worker::trial;
 

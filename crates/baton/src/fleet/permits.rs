@@ -18,8 +18,8 @@ pub(super) struct Permits {
     taken: AtomicUsize,
     /// Whether somebody went without.
     wanted: AtomicBool,
-    /// Rung when the dispatcher of the queue should look.
-    bell: Notify,
+    /// Woken when the dispatcher of the queue should look.
+    signal: Notify,
 }
 
 /// A permit that is taken; it is free again when the last clone is gone.
@@ -28,10 +28,10 @@ pub(super) struct Permit(Arc<Permits>);
 
 impl Permits {
     pub(super) fn new(count: usize) -> Arc<Self> {
-        Arc::new(Self { count, taken: AtomicUsize::new(0), wanted: AtomicBool::new(false), bell: Notify::new() })
+        Arc::new(Self { count, taken: AtomicUsize::new(0), wanted: AtomicBool::new(false), signal: Notify::new() })
     }
 
-    /// How many are not held by others than the `mine` of who asks, who is called by the bell when that changes.
+    /// How many are not held by others than the `mine` of who asks, who is called by the signal when that changes.
     pub(super) fn open_to(&self, mine: usize) -> usize {
         let others = || self.taken.load(Ordering::SeqCst).saturating_sub(mine);
         if others() == 0 {
@@ -41,7 +41,7 @@ impl Permits {
         self.count.saturating_sub(others())
     }
 
-    /// A free permit; whoever goes without is called by the bell when one is given back.
+    /// A free permit; whoever goes without is called by the signal when one is given back.
     pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Permit>> {
         let grant = |taken: usize| (taken < self.count).then_some(taken + 1);
         let granted = || self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, grant).is_ok();
@@ -56,13 +56,13 @@ impl Permits {
     }
 
     /// Calls the dispatcher.
-    pub(super) fn ring(&self) {
-        self.bell.notify_one();
+    pub(super) fn wake(&self) {
+        self.signal.notify_one();
     }
 
     /// Returns when the dispatcher is called.
     pub(super) async fn called(&self) {
-        self.bell.notified().await;
+        self.signal.notified().await;
     }
 }
 
@@ -70,7 +70,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
         if self.0.wanted.swap(false, Ordering::SeqCst) {
-            self.0.ring();
+            self.0.wake();
         }
     }
 }

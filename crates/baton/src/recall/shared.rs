@@ -22,7 +22,7 @@ use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
 use super::Inner;
 use crate::{
     Fleet,
-    fleet::Bell,
+    fleet::StoreSignal,
     message::CacheKey,
     store::{
         self, MAX_RECALLED_MS, Operation, ReadForgotten, Recollect, Recollected, Release, Remember, Remembered,
@@ -102,9 +102,9 @@ impl Shared {
 
     /// What the store has under a key; nothing if it does not answer.
     pub(super) async fn recollect(
-        &self, session: &Session, key: &CacheKey, bell: &Bell, lasts: Duration,
+        &self, session: &Session, key: &CacheKey, signal: &StoreSignal, lasts: Duration,
     ) -> Option<Recollected> {
-        let (number, lasts_ms) = (bell.number(), millis(lasts));
+        let (number, lasts_ms) = (signal.number(), millis(lasts));
         // One that is not answered may have been given the right all the same.
         let right = Right { session: session.clone(), key: key.clone(), number, is_held: true };
         let answer = self.ask(Recollect { session: session.id(), key: key.clone(), number, lasts_ms }).await;
@@ -216,7 +216,7 @@ fn stand(recall: &Weak<Inner>, standing: Standing) -> bool {
 
 /// Follows the beats of a session until it is over, or there is no recall any more.
 async fn serve(recall: &Weak<Inner>, fleet: &Fleet, session: &Session, half_lease: Duration) {
-    let (mut beats, bell) = (session.beats(), fleet.bell());
+    let (mut beats, signal) = (session.beats(), fleet.signal());
     loop {
         let is_beat = tokio::select! {
             biased;
@@ -225,7 +225,7 @@ async fn serve(recall: &Weak<Inner>, fleet: &Fleet, session: &Session, half_leas
                 Ok(()) => true,
                 Err(_) => return,
             },
-            () = bell.rung() => false,
+            () = signal.woken() => false,
         };
         let Some(inner) = recall.upgrade() else { return };
         let Some(shared) = &inner.shared else { return };

@@ -12,12 +12,12 @@ use super::{
     shared::{Right, Shared, millis},
 };
 use crate::{
-    fleet::Bell,
+    fleet::StoreSignal,
     moment,
     store::{Computed, MAX_RECALLED_BYTES, Recollected, Remember, Remembered, session::Session},
 };
 
-/// After how long one that waits for another process looks again though nobody has rung.
+/// After how long one that waits for another process looks again though nobody has woken.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How much longer than its computation may take a flight is waited for.
 const SLACK: Duration = Duration::from_secs(10);
@@ -25,13 +25,13 @@ const SLACK: Duration = Duration::from_secs(10);
 impl Inner {
     /// From what the store has to what the flight brings.
     pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Computation) -> Outcome {
-        let (key, bell) = (landing.key(), shared.fleet().bell());
+        let (key, signal) = (landing.key(), shared.fleet().signal());
         let given_up = moment::after(Instant::now(), self.options.deadline);
         loop {
             let Some(session) = shared.session().await else { return self.compute_unkept(landing, compute).await };
             let (epoch, asked) = (self.epoch(), Instant::now());
             let lasts = self.options.deadline.saturating_add(SLACK);
-            let Some(answer) = shared.recollect(&session, key, &bell, lasts).await else {
+            let Some(answer) = shared.recollect(&session, key, &signal, lasts).await else {
                 return self.compute_unkept(landing, compute).await;
             };
             match answer {
@@ -53,15 +53,15 @@ impl Inner {
                 }
                 Recollected::Lead { generation } => {
                     landing.flight.asks_at(generation, asked);
-                    let right = Right::new(&session, key, bell.number());
-                    return self.compute_and_hand_in(shared, landing, compute, (&session, epoch, &bell), right).await;
+                    let right = Right::new(&session, key, signal.number());
+                    return self.compute_and_hand_in(shared, landing, compute, (&session, epoch, &signal), right).await;
                 }
                 Recollected::Wait { generation } => {
                     landing.flight.asks_at(generation, asked);
                     if asked >= given_up {
                         return Err(RecallError::Deadline(self.options.deadline));
                     }
-                    tokio::time::timeout(LOOK_AGAIN, bell.rung()).await.ok();
+                    tokio::time::timeout(LOOK_AGAIN, signal.woken()).await.ok();
                 }
             }
         }
@@ -78,9 +78,10 @@ impl Inner {
 
     /// Computes by right, and hands in what comes of it.
     async fn compute_and_hand_in(
-        &self, shared: &Shared, landing: &Landing, compute: Computation, at: (&Session, u64, &Bell), right: Right,
+        &self, shared: &Shared, landing: &Landing, compute: Computation, at: (&Session, u64, &StoreSignal),
+        right: Right,
     ) -> Outcome {
-        let (session, epoch, bell) = at;
+        let (session, epoch, signal) = at;
         let computed = computation::run(compute, self.options.deadline).await;
         let (outcome, ttl) = match &computed {
             Ok(Value { bytes, ttl }) => {
@@ -92,7 +93,7 @@ impl Inner {
         };
         let asked = Instant::now();
         let ttl_ms = millis(ttl);
-        let (key, number, max_bytes) = (landing.key().clone(), bell.number(), self.options.shared_bytes);
+        let (key, number, max_bytes) = (landing.key().clone(), signal.number(), self.options.shared_bytes);
         let remember = Remember { session: session.id(), key, number, outcome, ttl_ms, max_bytes };
         let remembered = shared.remember(remember).await;
         if remembered.is_some() {

@@ -77,8 +77,6 @@
 //! them need. [`session`] owns the numbers.
 
 mod agreed;
-#[cfg(feature = "memory")]
-mod bells;
 mod books;
 mod clock;
 #[cfg(feature = "memory")]
@@ -87,6 +85,8 @@ mod event;
 mod location;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "memory")]
+mod memory_signals;
 mod migration;
 pub(crate) mod notice;
 mod open;
@@ -94,10 +94,10 @@ mod operation;
 #[cfg(feature = "redis")]
 mod redis;
 mod refusal;
-mod ring;
 pub mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod wake_up;
 mod wire;
 
 /// The values that travel: parcels of messages, what is left of them, what became of them.
@@ -112,7 +112,7 @@ pub mod message {
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use self::ring::Ring;
+use self::wake_up::WakeUp;
 use crate::message::{Name, SessionId};
 
 pub use books::{Books, Found, Lacking, QueueRecount, Recounted};
@@ -168,9 +168,9 @@ impl Waiting for Vec<Claim> {
 
 /// Carries out the claims that wait for these queues, each as a call of its own.
 async fn serve(
-    store: &dyn Store, rings: impl IntoIterator<Item = Ring>, waiting: &dyn Waiting,
+    store: &dyn Store, wake_ups: impl IntoIterator<Item = WakeUp>, waiting: &dyn Waiting,
 ) -> Result<Woken, StoreError> {
-    let (queues, follows) = ring::sorted(rings);
+    let (queues, follows) = wake_up::sorted(wake_ups);
     let served = queues.iter().map(|queue| {
         let claim = waiting.claim(queue);
         async move {

@@ -26,7 +26,7 @@ pub(in crate::fleet) struct Follows(Mutex<Logs>);
 struct Logs {
     by_call: BTreeMap<CallId, Weak<Log>>,
     by_number: BTreeMap<u64, Weak<Log>>,
-    bells: BTreeMap<u64, Weak<Notify>>,
+    signals: BTreeMap<u64, Weak<Notify>>,
     last_number: u64,
     listener: Option<JoinHandle<()>>,
 }
@@ -47,18 +47,18 @@ impl Follows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A bell that is rung by its number; the listener hears it as long as there is one.
+    /// A signal that is woken by its number; the listener hears it as long as there is one.
     pub(in crate::fleet) fn hang_up(&self, fleet: &Fleet) -> (u64, Arc<Notify>) {
         let mut logs = self.logs();
         logs.listen(fleet);
         logs.last_number += 1;
         let (number, sound) = (logs.last_number, Arc::new(Notify::new()));
-        logs.bells.insert(number, Arc::downgrade(&sound));
+        logs.signals.insert(number, Arc::downgrade(&sound));
         (number, sound)
     }
 
     pub(in crate::fleet) fn take_down(&self, number: u64) {
-        self.logs().bells.remove(&number);
+        self.logs().signals.remove(&number);
     }
 
     /// Stops hearing wake-ups, until something is followed or waited for anew, or read on.
@@ -99,28 +99,28 @@ impl Follows {
         }
     }
 
-    /// Number 0 is for all bells: something was forgotten, or a session that computed is gone.
-    fn ring(&self, number: u64) {
+    /// Number 0 is for all signals: something was forgotten, or a session that computed is gone.
+    fn wake(&self, number: u64) {
         let logs = self.logs();
-        let bells = logs.bells.iter().filter(|(its, _)| number == 0 || **its == number);
-        bells.filter_map(|(_, sound)| sound.upgrade()).for_each(|sound| sound.notify_one());
+        let signals = logs.signals.iter().filter(|(its, _)| number == 0 || **its == number);
+        signals.filter_map(|(_, sound)| sound.upgrade()).for_each(|sound| sound.notify_one());
         let log = logs.by_number.get(&number).and_then(Weak::upgrade);
         drop(logs);
         if let Some(log) = log {
-            log.bell.notify_one();
+            log.signal.notify_one();
         }
     }
 
-    fn ring_all(&self) {
+    fn wake_all(&self) {
         let logs: Vec<_> = self.logs().by_number.values().filter_map(Weak::upgrade).collect();
-        logs.iter().for_each(|log| log.bell.notify_one());
-        self.ring(0);
+        logs.iter().for_each(|log| log.signal.notify_one());
+        self.wake(0);
     }
 
     /// Whether nothing is followed: then there is no listener any more.
     fn retires(&self) -> bool {
         let mut logs = self.logs();
-        let retires = logs.by_number.is_empty() && logs.bells.is_empty();
+        let retires = logs.by_number.is_empty() && logs.signals.is_empty();
         if retires {
             logs.listener = None;
         }
@@ -144,10 +144,10 @@ async fn listen(fleet: Fleet) {
             woken = fleet.store.wait(session.id(), Arc::new(Vec::<Claim>::new())) => woken,
         };
         match woken {
-            Ok(woken) => woken.follows.into_iter().for_each(|number| fleet.follows.ring(number)),
+            Ok(woken) => woken.follows.into_iter().for_each(|number| fleet.follows.wake(number)),
             Err(error) => {
                 // What was on the list may be lost; with another session all begin to follow anew.
-                fleet.follows.ring_all();
+                fleet.follows.wake_all();
                 if error != StoreError::Refused(Refusal::Stale) {
                     tokio::time::sleep(AFTER_A_FAILURE).await;
                 }

@@ -22,7 +22,7 @@ use crate::{
 const PAGE_BYTES: u64 = 256 << 10;
 /// Bytes that a log holds for cursors behind its end.
 const LOG_BYTES: usize = 1 << 20;
-/// After how long a log is read again though nobody has rung for it.
+/// After how long a log is read again though nobody has woken for it.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Where a cursor stands towards a log.
@@ -44,8 +44,8 @@ pub(super) struct Log {
     read: Mutex<Read>,
     /// Whose turn it is to read on.
     pub(super) turn: tokio::sync::Mutex<()>,
-    /// Rung when there is more in the store.
-    pub(super) bell: Notify,
+    /// Woken when there is more in the store.
+    pub(super) signal: Notify,
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Log {
             number,
             read: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            bell: Notify::new(),
+            signal: Notify::new(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Log {
             Err(error) => return Err(self.failed(error)),
         };
         if page.events.is_empty() && !page.ended {
-            tokio::time::timeout(LOOK_AGAIN, self.bell.notified()).await.ok();
+            tokio::time::timeout(LOOK_AGAIN, self.signal.notified()).await.ok();
             return Ok(());
         }
         let mut read = self.state();

@@ -119,7 +119,7 @@ impl Executor {
         let handed_back = self.buffer().hand_back_those(is_cancelled);
         running.iter().filter(|scope| calls.contains(&scope.call.place())).for_each(|scope| scope.cancel());
         if handed_back {
-            self.permits.ring();
+            self.permits.wake();
         }
     }
 
@@ -160,7 +160,7 @@ impl Executor {
         let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
-            self.permits.ring();
+            self.permits.wake();
         }
         if left_inline {
             self.start_slots();
@@ -175,7 +175,7 @@ impl Executor {
         let calls = buffer.calls(|| completed.now.unwrap_or_else(Instant::now));
         drop(buffer);
         if calls {
-            self.permits.ring();
+            self.permits.wake();
         }
         self.start_slots();
         stays
@@ -184,7 +184,7 @@ impl Executor {
     /// A slot has ended, or goes because its permit is still held by what it has begun.
     pub(super) fn left(&self, at: usize) {
         if self.buffer().left(at) {
-            self.permits.ring();
+            self.permits.wake();
         }
     }
 

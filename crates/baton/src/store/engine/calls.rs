@@ -13,7 +13,7 @@ use crate::{
         AN_EVENT, CALL_TTL_MS, CallState, Refusal, StoreError,
         agreed::EXPIRED_AT_ONCE,
         operation::{A_CALL, DELAYED_AT_ONCE},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
@@ -268,7 +268,7 @@ pub(in crate::store) fn append<T: Tables>(
         match record.followers.get_mut(&session) {
             Some(follower) if lives => {
                 follower.waits = false;
-                tables.ring(session, &Ring::Follow(follower.number))?;
+                tables.wake(session, &WakeUp::Follow(follower.number))?;
             }
             _ => drop(record.followers.remove(&session)),
         }

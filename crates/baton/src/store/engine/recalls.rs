@@ -6,12 +6,12 @@ use crate::{
     store::{
         agreed::EXPIRED_AT_ONCE,
         operation::{A_RECALLED, MAX_TOLD_FORGOTTEN},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
 /// What wakes one who recalls, to look at all it waits for and at what was forgotten.
-const LOOK: Ring = Ring::Follow(0);
+const LOOK: WakeUp = WakeUp::Follow(0);
 
 /// What a value counts for.
 pub(in crate::store) fn weight(key: &CacheKey, bytes: u64) -> u64 {
@@ -74,7 +74,7 @@ pub(in crate::store) fn end_flight<T: Tables>(tables: &mut T, key: &CacheKey) ->
     tables.drop_flight(key)?;
     for (session, number) in tables.awaiting(key)? {
         if tables.session(session)?.is_some() {
-            tables.ring(session, &Ring::Follow(number))?;
+            tables.wake(session, &WakeUp::Follow(number))?;
         }
     }
     tables.drop_awaiting(key)
@@ -83,7 +83,7 @@ pub(in crate::store) fn end_flight<T: Tables>(tables: &mut T, key: &CacheKey) ->
 /// Wakes those who recall, to look at what they wait for and what was forgotten.
 pub(in crate::store) fn tell<T: Tables>(tables: &mut T, most: u64) -> Moved<()> {
     for session in tables.recallers(most)? {
-        tables.ring(session, &LOOK)?;
+        tables.wake(session, &LOOK)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Those who wait for a queue, and waking them.
 //!
-//! Whatever makes a message ready or delayed takes the one that has waited longest out of those who wait and rings for
-//! it, once a queue and call. A session that is rung for claims, or passes the ring on. One that goes takes its places
+//! Whatever makes a message ready or delayed takes the one that has waited longest out of those who wait and wake_ups for
+//! it, once a queue and call. A session that is woken for claims, or passes the ring on. One that goes takes its places
 //! with it and wakes several others in its stead: a ring may have been on its way to it, and others may have died with it.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::{
     store::{
         Kind,
         agreed::{IN_ITS_STEAD, SOON_MS},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
@@ -37,7 +37,7 @@ pub(in crate::store) fn wake<T: Tables>(tables: &mut T, queue: &QueueRecord, cou
     })?;
     for (_, id) in longest {
         tables.drop_waiter(name, id)?;
-        tables.ring(id, &Ring::Queue(name.clone()))?;
+        tables.wake(id, &WakeUp::Queue(name.clone()))?;
     }
     Ok(())
 }

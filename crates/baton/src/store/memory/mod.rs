@@ -26,13 +26,13 @@ use bytes::Bytes;
 
 use super::{
     Answer, BoxFuture, Clock, ErrorRecord, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
-    bells::Bells,
     engine::{
         self, BodyKey, CallRecord, ClaimNumbers, ClaimRecord, Hold, KeyRecord, Line, Meta, QueueRecord, Series,
         SessionRecord, SourceRecord,
     },
-    ring::Ring,
+    memory_signals::Signals,
     serve,
+    wake_up::WakeUp,
 };
 use crate::message::{CallId, Gone, Key, MessageId, Name, Parcel, SessionId, Span};
 
@@ -48,7 +48,7 @@ struct Shared {
     clock: Clock,
     /// Up to when real time has passed for the leases, if they go by that and not by `clock`.
     leases: Option<Mutex<Instant>>,
-    bells: Bells,
+    signals: Signals,
 }
 
 impl Shared {
@@ -110,12 +110,12 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
-        let (answer, rung) = {
+        let (answer, woken) = {
             let mut tables = self.shared.tables();
             let answer = self.shared.apply(&mut tables, &request);
-            (answer, std::mem::take(&mut tables.rung))
+            (answer, std::mem::take(&mut tables.woken))
         };
-        rung.into_iter().for_each(|session| self.shared.bells.ring(session));
+        woken.into_iter().for_each(|session| self.shared.signals.wake(session));
         Box::pin(std::future::ready(answer))
     }
 
@@ -125,20 +125,20 @@ impl Store for MemoryStore {
 
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(async move {
-            let bell = self.shared.bells.of(session);
-            let rung = async {
+            let signal = self.shared.signals.of(session);
+            let woken = async {
                 loop {
-                    let next = bell.sound.notified();
+                    let next = signal.sound.notified();
                     tokio::pin!(next);
                     next.as_mut().enable();
-                    if let Some(rings) = self.shared.tables().wakes.remove(&session) {
-                        return rings;
+                    if let Some(wake_ups) = self.shared.tables().wakes.remove(&session) {
+                        return wake_ups;
                     }
                     next.await;
                 }
             };
-            let rings = tokio::time::timeout(MAX_WAIT, rung).await.unwrap_or_default();
-            serve(self, rings, &*waiting).await
+            let wake_ups = tokio::time::timeout(MAX_WAIT, woken).await.unwrap_or_default();
+            serve(self, wake_ups, &*waiting).await
         })
     }
 }
@@ -157,9 +157,9 @@ struct MemoryTables {
     /// Since when each session waits for a queue.
     waiters: BTreeMap<Name, BTreeMap<SessionId, u64>>,
     /// Wake-up lists.
-    wakes: BTreeMap<SessionId, BTreeSet<Ring>>,
+    wakes: BTreeMap<SessionId, BTreeSet<WakeUp>>,
     /// Whose lists something was put on during a call.
-    rung: Vec<SessionId>,
+    woken: Vec<SessionId>,
     batons: BTreeMap<SessionId, u64>,
     workers: BTreeMap<Name, u64>,
     sources: BTreeMap<Name, SourceRecord>,

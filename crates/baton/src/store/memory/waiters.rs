@@ -5,7 +5,7 @@ use crate::{
     message::{Name, SessionId},
     store::{
         engine::{Moved, Waiters},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
@@ -40,9 +40,9 @@ impl Waiters for MemoryTables {
         Ok(())
     }
 
-    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()> {
-        self.wakes.entry(id).or_default().insert(ring.clone());
-        self.rung.push(id);
+    fn wake(&mut self, id: SessionId, wake_up: &WakeUp) -> Moved<()> {
+        self.wakes.entry(id).or_default().insert(wake_up.clone());
+        self.woken.push(id);
         Ok(())
     }
 

@@ -57,7 +57,7 @@
 //! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, or marked and delayed; as `queue id in 16 digits` → when it is forgotten |
 //! | `R:f:<session>` | set | cancelled calls that it holds messages of |
 //! | `R:v:<queue>` | sorted set | sessions that wait for the queue, by since when |
-//! | `R:w:<session>` | list | its wake-up list: queues to look into, `!` and the number of a follow or a bell, `!0` for all bells |
+//! | `R:w:<session>` | list | its wake-up list: queues to look into, `!` and the number of a follow or a signal, `!0` for all signals |
 //! | `R:t:<session>:<place>` | strings, 10 s | parcels within the transaction that pushes them, follow-ups too |
 
 mod arguments;

@@ -27,10 +27,10 @@ for at = 2, #ARGV, 4 do
   came[ARGV[at]] = ARGV[at + 1] .. ':' .. ARGV[at + 2] .. ':' .. ARGV[at + 3]
   fields[#fields + 1] = 'c:' .. ARGV[at]
 end
-local rung, seen = {}, {}
+local woken, seen = {}, {}
 for _, name in ipairs(popped) do
   if name ~= '' and not seen[name] then
-    seen[name], rung[#rung + 1] = true, name
+    seen[name], woken[#woken + 1] = true, name
     if not came[name] then fields[#fields + 1] = 'c:' .. name end
   end
 end
@@ -43,7 +43,7 @@ end
 
 local suspects, names, served, changed = session.suspects, {}, {}, {}
 local is_held, spent = held(), 0
-for _, name in ipairs(rung) do
+for _, name in ipairs(woken) do
   local its = numbers[name]
   local claim_no, n, budget = string.match(came[name] or its.parked, '^(%d+):(%d+):(%d+)$')
   claim_no = tonumber(claim_no)

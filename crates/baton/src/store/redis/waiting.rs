@@ -21,7 +21,7 @@ use crate::{
     store::{
         Claim, Look, Refusal, StoreError, Waiting, Woken,
         operation::{Given, Operation as _},
-        ring::{self, Ring},
+        wake_up::{self, WakeUp},
     },
 };
 
@@ -89,18 +89,18 @@ impl Shared {
         let mut woken = self.woken(link, Reply::new(served.map_err(|error| self.failed(link, &error))?)?).await?;
         // One that lost its empty one to a read before, whose script left it on the list.
         match popped(read) {
-            Some(Ring::Queue(queue)) => woken.queues.push(queue),
-            Some(Ring::Follow(number)) => woken.follows.push(number),
+            Some(WakeUp::Queue(queue)) => woken.queues.push(queue),
+            Some(WakeUp::Follow(number)) => woken.follows.push(number),
             None => {}
         }
         Ok(woken)
     }
 
     async fn woken(&self, link: &mut Link, mut reply: Reply) -> Result<Woken, StoreError> {
-        let (rings, served) = match reply.text()?.as_str() {
+        let (wake_ups, served) = match reply.text()?.as_str() {
             "OK" => {
-                let rings: Vec<Ring> = reply.list()?.rest(Reply::parsed)?;
-                (rings, reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))?)
+                let wake_ups: Vec<WakeUp> = reply.list()?.rest(Reply::parsed)?;
+                (wake_ups, reply.list()?.rest(|it| Ok((it.parsed()?, Given::read(it)?)))?)
             }
             short if short.starts_with('+') => (Vec::new(), vec![Given::read_short(short, reply)?]),
             "STALE" => return Err(Refusal::Stale.into()),
@@ -111,13 +111,13 @@ impl Shared {
             let given = given.complete(&mut link.connection).await.map_err(|error| self.failed(link, &error))?;
             claimed.push((claim_no, given?));
         }
-        let (queues, follows) = ring::sorted(rings);
+        let (queues, follows) = wake_up::sorted(wake_ups);
         Ok(Woken { queues, claimed, follows })
     }
 }
 
 /// The name that a blocking read took, if it was one.
-fn popped(reply: Value) -> Option<Ring> {
+fn popped(reply: Value) -> Option<WakeUp> {
     let Value::Array(list_and_name) = reply else { return None };
     match list_and_name.into_iter().nth(1)? {
         Value::BulkString(name) => String::from_utf8(name).ok()?.parse().ok(),

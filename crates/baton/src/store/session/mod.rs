@@ -14,12 +14,12 @@ mod claims;
 mod disposals;
 mod environment;
 mod finishing;
-mod lookout;
 mod packing;
 mod pushes;
 mod settles;
 mod submits;
 mod vital;
+mod wake_listener;
 mod weights;
 
 use std::{
@@ -39,9 +39,9 @@ use self::{
     caller::Caller,
     claims::{ClaimSize, Claimer},
     disposals::Disposals,
-    lookout::Lookout,
     submits::Bounds,
     vital::vital,
+    wake_listener::WakeListener,
     weights::Weights,
 };
 pub use self::{
@@ -118,7 +118,7 @@ pub struct Session {
     incarnation: Arc<str>,
     heart: Arc<Heart>,
     claimer: Claimer,
-    lookout: Arc<OnceLock<Lookout>>,
+    listener: Arc<OnceLock<WakeListener>>,
     disposals: Arc<Disposals>,
     submits: mpsc::Sender<submits::Item>,
     beats: watch::Receiver<Option<Beaten>>,
@@ -188,10 +188,10 @@ impl Session {
             Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
-        let (lookout, disposals) = (Arc::default(), Arc::default());
+        let (listener, disposals) = (Arc::default(), Arc::default());
         let incarnation = incarnation.into();
         let home = Handle::current();
-        Ok(Self { join_no, incarnation, heart, caller, claimer, lookout, disposals, submits, beats, home })
+        Ok(Self { join_no, incarnation, heart, caller, claimer, listener, disposals, submits, beats, home })
     }
 
     /// Its id.
@@ -305,7 +305,7 @@ impl Session {
     pub async fn claim_when_ready(
         &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
     ) -> Result<ClaimReply, StoreError> {
-        lookout::claim_when_ready(self, ClaimSize { queue, n, max_bytes }, due).await
+        wake_listener::claim_when_ready(self, ClaimSize { queue, n, max_bytes }, due).await
     }
 
     /// Looks after what the store holds for this session, as a beat told it, under numbers that it does not take to be in
@@ -315,8 +315,8 @@ impl Session {
         for (queue, claim_no) in claims {
             if self.claimer.numbers.take(&queue, claim_no) {
                 self.claimer.hand_back(queue, claim_no);
-            } else if let Some(lookout) = self.lookout.get() {
-                lookout.ring_under(&queue, claim_no);
+            } else if let Some(listener) = self.listener.get() {
+                listener.wake_under(&queue, claim_no);
             }
         }
     }

@@ -63,8 +63,8 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
 use self::{
-    connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, sweep::Sweeper, wake::Bell,
-    writer::Job,
+    connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, sweep::Sweeper,
+    wake::WakeChannel, writer::Job,
 };
 use super::{
     Answer, BoxFuture, Clock, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, serve,
@@ -97,7 +97,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 struct Shared {
     site: Arc<Site>,
-    bell: Arc<Bell>,
+    channel: Arc<WakeChannel>,
     messages: ConnectionThread<Job>,
     beats: ConnectionThread<Job>,
     reads: ConnectionThread<Question>,
@@ -124,12 +124,12 @@ impl SqliteStore {
             return Err(StoreError::Unfit(format!("{:?} names no file: give the path of the store", path.display())));
         };
         let site = Arc::new(Site::new(path, fleet, clock, create));
-        let bell = Arc::new(Bell::new(Arc::clone(&site)));
+        let channel = Arc::new(WakeChannel::new(Arc::clone(&site)));
         let writer = |name, purpose| {
-            let bell = Arc::clone(&bell);
+            let channel = Arc::clone(&channel);
             // One of the two sees to the room, and not the one that must never be late.
             let sweeper = move || (purpose == Purpose::Messages).then(Sweeper::new);
-            ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&bell, sweeper(), inbox))
+            ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&channel, sweeper(), inbox))
         };
         let reader = |name| ConnectionThread::new(name, &site, Purpose::Reads, reader::run);
         let shared = Shared {
@@ -138,7 +138,7 @@ impl SqliteStore {
             reads: reader("baton-read"),
             looks: reader("baton-look"),
             site,
-            bell,
+            channel,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -148,8 +148,8 @@ impl Shared {
     /// Hands a request to its thread at once; what is returned only waits for the answer.
     fn hand_in(&self, request: Request) -> Result<oneshot::Receiver<Result<Answer, StoreError>>, StoreError> {
         match &request {
-            Request::Join(join) if join.kind == Kind::Node => self.bell.know(join.session),
-            Request::Leave(leave) => self.bell.forget(leave.session),
+            Request::Join(join) if join.kind == Kind::Node => self.channel.know(join.session),
+            Request::Leave(leave) => self.channel.forget(leave.session),
             _ => {}
         }
         let (caller, answer) = oneshot::channel();
@@ -230,7 +230,7 @@ impl Store for SqliteStore {
     }
 
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
-        Box::pin(async move { serve(self, self.shared.bell.wait(session).await, &*waiting).await })
+        Box::pin(async move { serve(self, self.shared.channel.wait(session).await, &*waiting).await })
     }
 
     fn standing(&self) -> BoxFuture<'_, Result<Standing, StoreError>> {

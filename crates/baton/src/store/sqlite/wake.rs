@@ -17,17 +17,17 @@ use tokio::sync::Notify;
 use super::{Site, location};
 use crate::{
     message::SessionId,
-    store::{MAX_WAIT, ring::Ring},
+    store::{MAX_WAIT, wake_up::WakeUp},
 };
 
 /// How long one waits who cannot be woken.
 const DEAF_WAIT: Duration = Duration::from_millis(5);
 
 /// Whom to wake, and for what.
-pub(super) type Rings = BTreeSet<(SessionId, Ring)>;
+pub(super) type WakeUps = BTreeSet<(SessionId, WakeUp)>;
 
-/// Rings and hears, for one store of this process.
-pub(super) struct Bell {
+/// WakeUps and hears, for one store of this process.
+pub(super) struct WakeChannel {
     site: Arc<Site>,
     folder: OnceLock<PathBuf>,
     ear: Arc<Ear>,
@@ -41,7 +41,7 @@ struct Ear {
     heard: Mutex<Heard>,
     /// Woken when somebody begins to wait, and at the end.
     begun: Condvar,
-    rung: Notify,
+    woken: Notify,
 }
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct Heard {
     waiting: usize,
     over: bool,
     /// The wake-up lists of the sessions that joined through this store.
-    lists: BTreeMap<SessionId, BTreeSet<Ring>>,
+    lists: BTreeMap<SessionId, BTreeSet<WakeUp>>,
 }
 
 impl Ear {
@@ -58,22 +58,22 @@ impl Ear {
     }
 
     /// Puts queues on the lists of those of these sessions that are of this store.
-    fn ring<'a>(&self, rings: impl IntoIterator<Item = (SessionId, &'a Ring)>) {
+    fn wake<'a>(&self, wake_ups: impl IntoIterator<Item = (SessionId, &'a WakeUp)>) {
         let mut heard = self.heard();
-        let mut rung = false;
-        for (session, queue) in rings {
+        let mut woken = false;
+        for (session, queue) in wake_ups {
             if let Some(list) = heard.lists.get_mut(&session) {
-                rung |= list.insert(queue.clone());
+                woken |= list.insert(queue.clone());
             }
         }
         drop(heard);
-        if rung {
-            self.rung.notify_waiters();
+        if woken {
+            self.woken.notify_waiters();
         }
     }
 
     /// What is on a list, if anything has happened to it.
-    fn take(&self, session: SessionId) -> Option<BTreeSet<Ring>> {
+    fn take(&self, session: SessionId) -> Option<BTreeSet<WakeUp>> {
         let mut heard = self.heard();
         let list = heard.lists.entry(session).or_default();
         (!list.is_empty()).then(|| std::mem::take(list))
@@ -97,7 +97,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Bell {
+impl WakeChannel {
     pub(super) fn new(site: Arc<Site>) -> Self {
         Self {
             site,
@@ -119,17 +119,17 @@ impl Bell {
     }
 
     /// Wakes those of this store.
-    pub(super) fn ring_here(&self, rings: &Rings) {
-        self.ear.ring(rings.iter().map(|(session, queue)| (*session, queue)));
+    pub(super) fn wake_here(&self, wake_ups: &WakeUps) {
+        self.ear.wake(wake_ups.iter().map(|(session, queue)| (*session, queue)));
     }
 
     /// Waits until there is something on the session's list, at most for a second; takes what is on it.
-    pub(super) async fn wait(&self, session: SessionId) -> BTreeSet<Ring> {
+    pub(super) async fn wait(&self, session: SessionId) -> BTreeSet<WakeUp> {
         let _waiting = Waiting::begin(&self.ear);
         let limit = if self.listen() { MAX_WAIT } else { DEAF_WAIT };
-        let rung = async {
+        let woken = async {
             loop {
-                let next = self.ear.rung.notified();
+                let next = self.ear.woken.notified();
                 tokio::pin!(next);
                 next.as_mut().enable();
                 if let Some(queues) = self.ear.take(session) {
@@ -138,7 +138,7 @@ impl Bell {
                 next.await;
             }
         };
-        tokio::time::timeout(limit, rung).await.unwrap_or_default()
+        tokio::time::timeout(limit, woken).await.unwrap_or_default()
     }
 
     /// Where the sockets of this store are: beside the file, or in the folder for temporary files if their paths
@@ -172,9 +172,9 @@ pub(super) fn is_listened_to(_: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-impl Bell {
+impl WakeChannel {
     /// Nobody can be told.
-    pub(super) fn ring_afar(&self, _: &Rings) {}
+    pub(super) fn wake_afar(&self, _: &WakeUps) {}
 
     fn listen(&self) -> bool {
         false
@@ -195,7 +195,7 @@ mod post {
         time::{Duration, Instant},
     };
 
-    use super::{Bell, Ear, Rings};
+    use super::{Ear, WakeChannel, WakeUps};
     use crate::message::{Name, SessionId};
 
     /// The longest datagram; what is longer goes in several. Long, because a socket keeps only a handful unread: a burst
@@ -220,10 +220,10 @@ mod post {
         swept: Option<Instant>,
     }
 
-    impl Bell {
+    impl WakeChannel {
         /// Wakes those of other processes, and of other stores in this one.
-        pub(in super::super) fn ring_afar(&self, rings: &Rings) {
-            if rings.is_empty() {
+        pub(in super::super) fn wake_afar(&self, wake_ups: &WakeUps) {
+            if wake_ups.is_empty() {
                 return;
             }
             let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +234,7 @@ mod post {
                 post.sender = unbound().ok();
             }
             let Some(sender) = &post.sender else { return };
-            let texts = datagrams(&self.site.fleet, rings);
+            let texts = datagrams(&self.site.fleet, wake_ups);
             for socket in sockets.flatten() {
                 let path = socket.path();
                 if post.address.as_ref() == Some(&path) {
@@ -291,7 +291,7 @@ mod post {
         }
     }
 
-    impl Drop for Bell {
+    impl Drop for WakeChannel {
         fn drop(&mut self) {
             self.ear.heard().over = true;
             self.ear.begun.notify_all();
@@ -329,9 +329,9 @@ mod post {
     }
 
     /// The fleet, then a session and a queue a line.
-    fn datagrams(fleet: &Name, rings: &Rings) -> Vec<String> {
+    fn datagrams(fleet: &Name, wake_ups: &WakeUps) -> Vec<String> {
         let mut texts = vec![fleet.to_string()];
-        for (session, queue) in rings {
+        for (session, queue) in wake_ups {
             let line = format!("\n{session} {queue}");
             match texts.last_mut().filter(|text| text.len() + line.len() <= MAX_DATAGRAM) {
                 Some(text) => text.push_str(&line),
@@ -357,12 +357,12 @@ mod post {
             let text = buffer.get(..len).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
             let mut lines = text.split('\n');
             if lines.next() == Some(fleet.as_str()) {
-                let ring = |line: &str| {
+                let wake_up = |line: &str| {
                     let (session, queue) = line.split_once(' ')?;
                     Some((session.parse().ok()?, queue.parse().ok()?))
                 };
-                let rings: Rings = lines.filter_map(ring).collect();
-                ear.ring(rings.iter().map(|(session, queue)| (*session, queue)));
+                let wake_ups: WakeUps = lines.filter_map(wake_up).collect();
+                ear.wake(wake_ups.iter().map(|(session, queue)| (*session, queue)));
             }
         }
     }

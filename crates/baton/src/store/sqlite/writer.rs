@@ -19,7 +19,7 @@ use super::{
     reserve::Reserve,
     sweep::Sweeper,
     tables::SqliteTables,
-    wake::{Bell, Rings},
+    wake::{WakeChannel, WakeUps},
 };
 use crate::store::{Answer, Reaped, Request, StoreError, StoreEvent, engine};
 
@@ -45,7 +45,7 @@ enum Failure {
 }
 
 /// Writes until all senders are gone; meanwhile the sweeper, if there is one, makes its steps.
-pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<Job>) {
+pub(super) fn run(channel: &WakeChannel, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<Job>) {
     // Those that are not done by one transaction: the next one goes on with them, beside what has come meanwhile.
     let mut going_on = Vec::new();
     loop {
@@ -64,16 +64,16 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
         }
         let (requests, callers) = gather(jobs, inbox);
         let current = &mut inbox.current;
-        let mut woken = Rings::new();
+        let mut woken = WakeUps::new();
         let answers = match carry_out(current, &requests) {
-            Ok((answers, rings)) => {
-                woken = rings;
+            Ok((answers, wake_ups)) => {
+                woken = wake_ups;
                 answers
             }
             Err(Failure::One(_)) => {
                 let mut alone = |request| match alone(current, request) {
-                    Ok((answers, rings)) => {
-                        woken.extend(rings);
+                    Ok((answers, wake_ups)) => {
+                        woken.extend(wake_ups);
                         answers.into_iter().next()
                     }
                     Err(error) => Some(Done::ended(Err(error))),
@@ -82,7 +82,7 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
             }
             Err(Failure::All(error)) => requests.iter().map(|_| Done::ended(Err(error.clone()))).collect(),
         };
-        bell.ring_here(&woken);
+        channel.wake_here(&woken);
         for ((request, (caller, so_far)), Done { answer, goes_on }) in requests.into_iter().zip(callers).zip(answers) {
             let answer = answer.map(|answer| together(so_far, answer));
             match (&mut sweeper, answer) {
@@ -93,7 +93,7 @@ pub(super) fn run(bell: &Bell, mut sweeper: Option<Sweeper>, inbox: &mut Inbox<J
                 (_, answer) => drop(caller.send(answer)),
             }
         }
-        bell.ring_afar(&woken);
+        channel.wake_afar(&woken);
         if let Some(sweeper) = &mut sweeper {
             sweeper.after_calls(current);
         }
@@ -193,7 +193,7 @@ fn carry_out_one(current: &mut CurrentFile, request: &Request) -> Result<Answers
     done.map_err(|(Failure::All(error) | Failure::One(error))| error)
 }
 
-type Answers = (Vec<Done>, Rings);
+type Answers = (Vec<Done>, WakeUps);
 
 /// Carries out requests in one transaction: their answers, and whom to wake.
 fn carry_out(current: &mut CurrentFile, requests: &[Request]) -> Result<Answers, Failure> {

@@ -3,7 +3,7 @@
 use super::Moved;
 use crate::{
     message::{Name, SessionId},
-    store::ring::Ring,
+    store::wake_up::WakeUp,
 };
 
 /// Those who wait, those who are woken, and those who work.
@@ -19,7 +19,7 @@ pub(crate) trait Waiters {
     /// Shows each session that waits for a queue, and since when.
     fn each_waiter(&mut self, queue: &Name, show: &mut dyn FnMut(u64, SessionId)) -> Moved<()>;
     /// Puts this on the session's wake-up list, once this call is kept.
-    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()>;
+    fn wake(&mut self, id: SessionId, wake_up: &WakeUp) -> Moved<()>;
     /// How many batons a session holds: while it has one, it does not count among those that work for its queues.
     fn batons(&mut self, id: SessionId) -> Moved<u64>;
     fn put_batons(&mut self, id: SessionId, count: u64) -> Moved<()>;

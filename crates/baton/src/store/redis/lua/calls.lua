@@ -37,18 +37,18 @@ function calls.write(record)
   local fields = {}
   for at, field in ipairs(CALL_FIELDS) do fields[2 * at - 1], fields[2 * at] = field, text(record[field]) end
   call('HSET', key.call(record.name), unpack(fields))
-  if record.told then calls.ring(record) end
+  if record.told then calls.wake(record) end
 end
 
 -- Wakes those who wait for an event.
-function calls.ring(record)
+function calls.wake(record)
   record.told = false
   local followers = call('HGETALL', key.followers(record.name))
   for at = 1, #followers, 2 do
     local position, number = string.match(followers[at + 1], '^(%d+),(%d+),1$')
     if position and alive(followers[at]) then
       call('HSET', key.followers(record.name), followers[at], position .. ',' .. number .. ',0')
-      ring(followers[at], '!' .. number)
+      wake(followers[at], '!' .. number)
     elseif position then
       call('HDEL', key.followers(record.name), followers[at])
     end

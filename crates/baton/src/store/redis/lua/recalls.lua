@@ -90,7 +90,7 @@ function recalls.end_flight(name, id)
   call('SREM', key.flights_of(id), name)
   local awaiting = call('HGETALL', key.awaiting(name))
   for at = 1, #awaiting, 2 do
-    if alive(awaiting[at]) then ring(awaiting[at], '!' .. awaiting[at + 1]) end
+    if alive(awaiting[at]) then wake(awaiting[at], '!' .. awaiting[at + 1]) end
   end
   call('UNLINK', key.awaiting(name))
 end
@@ -99,7 +99,7 @@ end
 function recalls.tell(most)
   local recallers = call('SCARD', key.recallers) <= most and call('SMEMBERS', key.recallers)
     or call('SRANDMEMBER', key.recallers, most)
-  for _, id in ipairs(recallers) do ring(id, '!0') end
+  for _, id in ipairs(recallers) do wake(id, '!0') end
 end
 
 -- A session is over, and with it its flights: whoever waits for one contends for it.

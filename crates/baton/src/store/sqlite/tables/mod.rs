@@ -31,7 +31,7 @@ use crate::{
     store::{
         StoreError,
         engine::{Line, Moved, RecallBooks},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
@@ -53,7 +53,7 @@ pub(super) struct SqliteTables<'c> {
     heads: HashMap<(i64, Line), Head>,
     /// The last place given out at the back of a line; a larger one than is taken does no harm.
     backs: HashMap<(i64, Line), i64>,
-    woken: BTreeSet<(SessionId, Ring)>,
+    woken: BTreeSet<(SessionId, WakeUp)>,
     /// Whether something was written before bodies were read.
     writes: bool,
     recall_books: Option<RecallBooks>,
@@ -90,7 +90,7 @@ impl<'c> SqliteTables<'c> {
     }
 
     /// Whom to wake once this is committed, and for what.
-    pub(super) fn woken(&mut self) -> BTreeSet<(SessionId, Ring)> {
+    pub(super) fn woken(&mut self) -> BTreeSet<(SessionId, WakeUp)> {
         std::mem::take(&mut self.woken)
     }
 

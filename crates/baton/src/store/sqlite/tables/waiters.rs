@@ -7,7 +7,7 @@ use crate::{
     message::{Name, SessionId},
     store::{
         engine::{Moved, Waiters},
-        ring::Ring,
+        wake_up::WakeUp,
     },
 };
 
@@ -81,8 +81,8 @@ impl Waiters for SqliteTables<'_> {
         Ok(())
     }
 
-    fn ring(&mut self, id: SessionId, ring: &Ring) -> Moved<()> {
-        self.woken.insert((id, ring.clone()));
+    fn wake(&mut self, id: SessionId, wake_up: &WakeUp) -> Moved<()> {
+        self.woken.insert((id, wake_up.clone()));
         Ok(())
     }
 

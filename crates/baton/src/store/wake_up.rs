@@ -6,15 +6,15 @@ use crate::message::{InvalidMessage, Name};
 
 /// An entry of a wake-up list. As text the name of the queue, or `!` and the number of the follow: no name begins so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ring {
+pub(crate) enum WakeUp {
     /// There may be messages in this queue.
     Queue(Name),
-    /// There is more to read for who follows a call under this number, or something ended that a bell of this number waits
-    /// for; 0 is for all bells.
+    /// There is more to read for who follows a call under this number, or something ended that a signal of this number waits
+    /// for; 0 is for all signals.
     Follow(u64),
 }
 
-impl fmt::Display for Ring {
+impl fmt::Display for WakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queue(name) => fmt::Display::fmt(name, f),
@@ -23,7 +23,7 @@ impl fmt::Display for Ring {
     }
 }
 
-impl FromStr for Ring {
+impl FromStr for WakeUp {
     type Err = InvalidMessage;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -35,12 +35,12 @@ impl FromStr for Ring {
 }
 
 /// The queues and the follows among these.
-pub(super) fn sorted(rings: impl IntoIterator<Item = Ring>) -> (Vec<Name>, Vec<u64>) {
+pub(super) fn sorted(wake_ups: impl IntoIterator<Item = WakeUp>) -> (Vec<Name>, Vec<u64>) {
     let (mut queues, mut follows) = (Vec::new(), Vec::new());
-    for ring in rings {
-        match ring {
-            Ring::Queue(name) => queues.push(name),
-            Ring::Follow(number) => follows.push(number),
+    for wake_up in wake_ups {
+        match wake_up {
+            WakeUp::Queue(name) => queues.push(name),
+            WakeUp::Follow(number) => follows.push(number),
         }
     }
     (queues, follows)
@@ -52,11 +52,11 @@ mod tests {
 
     #[test]
     fn rings_are_told_apart() {
-        for ring in [Ring::Queue(Name::new("a:1").unwrap()), Ring::Follow(7)] {
-            assert_eq!(ring.to_string().parse::<Ring>().unwrap(), ring);
+        for wake_up in [WakeUp::Queue(Name::new("a:1").unwrap()), WakeUp::Follow(7)] {
+            assert_eq!(wake_up.to_string().parse::<WakeUp>().unwrap(), wake_up);
         }
         for bad in ["", "!", "!x", "! 1", "a b"] {
-            assert!(bad.parse::<Ring>().is_err(), "{bad}");
+            assert!(bad.parse::<WakeUp>().is_err(), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for all idle queues of a session at once, by its one wake-up list.
 //!
-//! * A claim that waits keeps a number. When its queue is rung for, the store carries it out with the read of the list.
+//! * A claim that waits keeps a number. When its queue is woken for, the store carries it out with the read of the list.
 //!   A queue whose claim was not carried out wakes it, and it claims by itself under the same number. So whatever the
 //!   store holds under the number reaches it once, in whichever way it comes first.
 //! * A queue that nobody waits for is passed on to another session, and remembered: whoever comes to wait for it claims
@@ -40,17 +40,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// How long a read that failed is not repeated: longer each time, up to that of a wait.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// The lookout of a session, begun with its first wait; it ends with the last clone of the session.
-pub(super) struct Lookout {
+/// The listener of a session, begun with its first wait; it ends with the last clone of the session.
+pub(super) struct WakeListener {
     lines: Arc<Lines>,
     _task: JoinSet<()>,
 }
 
-impl Lookout {
+impl WakeListener {
     /// Wakes the claim that waits for a queue under this number.
-    pub(super) fn ring_under(&self, queue: &Name, claim_no: u64) {
+    pub(super) fn wake_under(&self, queue: &Name, claim_no: u64) {
         if let Some(claim) = self.lines.take_under(queue, claim_no) {
-            claim.ring();
+            claim.wake();
         }
     }
 }
@@ -65,8 +65,8 @@ struct Lines {
 #[derive(Default)]
 struct State {
     waiting: BTreeMap<Name, WaitingClaim>,
-    /// Rung for while nobody waited.
-    rung: BTreeSet<Name>,
+    /// Woken for while nobody waited.
+    woken: BTreeSet<Name>,
 }
 
 /// A claim that waits.
@@ -80,15 +80,15 @@ struct WaitingClaim {
 
 impl WaitingClaim {
     /// Wakes the claim; false if it has gone away.
-    fn ring(self) -> bool {
-        self.reply.send(Heard::Ring).is_ok()
+    fn wake(self) -> bool {
+        self.reply.send(Heard::WakeUp).is_ok()
     }
 }
 
 /// What one who waits is told.
 enum Heard {
     /// There may be something: claim under the number that was kept.
-    Ring,
+    WakeUp,
     /// The claim was carried out.
     Claimed(ClaimReply),
 }
@@ -99,22 +99,22 @@ impl Lines {
     }
 
     /// Wakes whoever waits for a queue; false if nobody does.
-    fn ring(&self, queue: &Name) -> bool {
+    fn wake(&self, queue: &Name) -> bool {
         let claim = self.state().waiting.remove(queue);
-        claim.is_some_and(WaitingClaim::ring)
+        claim.is_some_and(WaitingClaim::wake)
     }
 
     /// The same, remembered if nobody does.
-    fn ring_or_remember(&self, queue: Name) {
-        if !self.ring(&queue) {
-            self.state().rung.insert(queue);
+    fn wake_or_note(&self, queue: Name) {
+        if !self.wake(&queue) {
+            self.state().woken.insert(queue);
         }
     }
 
-    fn ring_all(&self) {
+    fn wake_all(&self) {
         for claim in std::mem::take(&mut self.state().waiting).into_values() {
             // One that has gone away wants nothing.
-            claim.ring();
+            claim.wake();
         }
     }
 
@@ -174,7 +174,7 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if self.withdraw() {
             self.claimer.numbers.give_back(&self.queue, self.claim_no);
-        } else if let Ok(Heard::Ring) = self.heard.try_recv() {
+        } else if let Ok(Heard::WakeUp) = self.heard.try_recv() {
             self.claimer.numbers.give_back(&self.queue, self.claim_no);
             if tokio::runtime::Handle::try_current().is_ok() {
                 pass(self.claimer, &self.lines, self.queue.clone());
@@ -183,7 +183,7 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// Claims as soon as the queue is rung for, and when the next message is due.
+/// Claims as soon as the queue is woken for, and when the next message is due.
 pub(super) async fn claim_when_ready(
     session: &Session, size: ClaimSize, due: Option<Duration>,
 ) -> Result<ClaimReply, StoreError> {
@@ -198,32 +198,32 @@ pub(super) async fn claim_when_ready(
         biased;
         heard = &mut ticket.heard => heard,
         error = session.claimer.caller.ended() => return Err(error),
-        () = due => if ticket.withdraw() { Ok(Heard::Ring) } else { (&mut ticket.heard).await },
+        () = due => if ticket.withdraw() { Ok(Heard::WakeUp) } else { (&mut ticket.heard).await },
     };
     match heard {
         Ok(Heard::Claimed(reply)) => Ok(reply),
-        Ok(Heard::Ring) => super::claims::claim_under(session, size, ticket.claim_no).await,
-        // The lookout is gone, and the session with it: the claim says so.
+        Ok(Heard::WakeUp) => super::claims::claim_under(session, size, ticket.claim_no).await,
+        // The listener is gone, and the session with it: the claim says so.
         Err(_) => super::claims::claim(session, size).await,
     }
 }
 
-/// A place in the line of a queue; none if it has been rung for.
+/// A place in the line of a queue; none if it has been woken for.
 fn line_up<'a>(session: &'a Session, size: &ClaimSize) -> Option<Ticket<'a>> {
     let claimer = &session.claimer;
-    let lookout = session.lookout.get_or_init(|| {
+    let listener = session.listener.get_or_init(|| {
         let lines = Lines { session: session.id(), state: Mutex::default(), changed: Notify::new() };
         let lines = Arc::new(lines);
         let (claimer, watched) = (claimer.clone(), lines.clone());
         // It is dropped with the last clone of the session, whose reports may still be on their way.
         let task = async move { unless_it_panics(&claimer.caller, run(&claimer, &watched)).await };
         let task = JoinSet::from_iter([task]);
-        Lookout { lines, _task: task }
+        WakeListener { lines, _task: task }
     });
     let (reply, heard) = oneshot::channel();
     let claim_no = {
-        let mut state = lookout.lines.state();
-        if state.rung.remove(&size.queue) {
+        let mut state = listener.lines.state();
+        if state.woken.remove(&size.queue) {
             return None;
         }
         let claim_no = claimer.numbers.next(&size.queue);
@@ -232,8 +232,8 @@ fn line_up<'a>(session: &'a Session, size: &ClaimSize) -> Option<Ticket<'a>> {
             .insert(size.queue.clone(), WaitingClaim { size: size.clone(), claim_no, handed_in: false, reply });
         claim_no
     };
-    lookout.lines.changed.notify_one();
-    Some(Ticket { claimer, lines: lookout.lines.clone(), queue: size.queue.clone(), claim_no, heard })
+    listener.lines.changed.notify_one();
+    Some(Ticket { claimer, lines: listener.lines.clone(), queue: size.queue.clone(), claim_no, heard })
 }
 
 async fn run(claimer: &Claimer, lines: &Arc<Lines>) {
@@ -271,8 +271,8 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
             }
             Ok(Woken { queues, claimed, .. }) => {
                 for queue in queues {
-                    if !lines.ring(&queue) {
-                        lines.state().rung.insert(queue.clone());
+                    if !lines.wake(&queue) {
+                        lines.state().woken.insert(queue.clone());
                         pass(claimer, lines, queue);
                     }
                 }
@@ -284,7 +284,7 @@ async fn watch(claimer: &Claimer, lines: &Arc<Lines>) {
             Err(_) => {
                 // Those that it has called claim now; if it goes on like this, a look tells who is to.
                 if pause == AFTER_A_FAILURE {
-                    lines.ring_all();
+                    lines.wake_all();
                 } else {
                     lines.state().waiting.values_mut().for_each(|waiting| waiting.handed_in = false);
                     look(claimer, lines).await;
@@ -312,7 +312,7 @@ fn hand_over(claimer: &Claimer, lines: &Lines, claim_no: u64, claimed: Claimed) 
     if claimer.numbers.take(&queue, claim_no) {
         drop(claimer.reply(claim_no, claimed));
     } else {
-        lines.ring_or_remember(queue);
+        lines.wake_or_note(queue);
     }
     None
 }
@@ -324,7 +324,7 @@ fn pass(claimer: &Claimer, lines: &Arc<Lines>, queue: Name) {
     tokio::spawn(async move {
         // If it is lost, others look within a second.
         ask(caller.store(), Pass { session: caller.id(), queue: queue.clone() }).await.ok();
-        lines.ring_or_remember(queue);
+        lines.wake_or_note(queue);
     });
 }
 
@@ -335,12 +335,12 @@ async fn look(claimer: &Claimer, lines: &Arc<Lines>) {
             for (queue, ms) in looked.queues {
                 let due = Duration::from_millis(ms);
                 if due.is_zero() {
-                    lines.ring(&queue);
+                    lines.wake(&queue);
                 } else if due <= MAX_WAIT {
                     let lines = lines.clone();
                     tokio::spawn(async move {
                         tokio::time::sleep(due).await;
-                        lines.ring(&queue);
+                        lines.wake(&queue);
                     });
                 }
             }
