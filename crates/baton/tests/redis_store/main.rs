@@ -3,7 +3,6 @@
 
 mod bodies;
 mod bounds;
-mod estates;
 mod eviction;
 mod follow_ups;
 mod foreign;
@@ -19,6 +18,7 @@ mod short;
 mod storms;
 mod submits;
 mod taken_away;
+mod unreaped;
 mod used;
 mod waits;
 

@@ -4,7 +4,6 @@
 
 mod agreement;
 mod backups;
-mod estates;
 mod files;
 mod held_log;
 mod logs;
@@ -12,6 +11,7 @@ mod rights;
 mod room;
 mod sharing;
 mod space;
+mod unreaped;
 
 use std::path::Path;
 

@@ -19,9 +19,9 @@ mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Estate, Fleet, Flight,
-    Follower, Hold, KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled,
-    Recalls, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, Waiters,
+    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Fleet, Flight, Follower, Hold,
+    KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled, Recalls,
+    Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, UnreapedClaims, Waiters,
 };
 
 use super::{
@@ -54,5 +54,5 @@ pub(crate) fn goes_on<T: Tables>(tables: &mut T, request: &Request) -> Moved<boo
         Request::Leave(it) => it.session,
         _ => return Ok(false),
     };
-    Ok(tables.estate(over)?.is_some())
+    Ok(tables.unreaped(over)?.is_some())
 }

@@ -5,12 +5,12 @@
 //! touches it ends as one error, and its neighbours go on.
 //!
 //! A session that holds much gives it back in several calls, each of them as much as its home says: the first one ends the
-//! session, and what is left is its estate, of which beats tell as of a session past its lease.
+//! session, and what is left is its unreaped, of which beats tell as of a session past its lease.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Estate, Line, Moved, QueueRecord, SessionRecord, Tables, calls, errors, queues::OpenQueues, recalls, waits,
+    Line, Moved, QueueRecord, SessionRecord, Tables, UnreapedClaims, calls, errors, queues::OpenQueues, recalls, waits,
 };
 use crate::{
     message::{MAX_LOSSES, Name, Range, SPLIT_AFTER_LOSS, SessionId, Span},
@@ -28,7 +28,7 @@ pub(in crate::store) struct Returned {
 
 /// Gives back what a session holds, the last claims first, until `most` entries are made; whether something is left.
 fn some<T: Tables>(
-    tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, estate: &Estate, most: u64,
+    tables: &mut T, queues: &mut OpenQueues, now: u64, id: SessionId, unreaped: &UnreapedClaims, most: u64,
 ) -> Moved<(Returned, bool)> {
     let (mut returned, mut made) = (Returned::default(), 0);
     let mut returning: BTreeMap<Name, Vec<Span>> = BTreeMap::new();
@@ -37,11 +37,11 @@ fn some<T: Tables>(
         let queue = queues.claimed_from(tables, &claim.queue)?;
         let back = returning.entry(claim.queue.clone()).or_default();
         while let Some(span) = claim.spans.pop_if(|_| made < most) {
-            let losses = span.losses + u32::from(estate.lost);
+            let losses = span.losses + u32::from(unreaped.lost);
             // Messages to an entry.
             let size = match losses {
                 _ if losses > MAX_LOSSES => 1,
-                _ if !estate.lost => span.range.len,
+                _ if !unreaped.lost => span.range.len,
                 1 => SPLIT_AFTER_LOSS,
                 _ => 1,
             };
@@ -55,7 +55,7 @@ fn some<T: Tables>(
             made += if span.role.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
             if losses > MAX_LOSSES {
                 let error = format!("lost {losses} {LOST}");
-                errors::bury(tables, now, queue, &span, &estate.node, &error)?;
+                errors::bury(tables, now, queue, &span, &unreaped.node, &error)?;
                 returned.dead += u64::from(taken);
             } else if span.role.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {
                 queue.books.in_flight -= 1;
@@ -81,30 +81,32 @@ fn some<T: Tables>(
 }
 
 /// Ends a session, lost or not: others are woken for it, and at most so many entries of what it held go back. What is
-/// left is its estate.
+/// left is its unreaped.
 pub(in crate::store) fn end<T: Tables>(
     tables: &mut T, now: u64, id: SessionId, session: &SessionRecord, lost: bool, most: u64,
 ) -> Moved<Returned> {
     let mut queues = OpenQueues::default();
-    let estate = Estate { node: errors::node_name(session), lost };
-    let (returned, more) = some(tables, &mut queues, now, id, &estate, most)?;
+    let unreaped = UnreapedClaims { node: errors::node_name(session), lost };
+    let (returned, more) = some(tables, &mut queues, now, id, &unreaped, most)?;
     waits::gone(tables, &mut queues, id, session)?;
     recalls::gone(tables, id)?;
     queues.close(tables)?;
     tables.drop_session(id)?;
     if more {
-        tables.put_estate(id, Some(&estate))?;
+        tables.put_unreaped(id, Some(&unreaped))?;
     }
     Ok(returned)
 }
 
-/// Gives back more of an estate.
-pub(in crate::store) fn go_on<T: Tables>(tables: &mut T, now: u64, id: SessionId, estate: &Estate) -> Moved<Returned> {
+/// Gives back more of an unreaped.
+pub(in crate::store) fn go_on<T: Tables>(
+    tables: &mut T, now: u64, id: SessionId, unreaped: &UnreapedClaims,
+) -> Moved<Returned> {
     let (mut queues, most) = (OpenQueues::default(), tables.returned_at_once());
-    let (returned, more) = some(tables, &mut queues, now, id, estate, most)?;
+    let (returned, more) = some(tables, &mut queues, now, id, unreaped, most)?;
     queues.close(tables)?;
     if !more {
-        tables.put_estate(id, None)?;
+        tables.put_unreaped(id, None)?;
     }
     Ok(returned)
 }

@@ -3,7 +3,7 @@
 use super::MemoryTables;
 use crate::{
     message::SessionId,
-    store::engine::{Estate, Moved, Series, SessionRecord, Sessions},
+    store::engine::{Moved, Series, SessionRecord, Sessions, UnreapedClaims},
 };
 
 impl MemoryTables {
@@ -49,20 +49,20 @@ impl Sessions for MemoryTables {
         Ok(self.sessions.iter().map(|(id, record)| (*id, record.clone())).collect())
     }
 
-    /// All of them: a call is one step here anyway, so there are no estates.
+    /// All of them: a call is one step here anyway, so there are no unreaped.
     fn returned_at_once(&self) -> u64 {
         u64::MAX
     }
 
-    fn estate(&mut self, _: SessionId) -> Moved<Option<Estate>> {
+    fn unreaped(&mut self, _: SessionId) -> Moved<Option<UnreapedClaims>> {
         Ok(None)
     }
 
-    fn put_estate(&mut self, _: SessionId, _: Option<&Estate>) -> Moved<()> {
+    fn put_unreaped(&mut self, _: SessionId, _: Option<&UnreapedClaims>) -> Moved<()> {
         Ok(())
     }
 
-    fn estates(&mut self) -> Moved<Vec<SessionId>> {
+    fn unreaped_sessions(&mut self) -> Moved<Vec<SessionId>> {
         Ok(Vec::new())
     }
 

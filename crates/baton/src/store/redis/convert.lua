@@ -162,7 +162,7 @@ if most == 0 then return { 'OK', '0', '0', '0', text(math.max(call('ZCARD', key.
 local sessions, back, dead = 0, 0, 0
 local id = call('ZRANGE', key.sessions, 0, 0)[1]
 if id then
-  local node, more = read_estate(id), nil
+  local node, more = read_unreaped(id), nil
   if not node then
     local record = call('HMGET', key.session(id), 'host', 'pid')
     node = (record[1] or '') .. '/' .. (record[2] or '')

@@ -40,7 +40,7 @@ const OF_SESSIONS: [(&str, &str); 9] = [
     ("waiters", ""),
     ("batons", ""),
     ("workers", ""),
-    ("estates", ""),
+    ("unreaped", ""),
 ];
 
 /// The tables of calls, which formats before 6 had not.

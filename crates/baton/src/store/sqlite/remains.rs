@@ -48,7 +48,7 @@ const OF_FLEETS: [(&str, &str); 25] = [
     ("bookmarks", "fleet, key"),
     ("members", "fleet, session"),
     ("sessions", "fleet, session"),
-    ("estates", "fleet, session"),
+    ("unreaped", "fleet, session"),
 ];
 
 /// The most rows that go with one statement, and how long one should take: rows may be long.

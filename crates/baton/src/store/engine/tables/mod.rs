@@ -27,7 +27,7 @@ pub(crate) use self::{
     queues::{QueueRecord, Queues},
     recalls::{Flight, RecallBooks, RecallKind, Recalled, Recalls},
     results::Results,
-    sessions::{Estate, Series, SessionRecord, Sessions},
+    sessions::{Series, SessionRecord, Sessions, UnreapedClaims},
     sources::{SourceRecord, Sources},
     waiters::Waiters,
 };

@@ -33,7 +33,7 @@ pub(crate) struct SessionRecord {
 
 /// What is to be known of a session that is over while its claims are not all back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Estate {
+pub(crate) struct UnreapedClaims {
     /// Whose they were, for people.
     pub(crate) node: String,
     /// Whether a loss counts for each message.
@@ -53,18 +53,18 @@ pub(crate) trait Sessions {
     fn session(&mut self, id: SessionId) -> Moved<Option<SessionRecord>>;
     fn put_session(&mut self, id: SessionId, record: &SessionRecord) -> Moved<()>;
     /// Removes the session with its answers and claim numbers; its places among those who wait must be gone, and its
-    /// claims unless they are an estate.
+    /// claims unless they are an unreaped.
     fn drop_session(&mut self, id: SessionId) -> Moved<()>;
     /// All sessions by id.
     fn sessions(&mut self) -> Moved<Vec<(SessionId, SessionRecord)>>;
     /// The most entries of lines that one call makes of what a session held.
     fn returned_at_once(&self) -> u64;
-    fn estate(&mut self, id: SessionId) -> Moved<Option<Estate>>;
-    /// Notes an estate, or that nothing is left of it.
-    fn put_estate(&mut self, id: SessionId, estate: Option<&Estate>) -> Moved<()>;
-    /// Whose estates there are, by id.
-    fn estates(&mut self) -> Moved<Vec<SessionId>>;
-    /// Estates by id, then sessions whose lease is over at `clock`, by (expiry, id).
+    fn unreaped(&mut self, id: SessionId) -> Moved<Option<UnreapedClaims>>;
+    /// Notes an unreaped, or that nothing is left of it.
+    fn put_unreaped(&mut self, id: SessionId, unreaped: Option<&UnreapedClaims>) -> Moved<()>;
+    /// Whose unreaped there are, by id.
+    fn unreaped_sessions(&mut self) -> Moved<Vec<SessionId>>;
+    /// Unreaped by id, then sessions whose lease is over at `clock`, by (expiry, id).
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>>;
     fn smallest_lease(&mut self) -> Moved<Option<u64>>;
     fn answer(&mut self, id: SessionId, series: Series, no: u64) -> Moved<Option<String>>;

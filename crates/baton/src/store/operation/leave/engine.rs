@@ -11,8 +11,8 @@ use crate::store::{
 
 impl Effect for Leave {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<()> {
-        if let Some(estate) = tables.estate(self.session)? {
-            return go_on(tables, now, self.session, &estate).map(drop);
+        if let Some(unreaped) = tables.unreaped(self.session)? {
+            return go_on(tables, now, self.session, &unreaped).map(drop);
         }
         match visit(tables, self.session) {
             Ok(session) => {

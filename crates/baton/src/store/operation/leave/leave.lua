@@ -6,7 +6,7 @@
 -- Returns: OK, 1 if something is left | HELD ms
 -- Idempotency: leaving twice is leaving.
 local id = ARGV[1]
-local node, lost = read_estate(id)
+local node, lost = read_unreaped(id)
 local session = not node and visit(id, 'host', 'pid')
 if not node and not session then return { 'OK', '' } end
 local wait = held()

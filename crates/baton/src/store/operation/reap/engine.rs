@@ -13,8 +13,8 @@ impl Effect for Reap {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Reaped> {
         visit(tables, self.session)?;
         let meta = advance(tables, now)?;
-        let Returned { back, dead } = if let Some(estate) = tables.estate(self.target)? {
-            go_on(tables, now, self.target, &estate)?
+        let Returned { back, dead } = if let Some(unreaped) = tables.unreaped(self.target)? {
+            go_on(tables, now, self.target, &unreaped)?
         } else {
             let Some(target) = tables.session(self.target)? else { return Ok(Reaped::Gone) };
             if target.expires > meta.clock {

@@ -16,7 +16,7 @@ pub struct Reap {
     pub target: SessionId,
 }
 
-/// The most entries of lines that one call to a real store makes of what a session held; what is left then is an estate.
+/// The most entries of lines that one call to a real store makes of what a session held; what is left then is an unreaped.
 #[cfg(any(feature = "redis", feature = "sqlite"))]
 pub(in crate::store) const RETURNED_AT_ONCE: u64 = 1_000;
 

@@ -9,7 +9,7 @@ if not visit(ARGV[1]) then return { 'STALE' } end
 local wait, clock = held(), advance()
 if wait then return wait end
 local target = ARGV[2]
-local node, lost = read_estate(target)
+local node, lost = read_unreaped(target)
 if not node then
   local record = visit(target, 'host', 'pid')
   if not record then return { 'GONE' } end

@@ -11,8 +11,8 @@ use crate::{
 impl Effect for Recount {
     fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Recounted> {
         let mut claims = Vec::new();
-        let (sessions, estates) = (tables.sessions()?, tables.estates()?);
-        for id in sessions.into_iter().map(|(id, _)| id).chain(estates) {
+        let (sessions, unreaped) = (tables.sessions()?, tables.unreaped_sessions()?);
+        for id in sessions.into_iter().map(|(id, _)| id).chain(unreaped) {
             claims.extend(tables.claims(id)?.into_iter().map(|(_, claim)| claim));
         }
         let mut queues = Vec::new();

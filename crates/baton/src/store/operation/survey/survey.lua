@@ -24,7 +24,7 @@ local sessions, sources, queues = {}, {}, {}
 for _, id in ipairs(named.sessions) do
   local record = call('HMGET', key.session(id), 'kind', 'host', 'pid', 'queues', 'lease', 'join_no', 'joined',
     'beat', 'report')
-  -- What is left of an estate is no session.
+  -- What is left of an unreaped is no session.
   if record[1] then
     table.insert(record, 1, id)
     sessions[#sessions + 1] = record

@@ -105,24 +105,24 @@ local function return_some(id, node, lost, most)
   return back, dead, whole < held
 end
 
--- The same of a session that is over, or is to be over in this call. If something is left, the session is an estate:
+-- The same of a session that is over, or is to be over in this call. If something is left, the session is an unreaped:
 -- beats tell of it as of one past its lease until whoever reaps it has come to its end.
 local function return_claims(id, node, lost)
   local back, dead, more = return_some(id, node, lost, RETURNED_AT_ONCE)
   if more then
-    call('HSET', key.estate(id), 'node', node, 'lost', lost and '1' or '')
+    call('HSET', key.unreaped(id), 'node', node, 'lost', lost and '1' or '')
     call('ZADD', key.sessions, '0', id)
   else
-    call('UNLINK', key.claims(id), key.carried(id), key.estate(id))
+    call('UNLINK', key.claims(id), key.carried(id), key.unreaped(id))
     call('ZREM', key.sessions, id)
   end
   return back, dead, more
 end
 
--- The node and the loss of an estate; nothing if there is none.
-local function read_estate(id)
-  local estate = call('HMGET', key.estate(id), 'node', 'lost')
-  if estate[1] then return estate[1], estate[2] == '1' end
+-- The node and the loss of an unreaped; nothing if there is none.
+local function read_unreaped(id)
+  local unreaped = call('HMGET', key.unreaped(id), 'node', 'lost')
+  if unreaped[1] then return unreaped[1], unreaped[2] == '1' end
   return nil
 end
 

@@ -7,7 +7,7 @@ use crate::{
     message::{Digest, Name, SessionId},
     store::{
         Kind, Offer, StoreError,
-        engine::{Estate, Moved, Series, SessionRecord, Sessions},
+        engine::{Moved, Series, SessionRecord, Sessions, UnreapedClaims},
         operation::RETURNED_AT_ONCE,
     },
 };
@@ -148,18 +148,18 @@ impl Sessions for SqliteTables<'_> {
         RETURNED_AT_ONCE
     }
 
-    fn estate(&mut self, id: SessionId) -> Moved<Option<Estate>> {
+    fn unreaped(&mut self, id: SessionId) -> Moved<Option<UnreapedClaims>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT node, lost FROM estates WHERE fleet = ?1 AND session = ?2";
         self.one(sql, params![fleet, id.to_bytes()], |row| {
-            Ok(Estate { node: text(row, 0)?.to_owned(), lost: row.get(1)? })
+            Ok(UnreapedClaims { node: text(row, 0)?.to_owned(), lost: row.get(1)? })
         })
     }
 
-    fn put_estate(&mut self, id: SessionId, estate: Option<&Estate>) -> Moved<()> {
+    fn put_unreaped(&mut self, id: SessionId, unreaped: Option<&UnreapedClaims>) -> Moved<()> {
         let fleet = self.own_fleet()?;
-        match estate {
-            Some(Estate { node, lost }) => {
+        match unreaped {
+            Some(UnreapedClaims { node, lost }) => {
                 let sql = "INSERT OR REPLACE INTO estates VALUES (?1, ?2, ?3, ?4)";
                 self.run(sql, params![fleet, id.to_bytes(), node, lost]).map(drop)
             }
@@ -170,7 +170,7 @@ impl Sessions for SqliteTables<'_> {
         }
     }
 
-    fn estates(&mut self) -> Moved<Vec<SessionId>> {
+    fn unreaped_sessions(&mut self) -> Moved<Vec<SessionId>> {
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         self.all("SELECT session FROM estates WHERE fleet = ?1 ORDER BY session", [fleet], |row| session_id(row, 0))
     }
@@ -178,7 +178,7 @@ impl Sessions for SqliteTables<'_> {
     fn expired(&mut self, clock: u64, limit: usize) -> Moved<Vec<SessionId>> {
         self.flush_sessions()?;
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
-        let mut over = self.estates()?;
+        let mut over = self.unreaped_sessions()?;
         over.truncate(limit);
         let sql = "SELECT session FROM sessions WHERE fleet = ?1 AND expires <= ?2 ORDER BY expires, session LIMIT ?3";
         let limit = i64::try_from(limit - over.len()).unwrap_or(i64::MAX);
