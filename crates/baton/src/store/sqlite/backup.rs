@@ -26,16 +26,16 @@ use super::{
     SqliteStore, building,
     connection::{flags, probe},
     destination,
-    door::Door,
     file::{OpenFile, Purpose},
     holder,
     location::{check_folder, io_error, is_missing, real_path, sidecar},
     log,
     mark::{self, Mark},
     note::Note,
+    open_guard::{hold_alone, let_by, try_hold},
+    presence_lock::PresenceLock,
     remains,
     site::Site,
-    stay::{hold_alone, let_by, try_hold},
     wake,
 };
 use crate::{
@@ -117,10 +117,10 @@ impl SqliteStore {
             return Err(RestoreError::InUse { path, who: "processes that wait for its file".to_owned() });
         }
         // Before there is a door beside it, which nobody would need where this is refused.
-        if !missing && Door::existing(&path).is_ok_and(|door| door.is_none()) {
+        if !missing && PresenceLock::existing(&path).is_ok_and(|door| door.is_none()) {
             hold_alone(&path).map_err(|error| in_use(&path, error))?;
         }
-        let door = Door::of(&path)
+        let door = PresenceLock::of(&path)
             .map_err(|error| io_error(&path, &error))?
             .ok_or_else(|| StoreError::Unfit(format!("{} is in a folder that cannot be written", path.display())))?;
         let begun = Instant::now();
@@ -166,7 +166,7 @@ fn open(path: &Path, ear: Ear) -> Result<OpenFile, StoreError> {
 }
 
 /// Waits for visitors, and refuses whoever stays.
-fn alone(door: &Door, path: &Path) -> Result<(), RestoreError> {
+fn alone(door: &PresenceLock, path: &Path) -> Result<(), RestoreError> {
     let deadline = Instant::now() + VISITORS;
     while !door.is_alone() {
         if Instant::now() > deadline {

@@ -22,14 +22,14 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, config::DbConfig, wal::Checkpoint
 use super::{
     Site, absence,
     connection::{PATIENCE, check_known, connect, connect_to_read, probe},
-    door::Door,
     held_log,
     location::{check_folder, io_error, is_missing, real_path, sidecar, unfit},
     lock::{Turn, Turnstile},
     log, mounts,
     note::{FileId, Note},
+    open_guard::{OpenGuard, check_unused, no_door},
+    presence_lock::PresenceLock,
     reserve::Reserve,
-    stay::{Stay, check_unused, no_door},
     use_period,
 };
 use crate::store::{StoreError, StoreEvent};
@@ -80,12 +80,12 @@ pub(super) struct OpenFile {
     seen: Cell<Instant>,
     /// Read past the log: good for one look.
     bare: bool,
-    stay: Stay,
+    stay: OpenGuard,
 }
 
 /// Whether another connection has the store at `path` open.
 pub(super) fn is_open_elsewhere(path: &Path) -> bool {
-    Door::existing(&real_path(path)).is_ok_and(|door| door.is_some_and(|door| !door.is_alone()))
+    PresenceLock::existing(&real_path(path)).is_ok_and(|door| door.is_some_and(|door| !door.is_alone()))
 }
 
 impl OpenFile {
@@ -125,11 +125,11 @@ impl OpenFile {
                 check_unused(&path)?;
             }
         }
-        let door = Door::of(&path).map_err(|error| io_error(&path, &error))?;
+        let door = PresenceLock::of(&path).map_err(|error| io_error(&path, &error))?;
         if purpose != Purpose::Reads && door.is_none() {
             return Err(no_door(&path));
         }
-        let mut stay = Stay::before(path, door);
+        let mut stay = OpenGuard::before(path, door);
         let past_log = stay.enter(create, purpose, site)?;
         let path = stay.path();
         let (db, bare) = if purpose == Purpose::Reads {

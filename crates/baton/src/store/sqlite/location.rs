@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::door::may_not;
+use super::presence_lock::may_not;
 use crate::store::StoreError;
 
 /// A file beside the store's.

@@ -14,10 +14,10 @@ use std::{
 };
 
 use super::{
-    door::may_not,
     location::{io_error, sidecar, unfit},
     mark::{self, Mark},
     note::{self, FileId, Note},
+    presence_lock::may_not,
 };
 use crate::store::{StoreError, StoreEvent};
 

@@ -10,11 +10,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     Site, building,
     connection::flags,
-    door::Door,
     location::{io_error, is_missing, real_path},
     log,
     mark::{self, Mark},
-    stay::{let_by, try_hold},
+    open_guard::{let_by, try_hold},
+    presence_lock::PresenceLock,
     use_period,
 };
 use crate::store::StoreError;
@@ -25,8 +25,8 @@ use crate::store::StoreError;
 /// [`StoreError::NoRoom`] among others; the file is as it was then.
 pub(super) fn renew(site: &Site) -> Result<(), StoreError> {
     let path = real_path(&site.path);
-    let door = Door::of(&path).map_err(|error| io_error(&path, &error))?;
-    let Some(door) = door.filter(Door::is_alone) else { return Ok(()) };
+    let door = PresenceLock::of(&path).map_err(|error| io_error(&path, &error))?;
+    let Some(door) = door.filter(PresenceLock::is_alone) else { return Ok(()) };
     if is_missing(&path)? {
         return Ok(());
     }

@@ -14,9 +14,9 @@ use super::location::{private, sidecar};
 
 /// The door, open; in one's hands while its lock is held.
 #[derive(Debug)]
-pub(super) struct Door(File);
+pub(super) struct PresenceLock(File);
 
-impl Door {
+impl PresenceLock {
     /// The door of the store at `path`, made if it is missing; none if it is missing and cannot be made, for then
     /// nobody who writes is inside.
     pub(super) fn of(path: &Path) -> io::Result<Option<Self>> {
@@ -37,7 +37,7 @@ impl Door {
         }
     }
 
-    /// Whether one is alone, and stays so until [`Door::share`] or the end.
+    /// Whether one is alone, and stays so until [`PresenceLock::share`] or the end.
     pub(super) fn is_alone(&self) -> bool {
         self.0.try_lock().is_ok()
     }

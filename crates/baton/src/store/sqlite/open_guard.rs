@@ -8,11 +8,11 @@ use std::{
 use super::{
     Site, building,
     connection::probe,
-    door::Door,
     file::Purpose,
     location::{denied, is_missing, may_read, sidecar, unfit},
     log,
     one_name::Hold,
+    presence_lock::PresenceLock,
     use_period,
 };
 use crate::store::StoreError;
@@ -26,17 +26,17 @@ const WITH_THE_FILE: Duration = Duration::from_secs(2);
 
 /// The time inside; at its end the last one out puts everything into the file.
 #[derive(Debug)]
-pub(super) struct Stay {
+pub(super) struct OpenGuard {
     path: PathBuf,
     /// Goes before the door: whoever is alone there finds nobody else with the file.
     hold: Option<Hold>,
-    door: Option<Door>,
+    door: Option<PresenceLock>,
     may_write: bool,
 }
 
-impl Drop for Stay {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
-        let last = self.may_write && self.door.as_ref().is_some_and(Door::is_alone);
+        let last = self.may_write && self.door.as_ref().is_some_and(PresenceLock::is_alone);
         // What fails here is done by whoever opens the file next.
         if last && !is_missing(&self.path).unwrap_or(true) {
             use_period::end(&self.path).ok();
@@ -44,9 +44,9 @@ impl Drop for Stay {
     }
 }
 
-impl Stay {
+impl OpenGuard {
     /// Before the door of the store at `path`, if it has one or one can be made.
-    pub(super) const fn before(path: PathBuf, door: Option<Door>) -> Self {
+    pub(super) const fn before(path: PathBuf, door: Option<PresenceLock>) -> Self {
         Self { path, hold: None, door, may_write: false }
     }
 
@@ -171,7 +171,7 @@ pub(super) fn try_hold(path: &Path, begun: Instant) -> Result<Option<Option<Hold
 ///
 /// # Errors
 /// [`StoreError::Unfit`] where the file system has no locks.
-pub(super) fn let_by(door: &Door) -> Result<(), StoreError> {
+pub(super) fn let_by(door: &PresenceLock) -> Result<(), StoreError> {
     door.release().map_err(|error| no_locks(&error))?;
     std::thread::sleep(AT_THE_DOOR / 10);
     Ok(())
@@ -214,14 +214,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         building::build(&path).unwrap();
-        let door = || Door::of(&path).unwrap().unwrap();
+        let door = || PresenceLock::of(&path).unwrap().unwrap();
         // The moment in which a first one gives up being alone there, to share it.
         let first = door();
         assert!(first.is_alone());
         let hold = Hold::alone(&path).unwrap();
         first.release().unwrap();
         let site = Site::new(path.clone(), Name::new("baton").unwrap(), Clock::system(), false);
-        let mut second = Stay::before(path.clone(), Some(door()));
+        let mut second = OpenGuard::before(path.clone(), Some(door()));
         let entering = std::thread::spawn(move || second.enter(false, Purpose::Messages, &site).map(|_| second));
         let begun = Instant::now();
         while holder::inside(&path).is_none() && begun.elapsed() < WITH_THE_FILE / 2 {
