@@ -148,13 +148,13 @@ macro_rules! for_each_case {
             only_the_one_with_the_right_hands_in
             what_was_computed_before_it_was_forgotten_is_not_kept
             prefixes_cover_what_is_below_them_and_nothing_else
-            a_session_that_goes_frees_its_flights_and_wakes_those_who_wait
+            a_session_that_goes_frees_its_compute_rights_and_wakes_those_who_wait
             values_end_on_the_fleet_clock
             what_may_not_be_kept_is_computed_by_all_at_once
             an_error_is_told_until_it_ends
             values_take_so_much_room_and_the_oldest_go
-            a_flight_that_lasts_too_long_is_taken_over
-            a_session_has_so_many_flights
+            a_compute_right_that_lasts_too_long_is_taken_over
+            a_session_has_so_many_compute_rights
             what_was_forgotten_folds_into_a_floor
         }
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use baton::{
     SessionId,
     store::{
-        Claim, Computed, Forget, Forgotten, Leave, MAX_FLIGHTS, MAX_FORGOTTEN, ReadForgotten, Recollect, Recollected,
-        Refusal, Release, Remember, Remembered,
+        Claim, Computed, Forget, Forgotten, Leave, MAX_COMPUTE_RIGHTS, MAX_FORGOTTEN, ReadForgotten, Recollect,
+        Recollected, Refusal, Release, Remember, Remembered,
         message::{CacheKey, Prefix, Scope},
     },
 };
@@ -131,7 +131,7 @@ pub async fn prefixes_cover_what_is_below_them_and_nothing_else(scene: &mut Scen
 }
 
 /// The right goes with the session.
-pub async fn a_session_that_goes_frees_its_flights_and_wakes_those_who_wait(scene: &mut Scene) {
+pub async fn a_session_that_goes_frees_its_compute_rights_and_wakes_those_who_wait(scene: &mut Scene) {
     for reaped in [false, true] {
         let (leader, waiter) = (scene.node().await, scene.node().await);
         let key = key().part(reaped.to_string());
@@ -227,8 +227,8 @@ pub async fn values_take_so_much_room_and_the_oldest_go(scene: &mut Scene) {
     assert!(found >= 8, "only what makes room for a mark of 261 bytes goes: {found}");
 }
 
-/// A process that has lost sight of its flight holds nobody up for ever.
-pub async fn a_flight_that_lasts_too_long_is_taken_over(scene: &mut Scene) {
+/// A process that has lost sight of its right to compute holds nobody up for ever.
+pub async fn a_compute_right_that_lasts_too_long_is_taken_over(scene: &mut Scene) {
     let (stuck, other) = (scene.node().await, scene.node().await);
     scene.ask(Recollect { lasts_ms: 1_000, ..ask_for(stuck, &key(), 1) }).await.unwrap();
     scene.live(900, &[stuck, other]).await;
@@ -239,9 +239,9 @@ pub async fn a_flight_that_lasts_too_long_is_taken_over(scene: &mut Scene) {
 }
 
 /// A session may not take the right to everything.
-pub async fn a_session_has_so_many_flights(scene: &mut Scene) {
+pub async fn a_session_has_so_many_compute_rights(scene: &mut Scene) {
     let (session, other) = (scene.node().await, scene.node().await);
-    for nth in 0..MAX_FLIGHTS {
+    for nth in 0..MAX_COMPUTE_RIGHTS {
         let lead = scene.ask(ask_for(session, &CacheKey::new(nth.to_string()), nth)).await.unwrap();
         assert_eq!(lead, Recollected::Lead { generation: 0 });
     }

@@ -38,11 +38,11 @@
 
 mod cache;
 mod computation;
-mod flight;
+mod compute;
 mod known;
 mod options;
 mod shared;
-mod shared_flight;
+mod shared_computation;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -59,8 +59,8 @@ use tokio::{runtime::Handle, time::Instant};
 pub use self::options::Check;
 use self::{
     cache::{Cache, Entry},
-    computation::Computation,
-    flight::{Boarded, Flight, Flights, From, Landed, Landing},
+    computation::{Boarded, Computation, Computations, From, Landed, Landing},
+    compute::Compute,
     known::Known,
     shared::{Shared, millis},
 };
@@ -81,7 +81,7 @@ pub struct Recall {
 struct Inner {
     options: RecallOptions,
     cache: Cache,
-    flights: Arc<Flights>,
+    computations: Arc<Computations>,
     known: Known,
     shared: Option<Shared>,
     /// Counts the sessions with the store: what was said to an earlier one is not gone by.
@@ -115,8 +115,8 @@ impl Recall {
     }
 
     fn over(options: RecallOptions, known: Known, shared: Option<Shared>) -> Self {
-        let (cache, flights, epoch) = (Cache::new(options.bytes), Arc::default(), RwLock::new(0));
-        Self { inner: Arc::new(Inner { options, cache, flights, known, shared, epoch }) }
+        let (cache, computations, epoch) = (Cache::new(options.bytes), Arc::default(), RwLock::new(0));
+        Self { inner: Arc::new(Inner { options, cache, computations, known, shared, epoch }) }
     }
 
     /// The value of a key: one that is kept, one that is being computed, or what `compute` gives.
@@ -142,7 +142,7 @@ impl Recall {
         }
         key.check()?;
         drivers::timers_here().map_err(|_| RecallError::NoTimers)?;
-        self.inner.miss(key, reading, computation::boxed(compute)).await
+        self.inner.miss(key, reading, compute::boxed(compute)).await
     }
 
     /// Forgets the value of a key. From the answer on nothing that was computed before is kept, or given to a reader who names
@@ -177,7 +177,7 @@ impl Recall {
     #[must_use]
     pub fn holding(&self) -> Holding {
         let (values, bytes) = self.inner.cache.size();
-        Holding { values, bytes, computations: self.inner.flights.count() }
+        Holding { values, bytes, computations: self.inner.computations.count() }
     }
 }
 
@@ -212,7 +212,7 @@ impl Inner {
     }
 
     async fn miss(
-        self: &Arc<Self>, key: &CacheKey, reading: Reading, compute: Computation,
+        self: &Arc<Self>, key: &CacheKey, reading: Reading, compute: Compute,
     ) -> Result<Recalled, RecallError> {
         let least = self.least(reading);
         if let Some(shared) = &self.shared {
@@ -225,16 +225,16 @@ impl Inner {
         if reading.mode == Mode::Off || least > self.known.generation() {
             return self.compute_alone(compute).await;
         }
-        // Asked for before there is a flight: without a runtime nobody joins one.
+        // Asked for before there is a computation: without a runtime nobody joins one.
         let runtime = Handle::current();
         let start = |landing: Landing| {
             let inner = self.clone();
             runtime.spawn(async move { inner.fly(landing, reading.mode, compute).await }).abort_handle()
         };
-        let may_join = |flight: &Flight| self.may_join(key, flight, least);
+        let may_join = |computation: &Computation| self.may_join(key, computation, least);
         let line = (key.clone(), reading.mode);
         let kept = || self.hit(key, reading, Instant::now());
-        let waiter = match self.flights.board(line, self.known.generation(), may_join, kept, start) {
+        let waiter = match self.computations.board(line, self.known.generation(), may_join, kept, start) {
             Boarded::Waits(waiter) => waiter,
             Boarded::Kept(hit) => return Ok(hit),
         };
@@ -243,32 +243,32 @@ impl Inner {
     }
 
     /// Computes for one reader, shares nothing.
-    async fn compute_alone(&self, compute: Computation) -> Result<Recalled, RecallError> {
+    async fn compute_alone(&self, compute: Compute) -> Result<Recalled, RecallError> {
         let generation = self.known.generation();
-        let value = computation::run(compute, self.options.deadline).await?;
+        let value = compute::run(compute, self.options.deadline).await?;
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now };
         Ok(recalled(Landed { entry, from: From::Computation { stored: false } }, false, now, None))
     }
 
-    /// Whether the value of a flight will do for one who comes now: all that was forgotten, but for the last moments, is known
+    /// Whether the value of a computation will do for one who comes now: all that was forgotten, but for the last moments, is known
     /// and does not cover it; or, while that is not known, it is from the last moments itself.
-    fn may_join(&self, key: &CacheKey, flight: &Flight, least: u64) -> bool {
+    fn may_join(&self, key: &CacheKey, computation: &Computation, least: u64) -> bool {
         let now = Instant::now();
         if self.is_valid(now) {
-            return self.known.covering(key) <= flight.generation() || self.omits(Check::Join);
+            return self.known.covering(key) <= computation.generation() || self.omits(Check::Join);
         }
         let half_lease = self.shared.as_ref().map(|shared| shared.half_lease).unwrap_or_default();
-        now.saturating_duration_since(flight.as_of()) < half_lease && least <= flight.generation()
+        now.saturating_duration_since(computation.as_of()) < half_lease && least <= computation.generation()
     }
 
-    /// A flight, from its begin to its landing.
-    async fn fly(self: Arc<Self>, landing: Landing, mode: Mode, compute: Computation) {
+    /// A computation, from its begin to its landing.
+    async fn fly(self: Arc<Self>, landing: Landing, mode: Mode, compute: Compute) {
         let outcome = match self.shared.as_ref().filter(|_| mode == Mode::On) {
             Some(shared) => self.fly_shared(shared, &landing, compute).await,
             None => {
-                let generation = landing.flight.generation();
-                let computed = computation::run(compute, self.options.deadline).await;
+                let generation = landing.computation.generation();
+                let computed = compute::run(compute, self.options.deadline).await;
                 computed.map(|value| self.keep_local(landing.key(), mode, value, generation))
             }
         };

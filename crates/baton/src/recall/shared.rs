@@ -252,7 +252,7 @@ impl Inner {
         *epoch += 1;
         self.known.begin_anew();
         self.cache.clear();
-        self.flights.displace();
+        self.computations.displace();
     }
 
     /// Learns what was forgotten since what is known.

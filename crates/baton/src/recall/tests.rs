@@ -93,7 +93,7 @@ async fn a_value_that_lands_between_the_look_and_the_boarding_is_a_hit() {
     assert_eq!(recall.inner.hit(key(), Reading::on(), Instant::now()), None);
     recall.get(key(), Reading::on(), counted.compute()).await.unwrap();
     // The reader that looked before goes on from there.
-    let late = recall.inner.miss(key(), Reading::on(), computation::boxed(counted.compute())).await.unwrap();
+    let late = recall.inner.miss(key(), Reading::on(), compute::boxed(counted.compute())).await.unwrap();
     assert_eq!((&late.value[..], late.source, counted.begun()), (&b"1"[..], Source::Hit { local: true }, 1));
     assert_eq!(recall.holding().computations, 0);
 }
@@ -331,13 +331,13 @@ fn outside_of_a_runtime_it_panics_and_can_be_used_afterwards() {
 
 #[test]
 fn a_flight_whose_task_cannot_be_started_is_none() {
-    let flights = Arc::new(Flights::default());
-    let it = flights.clone();
+    let computations = Arc::new(Computations::default());
+    let it = computations.clone();
     let panicked = bounded(move || {
         let board = || it.board((key().clone(), Mode::On), 0, |_| true, || None::<()>, |_| panic!("no thread is left"));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(board)).is_err()
     });
-    assert!(panicked && flights.count() == 0);
+    assert!(panicked && computations.count() == 0);
 }
 
 #[test]

@@ -19,8 +19,8 @@ mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, Cut, Errors, Fleet, Flight, Follower, Hold,
-    KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled, Recalls,
+    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, ComputeRight, Cut, Errors, Fleet, Follower,
+    Hold, KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled, Recalls,
     Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, UnreapedClaims, Waiters,
 };
 

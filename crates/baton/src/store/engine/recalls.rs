@@ -1,4 +1,4 @@
-//! What is recalled: which generation covers a key, values within their bound, and the ends of flights.
+//! What is recalled: which generation covers a key, values within their bound, and the ends of rights to compute.
 
 use super::{Moved, Recalled, Tables};
 use crate::{
@@ -69,9 +69,9 @@ fn forget<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<u64> {
     Ok(weight)
 }
 
-/// A flight is over: those who wait for it are woken.
-pub(in crate::store) fn end_flight<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<()> {
-    tables.drop_flight(key)?;
+/// A right to compute is over: those who wait for it are woken.
+pub(in crate::store) fn end_compute_right<T: Tables>(tables: &mut T, key: &CacheKey) -> Moved<()> {
+    tables.drop_compute_right(key)?;
     for (session, number) in tables.awaiting(key)? {
         if tables.session(session)?.is_some() {
             tables.wake(session, &WakeUp::Follow(number))?;
@@ -88,15 +88,15 @@ pub(in crate::store) fn tell<T: Tables>(tables: &mut T, most: u64) -> Moved<()> 
     Ok(())
 }
 
-/// A session is over, and with it its flights: whoever waits for one contends for it.
+/// A session is over, and with it its rights to compute: whoever waits for one contends for it.
 pub(in crate::store) fn gone<T: Tables>(tables: &mut T, id: SessionId) -> Moved<()> {
     if !tables.drop_recaller(id)? {
         return Ok(());
     }
-    let flights = tables.flights_of(id)?;
-    for key in &flights {
-        tables.drop_flight(key)?;
+    let compute_rights = tables.compute_rights_of(id)?;
+    for key in &compute_rights {
+        tables.drop_compute_right(key)?;
         tables.drop_awaiting(key)?;
     }
-    if flights.is_empty() { Ok(()) } else { tell(tables, MAX_TOLD_FORGOTTEN) }
+    if compute_rights.is_empty() { Ok(()) } else { tell(tables, MAX_TOLD_FORGOTTEN) }
 }

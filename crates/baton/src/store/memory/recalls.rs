@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::MemoryTables;
 use crate::{
     message::{CacheKey, Scope, SessionId},
-    store::engine::{Flight, Moved, RecallBooks, Recalled, Recalls},
+    store::engine::{ComputeRight, Moved, RecallBooks, Recalled, Recalls},
 };
 
 /// The maps of it.
@@ -16,7 +16,7 @@ pub(super) struct RecallTables {
     ends: BTreeSet<(u64, CacheKey)>,
     forgotten: BTreeMap<Scope, (u64, u64)>,
     order: BTreeMap<u64, Scope>,
-    flights: BTreeMap<CacheKey, Flight>,
+    compute_rights: BTreeMap<CacheKey, ComputeRight>,
     awaiting: BTreeMap<CacheKey, BTreeMap<SessionId, u64>>,
     recallers: BTreeSet<SessionId>,
 }
@@ -76,22 +76,22 @@ impl Recalls for MemoryTables {
         Ok(later.map(|(generation, scope)| (scope.clone(), *generation, clock(scope))).collect())
     }
 
-    fn flight(&mut self, key: &CacheKey) -> Moved<Option<Flight>> {
-        Ok(self.recall.flights.get(key).copied())
+    fn compute_right(&mut self, key: &CacheKey) -> Moved<Option<ComputeRight>> {
+        Ok(self.recall.compute_rights.get(key).copied())
     }
 
-    fn put_flight(&mut self, key: &CacheKey, flight: &Flight) -> Moved<()> {
-        self.recall.flights.insert(key.clone(), *flight);
+    fn put_compute_right(&mut self, key: &CacheKey, compute_right: &ComputeRight) -> Moved<()> {
+        self.recall.compute_rights.insert(key.clone(), *compute_right);
         Ok(())
     }
 
-    fn drop_flight(&mut self, key: &CacheKey) -> Moved<()> {
-        self.recall.flights.remove(key);
+    fn drop_compute_right(&mut self, key: &CacheKey) -> Moved<()> {
+        self.recall.compute_rights.remove(key);
         Ok(())
     }
 
-    fn flights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>> {
-        let its = self.recall.flights.iter().filter(|(_, flight)| flight.session == session);
+    fn compute_rights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>> {
+        let its = self.recall.compute_rights.iter().filter(|(_, compute_right)| compute_right.session == session);
         Ok(its.map(|(key, _)| key.clone()).collect())
     }
 

@@ -51,7 +51,7 @@
 //! | `R:y:<call>`, `R:j:<call>` | list, set | its events, their keys |
 //! | `R:recalled`, `R:recalledheads`, `R:recalledends` | hashes, sorted set | key → value; key → `kind,generation,made,expires,session,number`; expiry → key |
 //! | `R:forgotten`, `R:forgottenat` | sorted set, hash | generation → scope that was forgotten in it; scope → fleet clock |
-//! | `R:flights`, `R:B:<session>`, `R:W:<key>` | hash, sets, hashes | key → `session,number,generation,ends` of who computes it; keys of a session; who waits → number |
+//! | `R:rights to compute`, `R:B:<session>`, `R:W:<key>` | hash, sets, hashes | key → `session,number,generation,ends` of who computes it; keys of a session; who waits → number |
 //! | `R:recallers` | set | sessions that recall |
 //! | `R:joined` | hash | message that joined as `queue id` → call |
 //! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, or marked and delayed; as `queue id in 16 digits` → when it is forgotten |

@@ -34,7 +34,7 @@ const OF_FLEETS: [(&str, &str); 25] = [
     ("recall_books", "fleet"),
     ("recalled", "entry"),
     ("forgotten", "fleet, scope"),
-    ("flights", "fleet, key"),
+    ("compute_rights", "fleet, key"),
     ("awaiting", "fleet, key, session"),
     ("recallers", "fleet, session"),
     ("keys", "fleet, key"),

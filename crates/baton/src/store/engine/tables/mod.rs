@@ -25,7 +25,7 @@ pub(crate) use self::{
     keys::{KeyRecord, Keys},
     lines::{Line, Lines},
     queues::{QueueRecord, Queues},
-    recalls::{Flight, RecallBooks, RecallKind, Recalled, Recalls},
+    recalls::{ComputeRight, RecallBooks, RecallKind, Recalled, Recalls},
     results::Results,
     sessions::{Series, SessionRecord, Sessions, UnreapedClaims},
     sources::{SourceRecord, Sources},

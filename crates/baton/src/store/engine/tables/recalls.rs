@@ -33,7 +33,7 @@ pub(crate) struct Recalled {
     pub(crate) kind: RecallKind,
     /// At which it is valid.
     pub(crate) generation: u64,
-    /// The session and the number of the flight that brought it.
+    /// The session and the number of the right to compute that brought it.
     pub(crate) by: (SessionId, u64),
     /// When it was made, and until when it is kept, on the fleet clock.
     pub(crate) made: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Recalled {
 
 /// The right to compute a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flight {
+pub(crate) struct ComputeRight {
     pub(crate) session: SessionId,
     pub(crate) number: u64,
     /// At which it began.
@@ -52,7 +52,7 @@ pub(crate) struct Flight {
     pub(crate) ends: u64,
 }
 
-/// Values by key, flights, and those who wait for them.
+/// Values by key, rights to compute, and those who wait for them.
 pub(crate) trait Recalls {
     fn recall_books(&mut self) -> Moved<RecallBooks>;
     fn put_recall_books(&mut self, books: &RecallBooks) -> Moved<()>;
@@ -70,11 +70,11 @@ pub(crate) trait Recalls {
     fn drop_forgotten(&mut self, scope: &Scope) -> Moved<()>;
     /// The scopes forgotten after a generation, oldest first, with generation and clock.
     fn forgotten_since(&mut self, generation: u64, limit: u64) -> Moved<Vec<(Scope, u64, u64)>>;
-    fn flight(&mut self, key: &CacheKey) -> Moved<Option<Flight>>;
+    fn compute_right(&mut self, key: &CacheKey) -> Moved<Option<ComputeRight>>;
     /// Gives the right to a session; who had it before has it no longer.
-    fn put_flight(&mut self, key: &CacheKey, flight: &Flight) -> Moved<()>;
-    fn drop_flight(&mut self, key: &CacheKey) -> Moved<()>;
-    fn flights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>>;
+    fn put_compute_right(&mut self, key: &CacheKey, compute_right: &ComputeRight) -> Moved<()>;
+    fn drop_compute_right(&mut self, key: &CacheKey) -> Moved<()>;
+    fn compute_rights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>>;
     /// Enters a session among those who wait for a key, to be woken with this number.
     fn add_awaiting(&mut self, key: &CacheKey, session: SessionId, number: u64) -> Moved<()>;
     fn awaiting(&mut self, key: &CacheKey) -> Moved<Vec<(SessionId, u64)>>;

@@ -1,8 +1,8 @@
 //! A value is found, or somebody is to compute it.
 
-use super::{MAX_AWAITING, MAX_FLIGHTS, Recollect, Recollected};
+use super::{MAX_AWAITING, MAX_COMPUTE_RIGHTS, Recollect, Recollected};
 use crate::store::engine::{
-    Effect, Flight, Moved, RecallKind, Tables,
+    ComputeRight, Effect, Moved, RecallKind, Tables,
     clock::{reading, visit},
     recalls::covering,
 };
@@ -25,12 +25,12 @@ impl Effect for Recollect {
             let (age_ms, left_ms) = (clock.saturating_sub(kept.made), kept.expires - clock);
             return Ok(Recollected::Found { value: kept.value, is_error, generation, age_ms, left_ms });
         }
-        if let Some(flight) = tables.flight(&self.key)? {
-            if flight.session == self.session && flight.number == self.number {
-                return Ok(Recollected::Lead { generation: flight.generation });
+        if let Some(compute_right) = tables.compute_right(&self.key)? {
+            if compute_right.session == self.session && compute_right.number == self.number {
+                return Ok(Recollected::Lead { generation: compute_right.generation });
             }
             // Who comes after an invalidation does not join what was begun before it, and nobody waits for ever.
-            if flight.generation >= covering && flight.ends > clock {
+            if compute_right.generation >= covering && compute_right.ends > clock {
                 if tables.awaiting(&self.key)?.len() as u64 >= MAX_AWAITING {
                     return Ok(Recollected::Alone { generation });
                 }
@@ -38,12 +38,15 @@ impl Effect for Recollect {
                 return Ok(Recollected::Wait { generation });
             }
         }
-        if tables.flights_of(self.session)?.len() as u64 >= MAX_FLIGHTS {
+        if tables.compute_rights_of(self.session)?.len() as u64 >= MAX_COMPUTE_RIGHTS {
             return Ok(Recollected::Alone { generation });
         }
-        // Those who wait for a flight that is displaced wait for this one.
+        // Those who wait for a right to compute that is displaced wait for this one.
         let ends = clock.saturating_add(self.lasts_ms);
-        tables.put_flight(&self.key, &Flight { session: self.session, number: self.number, generation, ends })?;
+        tables.put_compute_right(
+            &self.key,
+            &ComputeRight { session: self.session, number: self.number, generation, ends },
+        )?;
         Ok(Recollected::Lead { generation })
     }
 }

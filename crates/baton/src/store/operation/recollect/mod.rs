@@ -21,9 +21,9 @@ pub struct Recollect {
     pub session: SessionId,
     /// The key.
     pub key: CacheKey,
-    /// What a flight of its own would be known by, and what it is woken with if it waits.
+    /// What a right to compute of its own would be known by, and what it is woken with if it waits.
     pub number: u64,
-    /// How long a flight of its own is waited for, on the fleet clock: longer than its computation may take.
+    /// How long a right to compute of its own is waited for, on the fleet clock: longer than its computation may take.
     pub lasts_ms: u64,
 }
 
@@ -55,7 +55,7 @@ pub enum Recollected {
         generation: u64,
     },
     /// Whoever asks computes it, and keeps nothing in the store: its values may not be kept, or the session has the right
-    /// to compute [`MAX_FLIGHTS`] others.
+    /// to compute [`MAX_COMPUTE_RIGHTS`] others.
     Alone {
         /// At which it begins.
         generation: u64,
@@ -63,7 +63,7 @@ pub enum Recollected {
 }
 
 /// The most keys of which a session has the right to compute the value.
-pub const MAX_FLIGHTS: u64 = 128;
+pub const MAX_COMPUTE_RIGHTS: u64 = 128;
 /// The most sessions that wait for one key; further ones compute alone.
 pub const MAX_AWAITING: u64 = 1024;
 

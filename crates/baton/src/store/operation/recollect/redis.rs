@@ -1,13 +1,13 @@
 //! The arguments and the answer of `recollect.lua`.
 
-use super::{MAX_AWAITING, MAX_FLIGHTS, Recollect, Recollected};
+use super::{MAX_AWAITING, MAX_COMPUTE_RIGHTS, Recollect, Recollected};
 use crate::store::{
     StoreError,
     redis::{Arguments, Coded, Number, Reply, numbers},
 };
 
 impl Coded for Recollect {
-    const NUMBERS: &'static [Number] = numbers![MAX_AWAITING, MAX_FLIGHTS];
+    const NUMBERS: &'static [Number] = numbers![MAX_AWAITING, MAX_COMPUTE_RIGHTS];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         to.text(self.session).text(&self.key).text(self.number).text(self.lasts_ms)

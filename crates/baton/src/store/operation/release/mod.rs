@@ -18,7 +18,7 @@ pub struct Release {
     pub session: SessionId,
     /// The key.
     pub key: CacheKey,
-    /// The number of the flight.
+    /// The number of the right to compute.
     pub number: u64,
 }
 

@@ -6,15 +6,16 @@ use super::{A_RECALLED, Computed, Remember, Remembered};
 use crate::store::engine::{
     Effect, Moved, RecallKind, Recalled, Tables,
     clock::{reading, visit},
-    recalls::{covering, end_flight, keep},
+    recalls::{covering, end_compute_right, keep},
 };
 
 impl Effect for Remember {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Remembered> {
         visit(tables, self.session)?;
         let clock = reading(tables, now)?;
-        let flight = tables.flight(&self.key)?;
-        let Some(flight) = flight.filter(|it| it.session == self.session && it.number == self.number) else {
+        let compute_right = tables.compute_right(&self.key)?;
+        let Some(compute_right) = compute_right.filter(|it| it.session == self.session && it.number == self.number)
+        else {
             // A repeat is answered as the first time, as long as what it kept is there.
             let kept = tables.recalled(&self.key)?.filter(|it| it.by == (self.session, self.number));
             return Ok(match kept {
@@ -23,8 +24,8 @@ impl Effect for Remember {
                 None => Remembered::Dropped,
             });
         };
-        end_flight(tables, &self.key)?;
-        if flight.generation < covering(tables, &self.key)? {
+        end_compute_right(tables, &self.key)?;
+        if compute_right.generation < covering(tables, &self.key)? {
             return Ok(Remembered::Dropped);
         }
         let (mut kind, mut value) = match &self.outcome {

@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Hands in what came of a computation that the session had the right to. Whoever has not, or whose computation began before
-/// something was forgotten that covers the key, keeps nothing; either way the flight is over and those who wait are woken.
+/// something was forgotten that covers the key, keeps nothing; either way the right to compute is over and those who wait are woken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remember {
     /// Who computed.
     pub session: SessionId,
     /// The key.
     pub key: CacheKey,
-    /// The number of the flight.
+    /// The number of the right to compute.
     pub number: u64,
     /// What came of it.
     pub outcome: Computed,
@@ -52,7 +52,7 @@ pub enum Remembered {
     },
     /// It is not kept: it was too large, or may not be; those who ask compute alone.
     Passed,
-    /// It is not kept: the flight was another's by now, or something was forgotten since it began.
+    /// It is not kept: the right to compute was another's by now, or something was forgotten since it began.
     Dropped,
 }
 

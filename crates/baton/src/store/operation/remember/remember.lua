@@ -2,20 +2,20 @@
 -- Purpose: keeps what was computed under a right to it, if nothing that covers its key was forgotten since; wakes those who
 --          wait.
 -- KEYS: 1 root
--- ARGV: 1 session, 2 key, 3 number of the flight, 4 kind (v|e|p), 5 ms it is kept, 6 most bytes of all, 7 value
+-- ARGV: 1 session, 2 key, 3 number of the right to compute, 4 kind (v|e|p), 5 ms it is kept, 6 most bytes of all, 7 value
 -- Returns: KEPT generation | PASSED | DROPPED | STALE
 -- Idempotency: a repeat finds what it kept.
 local id, name, number, kind, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[7]
 if not visit(id) then return { 'STALE' } end
-local clock, flight = recalls.clock(), recalls.flight(name)
-if not flight or flight.session ~= id or flight.number ~= number then
+local clock, compute_right = recalls.clock(), recalls.compute_right(name)
+if not compute_right or compute_right.session ~= id or compute_right.number ~= number then
   local head = recalls.head(name)
   if not head or head.by ~= id .. ',' .. number then return { 'DROPPED' } end
   if head.kind == 'p' then return { 'PASSED' } end
   return { 'KEPT', text(head.generation) }
 end
-recalls.end_flight(name, id)
-if flight.generation < recalls.covering(name) then return { 'DROPPED' } end
+recalls.end_compute_right(name, id)
+if compute_right.generation < recalls.covering(name) then return { 'DROPPED' } end
 local most = tonumber(ARGV[6])
 if recalls.weight(name, #value) > math.floor(most / 8) then kind, value = 'p', '' end
 -- Nothing newer covers it: it is as good as one begun now.

@@ -39,7 +39,7 @@ local key = {
   events = function(it) return root .. ':y:' .. it end,
   emit_keys = function(it) return root .. ':j:' .. it end,
   delays = function(it) return root .. ':D:' .. it end,
-  flights_of = function(id) return root .. ':B:' .. id end,
+  compute_rights_of = function(id) return root .. ':B:' .. id end,
   awaiting = function(name) return root .. ':W:' .. name end,
   told = function(id) return root .. ':f:' .. id end,
   staged = function(id, place) return root .. ':t:' .. id .. ':' .. place end,
@@ -65,7 +65,7 @@ local function name_keys(fleet)
   key.recalled_ends = root .. ':recalledends'
   key.forgotten = root .. ':forgotten'
   key.forgotten_at = root .. ':forgottenat'
-  key.flights = root .. ':flights'
+  key.compute_rights = root .. ':flights'
   key.recallers = root .. ':recallers'
   key.joined = root .. ':joined'
   key.looks = root .. ':looks'

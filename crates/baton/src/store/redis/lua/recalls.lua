@@ -77,17 +77,17 @@ function recalls.keep(clock, name, value, most, head)
 end
 
 -- Who has the right to compute the value of a key.
-function recalls.flight(name)
+function recalls.compute_right(name)
   local session, number, generation, ends =
-    string.match(call('HGET', key.flights, name) or '', '^(%x+),(%d+),(%d+),(%d+)$')
+    string.match(call('HGET', key.compute_rights, name) or '', '^(%x+),(%d+),(%d+),(%d+)$')
   if not session then return nil end
   return { session = session, number = number, generation = tonumber(generation), ends = tonumber(ends) }
 end
 
--- A flight is over: those who wait for it are woken.
-function recalls.end_flight(name, id)
-  call('HDEL', key.flights, name)
-  call('SREM', key.flights_of(id), name)
+-- A right to compute is over: those who wait for it are woken.
+function recalls.end_compute_right(name, id)
+  call('HDEL', key.compute_rights, name)
+  call('SREM', key.compute_rights_of(id), name)
   local awaiting = call('HGETALL', key.awaiting(name))
   for at = 1, #awaiting, 2 do
     if alive(awaiting[at]) then wake(awaiting[at], '!' .. awaiting[at + 1]) end
@@ -102,14 +102,14 @@ function recalls.tell(most)
   for _, id in ipairs(recallers) do wake(id, '!0') end
 end
 
--- A session is over, and with it its flights: whoever waits for one contends for it.
+-- A session is over, and with it its rights to compute: whoever waits for one contends for it.
 function recalls.gone(id)
   if call('SREM', key.recallers, id) == 0 then return end
-  local flights = call('SMEMBERS', key.flights_of(id))
-  for _, name in ipairs(flights) do
-    call('HDEL', key.flights, name)
+  local compute_rights = call('SMEMBERS', key.compute_rights_of(id))
+  for _, name in ipairs(compute_rights) do
+    call('HDEL', key.compute_rights, name)
     call('UNLINK', key.awaiting(name))
   end
-  call('UNLINK', key.flights_of(id))
-  if #flights > 0 then recalls.tell(MAX_TOLD_FORGOTTEN) end
+  call('UNLINK', key.compute_rights_of(id))
+  if #compute_rights > 0 then recalls.tell(MAX_TOLD_FORGOTTEN) end
 end

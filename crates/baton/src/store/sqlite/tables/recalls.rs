@@ -7,7 +7,7 @@ use crate::{
     message::{CacheKey, Scope, SessionId},
     store::{
         StoreError,
-        engine::{Flight, Moved, RecallBooks, RecallKind, Recalled, Recalls},
+        engine::{ComputeRight, Moved, RecallBooks, RecallKind, Recalled, Recalls},
     },
 };
 
@@ -118,29 +118,29 @@ impl Recalls for SqliteTables<'_> {
         })
     }
 
-    fn flight(&mut self, key: &CacheKey) -> Moved<Option<Flight>> {
+    fn compute_right(&mut self, key: &CacheKey) -> Moved<Option<ComputeRight>> {
         let Some(fleet) = self.fleet()? else { return Ok(None) };
         let sql = "SELECT session, number, generation, ends FROM flights WHERE fleet = ?1 AND key = ?2";
         self.one(sql, params![fleet, key.as_str()], |row| {
             let (number, generation) = (uint(row, 1)?, uint(row, 2)?);
-            Ok(Flight { session: session_id(row, 0)?, number, generation, ends: uint(row, 3)? })
+            Ok(ComputeRight { session: session_id(row, 0)?, number, generation, ends: uint(row, 3)? })
         })
     }
 
-    fn put_flight(&mut self, key: &CacheKey, flight: &Flight) -> Moved<()> {
+    fn put_compute_right(&mut self, key: &CacheKey, compute_right: &ComputeRight) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "INSERT OR REPLACE INTO flights (fleet, key, session, number, generation, ends) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let Flight { session, number, generation, ends } = *flight;
+        let ComputeRight { session, number, generation, ends } = *compute_right;
         self.run(sql, params![fleet, key.as_str(), session.to_bytes(), int(number), int(generation), int(ends)])
             .map(drop)
     }
 
-    fn drop_flight(&mut self, key: &CacheKey) -> Moved<()> {
+    fn drop_compute_right(&mut self, key: &CacheKey) -> Moved<()> {
         let fleet = self.own_fleet()?;
         self.run("DELETE FROM flights WHERE fleet = ?1 AND key = ?2", params![fleet, key.as_str()]).map(drop)
     }
 
-    fn flights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>> {
+    fn compute_rights_of(&mut self, session: SessionId) -> Moved<Vec<CacheKey>> {
         let Some(fleet) = self.fleet()? else { return Ok(Vec::new()) };
         let sql = "SELECT key FROM flights WHERE fleet = ?1 AND session = ?2";
         self.all(sql, params![fleet, session.to_bytes()], |row| Ok(CacheKey::from_text(text(row, 0)?)))

@@ -1,4 +1,4 @@
-//! A flight with a store behind it: what is found there, who may compute, and what becomes of the value.
+//! A computation with a store behind it: what is found there, who may compute, and what becomes of the value.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use super::{
     Inner, RecallError, Value,
     cache::Entry,
-    computation::{self, Computation},
-    flight::{From, Landed, Landing, Outcome},
+    computation::{From, Landed, Landing, Outcome},
+    compute::{self, Compute},
     shared::{Right, Shared, millis},
 };
 use crate::{
@@ -19,12 +19,12 @@ use crate::{
 
 /// After how long one that waits for another process looks again though nobody has woken.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How much longer than its computation may take a flight is waited for.
+/// How much longer than its computation may take a computation is waited for.
 const SLACK: Duration = Duration::from_secs(10);
 
 impl Inner {
-    /// From what the store has to what the flight brings.
-    pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Computation) -> Outcome {
+    /// From what the store has to what the computation brings.
+    pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Compute) -> Outcome {
         let (key, signal) = (landing.key(), shared.fleet().signal());
         let given_up = moment::after(Instant::now(), self.options.deadline);
         loop {
@@ -36,11 +36,11 @@ impl Inner {
             };
             match answer {
                 Recollected::Found { value, is_error: true, generation, .. } => {
-                    landing.flight.asks_at(generation, asked);
+                    landing.computation.asks_at(generation, asked);
                     return Err(RecallError::Failed(String::from_utf8_lossy(&value).into()));
                 }
                 Recollected::Found { value, generation, age_ms, left_ms, .. } => {
-                    landing.flight.asks_at(generation, asked);
+                    landing.computation.asks_at(generation, asked);
                     let made = asked.checked_sub(Duration::from_millis(age_ms)).unwrap_or(asked);
                     let expires = moment::after(asked, Duration::from_millis(left_ms));
                     let entry = Entry { value, generation, made, expires };
@@ -48,16 +48,16 @@ impl Inner {
                     return Ok(Landed { entry, from: From::Store });
                 }
                 Recollected::Alone { generation } => {
-                    landing.flight.asks_at(generation, asked);
+                    landing.computation.asks_at(generation, asked);
                     return self.compute_unkept(landing, compute).await;
                 }
                 Recollected::Lead { generation } => {
-                    landing.flight.asks_at(generation, asked);
+                    landing.computation.asks_at(generation, asked);
                     let right = Right::new(&session, key, signal.number());
                     return self.compute_and_hand_in(shared, landing, compute, (&session, epoch, &signal), right).await;
                 }
                 Recollected::Wait { generation } => {
-                    landing.flight.asks_at(generation, asked);
+                    landing.computation.asks_at(generation, asked);
                     if asked >= given_up {
                         return Err(RecallError::Deadline(self.options.deadline));
                     }
@@ -68,9 +68,9 @@ impl Inner {
     }
 
     /// Computes what nobody keeps: the store is away, or says so.
-    async fn compute_unkept(&self, landing: &Landing, compute: Computation) -> Outcome {
-        let generation = landing.flight.generation();
-        let value = computation::run(compute, self.options.deadline).await?;
+    async fn compute_unkept(&self, landing: &Landing, compute: Compute) -> Outcome {
+        let generation = landing.computation.generation();
+        let value = compute::run(compute, self.options.deadline).await?;
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now };
         Ok(Landed { entry, from: From::Computation { stored: false } })
@@ -78,11 +78,10 @@ impl Inner {
 
     /// Computes by right, and hands in what comes of it.
     async fn compute_and_hand_in(
-        &self, shared: &Shared, landing: &Landing, compute: Computation, at: (&Session, u64, &StoreSignal),
-        right: Right,
+        &self, shared: &Shared, landing: &Landing, compute: Compute, at: (&Session, u64, &StoreSignal), right: Right,
     ) -> Outcome {
         let (session, epoch, signal) = at;
-        let computed = computation::run(compute, self.options.deadline).await;
+        let computed = compute::run(compute, self.options.deadline).await;
         let (outcome, ttl) = match &computed {
             Ok(Value { bytes, ttl }) => {
                 let ttl = ttl.unwrap_or(self.options.ttl);
@@ -102,7 +101,7 @@ impl Inner {
         let value = computed?;
         let made = Instant::now();
         let expires = moment::after(asked, Duration::from_millis(ttl_ms));
-        let begun = landing.flight.generation();
+        let begun = landing.computation.generation();
         let Some(Remembered::Kept { generation }) = remembered else {
             let entry = Entry { value: value.bytes, generation: begun, made, expires: made };
             return Ok(Landed { entry, from: From::Computation { stored: false } });
