@@ -11,8 +11,8 @@ use std::{
 use axum::Router;
 use baton::{
     Cancel, Fleet,
+    cache::{Cache, CacheOptions},
     jobs::sales::{Sales, SalesError},
-    recall::{Recall, RecallOptions},
 };
 use rustix::net::sockopt;
 use tokio::{
@@ -221,7 +221,7 @@ impl Gateway {
             readiness: Readiness::new(limits.waiting),
             queue_paces: Default::default(),
             staff: Default::default(),
-            recall: Recall::shared(fleet, RecallOptions::default()),
+            cache: Cache::shared(fleet, CacheOptions::default()),
             sales,
             speaker: Speaker::start(demo_init, limits.waiting),
             trouble: Default::default(),

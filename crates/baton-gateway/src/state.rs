@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use baton::{Fleet, deferred::Deferred, jobs::sales::Sales, recall::Recall};
+use baton::{Fleet, cache::Cache, deferred::Deferred, jobs::sales::Sales};
 use tokio::sync::watch;
 
 use crate::{
@@ -26,8 +26,8 @@ pub(crate) struct State {
     pub(crate) readiness: Readiness,
     pub(crate) queue_paces: QueuePaces,
     pub(crate) staff: Staff,
-    /// What expensive answers are recalled by, for all of the fleet.
-    pub(crate) recall: Recall,
+    /// What expensive answers are cached by, for all of the fleet.
+    pub(crate) cache: Cache,
     /// The sales, where some are kept.
     pub(crate) sales: Option<Sales>,
     /// Who says the time, once it has started.

@@ -18,7 +18,7 @@ use std::{
 
 use baton::{
     Fleet, FleetOptions,
-    recall::{CacheKey, Reading, Recall, RecallOptions},
+    cache::{Cache, CacheKey, CacheOptions, Reading},
 };
 use baton_testkit::{
     server::{Persistence, RedisServer},
@@ -41,7 +41,7 @@ impl Drop for Process {
 
 async fn the_killed_one_is_replaced(url: &str, folder: &Path) {
     let begun = folder.join("begun");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recaller"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cache_user"));
     command.args(["--store", url, "--begun"]).arg(&begun).stdin(Stdio::null());
     command.arg("--lease-ms").arg(LEASE.as_millis().to_string());
     let computing = Process(command.spawn().expect("the process starts"));
@@ -57,17 +57,17 @@ async fn the_killed_one_is_replaced(url: &str, folder: &Path) {
         options.session.lease = LEASE;
         Fleet::connect_with(&url, options).expect("a store")
     });
-    let recalls = fleets.each_ref().map(|fleet| Recall::shared(fleet, RecallOptions::default()));
+    let cache = fleets.each_ref().map(|fleet| Cache::shared(fleet, CacheOptions::default()));
     let calls: Vec<_> = (0..200)
         .map(|nth| {
-            let (recall, computations) = (recalls[nth % 2].clone(), computations.clone());
+            let (cache, computations) = (cache[nth % 2].clone(), computations.clone());
             tokio::spawn(async move {
                 let compute = move || async move {
                     computations.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     Ok::<_, String>("computed anew")
                 };
-                recall.get(&CacheKey::new("slow"), Reading::on(), compute).await
+                cache.get(&CacheKey::new("slow"), Reading::on(), compute).await
             })
         })
         .collect();

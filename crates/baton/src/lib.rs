@@ -49,7 +49,7 @@
 //! | `fleet` | [`Fleet`], [`Queue`], [`Node`]: connect, push, generate, work |
 //! | [`pool`] | children that are given tasks, one at a time each |
 //! | [`deferred`] | calls made before what they need has started; stands on its own |
-//! | [`recall`] | equal computations made once, and their values kept: in this process, or for a whole fleet |
+//! | [`cache`] | equal computations made once, and their values kept: in this process, or for a whole fleet |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
@@ -68,7 +68,7 @@
 //! | `jobs` | the modules [`jobs`] and [`pool`] |
 //! | `cron` | the source `jobs::Cron`; brings `jobs` along |
 //! | `operate` | the module [`operate`] |
-//! | `recall` | the module [`recall`] |
+//! | `cache` | the module [`cache`] |
 //! | `settings` | the module [`settings`] |
 //! | `testing` | the module [`testing`]; brings `memory` along |
 
@@ -80,13 +80,15 @@
         feature = "redis",
         feature = "jobs",
         feature = "operate",
-        feature = "recall",
+        feature = "cache",
         feature = "settings"
     )),
     allow(dead_code, unused_imports, reason = "only the full set uses everything")
 )]
 
 mod backoff;
+#[cfg(feature = "cache")]
+pub mod cache;
 pub mod deferred;
 mod drivers;
 mod fleet;
@@ -102,8 +104,6 @@ pub mod pool;
 #[cfg(any(feature = "jobs", feature = "operate"))]
 #[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
-#[cfg(feature = "recall")]
-pub mod recall;
 #[cfg(feature = "settings")]
 pub mod settings;
 pub mod store;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use baton::{
     Cancel, Done, Fleet, Since,
+    cache::{Cache, CacheError, CacheKey, CacheOptions, Reading},
     operate::Operator,
-    recall::{CacheKey, Reading, Recall, RecallError, RecallOptions},
     store::{TakeSurvey, message::CallId},
 };
 use tokio::runtime::Builder;
@@ -28,10 +28,10 @@ fn without_timers_every_entry_says_what_to_do() {
             let queue = fleet.queue::<u32>("q");
             let call: CallId = "q/1".parse().unwrap();
             let node = fleet.node().handler("q", async |_: u32, _| Ok(Done::default()));
-            let recall = Recall::local(RecallOptions::default());
+            let cache = Cache::local(CacheOptions::default());
             let key = CacheKey::new("tea");
-            let read = recall.get(&key, Reading::on(), || async { Ok::<_, String>("42") }).await;
-            assert_eq!(read, Err(RecallError::NoTimers));
+            let read = cache.get(&key, Reading::on(), || async { Ok::<_, String>("42") }).await;
+            assert_eq!(read, Err(CacheError::NoTimers));
             let told: Vec<String> = vec![
                 queue.push(&1).await.unwrap_err().to_string(),
                 queue.push_all([1, 2]).await.unwrap_err().to_string(),

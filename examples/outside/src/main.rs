@@ -1,5 +1,5 @@
-//! `recall` and `deferred` in a program that knows no HTTP: what takes its time to open is used at once, many readers of an
-//! expensive sum share one computation, its value is kept, and who changes what it is computed from invalidates it. Two recalls over one store stand for two processes; `memory:` would
+//! `cache` and `deferred` in a program that knows no HTTP: what takes its time to open is used at once, many readers of an
+//! expensive sum share one computation, its value is kept, and who changes what it is computed from invalidates it. Two reads the cache over one store stand for two processes; `memory:` would
 //! be `sqlite:PATH` or `redis://` then.
 
 use std::{
@@ -13,8 +13,8 @@ use std::{
 
 use baton::{
     Fleet,
+    cache::{Cache, CacheError, CacheKey, CacheOptions, Cached, Prefix, Reading},
     deferred::{Bounds, Deferred},
-    recall::{CacheKey, Prefix, Reading, Recall, RecallError, RecallOptions, Recalled},
 };
 
 /// What is sold, and how often all of it was added up.
@@ -34,21 +34,23 @@ impl Sales {
     }
 }
 
-async fn read(recall: &Recall, sales: &Sales, reading: Reading) -> Result<Recalled, RecallError> {
+async fn read(cache: &Cache, sales: &Sales, reading: Reading) -> Result<Cached, CacheError> {
     let sales = sales.clone();
-    recall.get(&CacheKey::new("sales").part("total"), reading, move || sales.total()).await
+    cache.get(&CacheKey::new("sales").part("total"), reading, move || sales.total()).await
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let fleet = Fleet::connect("memory:")?;
-    let recalls = [0, 1].map(|_| Recall::shared(&fleet, RecallOptions::default()));
+    let cache = [0, 1].map(|_| Cache::shared(&fleet, CacheOptions::default()));
     let opening = Deferred::spawn(Bounds::default(), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok::<_, String>(Sales::default())
     });
     // Made before there is anything to sell in: they wait, and begin in this order.
-    let sell = |amount| opening.call(8, move |sales: Sales| async move { sales.amounts.lock().map(|mut it| it.push(amount)).is_ok() });
+    let sell = |amount| {
+        opening.call(8, move |sales: Sales| async move { sales.amounts.lock().map(|mut it| it.push(amount)).is_ok() })
+    };
     let (first, second) = tokio::join!(sell(40), sell(2));
     let sales = opening.get().await?;
     println!("sold before the start: {}, {:?}", first? && second?, sales.amounts.lock().map_err(|_| "poisoned")?);
@@ -57,8 +59,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let readers: Vec<_> = (0..1_000)
         .map(|nth| {
-            let (recall, sales) = (recalls[nth % 2].clone(), sales.clone());
-            tokio::spawn(async move { read(&recall, &sales, Reading::on()).await })
+            let (cache, sales) = (cache[nth % 2].clone(), sales.clone());
+            tokio::spawn(async move { read(&cache, &sales, Reading::on()).await })
         })
         .collect();
     for reader in readers {
@@ -67,11 +69,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("1000 readers, {} computation", sales.scans.load(Ordering::SeqCst));
 
     sales.amounts.lock().map_err(|_| "poisoned")?.push(8);
-    let generation = recalls[0].invalidate_prefix(&Prefix::new("sales")).await?;
-    let own_write = read(&recalls[1], &sales, Reading::on().since(generation)).await?;
-    println!("after a sale: {}, {} computations", String::from_utf8_lossy(&own_write.value), sales.scans.load(Ordering::SeqCst));
+    let generation = cache[0].invalidate_prefix(&Prefix::new("sales")).await?;
+    let own_write = read(&cache[1], &sales, Reading::on().since(generation)).await?;
+    println!(
+        "after a sale: {}, {} computations",
+        String::from_utf8_lossy(&own_write.value),
+        sales.scans.load(Ordering::SeqCst)
+    );
 
-    let failed = recalls[0].get(&CacheKey::new("broken"), Reading::on(), || async { Err::<String, _>("no data") }).await;
+    let failed = cache[0].get(&CacheKey::new("broken"), Reading::on(), || async { Err::<String, _>("no data") }).await;
     println!("an error reaches its readers: {}", failed.err().map(|error| error.to_string()).unwrap_or_default());
     fleet.leave().await?;
     Ok(())

@@ -3,8 +3,8 @@
 use std::{fs::File, io, path::PathBuf};
 
 use baton::{
+    cache::{Cache, CacheOptions},
     jobs::sales::{self, Added, SalesError},
-    recall::{Recall, RecallOptions},
     settings::quantity,
     store::StoreUrl,
 };
@@ -161,8 +161,8 @@ async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<bool, Failu
     let connection = Connection::open(settings, Missing::Refuse, None)?;
     // Waits for a store that is not up yet, and tells so.
     connection.given(connection.operator.survey().await)?;
-    let recall = Recall::shared(connection.operator.fleet(), RecallOptions::default());
-    let forgotten = recall.invalidate_prefix(&prefix).await;
+    let cache = Cache::shared(connection.operator.fleet(), CacheOptions::default());
+    let forgotten = cache.invalidate_prefix(&prefix).await;
     connection.operator.leave().await;
     forgotten.map(|_| true).map_err(|error| {
         let cause = format!("the sales are loaded, but gateways may show totals from before for 30 s: {error}");

@@ -39,7 +39,7 @@ struct List {
     json: bool,
 }
 
-/// Forget a source: its place, its end and its definition; the messages it made stay
+/// Invalidate a source: its place, its end and its definition; the messages it made stay
 ///
 /// Refused while a live node offers it. A source of the same name begins at the start again.
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,8 @@ use axum::{
 };
 use baton::{
     Name,
+    cache::Generation,
     jobs::sales::{Added, Sale, SalesError},
-    recall::Generation,
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -178,7 +178,7 @@ async fn stored(state: &GatewayState, rows: Vec<(u64, Sale)>) -> Result<(Added, 
         _ => unreadable(),
     })?;
     let prefix = sales.prefix().await.map_err(|_| unreadable())?;
-    let told = tokio::time::timeout(state.limits.store_time, state.recall.invalidate_prefix(&prefix)).await;
+    let told = tokio::time::timeout(state.limits.store_time, state.cache.invalidate_prefix(&prefix)).await;
     match told {
         Ok(Ok(generation)) => Ok((added, generation)),
         _ => {

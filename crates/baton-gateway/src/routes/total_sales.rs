@@ -1,4 +1,4 @@
-//! How much was sold of an item, or of all: an expensive answer, recalled for all of the fleet.
+//! How much was sold of an item, or of all: an expensive answer, cached for all of the fleet.
 
 use std::sync::LazyLock;
 
@@ -9,8 +9,8 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use baton::{
+    cache::{CacheError, Cached, Generation, Mode, Reading, Source, Value},
     jobs::sales::{self, Sales, SalesError, Total},
-    recall::{Generation, Mode, Reading, RecallError, Recalled, Source, Value},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -37,7 +37,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     params(
         ("item" = Option<String>, Query, description = "The item; without it all of them", max_length = 1024),
         ("cache" = Option<String>, Query, description = "`off`: it is computed for this request alone; `batch`: shared with those who ask at the same time, and not kept; `on`, the default", pattern = "^(off|batch|on)$"),
-        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`. Forget one that is older than some minutes: where the store loses its data generations begin anew, and one that was not reached yet has each request computed", minimum = 0),
+        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`. Invalidate one that is older than some minutes: where the store loses its data generations begin anew, and one that was not reached yet has each request computed", minimum = 0),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of what the caller has")),
     responses(
         (status = 200, description = "`Total sales for item X is N`, or `Total sales for all items is N`", body = String, content_type = "text/plain", headers(
@@ -74,10 +74,10 @@ pub(crate) async fn total(State(state): State<Shared>, request: Request<Body>) -
         let (sales, item) = (sales.clone(), item.map(str::to_owned));
         move || async move { computed(&sales, item.as_deref()).await }
     };
-    let recalled = state.recall.get(&key, reading, compute).await.map_err(|error| failed(&error))?;
-    let age = recalled.age.as_secs();
-    let status = CacheStatus::of(&recalled, reading.mode);
-    Ok(answer(&headers, &recalled.value, status, age))
+    let cached = state.cache.get(&key, reading, compute).await.map_err(|error| failed(&error))?;
+    let age = cached.age.as_secs();
+    let status = CacheStatus::of(&cached, reading.mode);
+    Ok(answer(&headers, &cached.value, status, age))
 }
 
 async fn computed(sales: &Sales, item: Option<&str>) -> Result<Value, SalesError> {
@@ -129,10 +129,10 @@ struct CacheStatus(HeaderValue);
 impl CacheStatus {
     const BYPASS: Self = Self(HeaderValue::from_static("baton; fwd=bypass"));
 
-    fn of(recalled: &Recalled, mode: Mode) -> Self {
-        let text = match (mode, recalled.source) {
+    fn of(cached: &Cached, mode: Mode) -> Self {
+        let text = match (mode, cached.source) {
             (_, Source::Hit { .. }) => {
-                let left = recalled.ttl.unwrap_or_default().as_secs();
+                let left = cached.ttl.unwrap_or_default().as_secs();
                 let written = usize::try_from(left).ok().and_then(|left| HITS.get(left));
                 return Self(written.cloned().unwrap_or_else(|| hit(left)));
             }
@@ -185,10 +185,10 @@ pub(super) fn unreadable() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "sales", detail)
 }
 
-fn failed(error: &RecallError) -> Problem {
+fn failed(error: &CacheError) -> Problem {
     match error {
-        RecallError::Deadline(_) => Problem::busy("slow", "the total took too long", 10),
-        RecallError::Dropped => Problem::busy("slow", "the gateway stops", 2),
+        CacheError::Deadline(_) => Problem::busy("slow", "the total took too long", 10),
+        CacheError::Dropped => Problem::busy("slow", "the gateway stops", 2),
         _ => unreadable(),
     }
 }

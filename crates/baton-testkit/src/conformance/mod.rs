@@ -5,6 +5,7 @@
 
 mod baton_cases;
 mod body_cases;
+mod cache_cases;
 mod call_cases;
 mod call_scene;
 mod claim_cases;
@@ -15,7 +16,6 @@ mod header_cases;
 mod partly_cases;
 mod push_cases;
 mod reap_cases;
-mod recall_cases;
 mod scene;
 mod session_cases;
 mod settle_cases;
@@ -24,8 +24,8 @@ mod survey_cases;
 mod wait_cases;
 
 pub use self::{
-    baton_cases::*, body_cases::*, call_cases::*, claim_cases::*, clock_cases::*, error_cases::*, event_cases::*,
-    header_cases::*, partly_cases::*, push_cases::*, reap_cases::*, recall_cases::*, scene::Scene, session_cases::*,
+    baton_cases::*, body_cases::*, cache_cases::*, call_cases::*, claim_cases::*, clock_cases::*, error_cases::*,
+    event_cases::*, header_cases::*, partly_cases::*, push_cases::*, reap_cases::*, scene::Scene, session_cases::*,
     settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 

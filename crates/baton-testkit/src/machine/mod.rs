@@ -4,10 +4,10 @@
 //! A step is six small numbers; what they mean depends on what has happened so far (see [`script`]), so that most
 //! requests make sense and some do not. Old requests come back from the past, as copies that a network held up.
 
+mod cache;
 mod calls;
 mod draw;
 mod known_session;
-mod recalls;
 mod script;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};

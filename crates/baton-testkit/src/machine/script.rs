@@ -13,10 +13,10 @@ use bytes::Bytes;
 
 use super::{
     Step,
+    cache::cache,
     calls::{about, beginning, emit, recent},
     draw::{asks, claim, order, parcel, queue, settle, source},
     known_session::{Baton, KnownSession},
-    recalls::recall,
 };
 
 const SESSIONS: usize = 5;
@@ -116,7 +116,7 @@ impl Script {
                 emit(holder.unwrap_or(&known), a, b, c)
             }
             108..118 => about(recent(&self.calls, a), session, kind - 108, b, c),
-            118..134 => recall(session, kind - 118, a, b, c),
+            118..134 => cache(session, kind - 118, a, b, c),
             _ => {
                 self.held_up(a, b).unwrap_or_else(|| Beat { session, report: Bytes::new(), asks: Vec::new() }.request())
             }

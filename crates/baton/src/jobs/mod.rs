@@ -14,7 +14,7 @@
 //! | [`Demo`] | sleeps a while and fails now and then |
 //!
 //! [`subset_sum`] is work for a processor: in a program, on the command line, in a process of its own. `sales` (features
-//! `sqlite` and `recall`) adds up what was sold, over a database of its own.
+//! `sqlite` and `cache`) adds up what was sold, over a database of its own.
 //!
 //! Whatever cursor a source gave, opening it there goes on with exactly the rest. What a source cannot read is a
 //! [`SourceError`] that says where and why; what came before it is handed over first.
@@ -27,7 +27,7 @@ mod lines;
 mod noop;
 #[cfg(test)]
 mod pulled;
-#[cfg(all(feature = "sqlite", feature = "recall", feature = "settings"))]
+#[cfg(all(feature = "sqlite", feature = "cache", feature = "settings"))]
 pub mod sales;
 pub mod subset_sum;
 mod tick;

@@ -1,4 +1,4 @@
-//! Keys of what is recalled, and the prefixes that invalidate many of them at once.
+//! Keys of what is cached, and the prefixes that invalidate many of them at once.
 //!
 //! A key is a row of parts. As text each part is escaped and parts are separated by `/`, so no part, whatever bytes it
 //! has, can be taken for two, and a prefix ends at a separator: `sales/1/` covers the key `sales/1` and all below it, and
@@ -15,11 +15,11 @@ pub const MAX_CACHE_KEY_PARTS: usize = 16;
 /// A part that is longer as text is told by its digest.
 const MAX_PART: usize = 128;
 
-/// The key of something that is recalled: everything that its value depends on, parameters in one canonical form and, where
+/// The key of something that is cached: everything that its value depends on, parameters in one canonical form and, where
 /// it matters, who asks.
 ///
 /// ```
-/// use baton::recall::{CacheKey, Prefix};
+/// use baton::cache::{CacheKey, Prefix};
 /// let key = CacheKey::new("sales").part("db 1").part("a/b");
 /// assert_eq!(key.as_str(), "sales/db%201/a%2Fb");
 /// assert!(Prefix::new("sales").part("db 1").covers(&key));

@@ -10,7 +10,7 @@ pub enum InvalidMessage {
     /// An idempotency or bookmark key that is empty, too long or has control characters.
     #[error("the key {0:?} is not usable: take 1 to 200 bytes without control characters")]
     Key(String),
-    /// A key of something recalled that is too long, or a prefix of such keys.
+    /// A key of something cached that is too long, or a prefix of such keys.
     #[error("a key of {parts} parts and {bytes} bytes is over the limit of 16 parts and 1,024 bytes")]
     CacheKey {
         /// Its bytes as text.

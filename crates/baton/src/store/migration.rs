@@ -9,7 +9,7 @@
 //! goes on. A release that changes what is stored changes that step and raises [`FORMAT`]; parcels carry their own format
 //! byte and are not touched. Of parcels that are partly gone format 4 had the number left, from format 5 on it is known
 //! which: those are looked for among what waits and is claimed, and the bytes of their queues are set right. Format 6 has
-//! calls and what is recalled, of which there are none before, pages of submits and unreaped, which are of sessions. Format 8 has
+//! calls and what is cached, of which there are none before, pages of submits and unreaped, which are of sessions. Format 8 has
 //! calls that are named by their birth too, and know where their delayed messages are.
 
 use super::Kind;

@@ -48,7 +48,7 @@
 //!   message adds some, each number once, each key once in a call. The step that ends the last open message, or buries one,
 //!   writes the last event. A cancel marks the record, and the next step of each message ends it as cancelled; done and dead
 //!   win. Followers are bound to their session. All of it is kept for an hour after the last message has ended.
-//! * **What is recalled** ([`Recollect`], [`Remember`], [`Release`], [`Forget`], [`ReadForgotten`]). Values by key, each until it ends on
+//! * **What is cached** ([`CacheGet`], [`CachePut`], [`Release`], [`Invalidate`], [`ReadInvalidations`]). Values by key, each until it ends on
 //!   the fleet clock, all within a bound of bytes. Where there is none the first that asks may compute it, and the others wait
 //!   and are woken; that right lasts as long as its session, and ends by itself. What is forgotten, by key or prefix, raises
 //!   the one generation: a value whose computation began before is neither kept nor given after it, and nobody waits for it.

@@ -75,7 +75,7 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
         for key in ["mine", "shared"] {
             let key =
                 CacheKey::new(format!("{key}{}", if key == "mine" { session.to_string() } else { String::new() }));
-            ask(&store, Recollect { session, key, number: 1, lasts_ms: 60_000 }).await.unwrap();
+            ask(&store, CacheGet { session, key, number: 1, lasts_ms: 60_000 }).await.unwrap();
         }
     }
     ask(&store, DrainBegin { session: dead[1], queue: name("q") }).await.unwrap();

@@ -4,7 +4,7 @@
 //!
 //! * **Sums are exact.** Amounts are integers of hundredths; a sum is wider than anything that can be stored.
 //! * **A total is a scan of all rows** within one snapshot, as they come from the file. There is no index to answer from:
-//!   this is the expensive computation that [`recall`](crate::recall) is made for.
+//!   this is the expensive computation that [`cache`](crate::cache) is made for.
 //! * **All or nothing.** Sales that are added together are stored together or not at all, and durably when it is said so. A
 //!   transaction exists once: adding the same again changes nothing, adding another under its id is refused.
 //! * **Any item is just an item**, whatever it is called.
@@ -54,7 +54,7 @@ pub use self::{
     table::Table,
 };
 use self::{aside::Aside, file::File};
-use crate::recall::{CacheKey, Prefix};
+use crate::cache::{CacheKey, Prefix};
 
 /// Why sales could not be read or added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -180,7 +180,7 @@ impl Sales {
         if path.exists() { Ok(()) } else { Err(SalesError::Missing(path.to_owned())) }
     }
 
-    /// Under what a total is kept in a [`Recall`](crate::recall::Recall), as far as the file has been opened and still has its
+    /// Under what a total is kept in a [`Cache`](crate::cache::Cache), as far as the file has been opened and still has its
     /// name: the random id of its data is part of it.
     #[must_use]
     pub fn known_key(&self, item: Option<&str>) -> Option<CacheKey> {

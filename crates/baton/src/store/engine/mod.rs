@@ -6,22 +6,22 @@
 //! machine in the test kit holds the two against each other.
 
 pub(super) mod bodies;
+pub(super) mod cache;
 pub(super) mod calls;
 pub(super) mod clock;
 pub(super) mod errors;
 pub(super) mod intake;
 pub(super) mod offers;
 pub(super) mod queues;
-pub(super) mod recalls;
 pub(super) mod results;
 pub(super) mod returns;
 mod tables;
 pub(super) mod waits;
 
 pub(crate) use tables::{
-    Bodies, BodyKey, CallRecord, Calls, ClaimNumbers, ClaimRecord, Claims, ComputeRight, Cut, Errors, Fleet, Follower,
-    Hold, KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord, Queues, RecallBooks, RecallKind, Recalled, Recalls,
-    Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, UnreapedClaims, Waiters,
+    Bodies, BodyKey, CacheBooks, CacheKind, CacheTable, CachedEntry, CallRecord, Calls, ClaimNumbers, ClaimRecord,
+    Claims, ComputeRight, Cut, Errors, Fleet, Follower, Hold, KeyRecord, Keys, Line, Lines, Meta, Moved, QueueRecord,
+    Queues, Results, Series, SessionRecord, Sessions, SourceRecord, Sources, Tables, UnreapedClaims, Waiters,
 };
 
 use super::{

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Line, Moved, QueueRecord, SessionRecord, Tables, UnreapedClaims, calls, errors, queues::OpenQueues, recalls, waits,
+    Line, Moved, QueueRecord, SessionRecord, Tables, UnreapedClaims, cache, calls, errors, queues::OpenQueues, waits,
 };
 use crate::{
     message::{MAX_LOSSES, Name, Range, SPLIT_AFTER_LOSS, SessionId, Span},
@@ -89,7 +89,7 @@ pub(in crate::store) fn end<T: Tables>(
     let unreaped = UnreapedClaims { node: errors::node_name(session), lost };
     let (returned, more) = some(tables, &mut queues, now, id, &unreaped, most)?;
     waits::gone(tables, &mut queues, id, session)?;
-    recalls::gone(tables, id)?;
+    cache::gone(tables, id)?;
     queues.close(tables)?;
     tables.drop_session(id)?;
     if more {

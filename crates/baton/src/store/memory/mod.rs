@@ -3,6 +3,7 @@
 //! Shared by every clone within the process and gone with it. A call runs under one lock, so it is atomic.
 
 mod bodies;
+mod cache;
 mod calls;
 mod claims;
 mod errors;
@@ -10,7 +11,6 @@ mod fleet;
 mod keys;
 mod lines;
 mod queues;
-mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -189,5 +189,5 @@ struct MemoryTables {
     look_order: BTreeSet<(u64, CallId)>,
     /// Calls that sessions are told of as cancelled.
     told: BTreeMap<SessionId, BTreeSet<CallId>>,
-    recall: recalls::RecallTables,
+    cache: cache::CacheTables,
 }

@@ -10,6 +10,8 @@
 
 mod beat;
 mod bookmark;
+mod cache_get;
+mod cache_put;
 mod call;
 mod cancel;
 mod claim;
@@ -18,8 +20,8 @@ mod drain_begin;
 mod emit;
 mod events;
 mod follow;
-mod forget;
-mod forgotten;
+mod invalidate;
+mod invalidations;
 mod join;
 mod leave;
 mod look;
@@ -30,10 +32,8 @@ mod progress;
 mod purge;
 mod push;
 mod reap;
-mod recollect;
 mod recount;
 mod release;
-mod remember;
 mod remove;
 mod resign;
 mod result;
@@ -79,11 +79,11 @@ macro_rules! operations {
             events: Events(ReadEvents) -> EventPage;
             call: Call(ReadCall) -> Option<CallView>;
             cancel: Cancel(CancelCall) -> Cancelling;
-            recollect: Recollect(Recollect) -> Recollected;
-            remember: Remember(Remember) -> Remembered;
+            cache_get: CacheGet(CacheGet) -> CacheGetReply;
+            cache_put: CachePut(CachePut) -> CachePutReply;
             release: Release(Release) -> ();
-            forget: Forget(Forget) -> u64;
-            forgotten: Forgotten(ReadForgotten) -> Forgotten;
+            invalidate: Invalidate(Invalidate) -> u64;
+            invalidations: Invalidations(ReadInvalidations) -> Invalidations;
             recount: Recount(Recount) -> super::Recounted;
             purge: Purge(Purge) -> Option<Removed>;
         }

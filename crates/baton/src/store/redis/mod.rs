@@ -23,7 +23,7 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), calls (what those that have ended count for), forgotten (the generation of what is recalled), floor, recalled (what its values count for) |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), calls (what those that have ended count for), forgotten (the generation of what is cached), floor, cached (what its values count for) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), the page of its submits, and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |
@@ -49,10 +49,10 @@
 //! | `R:A:<call>`, `R:H:<call>`, `R:F:<call>` | hashes | its messages as `queue id` → `session,claim,told,delayed`; session → messages it holds; follower → `position,number,waits` |
 //! | `R:D:<call>` | sorted set | when it is due → a delayed message of it, as `queue id in 16 digits` |
 //! | `R:y:<call>`, `R:j:<call>` | list, set | its events, their keys |
-//! | `R:recalled`, `R:recalledheads`, `R:recalledends` | hashes, sorted set | key → value; key → `kind,generation,made,expires,session,number`; expiry → key |
+//! | `R:cached`, `R:recalledheads`, `R:recalledends` | hashes, sorted set | key → value; key → `kind,generation,made,expires,session,number`; expiry → key |
 //! | `R:forgotten`, `R:forgottenat` | sorted set, hash | generation → scope that was forgotten in it; scope → fleet clock |
 //! | `R:rights to compute`, `R:B:<session>`, `R:W:<key>` | hash, sets, hashes | key → `session,number,generation,ends` of who computes it; keys of a session; who waits → number |
-//! | `R:recallers` | set | sessions that recall |
+//! | `R:cache_users` | set | sessions that cache |
 //! | `R:joined` | hash | message that joined as `queue id` → call |
 //! | `R:looks`, `R:callends` | sorted sets | call → when it is looked whether it is forsaken, or marked and delayed; as `queue id in 16 digits` → when it is forgotten |
 //! | `R:f:<session>` | set | cancelled calls that it holds messages of |

@@ -65,7 +65,7 @@ const PARTS: &[&str] = &[
     include_str!("lua/intake.lua"),
     include_str!("lua/results.lua"),
     include_str!("lua/calls.lua"),
-    include_str!("lua/recalls.lua"),
+    include_str!("lua/cache.lua"),
     include_str!("lua/errors.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/short.lua"),

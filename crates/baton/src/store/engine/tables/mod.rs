@@ -3,6 +3,7 @@
 //! A home makes one engine call atomic: either all moves of a call are kept, or (on an error) none.
 
 mod bodies;
+mod cache;
 mod calls;
 mod claims;
 mod errors;
@@ -10,7 +11,6 @@ mod fleet;
 mod keys;
 mod lines;
 mod queues;
-mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -18,6 +18,7 @@ mod waiters;
 
 pub(crate) use self::{
     bodies::{Bodies, BodyKey, Cut},
+    cache::{CacheBooks, CacheKind, CacheTable, CachedEntry, ComputeRight},
     calls::{CallRecord, Calls, Follower, Hold},
     claims::{ClaimNumbers, ClaimRecord, Claims},
     errors::Errors,
@@ -25,7 +26,6 @@ pub(crate) use self::{
     keys::{KeyRecord, Keys},
     lines::{Line, Lines},
     queues::{QueueRecord, Queues},
-    recalls::{ComputeRight, RecallBooks, RecallKind, Recalled, Recalls},
     results::Results,
     sessions::{Series, SessionRecord, Sessions, UnreapedClaims},
     sources::{SourceRecord, Sources},
@@ -38,7 +38,7 @@ pub(crate) type Moved<T> = Result<T, StoreError>;
 
 /// A home for the engine's records: whatever is a home for every subject.
 pub(crate) trait Tables:
-    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results + Calls + Recalls
+    Fleet + Sessions + Claims + Waiters + Sources + Queues + Lines + Bodies + Errors + Keys + Results + Calls + CacheTable
 {
 }
 
@@ -55,6 +55,6 @@ impl<T> Tables for T where
         + Keys
         + Results
         + Calls
-        + Recalls
+        + CacheTable
 {
 }

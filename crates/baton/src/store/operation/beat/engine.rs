@@ -44,7 +44,7 @@ impl Effect for Beat {
         cancelled.sort_unstable();
         let mut forsaken = tables.looks(now, MAX_TOLD_EXPIRED)?;
         forsaken.sort_unstable();
-        let generation = tables.recall_books()?.generation;
+        let generation = tables.cache_books()?.generation;
         Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop, cancelled, forsaken, generation })
     }
 }

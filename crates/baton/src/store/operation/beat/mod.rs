@@ -49,7 +49,7 @@ pub struct Beaten {
     /// Calls that may have been without a follower for as long as they said, at most [`MAX_TOLD_EXPIRED`]: cancel those
     /// that have ([`CancelCall`](super::CancelCall)).
     pub forsaken: Vec<CallId>,
-    /// How often something was forgotten ([`Forget`](super::Forget)).
+    /// How often something was forgotten ([`Invalidate`](super::Invalidate)).
     pub generation: u64,
 }
 

@@ -14,8 +14,8 @@ impl Effect for Purge {
         }
         let meta = tables.meta()?;
         let queues = tables.queues()?;
-        let recalls = tables.recall_books()?.generation > 0;
-        let was_there = meta.joins > 0 || meta.stop.is_some() || !queues.is_empty() || recalls;
+        let cache = tables.cache_books()?.generation > 0;
+        let was_there = meta.joins > 0 || meta.stop.is_some() || !queues.is_empty() || cache;
         tables.clear()?;
         Ok(was_there.then(|| Removed::from_books(queues.iter().map(|queue| &queue.books))))
     }

@@ -1,7 +1,7 @@
 //! A right to compute ends with nothing.
 
 use super::Release;
-use crate::store::engine::{Effect, Moved, Tables, clock::visit, recalls::end_compute_right};
+use crate::store::engine::{Effect, Moved, Tables, cache::end_compute_right, clock::visit};
 
 impl Effect for Release {
     fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<()> {

@@ -5,6 +5,6 @@
 -- Returns: OK | STALE
 -- Idempotency: one that does not have the right changes nothing.
 if not visit(ARGV[1]) then return { 'STALE' } end
-local compute_right = recalls.compute_right(ARGV[2])
-if compute_right and compute_right.session == ARGV[1] and compute_right.number == ARGV[3] then recalls.end_compute_right(ARGV[2], ARGV[1]) end
+local compute_right = cache.compute_right(ARGV[2])
+if compute_right and compute_right.session == ARGV[1] and compute_right.number == ARGV[3] then cache.end_compute_right(ARGV[2], ARGV[1]) end
 return { 'OK' }

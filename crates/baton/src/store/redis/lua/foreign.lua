@@ -3,9 +3,9 @@
 local foreign = {
   kinds = {
     meta = 'hash', hold = 'string', sessions = 'zset', leases = 'zset', nodes = 'set', sources = 'set', queues = 'set',
-    keys = 'hash', key_ends = 'zset', marks = 'hash', results = 'hash', result_ends = 'zset', recalled = 'hash',
-    recalled_heads = 'hash', recalled_ends = 'zset', forgotten = 'zset', forgotten_at = 'hash', compute_rights = 'hash',
-    recallers = 'set', joined = 'hash', looks = 'zset', call_ends = 'zset',
+    keys = 'hash', key_ends = 'zset', marks = 'hash', results = 'hash', result_ends = 'zset', cached = 'hash',
+    cached_heads = 'hash', cached_ends = 'zset', forgotten = 'zset', invalidated_at = 'hash', compute_rights = 'hash',
+    cache_users = 'set', joined = 'hash', looks = 'zset', call_ends = 'zset',
   },
   queue_kinds = {
     counts = 'string', queue = 'hash', ready = 'list', suspects = 'list', delayed = 'zset', dead_order = 'zset',

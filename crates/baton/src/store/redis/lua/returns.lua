@@ -155,7 +155,7 @@ local function end_session(id)
   end
   call('UNLINK', key.session(id), key.wakes(id), key.told(id))
   remove_submits(id, page)
-  recalls.gone(id)
+  cache.gone(id)
   call('ZREM', key.leases, id)
   keep_least()
   call('SREM', key.nodes, id)

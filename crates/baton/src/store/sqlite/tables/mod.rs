@@ -7,6 +7,7 @@
 //! nothing here outlives a transaction, because another process may write the next one.
 
 mod bodies;
+mod cache;
 mod calls;
 mod claims;
 mod errors;
@@ -14,7 +15,6 @@ mod fleet;
 mod keys;
 mod lines;
 mod queues;
-mod recalls;
 mod results;
 mod sessions;
 mod sources;
@@ -30,7 +30,7 @@ use crate::{
     message::{Name, SessionId, Span},
     store::{
         StoreError,
-        engine::{Line, Moved, RecallBooks},
+        engine::{CacheBooks, Line, Moved},
         wake_up::WakeUp,
     },
 };
@@ -56,7 +56,7 @@ pub(super) struct SqliteTables<'c> {
     woken: BTreeSet<(SessionId, WakeUp)>,
     /// Whether something was written before bodies were read.
     writes: bool,
-    recall_books: Option<RecallBooks>,
+    cache_books: Option<CacheBooks>,
 }
 
 impl<'c> SqliteTables<'c> {
@@ -76,7 +76,7 @@ impl<'c> SqliteTables<'c> {
             backs: HashMap::new(),
             woken: BTreeSet::new(),
             writes: false,
-            recall_books: None,
+            cache_books: None,
         }
     }
 
