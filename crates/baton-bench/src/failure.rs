@@ -1,7 +1,7 @@
 //! Why there are no figures.
 
 use baton::{
-    operate::OperateError,
+    admin::OperateError,
     store::{InvalidUrl, StoreUrl},
 };
 

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, Context, Done, Failure as Unfinished, QueuePolicy, Role, operate::obey_leash, settings::Settings};
+use baton::{Cancel, Context, Done, Failure as Unfinished, QueuePolicy, Role, admin::obey_leash, settings::Settings};
 use clap::ValueEnum;
 
 use super::{
@@ -79,9 +79,9 @@ impl Job {
         let cancel = Cancel::new();
         obey_leash(&cancel)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
-        let operator = connect(settings, None, ear)?;
+        let admin = connect(settings, None, ear)?;
         let (steps, finished) = (steps_in(BURN), Arc::new(AtomicU64::new(0)));
-        let node = operator.fleet().node().role(Role::Worker).policy(self.policy());
+        let node = admin.fleet().node().role(Role::Worker).policy(self.policy());
         let node = node.handler(self.queue(), move |body: String, context: Context| {
             let finished = finished.clone();
             async move {

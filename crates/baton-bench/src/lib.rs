@@ -133,12 +133,12 @@ async fn unless<T>(cancel: &Cancel, work: impl Future<Output = Result<T, Failure
 /// Measures one store until that is done or a signal comes, and leaves nothing there.
 async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
     let measured = unless(cancel, measure(plan, &target, private)).await;
-    target.operator.leave().await;
+    target.admin.leave().await;
     if private {
         return measured;
     }
     // The first failure is the one to tell.
-    let cleared = target.given(target.operator.purge().await.map(drop));
+    let cleared = target.given(target.admin.purge().await.map(drop));
     let cleared = match &target.bare {
         Some(bare) => bare.clear().await.and(cleared),
         None => cleared,

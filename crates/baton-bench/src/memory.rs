@@ -81,7 +81,7 @@ async fn in_sqlite(plan: &Plan, beside: &Target, way: Way) -> Result<f64, Failur
 
 /// Leaves the store, so that nothing is written, and counts the bytes in use.
 async fn file_bytes(target: &Target, path: &Path) -> Result<f64, Failure> {
-    target.operator.leave().await;
+    target.admin.leave().await;
     in_use(path).map_err(|error| {
         Failure::new(format!("cannot measure {}: {error}", path.display()), "name another folder with TMPDIR")
     })

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, operate::Operator, settings::Settings};
+use baton::{Cancel, admin::Admin, settings::Settings};
 use tokio::{
     io::{BufReader, Lines},
     process::ChildStdout,
@@ -53,24 +53,24 @@ impl Producer {
         let (begin, gone) = (Cancel::new(), Cancel::new());
         listen(&begin, &gone)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
-        let operator = connect(settings, Some(MAX_BACKLOG), ear)?;
+        let admin = connect(settings, Some(MAX_BACKLOG), ear)?;
         // In a task, as what a process pushes for a request is.
         let pushing = tokio::spawn({
-            let operator = operator.clone();
-            async move { self.push(&operator, &begin).await }
+            let admin = admin.clone();
+            async move { self.push(&admin, &begin).await }
         });
         let pushed = tokio::select! {
             biased;
             () = gone.any() => Ok(()),
             pushed = pushing => pushed.unwrap_or_else(|error| Err(failed(&error))),
         };
-        operator.leave().await;
+        admin.leave().await;
         pushed
     }
 
-    async fn push(&self, operator: &Operator, begin: &Cancel) -> Result<(), Failure> {
-        operator.session().await.map_err(|error| failed(&error))?;
-        let (queue, noise) = (operator.fleet().queue::<str>(&self.queue), self.noise());
+    async fn push(&self, admin: &Admin, begin: &Cancel) -> Result<(), Failure> {
+        admin.session().await.map_err(|error| failed(&error))?;
+        let (queue, noise) = (admin.fleet().queue::<str>(&self.queue), self.noise());
         say("ready");
         begin.any().await;
         let (mut calls, begun, begun_ns) = (0, Instant::now(), now_ns());

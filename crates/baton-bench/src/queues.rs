@@ -34,7 +34,7 @@ pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures)
     many.turn(1, queue_name).await?;
     if let Some(bare) = &target.bare {
         // This command does not beat meanwhile; its connections are the one that asks and that of the store.
-        target.operator.leave().await;
+        target.admin.leave().await;
         figures.queues_connections = Figure(Some(bare.info("clients", &["connected_clients"]).await? - 2.0));
         // It has claimed from each queue once, and found them empty.
         tokio::time::sleep(SETTLING).await;

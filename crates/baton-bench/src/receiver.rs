@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     Cancel, Context, Done,
-    operate::{Operator, obey_leash},
+    admin::{Admin, obey_leash},
     settings::Settings,
 };
 use clap::ValueEnum;
@@ -51,17 +51,17 @@ impl Receiver {
             return Err(Failure::new(format!("cannot start a thread: {error}"), "free some threads"));
         }
         // Opened for BLPOP too: it prepares for TLS.
-        let operator = connect(settings, None, ear)?;
+        let admin = connect(settings, None, ear)?;
         match self {
-            Self::Worker => work(&operator, 1, cancel, tell).await?,
-            Self::Queues => work(&operator, QUEUES, cancel, tell).await?,
+            Self::Worker => work(&admin, 1, cancel, tell).await?,
+            Self::Queues => work(&admin, QUEUES, cancel, tell).await?,
             Self::Load => {
                 let kept: Arc<Mutex<Vec<u64>>> = Arc::default();
                 let keep = {
                     let kept = kept.clone();
                     move |nanos| kept.lock().unwrap_or_else(PoisonError::into_inner).push(nanos)
                 };
-                work(&operator, 1, cancel, keep).await?;
+                work(&admin, 1, cancel, keep).await?;
                 kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().for_each(tell);
             }
             Self::Blpop => {
@@ -98,10 +98,10 @@ pub(super) fn queue_name(number: u64) -> String {
 }
 
 async fn work(
-    operator: &Operator, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
+    admin: &Admin, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let took = Arc::new(took);
-    let node = (0..queues).fold(operator.fleet().node(), |node, number| {
+    let node = (0..queues).fold(admin.fleet().node(), |node, number| {
         let took = took.clone();
         node.handler(&queue_name(number), move |sent_ns: u64, _: Context| {
             took(now_ns().saturating_sub(sent_ns));

@@ -1,6 +1,6 @@
 //! The figures of one store, as JSON and as a table.
 
-use baton::operate::wording::plural;
+use baton::admin::wording::plural;
 use serde::Serialize;
 
 use super::plan::Plan;

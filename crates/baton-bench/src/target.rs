@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     ConnectError, Fleet, FleetOptions, Name,
-    operate::{OperateError, Operator},
+    admin::{Admin, OperateError},
     settings::{Origin, Setting, Settings},
     store::{Books, KEY_TTL_MS, Kind, MAX_KEYS, MAX_RESULTS, Order, StoreError, StoreUrl, Survey, session::Session},
 };
@@ -29,7 +29,7 @@ const MAX_HOLD: Duration = Duration::from_secs(60);
 /// A store under test.
 pub(super) struct Target {
     pub(super) settings: Settings,
-    pub(super) operator: Operator,
+    pub(super) admin: Admin,
     /// Hears what a person may want to know.
     pub(super) tell: Tell,
     /// The way past the accounting; only Redis has one.
@@ -53,13 +53,13 @@ impl Target {
             user_file: None,
             user_file_read: false,
         };
-        let operator = connect(&settings, Some(MAX_BACKLOG), &tell)?;
-        operator.survey().await.map_err(|error| failure(&settings, error))?;
+        let admin = connect(&settings, Some(MAX_BACKLOG), &tell)?;
+        admin.survey().await.map_err(|error| failure(&settings, error))?;
         let bare = match redis_url(&settings) {
             Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
             None => None,
         };
-        Ok(Self { settings, operator, tell, bare, pushed: Mutex::default() })
+        Ok(Self { settings, admin, tell, bare, pushed: Mutex::default() })
     }
 
     /// What an operation gave, or its failure.
@@ -74,12 +74,12 @@ impl Target {
 
     /// The session by which it pushes.
     pub(super) async fn session(&self) -> Result<Session, Failure> {
-        self.given(self.operator.session().await)
+        self.given(self.admin.session().await)
     }
 
     /// The fleet, for whoever does its own waiting.
     pub(super) const fn fleet(&self) -> &Fleet {
-        self.operator.fleet()
+        self.admin.fleet()
     }
 
     /// Notes that messages were pushed.
@@ -88,7 +88,7 @@ impl Target {
     }
 
     pub(super) async fn survey(&self) -> Result<Survey, Failure> {
-        self.given(self.operator.survey().await)
+        self.given(self.admin.survey().await)
     }
 
     pub(super) async fn books(&self, name: &str) -> Result<Books, Failure> {
@@ -100,7 +100,7 @@ impl Target {
     pub(super) async fn pause(&self, name: &str, paused: bool) -> Result<(), Failure> {
         let name = queue(name)?;
         let order = if paused { Order::Pause(name) } else { Order::Resume(name) };
-        self.given(self.operator.fleet().ask(order).await)
+        self.given(self.admin.fleet().ask(order).await)
     }
 
     /// Waits until a child is a node of the fleet.
@@ -153,7 +153,7 @@ impl Target {
         for books in self.survey().await?.queues {
             self.drain(books.queue.as_str()).await?;
         }
-        let audit = self.given(self.operator.audit(None, Some(MAX_HOLD)).await)?;
+        let audit = self.given(self.admin.audit(None, Some(MAX_HOLD)).await)?;
         let mut faults: Vec<String> = audit.unbalanced.iter().map(ToString::to_string).collect();
         let pushed = self.pushed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (queue, pushed) in pushed {
@@ -171,9 +171,9 @@ impl Target {
 }
 
 /// Whoever operates the fleet of these settings, whose store is made if it is missing.
-pub(super) fn connect(settings: &Settings, max_backlog: Option<u64>, tell: &Tell) -> Result<Operator, Failure> {
+pub(super) fn connect(settings: &Settings, max_backlog: Option<u64>, tell: &Tell) -> Result<Admin, Failure> {
     let mut options = FleetOptions::new(settings.fleet.value.clone());
-    // The waiting is the operator's, who tells the person who waits.
+    // The waiting is the admin's, who tells the person who waits.
     options.wait = Duration::ZERO;
     if let Some(max_backlog) = max_backlog {
         options.session.max_backlog = max_backlog;
@@ -184,7 +184,7 @@ pub(super) fn connect(settings: &Settings, max_backlog: Option<u64>, tell: &Tell
     })?;
     let (heard, tell) = (Arc::clone(tell), Arc::clone(tell));
     fleet.store().hear(Arc::new(move |event| heard(&event.to_string())));
-    Ok(Operator::new(&fleet).wait(settings.wait.value).told_to(Arc::new(move |note| tell(&note.to_string()))))
+    Ok(Admin::new(&fleet).wait(settings.wait.value).told_to(Arc::new(move |note| tell(&note.to_string()))))
 }
 
 fn failure(settings: &Settings, error: impl Into<OperateError>) -> Failure {

@@ -1,6 +1,6 @@
 //! Whether anybody works for a queue, told to the person who gives it a message.
 
-use baton::{Name, operate::Overview, settings::document::meant, store::StoreUrl};
+use baton::{Name, admin::Overview, settings::document::meant, store::StoreUrl};
 
 /// What is known of a queue.
 pub(crate) struct Attendance {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use baton::{
     CallId, ConnectError, Fleet, FleetOptions, PushError,
-    operate::{OperateError, Operator},
+    admin::{Admin, OperateError},
     store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
 
@@ -25,7 +25,7 @@ pub(crate) enum Missing {
 
 /// A fleet's store, and who operates it.
 pub(crate) struct Connection {
-    pub(crate) operator: Operator,
+    pub(crate) admin: Admin,
     url: StoreUrl,
     /// Whether there was no file yet.
     is_new: bool,
@@ -48,7 +48,7 @@ impl Connection {
     /// Opens the store in force.
     pub(crate) fn open(settings: &Settings, missing: Missing, max_backlog: Option<u64>) -> Result<Self, Failure> {
         let mut options = FleetOptions::new(settings.fleet.value.clone());
-        // The waiting is the operator's, who tells the person who waits.
+        // The waiting is the admin's, who tells the person who waits.
         options.wait = Duration::ZERO;
         options.create = missing == Missing::Create;
         options.session.max_keys = settings.max_keys.value;
@@ -78,9 +78,9 @@ impl Connection {
             });
         }
         fleet.store().hear(ear());
-        let operator = Operator::new(&fleet).wait(settings.wait.value);
-        let operator = operator.told_to(Arc::new(|note| remark(&note.to_string())));
-        Ok(Self { operator, url, is_new })
+        let admin = Admin::new(&fleet).wait(settings.wait.value);
+        let admin = admin.told_to(Arc::new(|note| remark(&note.to_string())));
+        Ok(Self { admin, url, is_new })
     }
 
     /// Whether there was no store yet.

@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use baton::{
     PushError,
-    operate::OperateError,
+    admin::OperateError,
     store::{InvalidUrl, Refusal, StoreError, StoreUrl, session::SubmitError},
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton::{
     CallId, CallState, Follow, FollowError, Followed, Name, Since, StoreError,
-    operate::{Note, OperateError},
+    admin::{Note, OperateError},
 };
 use tokio::time::{Instant, timeout};
 
@@ -35,7 +35,7 @@ impl<'a> Following<'a> {
     pub(crate) fn new(
         connection: &'a Connection, queue: &'a Name, call: &'a CallId, wait: Duration, advice: Option<&'a str>,
     ) -> Self {
-        let follow = connection.operator.fleet().follow(call, Since::Start);
+        let follow = connection.admin.fleet().follow(call, Since::Start);
         Self { connection, queue, call, follow, advice, is_attended: false, wait, away_since: None }
     }
 
@@ -79,18 +79,18 @@ impl<'a> Following<'a> {
 
     /// Nothing came for a while: fails if the store is away. Says once that the call waits and no node works for its queue.
     async fn wonder(&mut self) -> Result<(), StoreError> {
-        let operator = &self.connection.operator;
+        let admin = &self.connection.admin;
         // The beats of its session tell, so that a quiet call costs the store no further question.
-        let away = operator.fleet().session().await?.troubles().borrow().clone();
+        let away = admin.fleet().session().await?.troubles().borrow().clone();
         if let Some(away @ StoreError::Unreachable(_)) = away {
             return Err(away);
         }
         if self.is_attended {
             return Ok(());
         }
-        let status = operator.fleet().call_status(self.call).await?;
+        let status = admin.fleet().call_status(self.call).await?;
         if status.is_some_and(|status| status.state == CallState::Waiting) {
-            let overview = operator.overview().await?;
+            let overview = admin.overview().await?;
             if let Some(absence) = Attendance::of(self.queue, &overview).absence(self.queue) {
                 remark(self.advice.unwrap_or(&absence));
             }

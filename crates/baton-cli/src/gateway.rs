@@ -85,7 +85,7 @@ impl GatewayArguments {
             limits: Limits { stop_time: times.stop, search_time: times.search.unwrap_or(limits.search_time), ..limits },
             ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
         };
-        let gateway = Gateway::bind(connection.operator.fleet(), options).await.map_err(refused)?;
+        let gateway = Gateway::bind(connection.admin.fleet(), options).await.map_err(refused)?;
         if let Some(sales) = &self.sales
             && matches!(Sales::at(sales).look(), Err(SalesError::Missing(_)))
         {

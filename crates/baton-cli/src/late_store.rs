@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use baton::{
-    operate::Operator,
+    admin::Admin,
     store::{StoreError, StoreUrl},
 };
 
@@ -31,11 +31,7 @@ pub(crate) async fn awaited(
     let is_server = matches!(settings.store.value, StoreUrl::Redis(_));
     let is_bounded = gateway.is_none() || !is_server || settings.wait.from != Origin::Default;
     let up = async {
-        if is_bounded {
-            connection.operator.survey().await.map(drop)
-        } else {
-            until_up(&connection.operator, log).await
-        }
+        if is_bounded { connection.admin.survey().await.map(drop) } else { until_up(&connection.admin, log).await }
     };
     tokio::pin!(up);
     let announce = || gateway.iter().for_each(|gateway| gateway.announce(log));
@@ -56,12 +52,12 @@ pub(crate) async fn awaited(
 }
 
 /// Tries until the store is up, and says once that it is not; what will not pass is an error at once.
-async fn until_up(operator: &Operator, log: &Log) -> Result<(), StoreError> {
+async fn until_up(admin: &Admin, log: &Log) -> Result<(), StoreError> {
     // The pauses are this one's, which are not bounded.
-    let operator = operator.clone().wait(Duration::ZERO);
+    let admin = admin.clone().wait(Duration::ZERO);
     let mut was_said = false;
     loop {
-        match operator.survey().await {
+        match admin.survey().await {
             Err(StoreError::Unreachable(why)) => {
                 if !std::mem::replace(&mut was_said, true) {
                     log.say(&format!("the store is not up, it is waited for (--wait SECONDS bounds that): {why}"));

@@ -1,5 +1,5 @@
 //! The `baton` command. Each subcommand is a thin file under `command`: it reads its flags and prints; what it does lies in
-//! `baton::operate`.
+//! `baton::admin`.
 
 mod arguments;
 mod attendance;

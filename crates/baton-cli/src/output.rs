@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
 
-pub(crate) use baton::operate::wording::{cut, moment, plural, span, tame, tame_json};
+pub(crate) use baton::admin::wording::{cut, moment, plural, span, tame, tame_json};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};

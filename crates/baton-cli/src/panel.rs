@@ -11,7 +11,7 @@ use std::{
 
 use baton::{
     Name,
-    operate::{Glance, Operator, Workforce},
+    admin::{Admin, Glance, Workforce},
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::{
@@ -57,9 +57,9 @@ impl Panel {
     /// Shows figures of one queue, or of all, and of this machine's workers, for ever; what the store does not tell is not
     /// shown.
     pub(crate) async fn show(
-        &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
+        &self, admin: &Admin, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
     ) {
-        tokio::join!(self.figures(operator, queue, workers, log), self.follow_width());
+        tokio::join!(self.figures(admin, queue, workers, log), self.follow_width());
     }
 
     /// A line of a terminal that became narrower was broken into several: those before the last are taken away, for ever.
@@ -77,10 +77,8 @@ impl Panel {
         }
     }
 
-    async fn figures(
-        &self, operator: &Operator, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log,
-    ) {
-        let mut watch = operator.watch(queue, EVERY);
+    async fn figures(&self, admin: &Admin, queue: Option<&Name>, workers: &watch::Receiver<Workforce>, log: &Log) {
+        let mut watch = admin.watch(queue, EVERY);
         let (mut seen, mut last) = (0_u32, String::new());
         loop {
             let Ok(glance) = watch.next().await else {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use baton::operate::{self, Limits, SupervisorEvent};
+use baton::admin::{self, Limits, SupervisorEvent};
 use baton::store::StoreUrl;
 
 use crate::{
@@ -83,12 +83,12 @@ impl Workers {
 /// A supervisor for this node's work, on the store in force.
 pub(crate) fn supervisor(
     settings: &Settings, node: &NodeArguments, log: &Arc<Log>,
-) -> Result<operate::Supervisor, Failure> {
+) -> Result<admin::Supervisor, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "add --workers 0"))?;
     let flags = ["node", "--role", "worker", "--leashed"].map(OsString::from);
     let log = log.clone();
-    Ok(operate::Supervisor {
+    Ok(admin::Supervisor {
         program,
         arguments: flags.into_iter().chain(node.flags()).collect(),
         variables: settings.variables(),

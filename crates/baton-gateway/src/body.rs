@@ -4,7 +4,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, StatusCode, header},
 };
-use baton::operate::BadBody;
+use baton::admin::BadBody;
 use http_body_util::BodyExt as _;
 use tokio::time::{Duration, Instant, timeout_at};
 

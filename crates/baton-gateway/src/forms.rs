@@ -4,7 +4,7 @@
 //! to all.
 
 use axum::http::HeaderValue;
-use baton::{CallEvent, CallId, Chunk, operate::wording::tame};
+use baton::{CallEvent, CallId, Chunk, admin::wording::tame};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 

@@ -159,7 +159,7 @@ pub(crate) async fn watch_tokens(state: &State) {
     }
 }
 
-/// Whoever asks may operate; what changes something asks for this.
+/// Whoever asks may admin; what changes something asks for this.
 pub(crate) struct Operates;
 
 impl FromRequestParts<Shared> for Operates {
@@ -170,7 +170,7 @@ impl FromRequestParts<Shared> for Operates {
             Some(Right::Operate) => Ok(Self),
             _ => {
                 let detail =
-                    "this needs a token with the right to operate: `baton token add NAME --right operate` makes one";
+                    "this needs a token with the right to admin: `baton token add NAME --right admin` makes one";
                 Err(Problem::new(StatusCode::FORBIDDEN, "right", detail))
             }
         }

@@ -60,7 +60,7 @@ fn tokens_are_needed_once_there_is_one_and_revoked_ones_are_refused_within_a_sec
     let file = TokenFile::at(folder.path().join("tokens.json"));
     let name = |text: &str| Name::new(text).unwrap();
     let read = file.add(&name("reader"), Right::Read).unwrap();
-    let operate = file.add(&name("writer"), Right::Operate).unwrap();
+    let admin = file.add(&name("writer"), Right::Operate).unwrap();
     let scene = Scene::with(|options| options.tokens = Some(file.clone()));
     let with = |method, path, token: &str| {
         let bearer = format!("Bearer {token}");
@@ -77,17 +77,17 @@ fn tokens_are_needed_once_there_is_one_and_revoked_ones_are_refused_within_a_sec
     says(with("POST", "/push/q", "baton_wrong").problem(401, "token"), "`baton token list`");
     let basic = scene.ask("POST", "/push/q", &[("authorization", "Basic eDp5"), JSON], b"1");
     says(basic.problem(401, "token"), "Authorization: Bearer TOKEN");
-    let both = [("authorization", &*format!("Bearer {operate}")), ("authorization", "Bearer x"), JSON];
+    let both = [("authorization", &*format!("Bearer {admin}")), ("authorization", "Bearer x"), JSON];
     scene.ask("POST", "/push/q", &both, b"1").problem(401, "token");
-    says(with("POST", "/push/q", &read).problem(403, "right"), "--right operate");
+    says(with("POST", "/push/q", &read).problem(403, "right"), "--right admin");
     assert_eq!(with("GET", "/api/openapi.json", &read).status, 200);
-    assert_eq!(with("POST", "/push/q", &operate).status, 202);
+    assert_eq!(with("POST", "/push/q", &admin).status, 202);
     // Page before token.
-    let page = [("authorization", &*format!("Bearer {operate}")), ("origin", "http://evil.example"), JSON];
+    let page = [("authorization", &*format!("Bearer {admin}")), ("origin", "http://evil.example"), JSON];
     says(scene.ask("POST", "/push/q", &page, b"1").problem(403, "cross-origin"), "--host NAME");
     assert_eq!(scene.ready("q"), 1);
     file.revoke(&name("writer")).unwrap();
-    until("it is revoked", || with("POST", "/push/q", &operate).status == 401);
+    until("it is revoked", || with("POST", "/push/q", &admin).status == 401);
     file.revoke(&name("reader")).unwrap();
     until("all are", || with("GET", "/api/openapi.json", &read).status == 401);
     scene.push("q", b"1").problem(401, "token");
@@ -98,7 +98,7 @@ fn a_stream_ends_once_its_token_is_revoked() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = TokenFile::at(folder.path().join("tokens.json"));
     let name = |text: &str| Name::new(text).unwrap();
-    let operate = file.add(&name("writer"), Right::Operate).unwrap();
+    let admin = file.add(&name("writer"), Right::Operate).unwrap();
     let read = file.add(&name("reader"), Right::Read).unwrap();
     let scene = Scene::with(|options| options.tokens = Some(file.clone()));
     scene.work(scene.fleet.node().handler("told", async |(): (), context: Context| {
@@ -108,8 +108,8 @@ fn a_stream_ends_once_its_token_is_revoked() {
         }
         Ok(Done::with(&0)?)
     }));
-    let (operate, read) = (format!("Bearer {operate}"), format!("Bearer {read}"));
-    let (head, mut writer) = scene.open("POST", "/call/told", &[("authorization", &operate), JSON], b"null");
+    let (admin, read) = (format!("Bearer {admin}"), format!("Bearer {read}"));
+    let (head, mut writer) = scene.open("POST", "/call/told", &[("authorization", &admin), JSON], b"null");
     assert_eq!(head.status, 200);
     let (head, mut reader) = scene.open("GET", "/jobs/told/1/events", &[("authorization", &read)], b"");
     assert_eq!(head.status, 200);
@@ -118,7 +118,7 @@ fn a_stream_ends_once_its_token_is_revoked() {
     assert!(writer.rest().contains("the token is not valid any more"));
     // The other's is as good as before.
     reader.streamed("\n");
-    scene.ask("DELETE", "/jobs/told/1", &[("authorization", &operate)], b"").problem(401, "token");
+    scene.ask("DELETE", "/jobs/told/1", &[("authorization", &admin)], b"").problem(401, "token");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Fleet, FleetOptions, Node, QueuePolicy,
-    operate::{Operator, Wanted},
+    admin::{Admin, Wanted},
     store::{Books, Clock, MemoryStore, Recount, TakeSurvey},
 };
 use baton_testkit::subject::test_fleet;
@@ -59,7 +59,7 @@ fn no_message_is_blamed(handled: impl Fn(Node) -> Node) {
         cancel.drain();
         last.await.unwrap().unwrap();
         // A message that four of the sessions died with is an error; what a runtime broke off is no failure of it.
-        let errors = Operator::new(&fleet).errors(&Wanted::default()).await.unwrap();
+        let errors = Admin::new(&fleet).errors(&Wanted::default()).await.unwrap();
         println!("{} messages were lost four times", errors.len());
         let blamed: Vec<_> = errors.iter().filter(|error| error.attempts > 0).collect();
         assert!(blamed.is_empty(), "{blamed:?}");

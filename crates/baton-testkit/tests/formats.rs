@@ -13,8 +13,8 @@ use std::{
 
 use baton::{
     DEFAULT_FLEET, Fleet, FleetOptions, Key, MessageId, Name, SessionId,
+    admin::{Admin, Migrated, MigrationProgress, OperateError},
     jobs::Tick,
-    operate::{Migrated, MigrationProgress, OperateError, Operator},
     store::{
         Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, MAX_KEYS, Offer, Order, Peek,
         ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, Settle, SqliteOptions, SqliteStore,
@@ -82,7 +82,7 @@ fn join(kind: Kind, queues: &[&str], offers: Vec<Offer>) -> Join {
 
 async fn migrate(store: &Arc<dyn Store>) -> Result<Migrated, OperateError> {
     let fleet = Fleet::over(Arc::clone(store), FleetOptions::new(name(DEFAULT_FLEET)));
-    Operator::new(&fleet).migrate(|_| ()).await
+    Admin::new(&fleet).migrate(|_| ()).await
 }
 
 /// Nobody may use it, whatever they want.
@@ -242,7 +242,7 @@ async fn is_migrated(home: Home, format: u32) {
     is_refused(&*store, format).await;
     let mut told = Vec::new();
     let fleet = Fleet::over(Arc::clone(&store), FleetOptions::new(name(DEFAULT_FLEET)));
-    let did = Operator::new(&fleet).migrate(|progress| told.push(progress)).await.unwrap();
+    let did = Admin::new(&fleet).migrate(|progress| told.push(progress)).await.unwrap();
     let expected = Migrated { migrated: true, from: Some(format), to: FORMAT, sessions: 3, back: 7, dead: 0 };
     assert_eq!(did, expected);
     let time = std::time::Duration::from_millis(1_200);
@@ -290,10 +290,10 @@ async fn is_refused_while_used(home: Home, format: u32) {
     let now = store.standing().await.unwrap();
     assert_eq!(now.alive_since(&since).map(|it| it.host.as_str()).collect::<Vec<_>>(), ["delta"]);
     let fleet = Fleet::over(Arc::clone(&store), FleetOptions::new(name(DEFAULT_FLEET)));
-    let operator = Operator::new(&fleet);
+    let admin = Admin::new(&fleet);
     let (watching, watched) = tokio::sync::oneshot::channel();
     let mut watching = Some(watching);
-    let migration = operator.migrate(|progress| {
+    let migration = admin.migrate(|progress| {
         if matches!(progress, MigrationProgress::Watching { .. }) {
             watching.take().unwrap().send(()).unwrap();
         }

@@ -12,7 +12,7 @@ use std::{
 
 use baton::{
     Batch, BoxFuture, Cancel, Context, Done, Event, Fleet, Flow, Name, Observer, Source, SourceError, Stream,
-    operate::Operator, store::message::Range,
+    admin::Admin, store::message::Range,
 };
 use bytes::Bytes;
 
@@ -45,8 +45,8 @@ pub(crate) async fn count_down(url: &str, from: u64) -> Result<u64, Box<dyn Erro
         })
         .observed_by(counter.clone());
     let running = tokio::spawn(node.run(cancel.clone()));
-    let (operator, queues, sources) = (Operator::new(&fleet), [Name::new("launch")?], [Name::new("countdown")?]);
-    let done = operator.until_done(&queues, &sources, |queue, why| println!("{queue} is held up: {why:?}"));
+    let (admin, queues, sources) = (Admin::new(&fleet), [Name::new("launch")?], [Name::new("countdown")?]);
+    let done = admin.until_done(&queues, &sources, |queue, why| println!("{queue} is held up: {why:?}"));
     tokio::time::timeout(Duration::from_secs(60), done).await?;
     cancel.drain();
     running.await??;

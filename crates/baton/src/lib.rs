@@ -51,7 +51,7 @@
 //! | [`deferred`] | calls made before what they need has started; stands on its own |
 //! | [`cache`] | equal computations made once, and their values kept: in this process, or for a whole fleet |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
-//! | [`operate`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
+//! | [`admin`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
 //! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums; total sales |
 //!
@@ -67,7 +67,7 @@
 //! | `redis-tls` | the way there by TLS, `rediss://`; brings `redis` along |
 //! | `jobs` | the modules [`jobs`] and [`pool`] |
 //! | `cron` | the source `jobs::Cron`; brings `jobs` along |
-//! | `operate` | the module [`operate`] |
+//! | `admin` | the module [`admin`] |
 //! | `cache` | the module [`cache`] |
 //! | `settings` | the module [`settings`] |
 //! | `testing` | the module [`testing`]; brings `memory` along |
@@ -79,13 +79,15 @@
         feature = "sqlite",
         feature = "redis",
         feature = "jobs",
-        feature = "operate",
+        feature = "admin",
         feature = "cache",
         feature = "settings"
     )),
     allow(dead_code, unused_imports, reason = "only the full set uses everything")
 )]
 
+#[cfg(feature = "admin")]
+pub mod admin;
 mod backoff;
 #[cfg(feature = "cache")]
 pub mod cache;
@@ -96,12 +98,10 @@ mod fleet;
 pub mod jobs;
 mod message;
 mod moment;
-#[cfg(feature = "operate")]
-pub mod operate;
 mod panics;
 #[cfg(feature = "jobs")]
 pub mod pool;
-#[cfg(any(feature = "jobs", feature = "operate"))]
+#[cfg(any(feature = "jobs", feature = "admin"))]
 #[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
 #[cfg(feature = "settings")]

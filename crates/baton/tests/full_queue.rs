@@ -16,8 +16,8 @@ use std::{
 
 use baton::{
     Cancel, Done, Fleet, FleetOptions, Key, Name, SessionId,
+    admin::{Admin, Import, Inputs},
     jobs::Tick,
-    operate::{Import, Inputs, Operator},
     store::{
         Answer, BoxFuture, MemoryStore, Request, Store, StoreError, TakeSurvey, Waiting, Woken, session::SessionOptions,
     },
@@ -123,13 +123,13 @@ async fn an_import_into_a_full_queue_asks_for_room_without_its_lines() {
     for key in [None, Some("k")] {
         let (fleet, store) = fleet();
         fleet.queue::<str>("messages").push(&"x".repeat(190)).await.unwrap();
-        let operator = Operator::new(&fleet).wait(Duration::from_secs(30));
+        let admin = Admin::new(&fleet).wait(Duration::from_secs(30));
         let import =
             Import { key: key.map(|key| Key::new(key).unwrap()), ..Import::to(Name::new("messages").unwrap()) };
         let waiting = tokio::spawn(async move {
             let mut inputs = Inputs::new();
             inputs.body(format!("\"{}\"", "y".repeat(190)));
-            operator.import(inputs, &import, &Cancel::new(), |_| {}).await.map(|_| ())
+            admin.import(inputs, &import, &Cancel::new(), |_| {}).await.map(|_| ())
         });
         assert_eq!(store.bodies_after_many_questions().await, 2, "{key:?}");
         work_off(&fleet, 2).await;

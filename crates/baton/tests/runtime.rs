@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use baton::{
     Cancel, Done, Fleet, Since,
+    admin::Admin,
     cache::{Cache, CacheError, CacheKey, CacheOptions, Reading},
-    operate::Operator,
     store::{TakeSurvey, message::CallId},
 };
 use tokio::runtime::Builder;
@@ -39,7 +39,7 @@ fn without_timers_every_entry_says_what_to_do() {
                 fleet.ask(TakeSurvey).await.unwrap_err().to_string(),
                 fleet.follow(&call, Since::Start).next().await.unwrap_err().to_string(),
                 fleet.cancel_call(&call).await.unwrap_err().to_string(),
-                Operator::new(&fleet).survey().await.unwrap_err().to_string(),
+                Admin::new(&fleet).survey().await.unwrap_err().to_string(),
                 read.unwrap_err().to_string(),
             ];
             told

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{Name, operate, settings::quantity, store::Books};
+use baton::{Name, admin, settings::quantity, store::Books};
 
 use crate::{
     connection::{Connection, Missing},
@@ -44,13 +44,13 @@ impl Audit {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let deep = self.deep.then_some(self.max_hold);
-        let audit = connection.given(connection.operator.audit(self.queue.as_ref(), deep).await)?;
+        let audit = connection.given(connection.admin.audit(self.queue.as_ref(), deep).await)?;
         let exit = Output::print(self.json, &audit, |output| show(output, &audit))?;
         Ok(if audit.balanced { exit } else { Exit::Unbalanced })
     }
 }
 
-fn show(output: &mut Output, it: &operate::Audit) -> Result<(), Failure> {
+fn show(output: &mut Output, it: &admin::Audit) -> Result<(), Failure> {
     let head = [
         "queue",
         "pushed",

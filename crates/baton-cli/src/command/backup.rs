@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton::{
-    operate::{BackedUp, CopyError, back_up},
+    admin::{BackedUp, CopyError, back_up},
     store::StoreUrl,
 };
 

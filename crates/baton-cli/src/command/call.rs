@@ -3,7 +3,7 @@
 use std::{io::Read as _, time::Duration};
 
 use baton::{
-    CallId, CallOptions, CallState, FollowError, Followed, Key, Name, Since, operate::BadBody, settings::quantity,
+    CallId, CallOptions, CallState, FollowError, Followed, Key, Name, Since, admin::BadBody, settings::quantity,
     store::message::MAX_BODY_BYTES,
 };
 use serde::Serialize;
@@ -77,7 +77,7 @@ impl Call {
                 Exit::Failed
             }
         };
-        connection.operator.leave().await;
+        connection.admin.leave().await;
         Ok(exit)
     }
 
@@ -86,7 +86,7 @@ impl Call {
         &self, connection: &Connection, settings: &Settings, body: &RawValue, begun: &mut Option<CallId>,
     ) -> Result<Exit, Failure> {
         let options = CallOptions { key: self.key.clone(), share: self.share, linger: self.linger };
-        let call = connection.begun(connection.operator.call(&self.queue, body, &options).await)?;
+        let call = connection.begun(connection.admin.call(&self.queue, body, &options).await)?;
         let call = &*begun.insert(call);
         let mut following = Following::new(connection, &self.queue, call, settings.wait.value, None);
         let mut output = Output::new();
@@ -111,7 +111,7 @@ impl Call {
                 Err(error) => return Err(Failure::new(error.to_string(), "run it again")),
             }
         }
-        let status = connection.given(connection.operator.fleet().call_status(call).await)?;
+        let status = connection.given(connection.admin.fleet().call_status(call).await)?;
         let Some(status) = status else { return Ok(Exit::Ok) };
         if let Some(result) = status.result.as_deref().filter(|_| self.result) {
             output.line(&tame_json(&String::from_utf8_lossy(result)))?;
@@ -167,7 +167,7 @@ impl Call {
 async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Failure> {
     let name = shown(call);
     let unknown = |failure: Failure| failure.of(&format!("whether {name} is cancelled is not known"));
-    let fleet = connection.operator.fleet();
+    let fleet = connection.admin.fleet();
     connection.given(fleet.cancel_call(call).await).map_err(unknown)?;
     // Its handler is broken off with the next beat of its node, and may be done before that.
     let mut follow = fleet.follow(call, Since::Now);

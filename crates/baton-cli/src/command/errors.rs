@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton::{
     MessageId, Name,
-    operate::{Causes, FailedMessage, HandedOver, Taken, Wanted},
+    admin::{Causes, FailedMessage, HandedOver, Taken, Wanted},
     store::Disposal,
 };
 
@@ -77,11 +77,11 @@ impl Errors {
             return Err(Failure::new("standard output is closed: errors that nobody sees are not removed", next));
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let operator = &connection.operator;
+        let admin = &connection.admin;
         let ids = self.id.into_iter().map(MessageId).collect();
         let wanted = Wanted { queue: self.queue, ids, limit: self.limit, containing: self.containing };
         if self.group {
-            let causes = connection.given(operator.causes(&wanted).await)?;
+            let causes = connection.given(admin.causes(&wanted).await)?;
             return Output::print(self.json, &causes, |output| show_causes(output, &causes));
         }
         let disposal = match (self.drain, self.requeue) {
@@ -97,7 +97,7 @@ impl Errors {
             failure = written.and_then(|()| output.flush()).err();
             if failure.is_some() || output.is_closed() { Taken::Gone } else { Taken::Yes }
         };
-        let handed_over = async { Some(operator.hand_over(&wanted, disposal, follow.as_ref(), print).await) };
+        let handed_over = async { Some(admin.hand_over(&wanted, disposal, follow.as_ref(), print).await) };
         let overdue = async {
             match &follow {
                 Some(cancel) => cancel.any().await,

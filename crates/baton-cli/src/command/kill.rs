@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{operate::Whereabouts, settings::quantity};
+use baton::{admin::Whereabouts, settings::quantity};
 
 use crate::{
     connection::{Connection, Missing},
@@ -39,7 +39,7 @@ impl Kill {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let grace = (!self.now).then_some(self.grace);
-        let stopped = connection.given(connection.operator.stop(grace).await)?;
+        let stopped = connection.given(connection.admin.stop(grace).await)?;
         let (left, unanswered) = (stopped.survivors.len() as u64, stopped.unanswered.len() as u64);
         let exit = Output::print(self.json, &stopped, |output| match stopped.stopped as u64 {
             0 if left + unanswered > 0 => Ok(()),

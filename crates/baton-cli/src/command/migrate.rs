@@ -1,6 +1,6 @@
 //! `baton migrate`: brings a store of an older release up to this one's format.
 
-use baton::operate::{MigrationProgress, wording::span};
+use baton::admin::{MigrationProgress, wording::span};
 use serde::Serialize;
 
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct Migrate {
 #[derive(Serialize)]
 struct Migrated {
     #[serde(flatten)]
-    did: baton::operate::Migrated,
+    did: baton::admin::Migrated,
     fleet: String,
     store: String,
 }
@@ -39,7 +39,7 @@ impl Migrate {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let mut looks = false;
-        let did = connection.given(connection.operator.migrate(|progress| tell(progress, &mut looks)).await)?;
+        let did = connection.given(connection.admin.migrate(|progress| tell(progress, &mut looks)).await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         let migrated = Migrated { did, fleet, store };
         Output::print(self.json, &migrated, |output| output.line(&line(&migrated)))
@@ -66,7 +66,7 @@ fn tell(progress: MigrationProgress, looks: &mut bool) {
 }
 
 fn line(it: &Migrated) -> String {
-    let Migrated { did: baton::operate::Migrated { migrated, from, to, sessions, back, dead }, store, .. } = it;
+    let Migrated { did: baton::admin::Migrated { migrated, from, to, sessions, back, dead }, store, .. } = it;
     match from {
         Some(from) if *migrated => {
             let s = (plural(*sessions), plural(*back));

@@ -71,7 +71,7 @@ impl Node {
         let plan = self.node.plan(self.role.into(), settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
         // From here on outages are waited for; a store that was never there is an error.
-        connection.given(connection.operator.survey().await)?;
+        connection.given(connection.admin.survey().await)?;
         let log = Log::new(settings.fleet.value.clone(), self.quiet, None).beneath(self.leashed);
         let (cancel, log) = (Cancel::new(), Arc::new(log));
         obey_signals(&cancel, &log, self.node.work.lease)?;
@@ -79,7 +79,7 @@ impl Node {
             obey_leash(&cancel);
         }
         let ended = self.node.run(&plan, &connection, &log, &cancel).await;
-        connection.operator.leave().await;
+        connection.admin.leave().await;
         ended
     }
 }

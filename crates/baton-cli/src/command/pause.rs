@@ -1,6 +1,6 @@
 //! `baton pause` and `baton resume`: claims of a queue stop, or go on.
 
-use baton::{Name, operate::OperateError};
+use baton::{Name, admin::OperateError};
 
 use crate::{
     connection::{Connection, Missing},
@@ -53,8 +53,8 @@ impl Pause {
         let Target { queue, json } = self.target;
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let paused = match self.create {
-            true => connection.operator.pause_unseen(&queue).await,
-            false => connection.operator.pause(&queue).await,
+            true => connection.admin.pause_unseen(&queue).await,
+            false => connection.admin.pause(&queue).await,
         };
         if let Err(OperateError::Unknown(unknown)) = &paused {
             return Err(Failure::new(unknown.to_string(), "name one that is there, or add --create"));
@@ -67,7 +67,7 @@ impl Resume {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let Target { queue, json } = self.target;
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let resumed = connection.given(connection.operator.resume(&queue).await)?;
+        let resumed = connection.given(connection.admin.resume(&queue).await)?;
         Output::print(json, &resumed, |output| output.line(&format!("queue {queue} goes on")))
     }
 }

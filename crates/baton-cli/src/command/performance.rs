@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{Name, operate::Rates, settings::quantity};
+use baton::{Name, admin::Rates, settings::quantity};
 
 use crate::{
     connection::{Connection, Missing},
@@ -39,7 +39,7 @@ impl Performance {
             return Err(Failure::usage("--seconds is too short to measure anything", "take 10ms or more"));
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let rates = connection.given(connection.operator.rates(self.queue.as_ref(), self.seconds).await)?;
+        let rates = connection.given(connection.admin.rates(self.queue.as_ref(), self.seconds).await)?;
         Output::print(self.json, &rates, |output| {
             let rate = |rate: f64| format!("{rate:.1}");
             let wait = |wait: Option<f64>| wait.map_or_else(|| "none ran".to_owned(), |ms| format!("{ms:.1} ms"));

@@ -32,7 +32,7 @@ struct Purged {
     fleet: String,
     store: String,
     #[serde(flatten)]
-    was: baton::operate::Purged,
+    was: baton::admin::Purged,
 }
 
 impl Purge {
@@ -41,11 +41,11 @@ impl Purge {
             confirm(settings)?;
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let was = connection.given(connection.operator.purge().await)?;
+        let was = connection.given(connection.admin.purge().await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         let purged = Purged { fleet, store, was };
         Output::print(self.json, &purged, |output| {
-            let baton::operate::Purged { removed, queues, messages, errors } = was;
+            let baton::admin::Purged { removed, queues, messages, errors } = was;
             if !removed {
                 let (fleet, store) = (&purged.fleet, &purged.store);
                 return output.line(&format!("there is no fleet {fleet} in {store}, or another purge was quicker"));

@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use baton::{
     Key, Name,
-    operate::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Overview, Receipt},
+    admin::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Overview, Receipt},
     settings::quantity,
     store::StoreUrl,
 };
@@ -71,16 +71,16 @@ impl Push {
         let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
         let failed = |error| failure(&error, keyed, url);
         // Until it has begun, a signal ends the command as it does by default.
-        let importer = connection.operator.importer(import).await.map_err(failed)?;
+        let importer = connection.admin.importer(import).await.map_err(failed)?;
         // Before the push, which makes the queue; a store that does not tell is nothing to fail for.
-        let looking = connection.operator.clone().wait(Duration::ZERO);
+        let looking = connection.admin.clone().wait(Duration::ZERO);
         let is_new = connection.is_new();
         let overview = if is_new { Some(NOTHING_YET) } else { looking.overview().await.ok() };
         let attendance = overview.map(|it| Attendance::beside(&queue, &it, &described(settings)));
         // Of a store that is new itself, only a name that is like another one is worth a word.
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
         let novel = attendance.and_then(|it| it.novelty(&queue, url));
-        let show = |it: baton::operate::Progress| progress.show(it.bytes, it.messages);
+        let show = |it: baton::admin::Progress| progress.show(it.bytes, it.messages);
         let receipt = importer.push(inputs, &interrupt::listen(interrupt::LAST_WORDS)?, show).await;
         progress.end();
         if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {

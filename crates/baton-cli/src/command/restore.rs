@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton::operate::restore;
+use baton::admin::restore;
 
 use super::backup::failure;
 use crate::{

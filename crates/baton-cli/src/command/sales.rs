@@ -160,10 +160,10 @@ async fn forget(settings: &Settings, sales: &sales::Sales) -> Result<bool, Failu
     }
     let connection = Connection::open(settings, Missing::Refuse, None)?;
     // Waits for a store that is not up yet, and tells so.
-    connection.given(connection.operator.survey().await)?;
-    let cache = Cache::shared(connection.operator.fleet(), CacheOptions::default());
+    connection.given(connection.admin.survey().await)?;
+    let cache = Cache::shared(connection.admin.fleet(), CacheOptions::default());
     let forgotten = cache.invalidate_prefix(&prefix).await;
-    connection.operator.leave().await;
+    connection.admin.leave().await;
     forgotten.map(|_| true).map_err(|error| {
         let cause = format!("the sales are loaded, but gateways may show totals from before for 30 s: {error}");
         Failure::new(cause, "run it again: what is loaded is not loaded twice").with(Exit::Store)

@@ -1,6 +1,6 @@
 //! `baton source`: the sources a fleet knows, and how one is forgotten.
 
-use baton::{Name, operate::SourceState};
+use baton::{Name, admin::SourceState};
 use serde::Serialize;
 
 use super::status::show_sources;
@@ -67,12 +67,12 @@ impl Source {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         match self.deed {
             Deed::List(list) => {
-                let overview = connection.given(connection.operator.overview().await)?;
+                let overview = connection.given(connection.admin.overview().await)?;
                 let sources = Sources { sources: &overview.sources };
                 Output::print(list.json, &sources, |output| show_sources(&overview, output))
             }
             Deed::Remove(Removal { name, json }) => {
-                connection.given(connection.operator.remove_source(&name).await)?;
+                connection.given(connection.admin.remove_source(&name).await)?;
                 let line = format!("removed source {name}; what it made stays in its queue");
                 Output::print(json, &Removed { removed: name }, |output| output.line(&line))
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::operate::{NodeState, Overview, QueueState, SourceState};
+use baton::admin::{NodeState, Overview, QueueState, SourceState};
 
 use crate::{
     connection::{Connection, Missing},
@@ -31,7 +31,7 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let overview = connection.given(connection.operator.overview().await)?;
+        let overview = connection.given(connection.admin.overview().await)?;
         Output::print(self.json, &overview, |output| show(&overview, output))
     }
 }

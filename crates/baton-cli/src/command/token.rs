@@ -48,7 +48,7 @@ struct Add {
     #[arg(value_name = "NAME")]
     name: Name,
     /// What it allows
-    #[arg(long, value_enum, value_name = "RIGHT", default_value = "operate")]
+    #[arg(long, value_enum, value_name = "RIGHT", default_value = "admin")]
     right: WhichRight,
     #[command(flatten)]
     place: Place,
@@ -188,7 +188,7 @@ fn add(file: &TokenFile, name: Name, right: Right, json: bool) -> Result<Exit, F
 fn shown(right: Right) -> String {
     match right {
         Right::Read => "read",
-        Right::Operate => "operate",
+        Right::Operate => "admin",
     }
     .to_owned()
 }

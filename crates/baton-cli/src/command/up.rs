@@ -10,7 +10,7 @@ use std::{
 
 use baton::{
     Cancel, Role,
-    operate::{Limits, Spawner, Workforce},
+    admin::{Limits, Spawner, Workforce},
     settings::quantity,
 };
 use tokio::sync::watch;
@@ -116,8 +116,8 @@ impl Up {
         let workers = workforce.subscribe();
         let supervisor = supervisor(settings, &self.node, &log)?;
         let spawner = Spawner { supervisor, limits, cores: cores(), queues: plan.slots(), count: workforce };
-        let (operator, stop) = (connection.operator.clone(), cancel.clone());
-        let spawner = tokio::spawn(async move { spawner.run(&operator, stop).await });
+        let (admin, stop) = (connection.admin.clone(), cancel.clone());
+        let spawner = tokio::spawn(async move { spawner.run(&admin, stop).await });
         let is_at_work = AtomicBool::new(true);
         let lost_patience = async {
             cancel.any().await;
@@ -146,12 +146,12 @@ impl Up {
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection.operator, plan.only_queue(), &workers, &log), if !self.quiet => {
+            () = panel.show(&connection.admin, plan.only_queue(), &workers, &log), if !self.quiet => {
                 Ok(Exit::Failed)
             }
         };
         panel.close();
-        connection.operator.leave().await;
+        connection.admin.leave().await;
         ended
     }
 }

@@ -151,7 +151,7 @@ impl Plan {
     pub(super) fn node(
         &self, connection: &Connection, work: &Work, witness: &Arc<Witness>, stage: &Stage<'_>, left_out: &[LeftOut],
     ) -> Result<(Node, Vec<Exec>), Failure> {
-        let mut node = work.place(connection.operator.fleet().node().role(self.role).observed_by(witness.clone()));
+        let mut node = work.place(connection.admin.fleet().node().role(self.role).observed_by(witness.clone()));
         if let Some(cores) = self.cores {
             node = node.beside_workers(cores);
         }

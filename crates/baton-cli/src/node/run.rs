@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use baton::{
     Cancel, Event, Name, Node, NodeError,
-    operate::{HeldUp, NodeState, Overview},
+    admin::{HeldUp, NodeState, Overview},
     store::{Kind, Refusal, StoreError, Survey},
 };
 use tokio::sync::watch;
@@ -83,7 +83,7 @@ impl NodeArguments {
         }
         for source in plan.sources.iter().filter(|it| matches!(it.pull, Pull::Stdin { .. })) {
             // What it read is nowhere else, so nobody can go on with it; where it stays known it does no harm.
-            tokio::time::timeout(LAST_WORDS, connection.operator.remove_source(&source.name)).await.ok();
+            tokio::time::timeout(LAST_WORDS, connection.admin.remove_source(&source.name)).await.ok();
         }
         // Its lines would be pushed once more.
         let next = if self.feed.reads_stdin() { "; run this without --lines to go on with those" } else { AGAIN };
@@ -103,14 +103,14 @@ impl NodeArguments {
             return Ok(at_first);
         }
         if self.feed.begins_anew() {
-            connection.given(connection.operator.rewind(node).await)?;
+            connection.given(connection.admin.rewind(node).await)?;
         }
         if self.feed.reads_stdin() {
             let once =
                 "lines of standard input are read once: if this process is killed, those not pushed yet are lost";
             at_first.remarks.push(once.to_owned());
         }
-        let survey = connection.given(connection.operator.survey().await)?;
+        let survey = connection.given(connection.admin.survey().await)?;
         let overview = Overview::of(&survey);
         for queue in
             plan.queues.iter().map(|work| &work.queue).filter(|queue| plan.newly_feeds_a_program(queue, &survey))
@@ -148,7 +148,7 @@ impl NodeArguments {
         if left_out.is_empty() {
             return Ok(Vec::new());
         }
-        let survey = connection.given(connection.operator.survey().await)?;
+        let survey = connection.given(connection.admin.survey().await)?;
         let has_ended = |name: &Name| survey.sources.iter().any(|it| it.name == *name && it.ended);
         let mut told = Vec::new();
         for LeftOut { source, why } in left_out.into_iter().filter(|it| !has_ended(&it.source)) {
@@ -212,7 +212,7 @@ struct AtFirst {
 /// Says what waits of what was to be done.
 async fn say_what_is_left(plan: &Plan, next: &str, connection: &Connection, log: &Log) {
     // A store that does not tell is not waited for: whoever stops wants to go.
-    let Ok(Ok(survey)) = tokio::time::timeout(LAST_WORDS, connection.operator.survey()).await else { return };
+    let Ok(Ok(survey)) = tokio::time::timeout(LAST_WORDS, connection.admin.survey()).await else { return };
     let queues = plan.to_be_emptied();
     let concerned = survey.queues.iter().filter(|it| queues.contains(&it.queue));
     let left: u64 = concerned.map(|it| it.ready + it.delayed + it.in_flight).sum();
@@ -237,7 +237,7 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
         )),
         _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
     };
-    let dead = connection.operator.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
+    let dead = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
     let count = dead.iter().map(|(_, count)| count).sum();
     match dead.as_slice() {
         [] => {
@@ -285,12 +285,12 @@ fn longspan(time: Duration) -> String {
 async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Result<Failure, Failure> {
     Ok(match error {
         NodeError::Store(StoreError::Refused(Refusal::DefinitionInUse { source_name, session })) => {
-            let other = connection.given(connection.operator.whereabouts(session).await)?;
+            let other = connection.given(connection.admin.whereabouts(session).await)?;
             let cause = format!("{other} offers source {source_name} with another definition");
             Failure::new(cause, "stop it first, or give this source another name (--source)")
         }
         NodeError::Store(StoreError::Refused(Refusal::Definition { source_name })) => {
-            let survey = connection.given(connection.operator.survey().await)?;
+            let survey = connection.given(connection.admin.survey().await)?;
             let known = survey.sources.iter().find(|it| it.name == source_name);
             let meant = plan.sources.iter().find(|it| it.name == source_name);
             let differs = match known.zip(meant).filter(|(known, meant)| known.queue != meant.queue) {

@@ -41,7 +41,7 @@ pub(super) fn meant_for_one(line: &str) -> Option<String> {
     while let Some(c) = chars.next() {
         match (quote, c) {
             (None, ' ' | '\t' | '\n') => {
-                if is_special || (is_plain && is_operator(&word)) {
+                if is_special || (is_plain && is_admin(&word)) {
                     return Some(word);
                 }
                 (word, is_plain, is_special) = (String::new(), true, false);
@@ -68,11 +68,11 @@ pub(super) fn meant_for_one(line: &str) -> Option<String> {
         }
         word.push(c);
     }
-    (is_special || (is_plain && is_operator(&word))).then_some(word)
+    (is_special || (is_plain && is_admin(&word))).then_some(word)
 }
 
 /// Whether a word without quotes joins commands, or leads what they print elsewhere.
-fn is_operator(word: &str) -> bool {
+fn is_admin(word: &str) -> bool {
     BETWEEN.contains(&word) || word.starts_with(['>', '<']) || word.starts_with("2>")
 }
 

@@ -84,7 +84,7 @@ async fn pause_with_children(mut stop: Listener, mut go_on: Listener) {
 
 /// Obeys the process that holds this one by a leash.
 pub(crate) fn obey_leash(cancel: &Cancel) {
-    if baton::operate::obey_leash(cancel).is_err() {
+    if baton::admin::obey_leash(cancel).is_err() {
         remark("cannot start a thread that listens to the parent; free some threads");
     }
 }

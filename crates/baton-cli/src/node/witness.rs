@@ -2,7 +2,7 @@
 
 use std::{io, path::Path, sync::Arc};
 
-use baton::{Event, Name, Observer, operate::Journal, store::message::Range};
+use baton::{Event, Name, Observer, admin::Journal, store::message::Range};
 use bytes::Bytes;
 use tokio::sync::watch;
 

@@ -166,15 +166,15 @@ mod tests {
         assert_eq!(keeper.judge(None), (Access::Open, None));
         let (reader, writer) = (Name::new("reader").unwrap(), Name::new("writer").unwrap());
         let read = file.add(&reader, Right::Read).unwrap();
-        let operate = file.add(&writer, Right::Operate).unwrap();
+        let admin = file.add(&writer, Right::Operate).unwrap();
         assert!(matches!(file.add(&reader, Right::Read), Err(TokenError::Taken(_))));
         let mode = fs::metadata(file.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let text = fs::read_to_string(file.path()).unwrap();
-        assert!(!text.contains(&read) && !text.contains(&operate), "{text}");
+        assert!(!text.contains(&read) && !text.contains(&admin), "{text}");
         later(&keeper);
         assert_eq!(keeper.judge(Some(&read)).0, Access::Granted(Right::Read));
-        assert_eq!(keeper.judge(Some(&operate)).0, Access::Granted(Right::Operate));
+        assert_eq!(keeper.judge(Some(&admin)).0, Access::Granted(Right::Operate));
         assert_eq!(keeper.judge(None).0, Access::Missing);
         assert_eq!(keeper.judge(Some("baton_x")).0, Access::Wrong);
         let new = file.add(&Name::new("new").unwrap(), Right::Read).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         file.revoke(&writer).unwrap();
         assert!(matches!(file.revoke(&writer), Err(TokenError::Unknown(_))));
         later(&keeper);
-        assert_eq!(keeper.judge(Some(&operate)).0, Access::Wrong);
+        assert_eq!(keeper.judge(Some(&admin)).0, Access::Wrong);
         assert_eq!(keeper.judge(None).0, Access::Missing);
     }
 

@@ -1,4 +1,4 @@
-//! Who may read and who may operate: bearer tokens, kept by their digests in a file of this machine's user.
+//! Who may read and who may admin: bearer tokens, kept by their digests in a file of this machine's user.
 //!
 //! The file needs no store, so whoever comes is judged before there is one. It is written whole and renamed into place,
 //! under a lock, and is its owner's alone (mode 600): one that others can read is refused. A token is 256 random bits and

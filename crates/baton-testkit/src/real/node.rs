@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use baton::{Cancel, Fleet, FleetOptions, Name, operate::obey_leash, store::StoreUrl};
+use baton::{Cancel, Fleet, FleetOptions, Name, admin::obey_leash, store::StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FLEET, journal::Journal};

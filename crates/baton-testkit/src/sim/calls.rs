@@ -207,7 +207,7 @@ impl Scene {
                 let paused = matches!(request, Request::Order(Order::Pause(_)));
                 self.ledgers[queue_no].paused = paused;
                 self.ledgers[queue_no].begin_anew(now);
-                self.note(None, if paused { "an operator pauses" } else { "an operator resumes" }, queue.to_string());
+                self.note(None, if paused { "an admin pauses" } else { "an admin resumes" }, queue.to_string());
             }
             _ => {}
         }

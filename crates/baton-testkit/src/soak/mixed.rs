@@ -12,8 +12,8 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role,
+    admin::obey_leash,
     jobs::{Exec, Noop, Tick},
-    operate::obey_leash,
     pool::{Limits, Program},
     store::{StoreUrl, message::Range},
 };

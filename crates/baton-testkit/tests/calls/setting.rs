@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    CallId, CallOptions, CallState, Cancel, Fleet, FleetOptions, Follow, Followed, Node, NodeError, operate::Operator,
+    CallId, CallOptions, CallState, Cancel, Fleet, FleetOptions, Follow, Followed, Node, NodeError, admin::Admin,
     store::Store,
 };
 use baton_testkit::subject::test_fleet;
@@ -42,7 +42,7 @@ impl Setting {
 
     /// The books add up, also if the messages themselves are counted; done, dead and cancelled.
     pub(crate) async fn books(&self) -> [u64; 3] {
-        let audit = Operator::new(&self.fleet).audit(None, Some(Duration::from_secs(10))).await.unwrap();
+        let audit = Admin::new(&self.fleet).audit(None, Some(Duration::from_secs(10))).await.unwrap();
         assert!(audit.balanced, "{audit:?}");
         assert_eq!((audit.ready, audit.delayed, audit.in_flight), (0, 0, 0), "{audit:?}");
         [audit.done, audit.dead, audit.cancelled]

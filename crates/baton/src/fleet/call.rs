@@ -51,7 +51,7 @@ pub struct CallStatus {
     pub born: u64,
     /// What its first message left with [`Done::with`](super::Done::with), once all of its messages are done.
     pub result: Option<Bytes>,
-    /// Why it is dead, in a line; `Operator::errors` has all of it.
+    /// Why it is dead, in a line; `Admin::errors` has all of it.
     pub error: Option<String>,
     /// The first event that is kept.
     pub first: u64,

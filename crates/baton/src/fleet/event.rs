@@ -39,7 +39,7 @@ pub enum Event {
         /// Which session.
         session: SessionId,
     },
-    /// An operator has told the node to stop.
+    /// An admin has told the node to stop.
     StopOrdered {
         /// Whether it hands everything back at once; otherwise it finishes what runs.
         at_once: bool,
@@ -211,8 +211,8 @@ impl fmt::Display for Event {
             Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
             Self::Left { .. } => f.write_str("left"),
             Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
-            Self::StopOrdered { at_once: false } => f.write_str("told to stop by an operator: finishing what runs"),
-            Self::StopOrdered { at_once: true } => f.write_str("told to stop by an operator: leaving at once"),
+            Self::StopOrdered { at_once: false } => f.write_str("told to stop by an admin: finishing what runs"),
+            Self::StopOrdered { at_once: true } => f.write_str("told to stop by an admin: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
             Self::StoreFull { error } => write!(f, "{error}; new messages wait until it takes them again"),

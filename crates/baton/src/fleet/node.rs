@@ -128,7 +128,7 @@ impl Node {
     }
 
     /// Tells with its beats that this process starts worker processes by load on a machine of so many cores: those that do
-    /// share the load by them. See [`Spawner`](crate::operate::Spawner).
+    /// share the load by them. See [`Spawner`](crate::admin::Spawner).
     #[must_use]
     pub const fn beside_workers(mut self, cores: u32) -> Self {
         self.cores = Some(cores);

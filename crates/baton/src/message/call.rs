@@ -173,7 +173,7 @@ impl CallEvent {
 }
 
 /// The first line of an error that says something: what whoever calls is told. The rest, as the last lines that a program
-/// printed, is for those who operate the fleet.
+/// printed, is for those who admin the fleet.
 pub(crate) fn cause(why: &str) -> &str {
     why.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }

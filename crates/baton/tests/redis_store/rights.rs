@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton::{
     Cancel, Context, Done, Failure, Fleet, SessionId,
-    operate::Operator,
+    admin::Admin,
     store::{
         Join, Kind, QueueRecount, Recount, RedisOptions, RedisStore, StoreError, SubmissionVerdict, TakeSurvey, ask,
     },
@@ -28,17 +28,17 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
         _ => Ok(Done::with(&7)?.then("later", &1)?),
     });
     let node = tokio::spawn(node.run(cancel.clone()));
-    let operator = Operator::new(&fleet);
-    assert_eq!(operator.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, [(name("jobs"), 5)]);
-    operator.pause(&name("jobs")).await.unwrap();
-    let errors = operator.errors(&baton::operate::Wanted::default()).await.unwrap();
-    operator.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();
-    operator.drain(&name("jobs"), vec![errors[1].id]).await.unwrap();
-    assert!(operator.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
+    let admin = Admin::new(&fleet);
+    assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, [(name("jobs"), 5)]);
+    admin.pause(&name("jobs")).await.unwrap();
+    let errors = admin.errors(&baton::admin::Wanted::default()).await.unwrap();
+    admin.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();
+    admin.drain(&name("jobs"), vec![errors[1].id]).await.unwrap();
+    assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
     cancel.drain();
     node.await.unwrap().unwrap();
-    operator.migrate(|_| {}).await.unwrap();
-    operator.purge().await.unwrap();
+    admin.migrate(|_| {}).await.unwrap();
+    admin.purge().await.unwrap();
     let denied: Vec<redis::Value> = behind(&server, "ACL LOG");
     assert!(denied.is_empty(), "{denied:?}");
 }

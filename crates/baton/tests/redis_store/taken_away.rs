@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    CallOptions, Cancel, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, jobs::Tick, operate::Operator,
+    CallOptions, Cancel, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, admin::Admin, jobs::Tick,
 };
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
@@ -167,10 +167,10 @@ impl Trial {
         sleep(Duration::from_millis(200)).await;
         pushers.drain();
         join_all(pushing).await.into_iter().for_each(|ended| ended.unwrap());
-        let operator = Operator::new(&self.fleet());
+        let admin = Admin::new(&self.fleet());
         let queues = [name("work"), name("later"), name("ticks")];
-        let done = timeout(LIMIT, operator.until_done(&queues, &[name("ticks")], |_, _| {})).await;
-        let audit = operator.audit(None, Some(Duration::from_secs(20))).await.unwrap();
+        let done = timeout(LIMIT, admin.until_done(&queues, &[name("ticks")], |_, _| {})).await;
+        let audit = admin.audit(None, Some(Duration::from_secs(20))).await.unwrap();
         let reasons = self.reasons.lock().unwrap().clone();
         assert!(audit.balanced && done.is_ok(), "-{}: {audit:?} {reasons:?}", self.command);
         nodes.drain();

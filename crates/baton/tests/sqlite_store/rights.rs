@@ -72,7 +72,7 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
 
 /// A command that gives up says who is in its way, and does not wait for the end of that.
 #[tokio::test]
-async fn an_operator_gives_up_and_names_who_holds_the_lock() {
+async fn an_admin_gives_up_and_names_who_holds_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let url = format!("sqlite:{}", path.display());
@@ -80,11 +80,11 @@ async fn an_operator_gives_up_and_names_who_holds_the_lock() {
     fleet.session().await.unwrap();
     let turn = fs::OpenOptions::new().write(true).open(format!("{}-lock", path.display())).unwrap();
     turn.lock().unwrap();
-    let operator = baton::operate::Operator::new(&fleet).wait(Duration::ZERO);
-    let error = operator.session().await.unwrap_err().to_string();
+    let admin = baton::admin::Admin::new(&fleet).wait(Duration::ZERO);
+    let error = admin.session().await.unwrap_err().to_string();
     let named = format!("no answer within 2 s: waiting for process {} (", std::process::id());
     assert!(error.contains(&named), "{error}");
     let begun = std::time::Instant::now();
-    drop((operator, fleet));
+    drop((admin, fleet));
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }

@@ -39,9 +39,9 @@ pub(super) async fn search(
         && let Some(call) = &call
     {
         // Without a follower it ends by itself, a little later.
-        timeout(LAST_WORDS, connection.operator.fleet().cancel_call(call)).await.ok();
+        timeout(LAST_WORDS, connection.admin.fleet().cancel_call(call)).await.ok();
     }
-    connection.operator.leave().await;
+    connection.admin.leave().await;
     followed.transpose().map(|_| found.summary)
 }
 
@@ -52,7 +52,7 @@ async fn follow(
 ) -> Result<bool, Failure> {
     let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
     let options = CallOptions { linger: Some(LINGER), ..CallOptions::default() };
-    let call = connection.begun(connection.operator.call(&queue, order, &options).await)?;
+    let call = connection.begun(connection.admin.call(&queue, order, &options).await)?;
     let call = &*begun.insert(call);
     let mut following = Following::new(connection, &queue, call, settings.wait.value, Some(ADVICE));
     loop {

@@ -1,4 +1,4 @@
-//! What an operator wants is written down where calls find it.
+//! What an admin wants is written down where calls find it.
 
 use crate::store::{
     Order,

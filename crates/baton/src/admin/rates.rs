@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    OperateError, Operator, Unknown, Whereabouts,
+    Admin, OperateError, Unknown, Whereabouts,
     whereabouts::{live_nodes, nodes},
 };
 use crate::{
@@ -61,15 +61,15 @@ pub struct Glance {
     pub generators: Vec<Whereabouts>,
 }
 
-/// Looks at a fleet again and again; see [`Operator::watch`].
+/// Looks at a fleet again and again; see [`Admin::watch`].
 pub struct Watch {
-    operator: Operator,
+    admin: Admin,
     queue: Option<Name>,
     every: Duration,
     before: Option<Survey>,
 }
 
-impl Operator {
+impl Admin {
     /// Measures one queue, or all, for so long.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Operator {
     /// Watches one queue, or all, with a look every so often.
     #[must_use]
     pub fn watch(&self, queue: Option<&Name>, every: Duration) -> Watch {
-        Watch { operator: self.clone(), queue: queue.cloned(), every, before: None }
+        Watch { admin: self.clone(), queue: queue.cloned(), every, before: None }
     }
 }
 
@@ -101,10 +101,10 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Glance, StoreError> {
         let before = match &self.before {
             Some(before) => before,
-            None => self.before.insert(self.operator.fleet.ask(TakeSurvey).await?),
+            None => self.before.insert(self.admin.fleet.ask(TakeSurvey).await?),
         };
         tokio::time::sleep(self.every).await;
-        let now = self.operator.fleet.ask(TakeSurvey).await?;
+        let now = self.admin.fleet.ask(TakeSurvey).await?;
         let glance = Glance::between(before, &now, self.queue.as_ref());
         self.before = Some(now);
         Ok(glance)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{OperateError, Operator, Whereabouts};
+use super::{Admin, OperateError, Whereabouts};
 use crate::store::{Conversion, Converted, FORMAT, SeenSession, Standing, StoreError};
 
 /// How often it is looked whether anybody calls.
@@ -50,7 +50,7 @@ pub enum MigrationProgress {
     },
 }
 
-impl Operator {
+impl Admin {
     /// Brings the store from an older format to this release's. One way; of an SQLite file all fleets at once. Sessions
     /// that are still there are watched for two of their longest leases: the silent ones are taken out, and what they
     /// held goes back with a loss.

@@ -1,20 +1,20 @@
 //! What people do to a fleet, for programs: a command line, a gateway, a dashboard, your own tools.
 //!
-//! An [`Operator`] is a visitor of a fleet. Its methods take plain arguments and give typed results that serialize;
+//! An [`Admin`] is a visitor of a fleet. Its methods take plain arguments and give typed results that serialize;
 //! nothing is printed, and errors carry their cause as data. What takes long tells by a callback: [`Note`]s of why it
 //! waits, progress of an import, pages of errors.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use baton::{Fleet, operate::Operator};
+//! use baton::{Fleet, admin::Admin};
 //!
 //! let fleet = Fleet::connect("memory:")?;
 //! fleet.queue::<u32>("jobs").push(&7).await?;
-//! let operator = Operator::new(&fleet);
-//! operator.pause(&"jobs".parse()?).await?;
-//! let overview = operator.overview().await?;
+//! let admin = Admin::new(&fleet);
+//! admin.pause(&"jobs".parse()?).await?;
+//! let overview = admin.overview().await?;
 //! assert!(overview.queues[0].paused && overview.queues[0].ready == 1);
-//! assert!(operator.audit(None, None).await?.balanced);
+//! assert!(admin.audit(None, None).await?.balanced);
 //! println!("{}", serde_json::to_string(&overview)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
@@ -34,7 +34,7 @@
 //! | `journal` | what a node did is written down, for whoever checks the fleet afterwards |
 //! | `supervisor`, `spawner/` | worker processes are kept running on this machine, as many as the load asks for |
 //!
-//! A store that is not up is waited for as long as the fleet's options say, or [`Operator::wait`]. An operation that needs a
+//! A store that is not up is waited for as long as the fleet's options say, or [`Admin::wait`]. An operation that needs a
 //! session has one of its own, so that operations disturb neither each other nor what the program does by the same
 //! [`Fleet`].
 
@@ -95,23 +95,23 @@ use crate::{
     store::{ReadProgress, StoreError, Survey, TakeSurvey, session::Session},
 };
 
-/// Does to a fleet what people do to it. Operations may be under way at the same time, by one operator or by clones.
+/// Does to a fleet what people do to it. Operations may be under way at the same time, by one admin or by clones.
 #[derive(Clone)]
-pub struct Operator {
+pub struct Admin {
     fleet: Fleet,
     wait: Duration,
     voice: Arc<Voice>,
 }
 
-impl Operator {
-    /// An operator of this fleet. Nothing is sent yet.
+impl Admin {
+    /// An admin of this fleet. Nothing is sent yet.
     #[must_use]
     pub fn new(fleet: &Fleet) -> Self {
         let (fleet, wait) = fleet.visited();
         Self { fleet, wait, voice: Arc::default() }
     }
 
-    /// The same operator with a session of its own: for one operation.
+    /// The same admin with a session of its own: for one operation.
     fn apart(&self) -> Self {
         Self { fleet: self.fleet.visited().0, ..self.clone() }
     }
@@ -128,7 +128,7 @@ impl Operator {
         Self { voice: Arc::new(Voice::new(ear)), ..self }
     }
 
-    /// The fleet as this operator visits it: calls by this handle use [`Operator::session`] and do not wait.
+    /// The fleet as this admin visits it: calls by this handle use [`Admin::session`] and do not wait.
     #[must_use]
     pub const fn fleet(&self) -> &Fleet {
         &self.fleet
@@ -149,7 +149,7 @@ impl Operator {
     }
 
     /// A session for calls of the program's own, joined now if there is none or the last one is over; it lasts until
-    /// [`Operator::leave`].
+    /// [`Admin::leave`].
     ///
     /// # Errors
     /// The store's failure after the time to wait for it; its refusal at once.

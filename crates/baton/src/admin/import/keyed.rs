@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     Cancel,
+    admin::Admin,
     backoff::Backoff,
     message::Submission,
-    operate::Operator,
     store::{
         MAX_LOTS, MoveBookmark, Place, ReadBookmark, Refusal, StoreError, SubmissionVerdict, session::SubmitError,
     },
@@ -26,12 +26,12 @@ const CALL_BYTES: usize = 8 << 20;
 
 /// Pushes what the bookmark has not taken yet.
 pub(super) async fn push<P: FnMut(Progress)>(
-    operator: &Operator, import: &Import, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
+    admin: &Admin, import: &Import, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
     mut tally: Tally<P>, until: &Cancel,
 ) -> Result<Receipt, ImportError> {
     tally.passed_over(bookmark.taken.lines);
-    let patience = Patience::new(operator.wait);
-    let mut pusher = Pusher { operator, import, bookmark, at: bookmark.taken, tally, patience };
+    let patience = Patience::new(admin.wait);
+    let mut pusher = Pusher { admin, import, bookmark, at: bookmark.taken, tally, patience };
     let mut next = next_chunk(chunks, until).await;
     let mut stop: Option<Stop> = None;
     while let Some(chunk) = next.take() {
@@ -83,7 +83,7 @@ async fn next_chunk(chunks: &mut Chunks, until: &Cancel) -> Option<Result<Chunk,
 }
 
 struct Pusher<'a, P> {
-    operator: &'a Operator,
+    admin: &'a Admin,
     import: &'a Import,
     bookmark: &'a Bookmark,
     /// Where the bookmark stands.
@@ -131,7 +131,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                     maybe_stored,
                 }) => {
                     sent_before |= maybe_stored;
-                    let stands: Place = self.operator.ask(ReadBookmark { key: self.bookmark.key.clone() }).await?;
+                    let stands: Place = self.admin.ask(ReadBookmark { key: self.bookmark.key.clone() }).await?;
                     if stands == to {
                         match sent_before {
                             true => batch.iter().for_each(|chunk| self.tally.stored(chunk, None)),
@@ -159,12 +159,12 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         let mut pauses = Backoff::new(LOOK_EVERY, FULL_PAUSE);
         loop {
             let cause = full(self.import);
-            if self.patience.worn_out(self.operator, &cause) {
+            if self.patience.worn_out(self.admin, &cause) {
                 return Err(cause);
             }
             tokio::time::sleep(pauses.pause()).await;
             // If that is not answered, the push finds out why.
-            if self.operator.has_room(&self.import.queue, bytes).await != Ok(false) {
+            if self.admin.has_room(&self.import.queue, bytes).await != Ok(false) {
                 return Ok(());
             }
         }
@@ -174,7 +174,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     async fn submit(
         &mut self, batch: &[Chunk], to: Place,
     ) -> Result<Result<Vec<SubmissionVerdict>, SubmitError>, ImportCause> {
-        let session = self.operator.session().await?;
+        let session = self.admin.session().await?;
         let submissions: Vec<Submission> = batch.iter().map(|chunk| submission(&self.import.queue, chunk)).collect();
         let bookmark = MoveBookmark { key: self.bookmark.key.clone(), from: self.at, to };
         let submit = session.submit(submissions, Some(bookmark));
@@ -186,14 +186,14 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             let Some(error) = trouble(Some(&session)) else {
-                if began.elapsed() >= self.operator.answer_limit() {
-                    self.operator.say_silent();
+                if began.elapsed() >= self.admin.answer_limit() {
+                    self.admin.say_silent();
                 }
                 continue;
             };
-            if self.patience.worn_out(self.operator, &error) {
+            if self.patience.worn_out(self.admin, &error) {
                 // Leaving ends the call: it is answered with what became of it.
-                self.operator.leave().await;
+                self.admin.leave().await;
                 return match tokio::time::timeout(LAST_WORDS, &mut submit).await {
                     Ok(Ok(verdicts)) => Ok(Ok(verdicts)),
                     _ => Err(error.into()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{OperateError, Operator};
+use super::{Admin, OperateError};
 use crate::{
     message::{MessageId, Name},
     store::{Disposal, Refusal, StoreError, session::Session},
@@ -16,7 +16,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A drain of one queue.
 pub(super) struct Drain<'a> {
-    operator: &'a Operator,
+    admin: &'a Admin,
     session: Session,
     queue: Name,
     disposal: Disposal,
@@ -27,9 +27,9 @@ pub(super) struct Drain<'a> {
 
 impl<'a> Drain<'a> {
     /// Takes the right, waiting for a drainer that may be gone.
-    pub(super) async fn begin(operator: &'a Operator, queue: &Name, disposal: Disposal) -> Result<Self, OperateError> {
-        let (session, upto) = take(operator, queue).await?;
-        Ok(Self { operator, session, queue: queue.clone(), disposal, upto })
+    pub(super) async fn begin(admin: &'a Admin, queue: &Name, disposal: Disposal) -> Result<Self, OperateError> {
+        let (session, upto) = take(admin, queue).await?;
+        Ok(Self { admin, session, queue: queue.clone(), disposal, upto })
     }
 
     /// Whether it puts errors back into the queue; those without a body stay then.
@@ -41,10 +41,10 @@ impl<'a> Drain<'a> {
     /// looked at again.
     pub(super) async fn dispose(&mut self, ids: Vec<MessageId>) -> Result<Option<u64>, OperateError> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
-        match self.operator.attend(&self.session, disposing).await {
+        match self.admin.attend(&self.session, disposing).await {
             Ok(disposed) => Ok(Some(disposed.count)),
             Err(StoreError::Refused(Refusal::Stale | Refusal::NotDrainer)) => {
-                (self.session, _) = take(self.operator, &self.queue).await?;
+                (self.session, _) = take(self.admin, &self.queue).await?;
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -52,14 +52,14 @@ impl<'a> Drain<'a> {
     }
 }
 
-async fn take(operator: &Operator, queue: &Name) -> Result<(Session, u64), OperateError> {
-    let deadline = Instant::now() + operator.wait.max(BUSY_AT_LEAST);
+async fn take(admin: &Admin, queue: &Name) -> Result<(Session, u64), OperateError> {
+    let deadline = Instant::now() + admin.wait.max(BUSY_AT_LEAST);
     loop {
-        let session = operator.session().await?;
-        match operator.attend(&session, session.drain(queue.clone())).await {
+        let session = admin.session().await?;
+        match admin.attend(&session, session.drain(queue.clone())).await {
             Ok(draining) => return Ok((session, draining.upto)),
             Err(StoreError::Refused(Refusal::DrainBusy { holder })) if Instant::now() >= deadline => {
-                let by = operator.whereabouts(holder).await?;
+                let by = admin.whereabouts(holder).await?;
                 return Err(OperateError::Draining { queue: queue.clone(), by });
             }
             Err(StoreError::Refused(Refusal::DrainBusy { .. })) => tokio::time::sleep(BUSY_PAUSE).await,

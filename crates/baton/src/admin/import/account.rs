@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::operate::wording::plural;
+use crate::admin::wording::plural;
 
 /// What is stored, what is not, and what is not known. Shown as part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

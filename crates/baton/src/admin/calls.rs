@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Operator, patience::Patience};
+use super::{Admin, patience::Patience};
 use crate::{
     CallOptions, PushError,
     backoff::Backoff,
@@ -18,9 +18,9 @@ use crate::{
 /// How long a call waits before it is tried again where there was no room, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
-impl Operator {
+impl Admin {
     /// Begins a call as [`Queue::call`](crate::Queue::call) does. A full queue and a store that is away or has no room are
-    /// waited for, for the operator's time to wait at most, which a [`Note`](super::Note) tells.
+    /// waited for, for the admin's time to wait at most, which a [`Note`](super::Note) tells.
     ///
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.

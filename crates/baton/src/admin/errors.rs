@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::{FailedMessage, OperateError, Operator, Unknown, causes::contains, drain::Drain};
+use super::{Admin, FailedMessage, OperateError, Unknown, causes::contains, drain::Drain};
 use crate::{
     Cancel,
     message::{MessageId, Name},
@@ -64,9 +64,9 @@ pub struct HandedOver {
     pub gone: bool,
 }
 
-impl Operator {
+impl Admin {
     /// The errors wanted, in the order of their queues and of their failing. All of them are in memory at once: see
-    /// [`Operator::hand_over`] for more than that.
+    /// [`Admin::hand_over`] for more than that.
     ///
     /// # Errors
     /// [`OperateError::Unknown`] if the fleet has no such queue; [`OperateError::OfWhichQueue`] if ids are wanted and several
@@ -93,14 +93,14 @@ impl Operator {
     /// Removes failed messages from the errors; how many were there.
     ///
     /// # Errors
-    /// As [`Operator::requeue`].
+    /// As [`Admin::requeue`].
     pub async fn drain(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
         self.dispose(queue, ids, Disposal::Drain).await
     }
 
     async fn dispose(&self, queue: &Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<u64, OperateError> {
-        let operator = self.apart();
-        let mut drain = Drain::begin(&operator, queue, disposal).await?;
+        let admin = self.apart();
+        let mut drain = Drain::begin(&admin, queue, disposal).await?;
         let disposed = loop {
             match drain.dispose(ids.clone()).await {
                 Ok(None) => {}
@@ -108,7 +108,7 @@ impl Operator {
                 Err(error) => break Err(error),
             }
         };
-        operator.leave().await;
+        admin.leave().await;
         disposed
     }
 
@@ -128,11 +128,11 @@ impl Operator {
         &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Cancel>,
         take: impl FnMut(&[FailedMessage]) -> Taken,
     ) -> Result<HandedOver, OperateError> {
-        let (mut survey, operator) = (self.survey().await?, self.apart());
+        let (mut survey, admin) = (self.survey().await?, self.apart());
         let total = self.total(wanted, &survey, follow.is_some())?;
         let handed_over = HandedOver { count: 0, bodiless: 0, total, missed: 0, gone: false };
         let left = wanted.limit.unwrap_or(u64::MAX);
-        let mut handover = Handover { operator: &operator, wanted, follow, take, left, seen: 0, handed_over };
+        let mut handover = Handover { admin: &admin, wanted, follow, take, left, seen: 0, handed_over };
         // How far the errors of each queue were seen.
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
@@ -142,7 +142,7 @@ impl Operator {
                     continue;
                 }
                 let mut drain = match disposal {
-                    Some(disposal) => Some(Drain::begin(&operator, &books.queue, disposal).await?),
+                    Some(disposal) => Some(Drain::begin(&admin, &books.queue, disposal).await?),
                     None => None,
                 };
                 let upto = drain.as_ref().map_or(books.dead_seq, |drain| drain.upto);
@@ -153,7 +153,7 @@ impl Operator {
                 }
             }
             // A drain lasts as long as its session: others are let in while this one waits.
-            operator.leave().await;
+            admin.leave().await;
             let Some(cancel) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.end()) };
             tokio::select! {
                 () = cancel.any() => return Ok(handover.handed_over),
@@ -186,7 +186,7 @@ impl Operator {
 }
 
 struct Handover<'a, T> {
-    operator: &'a Operator,
+    admin: &'a Admin,
     wanted: &'a Wanted,
     follow: Option<&'a Cancel>,
     take: T,
@@ -214,7 +214,7 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
         &mut self, queue: &Name, mut after: u64, upto: u64, mut drain: Option<&mut Drain<'_>>,
     ) -> Result<u64, OperateError> {
         while !self.has_ended() {
-            let page = self.operator.page(queue, after, upto).await?;
+            let page = self.admin.page(queue, after, upto).await?;
             let Some(last) = page.last() else { return Ok(upto) };
             let seen = page.len() as u64;
             let mut reached = last.seq;

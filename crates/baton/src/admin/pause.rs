@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{OperateError, Operator, Unknown};
+use super::{Admin, OperateError, Unknown};
 use crate::{message::Name, store::Order};
 
 /// Whether a queue is held back now.
@@ -14,7 +14,7 @@ pub struct Paused {
     pub paused: bool,
 }
 
-impl Operator {
+impl Admin {
     /// Stops handing out messages of a queue; what runs is finished, and pushes go on. It stays paused through restarts.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ impl Operator {
         self.pause_unseen(queue).await
     }
 
-    /// As [`Operator::pause`], also if no such queue is known yet: it begins paused.
+    /// As [`Admin::pause`], also if no such queue is known yet: it begins paused.
     ///
     /// # Errors
     /// The store's.

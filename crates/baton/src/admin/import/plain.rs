@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     Cancel,
+    admin::Admin,
     backoff::Backoff,
-    operate::Operator,
     store::{
         Refusal, StoreError, SubmissionVerdict,
         session::{Session, SubmitError},
@@ -29,10 +29,10 @@ type Answer = (u64, Result<Vec<SubmissionVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
 pub(super) async fn push<P: FnMut(Progress)>(
-    operator: &Operator, import: &Import, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally<P>, until: &Cancel,
+    admin: &Admin, import: &Import, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally<P>, until: &Cancel,
 ) -> Result<Receipt, ImportError> {
     let mut pusher = Pusher {
-        operator,
+        admin,
         import,
         until,
         tally,
@@ -45,7 +45,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
         not_before: Instant::now(),
         full: None,
         heard: Instant::now(),
-        patience: Patience::new(operator.wait),
+        patience: Patience::new(admin.wait),
     };
     let (mut ended, mut stop) = (false, None);
     let cause = loop {
@@ -92,7 +92,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
 }
 
 struct Pusher<'a, P> {
-    operator: &'a Operator,
+    admin: &'a Admin,
     import: &'a Import,
     until: &'a Cancel,
     tally: Tally<P>,
@@ -128,7 +128,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
             Some(session) => session,
             None => {
                 let joined = tokio::select! {
-                    joined = self.operator.session() => joined.map_err(ImportCause::from),
+                    joined = self.admin.session() => joined.map_err(ImportCause::from),
                     () = self.until.any() => Err(INTERRUPTED),
                 };
                 match joined {
@@ -205,13 +205,13 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     /// Sends refused chunks again, one at a time and in order, once nothing else is under way.
     async fn look(&mut self) -> Result<(), ImportCause> {
         if let Some(error) = trouble(self.session.as_ref()) {
-            if self.patience.worn_out(self.operator, &error) {
+            if self.patience.worn_out(self.admin, &error) {
                 return Err(error.into());
             }
         } else if self.refused.is_empty() {
             self.patience.calm();
-            if self.heard.elapsed() >= self.operator.answer_limit() {
-                self.operator.say_silent();
+            if self.heard.elapsed() >= self.admin.answer_limit() {
+                self.admin.say_silent();
             }
         }
         if !self.under_way.is_empty() || Instant::now() < self.not_before {
@@ -220,7 +220,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         if let (Some(_), Some((_, chunk))) = (&self.full, self.refused.first_key_value()) {
             let bytes = chunk.parcel.bytes().len() as u64;
             // If that is not answered, the push finds out why.
-            if self.operator.has_room(&self.import.queue, bytes).await == Ok(false) {
+            if self.admin.has_room(&self.import.queue, bytes).await == Ok(false) {
                 return self.is_full();
             }
         }
@@ -238,12 +238,12 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     }
 
     fn wait_for(&mut self, cause: ImportCause) -> Result<(), ImportCause> {
-        if self.patience.worn_out(self.operator, &cause) { Err(cause) } else { Ok(()) }
+        if self.patience.worn_out(self.admin, &cause) { Err(cause) } else { Ok(()) }
     }
 
     /// Ends the session, so that whatever is not stored by now never will be, and hears what became of the rest.
     async fn hear_last_words(&mut self) {
-        self.operator.leave().await;
+        self.admin.leave().await;
         let deadline = Instant::now() + LAST_WORDS;
         while let Ok(Some(answer)) = tokio::time::timeout_at(deadline, self.under_way.join_next()).await {
             if let Ok(answer) = answer {

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{OperateError, Operator, Unknown};
+use super::{Admin, OperateError, Unknown};
 use crate::{
     message::Name,
     store::{Books, Lacking, QueueRecount, Recount},
@@ -78,7 +78,7 @@ pub enum Fault {
     },
 }
 
-impl Operator {
+impl Admin {
     /// Checks that every message ever pushed, to one queue or to all, is in exactly one state. With `deep` the messages
     /// themselves are counted too and compared with the books, and every one that may still run must have its body; the
     /// fleet may be held still for so long at most.

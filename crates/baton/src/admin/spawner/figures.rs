@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::gauge::Counts;
 use crate::{
     Handled, Report,
+    admin::whereabouts::{live_nodes, nodes},
     message::Name,
-    operate::whereabouts::{live_nodes, nodes},
     store::{Books, SessionView, Survey},
 };
 

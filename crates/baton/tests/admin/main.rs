@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at what it did not expect")]
 
-#[path = "../../examples/operate.rs"]
+#[path = "../../examples/admin.rs"]
 #[expect(dead_code, reason = "its main is for people")]
 mod example;
 #[path = "../../examples/node.rs"]
@@ -20,7 +20,7 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Failure, Fleet, Key, MessageId, Name, Report,
-    operate::{BadBody, Import, ImportCause, Inputs, Note, OperateError, Operator, Taken, Wanted},
+    admin::{Admin, BadBody, Import, ImportCause, Inputs, Note, OperateError, Taken, Wanted},
     store::{Disposal, TakeSurvey},
     testing::TestFleet,
 };
@@ -58,7 +58,7 @@ async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_requeues_an_error_and_stops_the_fleet() {
     let (fleet, node) = fleet_with_errors().await;
-    let stopped = example::look_after(&Operator::new(&fleet)).await.unwrap();
+    let stopped = example::look_after(&Admin::new(&fleet)).await.unwrap();
     assert_eq!((stopped.stopped, stopped.at_once, stopped.survivors.len()), (1, false, 0));
     node.await.unwrap().unwrap();
     until(&fleet, |done, dead| (done, dead) == (1, 2)).await;
@@ -67,21 +67,21 @@ async fn the_example_requeues_an_error_and_stops_the_fleet() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_removed_only_once_they_were_taken() {
     let (fleet, _node) = fleet_with_errors().await;
-    let operator = Operator::new(&fleet);
+    let admin = Admin::new(&fleet);
     let all = Wanted::default();
-    let gone = operator.hand_over(&all, Some(Disposal::Drain), None, |_| Taken::Gone).await.unwrap();
-    assert!((gone.count, gone.gone) == (0, true) && operator.errors(&all).await.unwrap().len() == 3);
+    let gone = admin.hand_over(&all, Some(Disposal::Drain), None, |_| Taken::Gone).await.unwrap();
+    assert!((gone.count, gone.gone) == (0, true) && admin.errors(&all).await.unwrap().len() == 3);
     let wanted = Wanted { containing: Some("no 2".to_owned()), ..Wanted::default() };
-    let taken = operator.hand_over(&wanted, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
+    let taken = admin.hand_over(&wanted, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
     assert_eq!((taken.count, taken.total), (1, 3));
-    let causes = operator.causes(&all).await.unwrap();
+    let causes = admin.causes(&all).await.unwrap();
     let [cause] = &causes.groups[..] else { panic!("{causes:?}") };
     assert_eq!((cause.cause.as_str(), cause.count), ("no #", 2));
-    let json = serde_json::to_value(&operator.errors(&all).await.unwrap()[0]).unwrap();
+    let json = serde_json::to_value(&admin.errors(&all).await.unwrap()[0]).unwrap();
     assert!(json["body"] == 1 && json["queue"] == "jobs" && json["error"] == "no 1", "{json}");
-    let alive = operator.purge().await.unwrap_err();
+    let alive = admin.purge().await.unwrap_err();
     assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
-    assert!(operator.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
+    assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
 }
 
 /// What the only node says it has counted, once it has run so many.
@@ -108,7 +108,7 @@ async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
     until(&fleet, |_, dead| dead == 1).await;
     assert_eq!(report_of(&fleet, 1).await.waits.iter().sum::<u64>(), 1);
     fleet.advance(Duration::from_secs(3600));
-    assert_eq!(Operator::new(&fleet).requeue(&name("jobs"), vec![id]).await.unwrap(), 1);
+    assert_eq!(Admin::new(&fleet).requeue(&name("jobs"), vec![id]).await.unwrap(), 1);
     let report = report_of(&fleet, 2).await;
     assert_eq!(report.waits.iter().sum::<u64>(), 1, "{report:?}");
     assert!(report.percentile(0.99).unwrap() < 60_000.0, "{report:?}");
@@ -118,7 +118,7 @@ async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
 #[tokio::test]
 async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
     let fleet = Fleet::connect("memory:").unwrap();
-    let operator = Operator::new(&fleet);
+    let admin = Admin::new(&fleet);
     let key = Some(Key::new("june").unwrap());
     let import = Import { key, max_body: 16, ..Import::to(name("jobs")) };
     let lines = |text: &'static str| {
@@ -127,20 +127,20 @@ async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
         inputs
     };
     let mut seen = Vec::new();
-    let error = operator.import(lines("1\n\n2\n{\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    let error = admin.import(lines("1\n\n2\n{\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
     assert!(matches!(&error.cause, ImportCause::Bad { at, why: BadBody::NotJson { .. } } if at == "line 4 of list"));
     assert_eq!(error.account.as_ref().unwrap().stored, 0);
-    let receipt = operator.import(lines("1\n\n2\n"), &import, &Cancel::new(), |it| seen.push(it.messages)).await;
+    let receipt = admin.import(lines("1\n\n2\n"), &import, &Cancel::new(), |it| seen.push(it.messages)).await;
     assert_eq!((receipt.unwrap().pushed, seen), (2, vec![2]));
-    let again = operator.import(lines("1\n2\n3\n"), &import, &Cancel::new(), |_| {}).await.unwrap();
+    let again = admin.import(lines("1\n2\n3\n"), &import, &Cancel::new(), |_| {}).await.unwrap();
     assert_eq!((again.pushed, again.duplicates), (1, 2));
-    assert_eq!(operator.importer(import.clone()).await.unwrap().taken(), 3);
-    let elsewhere = operator.importer(Import { queue: name("other"), ..import.clone() }).await.err().unwrap();
+    assert_eq!(admin.importer(import.clone()).await.unwrap().taken(), 3);
+    let elsewhere = admin.importer(Import { queue: name("other"), ..import.clone() }).await.err().unwrap();
     assert!(matches!(elsewhere.cause, ImportCause::OtherQueue { .. }) && elsewhere.account.is_none(), "{elsewhere}");
-    let other = operator.import(lines("7\n8\n9\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    let other = admin.import(lines("7\n8\n9\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
     assert!(matches!(other.cause, ImportCause::OtherInput { lines: 3, .. }), "{other}");
     let (import, cancel) = (Import { key: None, ..import }, Cancel::new());
-    let large = operator.import(lines("\"12345678901234567890\""), &import, &cancel, |_| {});
+    let large = admin.import(lines("\"12345678901234567890\""), &import, &cancel, |_| {});
     let large = large.await.unwrap_err().to_string();
     assert_eq!(large, "line 1 of list is over the limit of 16 bytes; nothing was stored");
 }
@@ -151,22 +151,22 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     fleet.queue::<u64>("jobs").push(&1).await.unwrap();
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
     let heard = notes.clone();
-    let operator = Operator::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
-    let Err(OperateError::Unknown(unknown)) = operator.pause(&name("typo")).await else { panic!("it is not there") };
+    let admin = Admin::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
+    let Err(OperateError::Unknown(unknown)) = admin.pause(&name("typo")).await else { panic!("it is not there") };
     assert_eq!(unknown.known, [name("jobs")]);
-    assert!(operator.remove_source(&name("typo")).await.is_err());
+    assert!(admin.remove_source(&name("typo")).await.is_err());
     let refused = Err(OperateError::Unknown(unknown.clone()));
-    assert_eq!(operator.audit(Some(&name("typo")), None).await, refused.clone().map(|()| unreachable!()));
+    assert_eq!(admin.audit(Some(&name("typo")), None).await, refused.clone().map(|()| unreachable!()));
     let wanted = Wanted { queue: Some(name("typo")), ..Wanted::default() };
-    assert_eq!(operator.errors(&wanted).await, refused.map(|()| unreachable!()));
+    assert_eq!(admin.errors(&wanted).await, refused.map(|()| unreachable!()));
     // Whoever follows may be early.
     let (followed, gone) = (Cancel::new(), |_: &[_]| Taken::Gone);
     followed.drain();
-    operator.hand_over(&wanted, None, Some(&followed), gone).await.unwrap();
+    admin.hand_over(&wanted, None, Some(&followed), gone).await.unwrap();
     assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
-    assert!(operator.pause(&name("jobs")).await.unwrap().paused);
-    assert!(operator.overview().await.unwrap().queues[0].paused);
-    let purged = operator.purge().await.unwrap();
+    assert!(admin.pause(&name("jobs")).await.unwrap().paused);
+    assert!(admin.overview().await.unwrap().queues[0].paused);
+    let purged = admin.purge().await.unwrap();
     assert_eq!((purged.queues, purged.messages, purged.errors), (1, 1, 0));
 }
 
@@ -184,9 +184,9 @@ async fn queues_that_feed_each_other_are_done_together() {
         });
     }
     let node = tokio::spawn(node.run(cancel.clone()));
-    let operator = Operator::new(&fleet);
+    let admin = Admin::new(&fleet);
     let (queues, sources) = ([name("c"), name("b"), name("a")], [name("one"), name("two")]);
-    assert_eq!(operator.until_done(&queues, &sources, |_, _| {}).await, [(name("c"), 20)]);
+    assert_eq!(admin.until_done(&queues, &sources, |_, _| {}).await, [(name("c"), 20)]);
     cancel.drain();
     node.await.unwrap().unwrap();
 }
@@ -198,22 +198,22 @@ async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let source = baton::jobs::Tick::every(Duration::from_millis(1)).count(5);
     let node = fleet.node().source_into("jobs", "ticks", source).handle_with("jobs", baton::jobs::Noop);
     let node = tokio::spawn(node.run(cancel.clone()));
-    let operator = Operator::new(&fleet);
-    assert_eq!(operator.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);
-    let sources = operator.sources().await.unwrap();
+    let admin = Admin::new(&fleet);
+    assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);
+    let sources = admin.sources().await.unwrap();
     assert!(sources[0].ended && sources[0].name == name("ticks"));
-    let offered = operator.remove_source(&name("ticks")).await;
+    let offered = admin.remove_source(&name("ticks")).await;
     assert!(matches!(offered, Err(OperateError::Offered { .. })), "{offered:?}");
     cancel.drain();
     node.await.unwrap().unwrap();
-    operator.remove_source(&name("ticks")).await.unwrap();
+    admin.remove_source(&name("ticks")).await.unwrap();
 }
 
 #[tokio::test]
 async fn operations_run_in_tasks_of_their_own() {
-    let operator = Operator::new(&Fleet::connect("memory:").unwrap());
+    let admin = Admin::new(&Fleet::connect("memory:").unwrap());
     let mut tasks = tokio::task::JoinSet::new();
-    let shared = operator.clone();
+    let shared = admin.clone();
     tasks.spawn(async move {
         let mut inputs = Inputs::new();
         inputs.body("1");
@@ -224,27 +224,27 @@ async fn operations_run_in_tasks_of_their_own() {
         shared.watch(None, Duration::from_millis(1)).next().await.unwrap();
     });
     tasks.join_all().await;
-    assert_eq!(operator.audit(None, None).await.unwrap().pushed, 1);
+    assert_eq!(admin.audit(None, None).await.unwrap().pushed, 1);
 }
 
 #[tokio::test]
-async fn an_import_outlives_other_operations_of_its_operator() {
-    let operator = Operator::new(&Fleet::connect("memory:").unwrap());
+async fn an_import_outlives_other_operations_of_its_admin() {
+    let admin = Admin::new(&Fleet::connect("memory:").unwrap());
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut inputs = Inputs::new();
     inputs.lines("pipe", reader);
-    let shared = operator.clone();
+    let shared = admin.clone();
     let import = tokio::spawn(async move {
         let import = Import { key: Some(Key::new("k").unwrap()), ..Import::to(name("jobs")) };
         shared.import(inputs, &import, &Cancel::new(), |_| {}).await
     });
     for number in 1..=3 {
         writer.write_all(format!("{number}\n").as_bytes()).unwrap();
-        while operator.audit(None, None).await.unwrap().pushed < number {
+        while admin.audit(None, None).await.unwrap().pushed < number {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(operator.stop(None).await.unwrap().stopped, 0);
-        assert_eq!(operator.requeue(&name("jobs"), vec![MessageId(7)]).await.unwrap(), 0);
+        assert_eq!(admin.stop(None).await.unwrap().stopped, 0);
+        assert_eq!(admin.requeue(&name("jobs"), vec![MessageId(7)]).await.unwrap(), 0);
     }
     drop(writer);
     assert_eq!(import.await.unwrap().unwrap().pushed, 3);

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Note, NoteEar, Operator, Whereabouts, wording::span};
+use super::{Admin, Note, NoteEar, Whereabouts, wording::span};
 use crate::{
     backoff::Backoff,
     drivers,
@@ -45,7 +45,7 @@ impl Voice {
     }
 }
 
-impl Operator {
+impl Admin {
     /// A quick question that needs no session.
     pub(super) async fn ask<O: Operation + Clone>(&self, operation: O) -> Result<O::Answer, StoreError> {
         self.when_up(Some(self.answer_limit()), || self.fleet.ask(operation.clone())).await
@@ -169,8 +169,8 @@ impl Patience {
     }
 
     /// Something stands in the way; says so once, and whether it has been there for too long.
-    pub(super) fn worn_out(&mut self, operator: &Operator, cause: &dyn fmt::Display) -> bool {
-        operator.say_waiting(cause);
+    pub(super) fn worn_out(&mut self, admin: &Admin, cause: &dyn fmt::Display) -> bool {
+        admin.say_waiting(cause);
         self.stuck.get_or_insert_with(Instant::now).elapsed() >= self.wait
     }
 }

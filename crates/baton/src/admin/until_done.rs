@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Operator, Overview, QueueState};
+use super::{Admin, Overview, QueueState};
 use crate::{
     backoff::Backoff,
     message::Name,
@@ -51,7 +51,7 @@ impl HeldUp {
     }
 }
 
-impl Operator {
+impl Admin {
     /// Waits until nothing is left in the queues and the sources have ended, through every outage of the store; the queues
     /// that then have errors, whenever those died, and how many. Sources that are not named are not waited for: they may
     /// never end. `held_up` is called each time a queue comes to be held up, and every ten minutes while it stays so: nothing

@@ -1,13 +1,13 @@
 //! The sources a fleet knows: listed, forgotten, started over.
 
-use super::{OperateError, Operator, Overview, SourceState, Unknown};
+use super::{Admin, OperateError, Overview, SourceState, Unknown};
 use crate::{
     Node, NodeError,
     message::Name,
     store::{Refusal, Remove, StoreError},
 };
 
-impl Operator {
+impl Admin {
     /// The sources the fleet knows, by name.
     ///
     /// # Errors

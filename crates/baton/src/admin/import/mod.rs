@@ -27,7 +27,7 @@ use self::{
     reader::{Chunk, Stop},
     tally::Tally,
 };
-use super::{Operator, patience::Patience};
+use super::{Admin, patience::Patience};
 use crate::{
     Cancel,
     message::{Key, MAX_BODY_BYTES, Name, Submission},
@@ -67,14 +67,14 @@ type SharedLabels = Arc<Labels>;
 
 /// An import that is about to begin: how far its key stands is known.
 pub struct Importer {
-    operator: Operator,
+    admin: Admin,
     import: Import,
     bookmark: Option<Bookmark>,
 }
 
-impl Operator {
+impl Admin {
     /// Pushes all of the input: each body is JSON, blank lines are passed over. While the queue is full or the store has
-    /// no room it waits, for the operator's time to wait at most. `progress` hears of whatever is stored.
+    /// no room it waits, for the admin's time to wait at most. `progress` hears of whatever is stored.
     ///
     /// Under a key the store remembers how far the input was taken, in the same step as it takes the messages: the same
     /// input again, after any interruption, and every line exists exactly once. Without one the order of lines is kept
@@ -98,17 +98,17 @@ impl Operator {
         importer.push(inputs, until, progress).await
     }
 
-    /// The first half of [`Operator::import`]: finds out how far the key stands, and stores nothing.
+    /// The first half of [`Admin::import`]: finds out how far the key stands, and stores nothing.
     ///
     /// # Errors
     /// [`ImportCause::OtherQueue`] if the key belongs to another queue; the store's failure.
     pub async fn importer(&self, import: Import) -> Result<Importer, ImportError> {
-        let operator = self.apart();
+        let admin = self.apart();
         let bookmark = match &import.key {
-            Some(key) => Some(Bookmark::read(&operator, key, &import.queue).await?),
+            Some(key) => Some(Bookmark::read(&admin, key, &import.queue).await?),
             None => None,
         };
-        Ok(Importer { operator, import, bookmark })
+        Ok(Importer { admin, import, bookmark })
     }
 }
 
@@ -119,24 +119,24 @@ impl Importer {
         self.bookmark.as_ref().map_or(0, |bookmark| bookmark.taken.lines)
     }
 
-    /// Pushes all of the input; see [`Operator::import`].
+    /// Pushes all of the input; see [`Admin::import`].
     ///
     /// # Errors
-    /// As [`Operator::import`].
+    /// As [`Admin::import`].
     ///
     /// # Cancel safety
-    /// As [`Operator::import`].
+    /// As [`Admin::import`].
     pub async fn push(
         self, inputs: Inputs, until: &Cancel, progress: impl FnMut(Progress),
     ) -> Result<Receipt, ImportError> {
-        let Self { operator, import, bookmark } = self;
+        let Self { admin, import, bookmark } = self;
         let (labels, tally) = (inputs.labels(), Tally::new(import.queue.clone(), progress));
         let mut chunks = reader::start(inputs, import.max_body, bookmark.clone())?;
         let pushed = match &bookmark {
-            None => plain::push(&operator, &import, &labels, &mut chunks, tally, until).await,
-            Some(bookmark) => keyed::push(&operator, &import, bookmark, &labels, &mut chunks, tally, until).await,
+            None => plain::push(&admin, &import, &labels, &mut chunks, tally, until).await,
+            Some(bookmark) => keyed::push(&admin, &import, bookmark, &labels, &mut chunks, tally, until).await,
         };
-        operator.leave().await;
+        admin.leave().await;
         pushed
     }
 }

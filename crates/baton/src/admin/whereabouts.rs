@@ -9,7 +9,7 @@ use rustix::{
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-use super::{Operator, wording::tame};
+use super::{Admin, wording::tame};
 use crate::{
     message::SessionId,
     store::{Kind, SessionView, StoreError, Survey, session::host_name},
@@ -74,16 +74,16 @@ pub(super) fn live_nodes(survey: &Survey) -> impl Iterator<Item = &SessionView> 
     nodes(survey).filter(|it| survey.now_ms.saturating_sub(it.beat_ms) <= it.lease_ms)
 }
 
-impl Operator {
+impl Admin {
     /// Waits until the session is gone; where it runs if it lives. Who beats is alive, and who does not is gone when its
     /// lease is over.
     pub(super) async fn outlive(&self, session: SessionId) -> Result<Option<Whereabouts>, StoreError> {
-        let operator = self.apart();
+        let admin = self.apart();
         let mut first: Option<(u64, Instant)> = None;
         let alive = loop {
             // The beats of a session move the fleet's clock on and reap those whose lease is over.
-            operator.session().await?;
-            let survey = operator.survey().await?;
+            admin.session().await?;
+            let survey = admin.survey().await?;
             let Some(it) = survey.sessions.iter().find(|it| it.session == session) else { break None };
             let until = Instant::now() + Duration::from_millis(it.lease_ms) + GRACE;
             let (beat, until) = *first.get_or_insert((it.beat_ms, until));
@@ -92,7 +92,7 @@ impl Operator {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         };
-        operator.leave().await;
+        admin.leave().await;
         Ok(alive)
     }
 }

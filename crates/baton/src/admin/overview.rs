@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Operator, whereabouts::live_nodes};
+use super::{Admin, whereabouts::live_nodes};
 use crate::{
     Report,
     message::{Name, SessionId},
@@ -87,7 +87,7 @@ impl QueueState {
     }
 }
 
-impl Operator {
+impl Admin {
     /// The fleet as it is now.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::Serialize;
 
-use super::{OperateError, Operator, Wanted};
+use super::{Admin, OperateError, Wanted};
 use crate::message::{MessageId, Name};
 
 const LONGEST_CAUSE: usize = 200;
@@ -34,7 +34,7 @@ pub struct Cause {
     pub example_id: MessageId,
 }
 
-impl Operator {
+impl Admin {
     /// Counts errors by cause; removes nothing.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use self::{
     figures::{Figures, Stake},
     gauge::{Gauge, Load},
 };
-use super::{Operator, Supervisor, SupervisorEvent, supervisor::Crew, whereabouts::nodes, wording::span};
+use super::{Admin, Supervisor, SupervisorEvent, supervisor::Crew, whereabouts::nodes, wording::span};
 use crate::{
     Cancel, Report,
     message::Name,
@@ -70,7 +70,7 @@ impl Spawner {
     ///
     /// # Cancel safety
     /// Workers are killed if this is dropped.
-    pub async fn run(self, operator: &Operator, cancel: Cancel) {
+    pub async fn run(self, admin: &Admin, cancel: Cancel) {
         let Self { supervisor, limits, cores, queues, count } = self;
         let mut crew = Crew::new(supervisor);
         if limits.min > 0 {
@@ -97,7 +97,7 @@ impl Spawner {
                         continue;
                     }
                     // A survey that fails leaves everything as it is.
-                    let Some(Ok(survey)) = unless(&cancel, operator.fleet.ask(TakeSurvey)).await else { continue };
+                    let Some(Ok(survey)) = unless(&cancel, admin.fleet.ask(TakeSurvey)).await else { continue };
                     let now = begun.elapsed();
                     let load = gauge.measure(now, figures.take(&survey, &stake));
                     let hands: Vec<Hand> = crew.staying().map(|member| hand(member, &survey, &stake)).collect();

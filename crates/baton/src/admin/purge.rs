@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{OperateError, Operator, Whereabouts, whereabouts::nodes};
+use super::{Admin, OperateError, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
     store::{Purge, Refusal, Removed, SessionView, StoreError},
@@ -30,7 +30,7 @@ pub struct Purged {
     pub errors: u64,
 }
 
-impl Operator {
+impl Admin {
     /// Removes everything the fleet has stored. Nodes that died without leaving are waited for until their leases are
     /// over.
     ///
@@ -38,9 +38,9 @@ impl Operator {
     /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
     /// be; purging again removes the rest.
     pub async fn purge(&self) -> Result<Purged, OperateError> {
-        let operator = self.apart();
-        let cleared = operator.clear().await;
-        operator.leave().await;
+        let admin = self.apart();
+        let cleared = admin.clear().await;
+        admin.leave().await;
         let was_there = |Removed { queues, messages, errors }| Purged { removed: true, queues, messages, errors };
         Ok(cleared?.map(was_there).unwrap_or_default())
     }

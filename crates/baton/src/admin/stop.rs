@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{Operator, Whereabouts, whereabouts::nodes};
+use super::{Admin, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
     store::{Order, Stop, StoreError, Survey},
@@ -59,7 +59,7 @@ impl Awaited {
     }
 }
 
-impl Operator {
+impl Admin {
     /// Stops all nodes that are running now, and waits until they are gone. For `grace` they may finish what runs; then,
     /// or at once without it, they hand back everything. Nodes that start after the order are not concerned.
     ///
@@ -69,9 +69,9 @@ impl Operator {
     /// # Cancel safety
     /// An order that was given stays given; it is only not waited for.
     pub async fn stop(&self, grace: Option<Duration>) -> Result<Stopped, StoreError> {
-        let operator = self.apart();
-        let stopped = operator.stop_and_wait(grace).await;
-        operator.leave().await;
+        let admin = self.apart();
+        let stopped = admin.stop_and_wait(grace).await;
+        admin.leave().await;
         stopped
     }
 

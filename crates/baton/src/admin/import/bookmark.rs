@@ -9,8 +9,8 @@
 
 use super::ImportCause;
 use crate::{
+    admin::Admin,
     message::{Digest, Key, Name},
-    operate::Operator,
     store::{Books, Place, ReadBookmark},
 };
 
@@ -35,11 +35,11 @@ pub(super) struct Chain {
 }
 
 impl Bookmark {
-    pub(super) async fn read(operator: &Operator, key: &Key, queue: &Name) -> Result<Self, ImportCause> {
-        let taken = operator.ask(ReadBookmark { key: key.clone() }).await?;
+    pub(super) async fn read(admin: &Admin, key: &Key, queue: &Name) -> Result<Self, ImportCause> {
+        let taken = admin.ask(ReadBookmark { key: key.clone() }).await?;
         let mut only_here = false;
         if taken.lines > 0 {
-            let survey = operator.survey().await?;
+            let survey = admin.survey().await?;
             let could_be = |it: &&Books| it.pushed >= taken.lines;
             let possible: Vec<&Name> = survey.queues.iter().filter(could_be).map(|it| &it.queue).collect();
             let of_another = |of: Option<&Name>| {

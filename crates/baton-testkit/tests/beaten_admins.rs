@@ -1,4 +1,4 @@
-//! Two operators at the same errors: who comes second says what the first has done.
+//! Two admins at the same errors: who comes second says what the first has done.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 use baton::{
     Cancel, Context, Done, Failure, Fleet, FleetOptions, SessionId,
-    operate::{HandedOver, Operator, Taken, Wanted},
+    admin::{Admin, HandedOver, Taken, Wanted},
     store::{Answer, BoxFuture, Disposal, Request, Store, StoreError, TakeSurvey, Waiting, Woken, ask},
 };
 use baton_testkit::{stores, subject::test_fleet};
@@ -31,7 +31,7 @@ impl Store for Beaten {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
             if matches!(request, Request::DrainBegin(_)) && !self.is_beaten.swap(true, SeqCst) {
-                let first = Operator::new(&Fleet::over(self.inner.clone(), FleetOptions::new(test_fleet())));
+                let first = Admin::new(&Fleet::over(self.inner.clone(), FleetOptions::new(test_fleet())));
                 first.hand_over(&self.removed, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
             }
             self.inner.call(request).await
@@ -62,7 +62,7 @@ async fn requeued(wanted: Wanted, removed: Wanted) -> HandedOver {
     cancel.drain();
     node.await.unwrap().unwrap();
     let beaten = Beaten { inner: store, removed, is_beaten: Arc::default() };
-    let second = Operator::new(&Fleet::over(Arc::new(beaten), FleetOptions::new(test_fleet())));
+    let second = Admin::new(&Fleet::over(Arc::new(beaten), FleetOptions::new(test_fleet())));
     second.hand_over(&wanted, Some(Disposal::Requeue), None, |_| Taken::Yes).await.unwrap()
 }
 
