@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, Context, Done, Failure as Unfinished, QueuePolicy, Role, admin::obey_leash, settings::Settings};
+use baton::{Context, Done, Failure as Unfinished, QueuePolicy, Role, Shutdown, admin::obey_leash, settings::Settings};
 use clap::ValueEnum;
 
 use super::{
@@ -76,8 +76,8 @@ impl Job {
     /// # Errors
     /// [`Failure`].
     pub async fn run(self, messages: u64, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
-        let cancel = Cancel::new();
-        obey_leash(&cancel)
+        let shutdown = Shutdown::new();
+        obey_leash(&shutdown)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
         let admin = connect(settings, None, ear)?;
         let (steps, finished) = (steps_in(BURN), Arc::new(AtomicU64::new(0)));
@@ -100,7 +100,7 @@ impl Job {
                 Ok(Done::default())
             }
         });
-        node.run(cancel).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
+        node.run(shutdown).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
     }
 }
 

@@ -41,7 +41,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, store::StoreUrl};
+use baton::{Shutdown, store::StoreUrl};
 use baton_servers::RedisServer;
 use serde::Serialize;
 
@@ -70,12 +70,12 @@ pub struct Results {
 }
 
 /// Measures this store, waiting so long for it if it is not up, or else SQLite and Redis in a folder of their own.
-/// `cancel` ends it.
+/// `shutdown` ends it.
 ///
 /// # Errors
 /// [`Failure`]; nothing is left running then.
 pub async fn run(
-    plan: &Plan, store: Option<StoreUrl>, wait: Duration, cancel: &Cancel, tell: Tell,
+    plan: &Plan, store: Option<StoreUrl>, wait: Duration, shutdown: &Shutdown, tell: Tell,
 ) -> Result<Results, Failure> {
     let mut results = Results::default();
     if let Some(url) = store {
@@ -89,17 +89,17 @@ pub async fn run(
                 ));
             }
         };
-        *place = Some(measure_and_clear(plan, opened(url, wait, tell, cancel).await?, false, cancel).await?);
+        *place = Some(measure_and_clear(plan, opened(url, wait, tell, shutdown).await?, false, shutdown).await?);
         return Ok(results);
     }
     let folder = Folder::make()?;
     let sqlite = StoreUrl::Sqlite(folder.path().join("bench.db"));
-    let target = opened(sqlite, wait, tell.clone(), cancel).await?;
-    results.sqlite = Some(measure_and_clear(plan, target, true, cancel).await?);
+    let target = opened(sqlite, wait, tell.clone(), shutdown).await?;
+    results.sqlite = Some(measure_and_clear(plan, target, true, shutdown).await?);
     match start_server(folder.path(), plan.aof)? {
         Some(server) => {
-            let target = opened(server.url().parse()?, wait, tell, cancel).await?;
-            results.redis = Some(measure_and_clear(plan, target, true, cancel).await?);
+            let target = opened(server.url().parse()?, wait, tell, shutdown).await?;
+            results.redis = Some(measure_and_clear(plan, target, true, shutdown).await?);
         }
         None => tell("there is no redis-server on the PATH: only SQLite was measured; install it, or use --store"),
     }
@@ -116,23 +116,25 @@ fn start_server(folder: &Path, aof: bool) -> Result<Option<RedisServer>, Failure
     }
 }
 
-/// Opens what is measured, unless `cancel` comes first.
-async fn opened(url: StoreUrl, wait: Duration, tell: Tell, cancel: &Cancel) -> Result<Target, Failure> {
-    unless(cancel, Target::open(url, wait, tell)).await
+/// Opens what is measured, unless `shutdown` comes first.
+async fn opened(url: StoreUrl, wait: Duration, tell: Tell, shutdown: &Shutdown) -> Result<Target, Failure> {
+    unless(shutdown, Target::open(url, wait, tell)).await
 }
 
-/// What `work` gives, unless `cancel` comes first.
-async fn unless<T>(cancel: &Cancel, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// What `work` gives, unless `shutdown` comes first.
+async fn unless<T>(shutdown: &Shutdown, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         biased;
-        () = cancel.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
+        () = shutdown.any() => Err(Failure::new("interrupted: nothing is left running", "run it again for figures")),
         done = work => done,
     }
 }
 
 /// Measures one store until that is done or a signal comes, and leaves nothing there.
-async fn measure_and_clear(plan: &Plan, target: Target, private: bool, cancel: &Cancel) -> Result<Figures, Failure> {
-    let measured = unless(cancel, measure(plan, &target, private)).await;
+async fn measure_and_clear(
+    plan: &Plan, target: Target, private: bool, shutdown: &Shutdown,
+) -> Result<Figures, Failure> {
+    let measured = unless(shutdown, measure(plan, &target, private)).await;
     target.admin.leave().await;
     if private {
         return measured;

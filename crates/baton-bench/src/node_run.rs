@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use baton::{Cancel, Handler, QueuePolicy, Role};
+use baton::{Handler, QueuePolicy, Role, Shutdown};
 
 use super::target::Target;
 use crate::failure::Failure;
@@ -18,15 +18,15 @@ pub(super) async fn rate(
     target.note(queue, count);
     let goal = target.books(queue).await?.pushed;
     let node = fleet.node().role(Role::Worker).policy(policy).handle_with(queue, handler);
-    let cancel = Cancel::new();
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let begun = Instant::now();
     target.pause(queue, false).await?;
     while target.books(queue).await?.done < goal && !node.is_finished() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let rate = count as f64 / begun.elapsed().as_secs_f64();
-    cancel.drain();
+    shutdown.graceful();
     let ended = node.await.map_err(|error| failed(&error))?;
     ended.map_err(|error| failed(&error))?;
     Ok(rate)

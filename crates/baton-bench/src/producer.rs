@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, admin::Admin, settings::Settings};
+use baton::{Shutdown, admin::Admin, settings::Settings};
 use tokio::{
     io::{BufReader, Lines},
     process::ChildStdout,
@@ -50,7 +50,7 @@ impl Producer {
     /// # Errors
     /// [`Failure`].
     pub async fn run(self, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
-        let (begin, gone) = (Cancel::new(), Cancel::new());
+        let (begin, gone) = (Shutdown::new(), Shutdown::new());
         listen(&begin, &gone)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
         let admin = connect(settings, Some(MAX_BACKLOG), ear)?;
@@ -68,7 +68,7 @@ impl Producer {
         pushed
     }
 
-    async fn push(&self, admin: &Admin, begin: &Cancel) -> Result<(), Failure> {
+    async fn push(&self, admin: &Admin, begin: &Shutdown) -> Result<(), Failure> {
         admin.session().await.map_err(|error| failed(&error))?;
         let (queue, noise) = (admin.fleet().queue::<str>(&self.queue), self.noise());
         say("ready");
@@ -90,7 +90,7 @@ impl Producer {
 }
 
 /// The first line on the standard input means to begin, its end that nobody waits any more.
-fn listen(begin: &Cancel, gone: &Cancel) -> io::Result<()> {
+fn listen(begin: &Shutdown, gone: &Shutdown) -> io::Result<()> {
     let (begin, gone) = (begin.clone(), gone.clone());
     let hear = move || {
         for _ in io::stdin().lock().lines().map_while(Result::ok) {

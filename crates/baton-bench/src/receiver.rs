@@ -7,7 +7,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done,
+    Context, Done, Shutdown,
     admin::{Admin, obey_leash},
     settings::Settings,
 };
@@ -46,22 +46,22 @@ impl Receiver {
     /// # Errors
     /// [`Failure`].
     pub async fn run(self, settings: &Settings, ear: &Tell) -> Result<(), Failure> {
-        let cancel = Cancel::new();
-        if let Err(error) = obey_leash(&cancel) {
+        let shutdown = Shutdown::new();
+        if let Err(error) = obey_leash(&shutdown) {
             return Err(Failure::new(format!("cannot start a thread: {error}"), "free some threads"));
         }
         // Opened for BLPOP too: it prepares for TLS.
         let admin = connect(settings, None, ear)?;
         match self {
-            Self::Worker => work(&admin, 1, cancel, tell).await?,
-            Self::Queues => work(&admin, QUEUES, cancel, tell).await?,
+            Self::Worker => work(&admin, 1, shutdown, tell).await?,
+            Self::Queues => work(&admin, QUEUES, shutdown, tell).await?,
             Self::Load => {
                 let kept: Arc<Mutex<Vec<u64>>> = Arc::default();
                 let keep = {
                     let kept = kept.clone();
                     move |nanos| kept.lock().unwrap_or_else(PoisonError::into_inner).push(nanos)
                 };
-                work(&admin, 1, cancel, keep).await?;
+                work(&admin, 1, shutdown, keep).await?;
                 kept.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().for_each(tell);
             }
             Self::Blpop => {
@@ -70,7 +70,7 @@ impl Receiver {
                 };
                 tokio::select! {
                     popped = blpop(Bare::open(url, &settings.fleet.value).await?) => popped?,
-                    () = cancel.any() => {}
+                    () = shutdown.any() => {}
                 }
             }
         }
@@ -98,7 +98,7 @@ pub(super) fn queue_name(number: u64) -> String {
 }
 
 async fn work(
-    admin: &Admin, queues: u64, cancel: Cancel, took: impl Fn(u64) + Send + Sync + 'static,
+    admin: &Admin, queues: u64, shutdown: Shutdown, took: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let took = Arc::new(took);
     let node = (0..queues).fold(admin.fleet().node(), |node, number| {
@@ -108,7 +108,7 @@ async fn work(
             std::future::ready(Ok(Done::default()))
         })
     });
-    node.run(cancel).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
+    node.run(shutdown).await.map_err(|error| Failure::new(error.to_string(), "run the command again"))
 }
 
 async fn blpop(bare: Bare) -> Result<(), Failure> {

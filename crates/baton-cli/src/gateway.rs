@@ -8,7 +8,7 @@ use std::{
 };
 
 use baton::{
-    Cancel,
+    Shutdown,
     jobs::sales::{Sales, SalesError},
     settings::quantity,
 };
@@ -68,7 +68,7 @@ impl GatewayArguments {
 
     /// Listens and begins to answer, if that is wanted. The store need not be up.
     pub(crate) async fn start(
-        &self, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>, cancel: &Cancel,
+        &self, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>, shutdown: &Shutdown,
     ) -> Result<Option<Answering>, Failure> {
         if !self.is_wanted(until_done) {
             return Ok(None);
@@ -94,7 +94,7 @@ impl GatewayArguments {
         }
         let address = gateway.address();
         let is_elsewhere = self.listen.is_none() && address != DEFAULT_ADDRESS;
-        let running = tokio::spawn(gateway.run(cancel.clone()));
+        let running = tokio::spawn(gateway.run(shutdown.clone()));
         Ok(Some(Answering { running, address, is_elsewhere }))
     }
 }

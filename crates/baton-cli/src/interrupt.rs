@@ -5,7 +5,7 @@
 
 use std::{thread, time::Duration};
 
-use baton::Cancel;
+use baton::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Failure;
@@ -16,35 +16,35 @@ pub(crate) const INTERRUPTED: i32 = 130;
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(8);
 
 /// Takes Ctrl-C and a request to terminate as that wish, from now on. The process ends within `last_words` of it.
-pub(crate) fn listen(last_words: Duration) -> Result<Cancel, Failure> {
+pub(crate) fn listen(last_words: Duration) -> Result<Shutdown, Failure> {
     listen_to(&[SignalKind::interrupt(), SignalKind::terminate()], last_words)
 }
 
 /// The same, where what a terminal leaves behind has to be cleared away too.
-pub(crate) fn listen_to(kinds: &[SignalKind], last_words: Duration) -> Result<Cancel, Failure> {
-    let cancel = Cancel::new();
+pub(crate) fn listen_to(kinds: &[SignalKind], last_words: Duration) -> Result<Shutdown, Failure> {
+    let shutdown = Shutdown::new();
     for kind in kinds {
         let mut signals = signal(*kind)
             .map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))?;
-        let wish = cancel.clone();
+        let wish = shutdown.clone();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 if wish.asked().is_some() {
                     std::process::exit(INTERRUPTED);
                 }
-                wish.drain();
+                wish.graceful();
                 end_after(last_words);
             }
         });
     }
-    Ok(cancel)
+    Ok(shutdown)
 }
 
 /// What `work` gives; nothing if a signal came first, which drops it wherever it is.
-pub(crate) async fn unless<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn unless<T>(shutdown: &Shutdown, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        () = cancel.any() => None,
+        () = shutdown.any() => None,
         done = work => Some(done),
     }
 }

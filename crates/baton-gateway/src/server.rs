@@ -10,7 +10,7 @@ use std::{
 
 use axum::Router;
 use baton::{
-    Cancel, Fleet,
+    Fleet, Shutdown,
     cache::{Cache, CacheOptions},
     jobs::sales::{Sales, SalesError},
 };
@@ -243,21 +243,21 @@ impl Gateway {
     /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
     /// and after [`Limits::stop_time`], or at once if that is asked for, all others are told, and who does not listen is cut
     /// off.
-    pub async fn run(self, cancel: Cancel) {
+    pub async fn run(self, shutdown: Shutdown) {
         let state = Arc::clone(&self.state);
         tokio::select! {
             () = gate::watch_tokens(&state) => {}
-            () = self.answer(cancel) => {}
+            () = self.answer(shutdown) => {}
         }
     }
 
-    async fn answer(self, cancel: Cancel) {
+    async fn answer(self, shutdown: Shutdown) {
         let Self { listener, connections, mut threads, state, .. } = self;
         let router = routes::router(Arc::clone(&state));
         let mut open = JoinSet::new();
         tokio::select! {
             biased;
-            () = cancel.any() => {}
+            () = shutdown.any() => {}
             () = state.readiness.watch(&state.fleet, &state.trouble) => {}
             () = accept(&listener, connections, &router, &state, &mut threads, &mut open) => {}
         }
@@ -266,7 +266,7 @@ impl Gateway {
         state.readiness.close();
         tokio::select! {
             biased;
-            () = cancel.at_once() => {}
+            () = shutdown.at_once() => {}
             _ = tokio::time::timeout(state.limits.stop_time, all_ended(&mut open)) => {}
         }
         state.over.send_replace(true);

@@ -266,7 +266,7 @@ fn a_stop_is_told_to_streams_first() {
     let (_, mut lines) = scene.open("GET", "/jobs/count/1/events", &[("accept", "application/x-ndjson")], b"");
     events.streamed("data: 1\n\n");
     lines.streamed("\"data\":1}\n");
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     assert_eq!(events.rest(), ": the gateway stops; come again\n\n");
     assert_eq!(lines.rest(), "{\"event\":\"closing\",\"data\":{\"next\":2}}\n");
     assert!(events.closes() < Duration::from_secs(2));

@@ -168,7 +168,7 @@ fn what_is_under_way_while_the_gateway_stops_ends_too() {
     let headers = [JSON, ("content-length", "3"), ("expect", "100-continue")];
     peer.send(&request("POST", "/push/q", &tokens.head(&headers), b""));
     assert_eq!(peer.head().status, 100);
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     until("nobody else is let in", || std::net::TcpStream::connect(scene.address).is_err());
     let revoked = tokens.revoke();
     peer.answer().problem(401, "token");

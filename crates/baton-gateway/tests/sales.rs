@@ -303,7 +303,7 @@ fn who_is_not_answered_when_the_time_to_stop_is_over_is_told_so() {
     let mut peer = scene.peer();
     peer.send(&request("GET", "/say", &[], b""));
     until("it waits", || scene.get("/api/openapi.json").status == 503);
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     let told = peer.answer();
     assert_eq!(told.problem(503, "stopping")["detail"], "the gateway stops; ask again");
     assert!(told.header("retry-after").is_some());

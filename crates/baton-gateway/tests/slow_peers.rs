@@ -137,7 +137,7 @@ fn a_stop_waits_for_what_is_under_way_and_no_longer_than_it_may() {
     idle.send(&request("GET", "/health", &[], b""));
     assert_eq!(idle.answer().status, 200);
     let begun = Instant::now();
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     assert!(idle.closes() < stop_time / 2);
     under_way.send(b"7");
     assert_eq!(under_way.answer().status, 202);

@@ -33,7 +33,7 @@ fn an_upload_is_told_at_once_what_it_has_stored() {
         }
     });
     let begun = Instant::now();
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     for (nth, peer) in &mut uploads {
         let problem = peer.answer().problem(503, "stopping");
         let stored = problem["stored"].as_u64().unwrap();
@@ -54,7 +54,7 @@ fn what_is_broken_off_at_the_end_may_be_stored() {
     let mut peer = scene.peer();
     peer.send(&request("POST", "/push/q", &[JSON, ("content-length", "3"), ("expect", "100-continue")], b""));
     assert_eq!(peer.head().status, 100);
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     let problem = peer.answer().problem(503, "maybe-stored");
     assert!(problem["detail"].to_string().contains("not known"), "{problem}");
     scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();

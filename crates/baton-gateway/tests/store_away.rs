@@ -164,7 +164,7 @@ fn whoever_waits_for_the_store_is_told_when_the_gateway_stops() {
     let ready = scene.get("/health/ready").problem(503, "store-away");
     assert!(ready["detail"].as_str().unwrap().contains("`baton status`"), "{ready}");
     peers.extend([job, search]);
-    scene.cancel.drain();
+    scene.shutdown.graceful();
     // Each is told what became of what it asked for.
     let outcomes = ["nothing was stored", "nothing was stored", "it is safe to ask again", "no search was begun"];
     for (mut peer, outcome) in peers.into_iter().zip(outcomes) {

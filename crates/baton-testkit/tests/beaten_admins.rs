@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, FleetOptions, SessionId,
+    Context, Done, Failure, Fleet, FleetOptions, SessionId, Shutdown,
     admin::{Admin, HandedOver, Taken, Wanted},
     store::{Answer, BoxFuture, Disposal, Request, Store, StoreError, TakeSurvey, Waiting, Woken, ask},
 };
@@ -53,13 +53,13 @@ async fn requeued(wanted: Wanted, removed: Wanted) -> HandedOver {
     let fleet = Fleet::over(store.clone(), FleetOptions::new(test_fleet()));
     fleet.queue::<u64>("q").push_all(1..=ERRORS).await.unwrap();
     let fails = |n: u64, _: Context| ready(Err::<Done, _>(Failure::fatal(format!("no {n}"))));
-    let cancel = Cancel::new();
-    let node = tokio::spawn(fleet.node().handler("q", fails).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(fleet.node().handler("q", fails).run(shutdown.clone()));
     while ask(&*store, TakeSurvey).await.unwrap().queues[0].dead < ERRORS {
         assert!(!node.is_finished());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     let beaten = Beaten { inner: store, removed, is_beaten: Arc::default() };
     let second = Admin::new(&Fleet::over(Arc::new(beaten), FleetOptions::new(test_fleet())));

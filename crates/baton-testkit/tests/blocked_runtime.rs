@@ -13,7 +13,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Fleet, FleetOptions, Name, Node,
+    Context, Done, Fleet, FleetOptions, Name, Node, Shutdown,
     store::{Clock, MemoryStore, Store, Survey, TakeSurvey, ask},
 };
 use baton_testkit::{
@@ -22,10 +22,10 @@ use baton_testkit::{
 };
 
 /// Runs a node on a runtime of its own with one thread.
-fn on_its_own(node: impl FnOnce() -> Node + Send + 'static, cancel: Cancel) -> thread::JoinHandle<()> {
+fn on_its_own(node: impl FnOnce() -> Node + Send + 'static, shutdown: Shutdown) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { node().run(cancel).await.unwrap() });
+        runtime.block_on(async { node().run(shutdown).await.unwrap() });
     })
 }
 
@@ -55,8 +55,8 @@ fn setting() -> (Arc<dyn Store>, Fleet) {
 }
 
 /// A node whose handler spins while `spinning` stands, and one that would take over.
-fn blocked_and_other(fleet: &Fleet, spinning: &Arc<AtomicBool>, elsewhere: &Arc<AtomicU64>) -> [Cancel; 2] {
-    let cancels = [Cancel::new(), Cancel::new()];
+fn blocked_and_other(fleet: &Fleet, spinning: &Arc<AtomicBool>, elsewhere: &Arc<AtomicU64>) -> [Shutdown; 2] {
+    let cancels = [Shutdown::new(), Shutdown::new()];
     let (of_blocked, flag, begun) = (fleet.clone(), spinning.clone(), Arc::new(AtomicBool::new(false)));
     let told = begun.clone();
     let node = move || {
@@ -96,7 +96,7 @@ fn a_runtime_blocked_for_three_seconds_keeps_its_lease() {
     spinning.store(false, SeqCst);
     until("it is done", || survey(&store).queues[0].done == 1);
     assert_eq!(elsewhere.load(SeqCst), 0, "it ran where it was");
-    cancels.iter().for_each(Cancel::drain);
+    cancels.iter().for_each(Shutdown::drain);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_runtime_blocked_for_ever_loses_its_lease_and_the_message_runs_elsewhere() {
     until("it runs elsewhere", || elsewhere.load(SeqCst) == 1);
     until("it is done", || survey(&store).queues[0].done == 1);
     spinning.store(false, SeqCst);
-    cancels.iter().for_each(Cancel::drain);
+    cancels.iter().for_each(Shutdown::drain);
     let books = &survey(&store).queues[0];
     assert_eq!((books.done, books.queue.clone()), (1, Name::new("messages").unwrap()), "once, whoever reports last");
 }
@@ -116,7 +116,7 @@ fn a_runtime_blocked_for_ever_loses_its_lease_and_the_message_runs_elsewhere() {
 fn a_function_that_may_block_keeps_the_lease_for_longer_than_a_runtime_may_stand_still() {
     let (store, fleet) = setting();
     let (released, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let (flag, count, cancel) = (released.clone(), begun.clone(), Cancel::new());
+    let (flag, count, shutdown) = (released.clone(), begun.clone(), Shutdown::new());
     let node = move || {
         fleet.node().handler_blocking("messages", move |_: String, _: Context| {
             count.fetch_add(1, SeqCst);
@@ -124,7 +124,7 @@ fn a_function_that_may_block_keeps_the_lease_for_longer_than_a_runtime_may_stand
             Ok(Done::default())
         })
     };
-    let node = on_its_own(node, cancel.clone());
+    let node = on_its_own(node, shutdown.clone());
     until("the function runs", || begun.load(SeqCst) == 1);
     let session = survey(&store).sessions[0].session;
     // The time itself is what is tested here: more than the five seconds after which beats would stop.
@@ -137,7 +137,7 @@ fn a_function_that_may_block_keeps_the_lease_for_longer_than_a_runtime_may_stand
     released.store(true, SeqCst);
     until("it is done", || survey(&store).queues[0].done == 1);
     assert_eq!(begun.load(SeqCst), 1, "it ran once");
-    cancel.drain();
+    shutdown.graceful();
     node.join().unwrap();
 }
 
@@ -164,8 +164,8 @@ fn what_the_server_has_given_to_a_runtime_that_reads_nothing_runs_elsewhere() {
     };
     let (here, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (blocked, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let cancels = [Cancel::new(), Cancel::new()];
-    let (node, cancel, blocks, until_released) =
+    let cancels = [Shutdown::new(), Shutdown::new()];
+    let (node, shutdown, blocks, until_released) =
         (counting(&fleet, &here), cancels[0].clone(), blocked.clone(), released.clone());
     let first = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -176,7 +176,7 @@ fn what_the_server_has_given_to_a_runtime_that_reads_nothing_runs_elsewhere() {
                 }
                 until("it is released", || until_released.load(SeqCst));
             });
-            node().run(cancel).await.unwrap();
+            node().run(shutdown).await.unwrap();
         });
     });
     until("the first waits", || waiting() == 1);
@@ -193,7 +193,7 @@ fn what_the_server_has_given_to_a_runtime_that_reads_nothing_runs_elsewhere() {
     assert_eq!(survey(&store).sessions.len(), 2, "the first has not been given up");
     released.store(true, SeqCst);
     until("it is done", || survey(&store).queues[0].done == 1);
-    cancels.iter().for_each(Cancel::drain);
+    cancels.iter().for_each(Shutdown::drain);
     first.join().unwrap();
     second.join().unwrap();
     assert_eq!((here.load(SeqCst), survey(&store).queues[0].stale_settles), (0, 0), "nobody else took it for theirs");

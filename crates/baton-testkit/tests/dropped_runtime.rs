@@ -7,7 +7,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Fleet, FleetOptions, Node, QueuePolicy,
+    Context, Done, Fleet, FleetOptions, Node, QueuePolicy, Shutdown,
     admin::{Admin, Wanted},
     store::{Books, Clock, MemoryStore, Recount, TakeSurvey},
 };
@@ -39,7 +39,7 @@ fn no_message_is_blamed(handled: impl Fn(Node) -> Node) {
     outer.block_on(async { fleet.queue::<u64>("q").push_all(0..MESSAGES).await.unwrap() });
     for round in 1..=5 {
         let inner = runtime();
-        inner.spawn(handled(node(&fleet, 64)).run(Cancel::new()));
+        inner.spawn(handled(node(&fleet, 64)).run(Shutdown::new()));
         outer.block_on(async {
             while books(&fleet).await.done < round * 200 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -48,15 +48,15 @@ fn no_message_is_blamed(handled: impl Fn(Node) -> Node) {
         drop(inner);
     }
     outer.block_on(async {
-        let cancel = Cancel::new();
-        let last = tokio::spawn(handled(node(&fleet, 64)).run(cancel.clone()));
+        let shutdown = Shutdown::new();
+        let last = tokio::spawn(handled(node(&fleet, 64)).run(shutdown.clone()));
         let done = async {
             while books(&fleet).await.done + books(&fleet).await.dead < MESSAGES {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         tokio::time::timeout(Duration::from_secs(60), done).await.unwrap();
-        cancel.drain();
+        shutdown.graceful();
         last.await.unwrap().unwrap();
         // A message that four of the sessions died with is an error; what a runtime broke off is no failure of it.
         let errors = Admin::new(&fleet).errors(&Wanted::default()).await.unwrap();
@@ -97,10 +97,10 @@ async fn functions_that_block_keep_no_other_queue_waiting() {
         }
     };
     fleet.queue::<u64>("slow").push_all(0..700_u64).await.unwrap();
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let node = node(&fleet, 700).handler_blocking("slow", blocks);
     let node = node.handler_blocking("q", |_: u64, _: Context| Ok(Done::default()));
-    let running = tokio::spawn(node.run(cancel.clone()));
+    let running = tokio::spawn(node.run(shutdown.clone()));
     let in_flight = async |queue: &str| {
         let survey = fleet.ask(TakeSurvey).await.unwrap();
         survey.queues.into_iter().find(|books| books.queue.as_str() == queue).map_or(0, |books| books.in_flight)
@@ -118,6 +118,6 @@ async fn functions_that_block_keep_no_other_queue_waiting() {
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
     assert!(begun.is_ok(), "it waited for a thread of the others");
-    cancel.drain();
+    shutdown.graceful();
     running.await.unwrap().unwrap();
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Event, Failure, Fleet, FleetOptions, Flow, MessageId, Name, Node, Observer,
-    QueuePolicy, Role, Source, SourceError, Stream,
+    Batch, BoxFuture, Done, Event, Failure, Fleet, FleetOptions, Flow, MessageId, Name, Node, Observer, QueuePolicy,
+    Role, Shutdown, Source, SourceError, Stream,
     store::{Books, Leave, Peek, ReadResult, Recount, Store, Survey, TakeSurvey},
 };
 use baton_testkit::{on_every_store, subject::test_fleet};
@@ -134,11 +134,11 @@ on_every_store! {
 }
 
 async fn a_node_alone_does_everything(setting: Setting) {
-    let cancel = Cancel::new();
-    let node = tokio::spawn(setting.node(20_000).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(setting.node(20_000).run(shutdown.clone()));
     setting.until("all is done", |_, books| books.done == 20_000).await;
     assert!(setting.survey().await.sources.iter().all(|source| source.ended));
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     assert!(setting.survey().await.sessions.is_empty(), "it left");
     assert!(setting.seen.lock().unwrap().keys().copied().eq(1..=20_000));
@@ -162,10 +162,10 @@ impl Observer for Watcher {
 
 async fn a_killed_generator_is_replaced_where_it_stood(setting: Setting) {
     const LAST: u64 = 8_000;
-    let (cancel, pusher) = (Cancel::new(), Arc::new(AtomicUsize::new(usize::MAX)));
+    let (shutdown, pusher) = (Shutdown::new(), Arc::new(AtomicUsize::new(usize::MAX)));
     let start = |me| {
         let observer = Arc::new(Watcher { me, last: pusher.clone() });
-        tokio::spawn(setting.slow_node(LAST).observed_by(observer).run(cancel.clone()))
+        tokio::spawn(setting.slow_node(LAST).observed_by(observer).run(shutdown.clone()))
     };
     let mut nodes: Vec<_> = (0..3).map(start).collect();
     for round in 1..=2 {
@@ -181,7 +181,7 @@ async fn a_killed_generator_is_replaced_where_it_stood(setting: Setting) {
             .await;
     }
     setting.until("all is done", |_, books| books.done == LAST).await;
-    cancel.drain();
+    shutdown.graceful();
     for node in nodes {
         // Those that were killed end with an error.
         node.await.map_or(Ok(()), |ended| ended).unwrap();
@@ -202,10 +202,10 @@ async fn failures_are_retried_and_then_kept(setting: Setting) {
             _ => Ok(Done::with(&number)?.then("other", &number)?),
         }
     });
-    let cancel = Cancel::new();
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(node.run(shutdown.clone()));
     setting.until("two are done, two are dead", |_, books| (books.done, books.dead) == (2, 2)).await;
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
     let errors = setting.fleet.ask(peek).await.unwrap().errors;
@@ -227,10 +227,10 @@ async fn what_a_message_leaves_behind_is_bounded(setting: Setting) {
             _ => Ok(Done::with(&"short")?),
         }
     });
-    let cancel = Cancel::new();
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(node.run(shutdown.clone()));
     setting.until("three are done, one is dead", |_, books| (books.done, books.dead) == (3, 1)).await;
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
     let errors = setting.fleet.ask(peek).await.unwrap().errors;
@@ -257,36 +257,36 @@ async fn a_drained_node_hands_everything_back(setting: Setting) {
             Ok(Done::default())
         }
     });
-    let cancel = Cancel::new();
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(node.run(shutdown.clone()));
     setting.until("handlers are at work", |_, _| begun.load(Ordering::Relaxed) == 4).await;
-    cancel.now();
+    shutdown.now();
     node.await.unwrap().unwrap();
     let books = setting.books().await;
     assert_eq!((books.in_flight, books.done, books.ready), (0, 0, books.pushed), "nothing is counted as run or lost");
-    let next = Cancel::new();
+    let next = Shutdown::new();
     let worker = tokio::spawn(setting.node(100).run(next.clone()));
     setting.until("another node does them all", |_, books| books.done == 100).await;
-    next.drain();
+    next.graceful();
     worker.await.unwrap().unwrap();
     setting.balanced().await;
 }
 
 async fn a_full_queue_makes_the_generator_work(setting: Setting) {
-    let cancel = Cancel::new();
-    let generator = tokio::spawn(setting.node(50_000).max_backlog(10_000).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let generator = tokio::spawn(setting.node(50_000).max_backlog(10_000).run(shutdown.clone()));
     let idle = setting.fleet.node().role(Role::Worker).handler("elsewhere", async |_: u64, _| Ok(Done::default()));
-    let idle = tokio::spawn(idle.run(cancel.clone()));
+    let idle = tokio::spawn(idle.run(shutdown.clone()));
     setting.until("the one that generates also works", |_, books| books.done == 50_000).await;
-    cancel.drain();
+    shutdown.graceful();
     generator.await.unwrap().unwrap();
     idle.await.unwrap().unwrap();
     setting.balanced().await;
 }
 
 async fn a_forgotten_node_joins_anew(setting: Setting) {
-    let cancel = Cancel::new();
-    let node = tokio::spawn(setting.slow_node(3_000).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(setting.slow_node(3_000).run(shutdown.clone()));
     for _ in 0..3 {
         setting.until("it generates", |survey, _| survey.sources.iter().any(|source| source.holder.is_some())).await;
         let session = setting.survey().await.sessions[0].session;
@@ -298,7 +298,7 @@ async fn a_forgotten_node_joins_anew(setting: Setting) {
             .await;
     }
     setting.until("all is done", |_, books| books.done == 3_000).await;
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     assert!(setting.seen.lock().unwrap().keys().copied().eq(1..=3_000));
     setting.balanced().await;
@@ -315,7 +315,7 @@ async fn slow_work_is_spread_evenly(setting: Setting) {
     let stored = setting.fleet.queue::<u64>("messages").push_all(1..=MESSAGES).await.unwrap();
     assert_eq!(stored.iter().map(|range| u64::from(range.len)).sum::<u64>(), MESSAGES);
     assert!(stored.len() < 10, "{stored:?}");
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let mut nodes = Vec::new();
     for _ in 0..NODES {
         let ran = Arc::new(AtomicUsize::new(0));
@@ -328,10 +328,10 @@ async fn slow_work_is_spread_evenly(setting: Setting) {
                 Ok(Done::default())
             }
         });
-        nodes.push((tokio::spawn(node.run(cancel.clone())), ran));
+        nodes.push((tokio::spawn(node.run(shutdown.clone())), ran));
     }
     setting.until("all is done", |_, books| books.done == MESSAGES).await;
-    cancel.drain();
+    shutdown.graceful();
     let fair = MESSAGES / NODES;
     for (node, ran) in nodes {
         node.await.unwrap().unwrap();

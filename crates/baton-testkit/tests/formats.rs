@@ -218,16 +218,16 @@ async fn source_goes_on(store: &Arc<dyn Store>) {
             heard.send(tick["tick"].as_u64().unwrap()).unwrap();
             async { Ok(baton::Done::default()) }
         });
-    let cancel = baton::Cancel::new();
+    let shutdown = baton::Shutdown::new();
     let running = tokio::spawn({
-        let cancel = cancel.clone();
-        async move { node.run(cancel).await }
+        let shutdown = shutdown.clone();
+        async move { node.run(shutdown).await }
     });
     let mut ticks = Vec::new();
     while ticks.len() < 20 {
         ticks.push(seen.recv().await.unwrap());
     }
-    cancel.drain();
+    shutdown.graceful();
     running.await.unwrap().unwrap();
     ticks.sort_unstable();
     assert_eq!(ticks, (1..=20).collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, FleetOptions, Name, NodeError, QueuePolicy, SessionId,
+    Context, Done, Failure, Fleet, FleetOptions, Name, NodeError, QueuePolicy, SessionId, Shutdown,
     store::{
         Answer, Books, BoxFuture, Kind, MemoryStore, Recount, RedisOptions, RedisStore, Request, Store, StoreError,
         SubmissionVerdict, TakeSurvey, Waiting, Woken, ask,
@@ -126,7 +126,7 @@ impl Setting<RedisServer> {
 
 impl<F: Fill> Setting<F> {
     /// A node of two queues; a message 1 leaves a result, a message 2 a follow-up that is long, in a queue without a node.
-    fn start(&self, cancel: &Cancel) -> JoinHandle<Result<(), NodeError>> {
+    fn start(&self, shutdown: &Shutdown) -> JoinHandle<Result<(), NodeError>> {
         let handler = |number: u64, _: Context| async move {
             Ok::<_, Failure>(match number {
                 1 => Done::with(&"a result")?,
@@ -136,8 +136,8 @@ impl<F: Fill> Setting<F> {
         };
         let policy = QueuePolicy { concurrency: 4, ..QueuePolicy::default() };
         let node = self.fleet.node().policy(policy).handler("a", handler).handler("b", handler);
-        let cancel = cancel.clone();
-        tokio::spawn(async move { node.run(cancel).await })
+        let shutdown = shutdown.clone();
+        tokio::spawn(async move { node.run(shutdown).await })
     }
 
     async fn books(&self, queue: &str) -> Books {
@@ -169,18 +169,18 @@ async fn over_a_full_store<F: Fill>(setting: &Setting<F>) {
     setting.fleet.queue::<u64>("a").push_all(1..=50).await.unwrap();
     setting.fleet.queue::<u64>("b").push_all(3..=50).await.unwrap();
     setting.fill.fill(true);
-    let cancel = Cancel::new();
-    let node = setting.start(&cancel);
+    let shutdown = Shutdown::new();
+    let node = setting.start(&shutdown);
     setting.until_done("a", 48).await;
     setting.until_done("b", 48).await;
     assert_eq!(setting.books("a").await.in_flight, 2, "those that bring something are not lost");
-    cancel.drain();
+    shutdown.graceful();
     tokio::time::timeout(Duration::from_secs(30), node).await.expect("the drain ends").unwrap().unwrap();
     let books = setting.books("a").await;
     assert_eq!((books.ready, books.in_flight, books.done), (2, 0, 48), "they went back");
 
-    let cancel = Cancel::new();
-    let node = setting.start(&cancel);
+    let shutdown = Shutdown::new();
+    let node = setting.start(&shutdown);
     let begun = async {
         while setting.books("a").await.in_flight < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -192,7 +192,7 @@ async fn over_a_full_store<F: Fill>(setting: &Setting<F>) {
     let result = setting.fleet.queue::<u64>("a").result::<String>(baton::MessageId(1)).await.unwrap();
     assert_eq!(result.as_deref(), Some("a result"));
     assert_eq!(setting.books("next").await.ready, 1, "one follow-up");
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     let recounted = setting.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()), "{recounted:?}");

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Cancel, Done, Fleet, FleetOptions, Node,
+    Done, Fleet, FleetOptions, Node, Shutdown,
     store::{RedisOptions, RedisStore},
 };
 use baton_testkit::{
@@ -30,8 +30,8 @@ async fn a_node_has_three_connections() {
     let store = RedisStore::open(&server.url(), test_fleet(), RedisOptions::default()).unwrap();
     let fleet = Fleet::over(Arc::new(store), FleetOptions::new(test_fleet()));
     let queue = |node: Node, nth: usize| node.handler(&format!("q{nth}"), async |_: u64, _| Ok(Done::default()));
-    let cancel = Cancel::new();
-    let node = tokio::spawn((0..QUEUES).fold(fleet.node(), queue).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn((0..QUEUES).fold(fleet.node(), queue).run(shutdown.clone()));
     let waiting = async {
         while info(&mut watching, "clients", "blocked_clients").await == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -40,6 +40,6 @@ async fn a_node_has_three_connections() {
     assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "it never waits");
     // One is the connection that asks.
     assert!(info(&mut watching, "clients", "connected_clients").await <= 1 + 3);
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Event, Fleet, FleetOptions, Observer,
+    Context, Done, Event, Fleet, FleetOptions, Observer, Shutdown,
     store::{Answer, BoxFuture, Leave, Request, Store, StoreError, Survey, TakeSurvey, Waiting, Woken, ask},
 };
 use baton_testkit::{on_every_store, subject::test_fleet};
@@ -72,7 +72,7 @@ async fn loses(store: Arc<dyn Store>, while_reporting: bool) {
     let slow = Arc::new(Slow { inner: store.clone(), holds: holds.clone() });
     let fleet = Fleet::over(slow, FleetOptions::new(test_fleet()));
     fleet.queue::<u64>("q").push_all(0..MESSAGES).await.unwrap();
-    let (ran, lost, cancel) = (Arc::<AtomicU64>::default(), Arc::<Lost>::default(), Cancel::new());
+    let (ran, lost, shutdown) = (Arc::<AtomicU64>::default(), Arc::<Lost>::default(), Shutdown::new());
     let (count, hold) = (ran.clone(), waits.clone());
     let node = fleet.node().observed_by(lost.clone()).handler("q", move |_: u64, _: Context| {
         let hold = hold.clone();
@@ -84,7 +84,7 @@ async fn loses(store: Arc<dyn Store>, while_reporting: bool) {
             Ok(Done::default())
         }
     });
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     until("all have begun", async || ran.load(SeqCst) == MESSAGES).await;
     let session = survey(&*store).await.sessions.iter().find(|it| !it.queues.is_empty()).unwrap().session;
     ask(&*store, Leave { session }).await.unwrap();
@@ -92,7 +92,7 @@ async fn loses(store: Arc<dyn Store>, while_reporting: bool) {
     until("it is told", async || !lost.0.lock().unwrap().is_empty()).await;
     waits.store(false, SeqCst);
     until("all are done", async || survey(&*store).await.queues[0].done == MESSAGES).await;
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     assert_eq!((ran.load(SeqCst), lost.0.lock().unwrap().as_slice()), (2 * MESSAGES, &[MESSAGES][..]));
     assert_eq!(survey(&*store).await.queues[0].stale_settles, MESSAGES, "while reporting: {while_reporting}");

@@ -12,7 +12,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy,
+    Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Shutdown,
     store::{Books, MemoryStore, TakeSurvey, message::Range},
 };
 use baton_testkit::subject::test_fleet;
@@ -45,8 +45,8 @@ impl Future for DoneBomb {
 async fn run(node: impl FnOnce(Node) -> Node) -> Books {
     let fleet = Fleet::over(Arc::new(MemoryStore::default()), FleetOptions::new(test_fleet()));
     fleet.queue::<u64>("q").push_all(&(0..MESSAGES).collect::<Vec<_>>()).await.unwrap();
-    let cancel = Cancel::new();
-    let running = tokio::spawn(node(fleet.node()).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let running = tokio::spawn(node(fleet.node()).run(shutdown.clone()));
     let ended = async {
         loop {
             let books = fleet.ask(TakeSurvey).await.unwrap().queues.remove(0);
@@ -57,7 +57,7 @@ async fn run(node: impl FnOnce(Node) -> Node) -> Books {
         }
     };
     let books = tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
-    cancel.drain();
+    shutdown.graceful();
     running.await.unwrap().unwrap();
     books
 }

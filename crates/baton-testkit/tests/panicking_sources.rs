@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Event, Fleet, FleetOptions, Flow, Node, Observer, Source, SourceError, Stream,
+    Batch, BoxFuture, Done, Event, Fleet, FleetOptions, Flow, Node, Observer, Shutdown, Source, SourceError, Stream,
     store::{MemoryStore, Survey, TakeSurvey},
 };
 use baton_testkit::subject::test_fleet;
@@ -137,10 +137,10 @@ impl Setting {
 async fn a_source_that_panics_has_failed_and_is_tried_again() {
     for place in [Panics::Call, Panics::Open, Panics::Pull] {
         let setting = Setting::new();
-        let cancel = Cancel::new();
-        let running = tokio::spawn(setting.node(Shaky::new(place, 2)).run(cancel.clone()));
+        let shutdown = Shutdown::new();
+        let running = tokio::spawn(setting.node(Shaky::new(place, 2)).run(shutdown.clone()));
         setting.finished().await;
-        cancel.drain();
+        shutdown.graceful();
         running.await.unwrap().unwrap();
         let told = setting.told.0.lock().unwrap();
         assert_eq!(told.iter().filter(|event| panicked(event)).count(), 2, "{told:?}");
@@ -153,17 +153,17 @@ async fn a_source_that_panics_has_failed_and_is_tried_again() {
 async fn a_source_that_panics_here_is_run_elsewhere() {
     for place in [Panics::Call, Panics::Open, Panics::Pull] {
         let setting = Setting::new();
-        let cancel = Cancel::new();
-        let shaky = tokio::spawn(setting.node(Shaky::new(place, u32::MAX)).run(cancel.clone()));
+        let shutdown = Shutdown::new();
+        let shaky = tokio::spawn(setting.node(Shaky::new(place, u32::MAX)).run(shutdown.clone()));
         let has_panicked = async {
             while !setting.told.0.lock().unwrap().iter().any(panicked) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         tokio::time::timeout(Duration::from_secs(30), has_panicked).await.unwrap();
-        let sound = tokio::spawn(setting.node(Shaky::new(place, 0)).run(cancel.clone()));
+        let sound = tokio::spawn(setting.node(Shaky::new(place, 0)).run(shutdown.clone()));
         setting.finished().await;
-        cancel.drain();
+        shutdown.graceful();
         shaky.await.unwrap().unwrap();
         sound.await.unwrap().unwrap();
     }

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Cancel, Done, Fleet, FleetOptions, Name, Node, NodeError,
+    Done, Fleet, FleetOptions, Name, Node, NodeError, Shutdown,
     jobs::{CatchUp, Cron, Lines, Tick},
     store::{
         Clock, MemoryStore, RedisOptions, RedisStore, Refusal, Remove, SourceView, SqliteStore, Store, StoreError,
@@ -81,39 +81,39 @@ async fn running(fleet: &Fleet, but: Option<&SourceView>) -> SourceView {
 
 /// How a node ends that is refused.
 async fn refusal(node: Node) -> Refusal {
-    match tokio::time::timeout(Duration::from_secs(30), node.run(Cancel::new())).await.expect("it is refused") {
+    match tokio::time::timeout(Duration::from_secs(30), node.run(Shutdown::new())).await.expect("it is refused") {
         Err(NodeError::Store(StoreError::Refused(refusal))) => refusal,
         other => panic!("{other:?}"),
     }
 }
 
 async fn a_new_expression_is_adopted_after_a_stop_and_after_a_kill(fleet: Fleet) {
-    let first = Cancel::new();
+    let first = Shutdown::new();
     let node = tokio::spawn(working(fleet.node().source("ticks", every_second("* * * * * *"))).run(first.clone()));
     let before = running(&fleet, None).await;
-    first.drain();
+    first.graceful();
     node.await.unwrap().unwrap();
 
     let second = working(fleet.node().source_into("elsewhere", "ticks", every_second("*/2 * * * * *")));
-    let killed = tokio::spawn(second.run(Cancel::new()));
+    let killed = tokio::spawn(second.run(Shutdown::new()));
     let after_stop = running(&fleet, Some(&before)).await;
     assert_eq!(after_stop.queue.as_str(), "elsewhere");
     assert!(after_stop.epoch > before.epoch);
     killed.abort();
     assert!(killed.await.unwrap_err().is_cancelled());
 
-    let third = Cancel::new();
+    let third = Shutdown::new();
     let node = tokio::spawn(working(fleet.node().source("ticks", every_second("*/3 * * * * *"))).run(third.clone()));
     let after_kill = running(&fleet, Some(&after_stop)).await;
     assert_eq!(after_kill.queue.as_str(), "messages");
     assert!(!after_kill.cursor.is_empty(), "it goes on where it stood");
-    third.drain();
+    third.graceful();
     node.await.unwrap().unwrap();
 }
 
 async fn what_is_offered_by_a_live_node_is_not_redefined(fleet: Fleet) {
-    let cancel = Cancel::new();
-    let live = tokio::spawn(working(fleet.node().source("ticks", Tick::default())).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let live = tokio::spawn(working(fleet.node().source("ticks", Tick::default())).run(shutdown.clone()));
     let held = running(&fleet, None).await;
     let other = working(fleet.node().source_into("elsewhere", "ticks", Tick::default()));
     let session = held.holder.unwrap();
@@ -121,7 +121,7 @@ async fn what_is_offered_by_a_live_node_is_not_redefined(fleet: Fleet) {
     assert_eq!(refusal(other).await, Refusal::DefinitionInUse { source_name: name.clone(), session });
     let removed = fleet.ask(Remove { source: name.clone() }).await.unwrap_err();
     assert_eq!(removed, Refusal::Offered { source_name: name.clone(), session }.into());
-    cancel.drain();
+    shutdown.graceful();
     live.await.unwrap().unwrap();
     fleet.ask(Remove { source: name }).await.unwrap();
     assert_eq!(source(&fleet).await, None);
@@ -132,15 +132,15 @@ async fn a_source_whose_cursor_would_mean_something_else_is_refused(fleet: Fleet
     let (one, other) = (folder.path().join("one"), folder.path().join("other"));
     std::fs::write(&one, "1\n2\n").unwrap();
     std::fs::write(&other, "3\n4\n").unwrap();
-    let cancel = Cancel::new();
-    let node = tokio::spawn(working(fleet.node().source("input", Lines::file(&one))).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(working(fleet.node().source("input", Lines::file(&one))).run(shutdown.clone()));
     let ended = async {
         while !source(&fleet).await.is_some_and(|source| source.ended) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     let refused = refusal(working(fleet.node().source("input", Lines::file(&other)))).await;
     assert_eq!(refused, Refusal::Definition { source_name: Name::new("input").unwrap() });

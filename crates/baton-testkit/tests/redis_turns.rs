@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Event, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Source, SourceError,
+    Batch, BoxFuture, Done, Event, Fleet, FleetOptions, Flow, Node, NodeError, Observer, Shutdown, Source, SourceError,
     Stream,
     store::{Books, Recount, RedisOptions, RedisStore, StoreEvent, TakeSurvey, ask},
 };
@@ -89,7 +89,7 @@ impl Told {
 struct Running {
     fleet: Fleet,
     told: Arc<Told>,
-    cancel: Cancel,
+    shutdown: Shutdown,
     task: tokio::task::JoinHandle<Result<(), NodeError>>,
 }
 
@@ -97,9 +97,9 @@ impl Running {
     fn start(url: &str, size: usize) -> Self {
         let store = RedisStore::open(url, test_fleet(), RedisOptions::default()).unwrap();
         let fleet = Fleet::over(Arc::new(store), FleetOptions::new(test_fleet()));
-        let (told, cancel) = (Arc::<Told>::default(), Cancel::new());
-        let task = tokio::spawn(node(&fleet, size).observed_by(told.clone()).run(cancel.clone()));
-        Self { fleet, told, cancel, task }
+        let (told, shutdown) = (Arc::<Told>::default(), Shutdown::new());
+        let task = tokio::spawn(node(&fleet, size).observed_by(told.clone()).run(shutdown.clone()));
+        Self { fleet, told, shutdown, task }
     }
 
     async fn books(&self) -> Option<Books> {
@@ -144,7 +144,7 @@ impl Running {
 
     /// Stops the node; the books must balance.
     async fn stop(self) {
-        self.cancel.drain();
+        self.shutdown.graceful();
         self.task.await.unwrap().unwrap();
         for queue in self.fleet.ask(Recount { max_hold_ms: 10_000 }).await.unwrap().queues {
             assert!(queue.balance(), "{queue:?}");

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Batch, BoxFuture, Cancel, Done, Fleet, FleetOptions, Flow, Name, QueuePolicy, Source, SourceError, Stream,
+    Batch, BoxFuture, Done, Fleet, FleetOptions, Flow, Name, QueuePolicy, Shutdown, Source, SourceError, Stream,
     store::{Books, Recount, Store, TakeSurvey},
 };
 use baton_testkit::{on_every_store, subject::test_fleet};
@@ -96,8 +96,8 @@ async fn a_source_at_a_small_bound_goes_on_while_a_straggler_of_each_parcel_runs
             Ok(Done::default())
         }
     });
-    let cancel = Cancel::new();
-    let running = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let running = tokio::spawn(node.run(shutdown.clone()));
     setting.until_done(PARCELS * (PARCEL - 1)).await;
     let books = setting.books().await;
     assert_eq!((books.pushed, books.in_flight), (PARCEL * PARCELS, PARCELS));
@@ -106,7 +106,7 @@ async fn a_source_at_a_small_bound_goes_on_while_a_straggler_of_each_parcel_runs
     open.send(true).unwrap();
     setting.until_done(PARCELS * PARCEL).await;
     assert_eq!(setting.books().await.bytes, 0);
-    cancel.drain();
+    shutdown.graceful();
     running.await.unwrap().unwrap();
     setting.balanced().await;
 }

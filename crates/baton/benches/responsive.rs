@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use baton::{
-    Cancel, Fleet,
+    Fleet, Shutdown,
     jobs::{
         Noop,
         subset_sum::{InProcess, Interleaved, Problem, SearchOptions, serve},
@@ -33,8 +33,8 @@ fn main() {
 async fn measure() {
     let folder = tempfile::tempdir().expect("a folder");
     let fleet = Fleet::connect(&format!("sqlite:{}", folder.path().join("store.db").display())).expect("a store");
-    let cancel = Cancel::new();
-    let node = tokio::spawn(fleet.node().handle_with("echo", Noop).run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let node = tokio::spawn(fleet.node().handle_with("echo", Noop).run(shutdown.clone()));
     let mut random = fastrand::Rng::with_seed(7);
     let data: Vec<i64> = (0..64).map(|_| i64::from(random.i32(..))).collect();
     let (problem, options) = (Problem::new(data, 0), SearchOptions { count_only: true, ..SearchOptions::default() });
@@ -63,7 +63,7 @@ async fn measure() {
     }
     sample("alone", &fleet).await;
     println!("{{\"node_kept_its_session\":{}}}", nodes(&fleet).await == before);
-    cancel.drain();
+    shutdown.graceful();
     node.await.expect("a node").expect("a node that ends well");
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Batch, BoxFuture, Cancel, Context, Done, Event, Fleet, Flow, Name, Observer, Source, SourceError, Stream,
+    Batch, BoxFuture, Context, Done, Event, Fleet, Flow, Name, Observer, Shutdown, Source, SourceError, Stream,
     admin::Admin, store::message::Range,
 };
 use bytes::Bytes;
@@ -35,7 +35,7 @@ async fn main() -> ExitCode {
 /// Runs a node until its source has ended and all of its messages have run; how many did in this process.
 pub(crate) async fn count_down(url: &str, from: u64) -> Result<u64, Box<dyn Error>> {
     let fleet = Fleet::connect(url)?;
-    let (counter, cancel) = (Arc::new(Counter::default()), Cancel::new());
+    let (counter, shutdown) = (Arc::new(Counter::default()), Shutdown::new());
     let node = fleet
         .node()
         .source_into("launch", "countdown", Countdown { from })
@@ -44,11 +44,11 @@ pub(crate) async fn count_down(url: &str, from: u64) -> Result<u64, Box<dyn Erro
             Ok(Done::default())
         })
         .observed_by(counter.clone());
-    let running = tokio::spawn(node.run(cancel.clone()));
+    let running = tokio::spawn(node.run(shutdown.clone()));
     let (admin, queues, sources) = (Admin::new(&fleet), [Name::new("launch")?], [Name::new("countdown")?]);
     let done = admin.until_done(&queues, &sources, |queue, why| println!("{queue} is held up: {why:?}"));
     tokio::time::timeout(Duration::from_secs(60), done).await?;
-    cancel.drain();
+    shutdown.graceful();
     running.await??;
     Ok(counter.ran.load(Relaxed))
 }

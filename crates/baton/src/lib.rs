@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use baton::{Cancel, Context, Done, Fleet, store::TakeSurvey};
+//! use baton::{Shutdown, Context, Done, Fleet, store::TakeSurvey};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct Resize {
@@ -16,17 +16,17 @@
 //! let fleet = Fleet::connect("memory:")?; // or sqlite:jobs.db, redis://127.0.0.1/
 //! fleet.queue::<Resize>("resize").push(&Resize { picture: "cat.png".into(), width: 640 }).await?;
 //!
-//! let cancel = Cancel::new();
+//! let shutdown = Shutdown::new();
 //! let node = fleet.node().handler("resize", async |job: Resize, ctx: Context| {
 //!     println!("{}: {} to {} pixels", ctx.key(), job.picture, job.width);
 //!     Ok(Done::with(&"resized")?.then("notify", &job.picture)?) // stored if and only if this message counts as done
 //! });
-//! let node = tokio::spawn(node.run(cancel.clone()));
+//! let node = tokio::spawn(node.run(shutdown.clone()));
 //!
 //! while !fleet.ask(TakeSurvey).await?.queues.iter().any(|books| books.done == 1) {
 //!     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
 //! }
-//! cancel.drain();
+//! shutdown.graceful();
 //! node.await??;
 //! assert!(fleet.ask(TakeSurvey).await?.queues.iter().all(|books| books.balance()));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
@@ -111,9 +111,9 @@ pub mod store;
 pub mod testing;
 
 pub use fleet::{
-    Batch, BoxFuture, CallOptions, CallStatus, Cancel, Chunk, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE,
-    Done, EmitError, Event, Failure, Fleet, FleetOptions, Flow, Follow, FollowError, Followed, Handled, Handler,
-    Message, Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, ResultError, Role, Since,
+    Batch, BoxFuture, CallOptions, CallStatus, Chunk, ConnectError, Context, DEFAULT_FLEET, DEFAULT_QUEUE, Done,
+    EmitError, Event, Failure, Fleet, FleetOptions, Flow, Follow, FollowError, Followed, Handled, Handler, Message,
+    Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, ResultError, Role, Shutdown, Since,
     Source, SourceError, Stream,
 };
 pub use message::{CallEvent, CallId, InvalidMessage, Key, MessageId, Name, SessionId};

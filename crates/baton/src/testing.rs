@@ -25,7 +25,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 pub use crate::fleet::trial;
 use crate::{
-    Cancel, DEFAULT_FLEET, Fleet, FleetOptions, Node, NodeError,
+    DEFAULT_FLEET, Fleet, FleetOptions, Node, NodeError, Shutdown,
     fleet::Stillness,
     message::Name,
     store::{Books, Clock, Kind, MemoryStore, StoreError, Survey, TakeSurvey},
@@ -86,17 +86,17 @@ impl TestFleet {
     /// # Errors
     /// The node's error.
     pub async fn settle(&self, node: Node) -> Result<Sums, NodeError> {
-        let cancel = Cancel::new();
+        let shutdown = Shutdown::new();
         let (sources, queues) = (node.sources().cloned().collect(), node.queues().cloned().collect());
         let doings = Doings { sources, queues, stillness: node.stillness() };
-        let running = tokio::spawn(node.run(cancel.clone()));
+        let running = tokio::spawn(node.run(shutdown.clone()));
         loop {
             if running.is_finished() || self.is_still(&doings).await? {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        cancel.drain();
+        shutdown.graceful();
         let broken = |_| NodeError::from(StoreError::Unreachable("the node's task was broken off".to_owned()));
         running.await.map_err(broken)??;
         let sum = |of: fn(&Books) -> u64, survey: &Survey| survey.queues.iter().map(of).sum();
@@ -199,8 +199,8 @@ mod tests {
         let node = fleet.node().source("daily", Cron::new("0 0 * * *", CatchUp::All).unwrap().count(2));
         let node = node.source("ticks", Tick::every(Duration::from_secs(3600)).count(3));
         let node = node.handler("messages", async |_: serde_json::Value, _| Ok(Done::default()));
-        let cancel = Cancel::new();
-        let running = tokio::spawn(node.run(cancel.clone()));
+        let shutdown = Shutdown::new();
+        let running = tokio::spawn(node.run(shutdown.clone()));
         let all_ended = async {
             loop {
                 let survey = fleet.ask(TakeSurvey).await.unwrap();
@@ -213,7 +213,7 @@ mod tests {
         };
         let survey = tokio::time::timeout(Duration::from_secs(60), all_ended).await.unwrap();
         assert_eq!(survey.queues[0].pushed, 5);
-        cancel.drain();
+        shutdown.graceful();
         running.await.unwrap().unwrap();
     }
 
@@ -242,7 +242,7 @@ mod tests {
             tell.notify_one();
             std::future::pending()
         });
-        let dying = tokio::spawn(dying.run(Cancel::new()));
+        let dying = tokio::spawn(dying.run(Shutdown::new()));
         begun.notified().await;
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());
@@ -263,7 +263,7 @@ mod tests {
             kept.send(context).unwrap();
             std::future::pending()
         });
-        let dying = tokio::spawn(dying.run(Cancel::new()));
+        let dying = tokio::spawn(dying.run(Shutdown::new()));
         let context = is_kept.recv().await.unwrap();
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());

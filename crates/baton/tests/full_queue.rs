@@ -15,7 +15,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Done, Fleet, FleetOptions, Key, Name, SessionId,
+    Done, Fleet, FleetOptions, Key, Name, SessionId, Shutdown,
     admin::{Admin, Import, Inputs},
     jobs::Tick,
     store::{
@@ -77,16 +77,16 @@ fn fleet() -> (Fleet, Counting) {
 
 /// Works off the queue `messages` until so many are done.
 async fn work_off(fleet: &Fleet, count: u64) {
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let node = fleet.node().handler("messages", async |_: serde_json::Value, _| Ok(Done::default()));
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let done = async {
         while fleet.ask(TakeSurvey).await.unwrap().queues[0].done < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), done).await.expect("all is done");
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
 }
 
@@ -108,13 +108,13 @@ async fn a_push_to_a_full_queue_asks_for_room_without_its_body() {
 async fn a_source_of_a_full_queue_asks_for_room_without_its_batches() {
     let (fleet, store) = fleet();
     fleet.queue::<str>("messages").push(&"x".repeat(190)).await.unwrap();
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let node = fleet.node().max_backlog(200).source("ticks", Tick::every(Duration::ZERO).count(2_000));
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let before = store.bodies_after_many_questions().await;
     assert_eq!(store.bodies_after_many_questions().await, before);
     work_off(&fleet, 2_001).await;
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
 }
 
@@ -129,7 +129,7 @@ async fn an_import_into_a_full_queue_asks_for_room_without_its_lines() {
         let waiting = tokio::spawn(async move {
             let mut inputs = Inputs::new();
             inputs.body(format!("\"{}\"", "y".repeat(190)));
-            admin.import(inputs, &import, &Cancel::new(), |_| {}).await.map(|_| ())
+            admin.import(inputs, &import, &Shutdown::new(), |_| {}).await.map(|_| ())
         });
         assert_eq!(store.bodies_after_many_questions().await, 2, "{key:?}");
         work_off(&fleet, 2).await;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use baton::{
-    Cancel, Done, Fleet, Since,
+    Done, Fleet, Shutdown, Since,
     admin::Admin,
     cache::{Cache, CacheError, CacheKey, CacheOptions, Reading},
     store::{TakeSurvey, message::CallId},
@@ -35,7 +35,7 @@ fn without_timers_every_entry_says_what_to_do() {
             let told: Vec<String> = vec![
                 queue.push(&1).await.unwrap_err().to_string(),
                 queue.push_all([1, 2]).await.unwrap_err().to_string(),
-                node.run(Cancel::new()).await.unwrap_err().to_string(),
+                node.run(Shutdown::new()).await.unwrap_err().to_string(),
                 fleet.ask(TakeSurvey).await.unwrap_err().to_string(),
                 fleet.follow(&call, Since::Start).next().await.unwrap_err().to_string(),
                 fleet.cancel_call(&call).await.unwrap_err().to_string(),

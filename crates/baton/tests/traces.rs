@@ -13,7 +13,7 @@ use std::{
 };
 
 use baton::{
-    BoxFuture, Cancel, Done, Failure, Fleet, FleetOptions, Name, Source, SourceError, Stream, store::MemoryStore,
+    BoxFuture, Done, Failure, Fleet, FleetOptions, Name, Shutdown, Source, SourceError, Stream, store::MemoryStore,
 };
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -141,8 +141,8 @@ async fn a_node_without_an_observer_writes_events_with_fields_and_spans() {
         tracing::info!("it is handled");
         Err::<Done, _>(Failure::fatal("no such address"))
     });
-    let cancel = Cancel::new();
-    let running = tokio::spawn(node.run(cancel.clone()));
+    let shutdown = Shutdown::new();
+    let running = tokio::spawn(node.run(shutdown.clone()));
 
     let joined = recorder.until(|record| record.fields.contains_key("session")).await;
     assert_eq!((joined.target.as_str(), joined.level), ("baton", Level::INFO));
@@ -166,7 +166,7 @@ async fn a_node_without_an_observer_writes_events_with_fields_and_spans() {
     let opened = recorder.until(|record| record.says("it is opened")).await;
     assert_eq!(opened.spans, [format!("generate[\"epoch={epoch}\", \"source=numbers\"]")]);
 
-    cancel.drain();
+    shutdown.graceful();
     running.await.unwrap().unwrap();
     recorder.until(|record| record.says("left") && record.fields["session"] == session).await;
 }

@@ -100,7 +100,7 @@ impl Errors {
         let handed_over = async { Some(admin.hand_over(&wanted, disposal, follow.as_ref(), print).await) };
         let overdue = async {
             match &follow {
-                Some(cancel) => cancel.any().await,
+                Some(shutdown) => shutdown.any().await,
                 None => std::future::pending().await,
             }
             tokio::time::sleep(LAST_WORDS).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton::{Cancel, Role};
+use baton::{Role, Shutdown};
 use clap::ValueEnum;
 
 use crate::{
@@ -73,12 +73,12 @@ impl Node {
         // From here on outages are waited for; a store that was never there is an error.
         connection.given(connection.admin.survey().await)?;
         let log = Log::new(settings.fleet.value.clone(), self.quiet, None).beneath(self.leashed);
-        let (cancel, log) = (Cancel::new(), Arc::new(log));
-        obey_signals(&cancel, &log, self.node.work.lease)?;
+        let (shutdown, log) = (Shutdown::new(), Arc::new(log));
+        obey_signals(&shutdown, &log, self.node.work.lease)?;
         if self.leashed {
-            obey_leash(&cancel);
+            obey_leash(&shutdown);
         }
-        let ended = self.node.run(&plan, &connection, &log, &cancel).await;
+        let ended = self.node.run(&plan, &connection, &log, &shutdown).await;
         connection.admin.leave().await;
         ended
     }

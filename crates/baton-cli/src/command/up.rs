@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Role,
+    Role, Shutdown,
     admin::{Limits, Spawner, Workforce},
     settings::quantity,
 };
@@ -94,18 +94,18 @@ impl Up {
         let connection = Connection::open(settings, Missing::Create, None)?;
         let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
-        let cancel = Cancel::new();
+        let shutdown = Shutdown::new();
         let times = Times { stop: self.grace, search: self.node.searches.timeout };
-        let gateway = self.gateway.start(&connection, self.node.until_done, times, &log, &cancel).await?;
-        obey_signals(&cancel, &log, self.node.work.lease)?;
+        let gateway = self.gateway.start(&connection, self.node.until_done, times, &log, &shutdown).await?;
+        obey_signals(&shutdown, &log, self.node.work.lease)?;
         let up = tokio::select! {
             biased;
-            () = cancel.any() => Ok(false),
+            () = shutdown.any() => Ok(false),
             up = late_store::awaited(settings, &connection, gateway.as_ref(), &log) => up.map(|()| true),
         };
         // From here on outages are waited for.
         if up != Ok(true) {
-            cancel.drain();
+            shutdown.graceful();
             // Requests that wait for the store are told before their gateway goes.
             if let Some(gateway) = gateway {
                 gateway.ended().await;
@@ -116,11 +116,11 @@ impl Up {
         let workers = workforce.subscribe();
         let supervisor = supervisor(settings, &self.node, &log)?;
         let spawner = Spawner { supervisor, limits, cores: cores(), queues: plan.slots(), count: workforce };
-        let (admin, stop) = (connection.admin.clone(), cancel.clone());
+        let (admin, stop) = (connection.admin.clone(), shutdown.clone());
         let spawner = tokio::spawn(async move { spawner.run(&admin, stop).await });
         let is_at_work = AtomicBool::new(true);
         let lost_patience = async {
-            cancel.any().await;
+            shutdown.any().await;
             tokio::time::sleep(self.grace).await;
             // Else only the gateway has requests left, and tells each of them.
             if is_at_work.load(Ordering::Relaxed) {
@@ -129,13 +129,13 @@ impl Up {
                     span(self.grace)
                 ));
             }
-            cancel.now();
+            shutdown.now();
             std::future::pending::<()>().await;
         };
         let all = async {
-            let ended = self.node.run(&plan, &connection, &log, &cancel).await;
+            let ended = self.node.run(&plan, &connection, &log, &shutdown).await;
             // However it ended, its workers end with it.
-            cancel.drain();
+            shutdown.graceful();
             spawner.await.ok();
             is_at_work.store(false, Ordering::Relaxed);
             if let Some(gateway) = gateway {

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use baton::{
-    Cancel, Name, Node, QueuePolicy,
+    Name, Node, QueuePolicy, Shutdown,
     jobs::{
         Exec, ExecOnce,
         subset_sum::{InFleet, SILENCE},
@@ -49,7 +49,7 @@ pub(super) struct Bounds {
 /// What the programs of a node speak to.
 pub(super) struct Stage<'a> {
     pub(super) log: &'a Arc<Log>,
-    pub(super) cancel: &'a Cancel,
+    pub(super) shutdown: &'a Shutdown,
     /// Whether what they answer is printed.
     pub(super) prints: bool,
 }
@@ -180,12 +180,12 @@ impl ProgramTask {
 
 /// Prints each answer whole. Where nobody reads any more, the node stops: what is not done waits.
 fn printer(stage: &Stage<'_>) -> impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static {
-    let (log, cancel) = (stage.log.clone(), stage.cancel.clone());
+    let (log, shutdown) = (stage.log.clone(), stage.shutdown.clone());
     move |output| {
         // A reader that stands still holds up this message, and nothing else of the process.
         tokio::task::block_in_place(|| log.print(output)).inspect_err(|error| {
             log.say(&format!("cannot print the output: {error}; stopping, and what is not done waits in its queue"));
-            cancel.now();
+            shutdown.now();
         })
     }
 }

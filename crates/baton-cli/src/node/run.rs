@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    Cancel, Event, Name, Node, NodeError,
+    Event, Name, Node, NodeError, Shutdown,
     admin::{HeldUp, NodeState, Overview},
     store::{Kind, Refusal, StoreError, Survey},
 };
@@ -33,10 +33,10 @@ const AGAIN: &str = "; run this again to go on";
 impl NodeArguments {
     /// Runs until it is asked to stop, or is done if it is to end then.
     pub(crate) async fn run(
-        &self, plan: &Plan, connection: &Connection, log: &Arc<Log>, cancel: &Cancel,
+        &self, plan: &Plan, connection: &Connection, log: &Arc<Log>, shutdown: &Shutdown,
     ) -> Result<Exit, Failure> {
         let witness = Arc::new(Witness::new(log, self.journal.as_deref(), plan.run_by_programs())?);
-        let stage = Stage { log, cancel, prints: self.until_done };
+        let stage = Stage { log, shutdown, prints: self.until_done };
         let left_out = plan.left_out();
         let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;
         let at_first = async {
@@ -44,7 +44,7 @@ impl NodeArguments {
             at_first.ended.extend(self.told_of(left_out, connection).await?);
             Ok::<_, Failure>(at_first)
         };
-        let Some(at_first) = unless(cancel, at_first).await.transpose()? else {
+        let Some(at_first) = unless(shutdown, at_first).await.transpose()? else {
             return Ok(if self.until_done { Exit::Failed } else { Exit::Ok });
         };
         let failed = witness.failed();
@@ -65,7 +65,7 @@ impl NodeArguments {
                 exit = remind_of_room(witness.waits(), log) => exit,
             }
         };
-        let ended = match self.see_through(node, done, failed, log, cancel).await {
+        let ended = match self.see_through(node, done, failed, log, shutdown).await {
             Ok(ended) => ended,
             Err(error) => Err(refused(plan, connection, error).await?),
         };
@@ -78,7 +78,7 @@ impl NodeArguments {
         tokio::select! {
             biased;
             // They go with the node.
-            () = cancel.at_once() => {}
+            () = shutdown.at_once() => {}
             () = closed => {}
         }
         for source in plan.sources.iter().filter(|it| matches!(it.pull, Pull::Stdin { .. })) {
@@ -163,11 +163,11 @@ impl NodeArguments {
     /// Sees the node to its end, and says how that was.
     async fn see_through(
         &self, node: Node, done: impl Future<Output = Exit>, mut failed: watch::Receiver<Option<Event>>, log: &Log,
-        cancel: &Cancel,
+        shutdown: &Shutdown,
     ) -> Result<Result<Exit, Failure>, NodeError> {
-        let running = node.run(cancel.clone());
+        let running = node.run(shutdown.clone());
         let stuck = async {
-            cancel.at_once().await;
+            shutdown.at_once().await;
             tokio::time::sleep(self.work.lease + LAST_WORDS).await;
         };
         tokio::pin!(running, done, stuck);
@@ -185,12 +185,12 @@ impl NodeArguments {
                     if let Some(failure) = &*failure {
                         ended = Err(for_good(failure));
                     }
-                    cancel.drain();
+                    shutdown.graceful();
                 }
                 exit = &mut done, if waits => {
                     waits = false;
                     ended = Ok(exit);
-                    cancel.drain();
+                    shutdown.graceful();
                 }
                 () = &mut stuck => {
                     log.line("left without a word: its lease does the rest");

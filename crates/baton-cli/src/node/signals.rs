@@ -6,7 +6,7 @@ use std::{
 };
 
 use baton::{
-    Cancel,
+    Shutdown,
     process::{resume_children, suspend_children},
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -26,7 +26,7 @@ const OVERDUE: Duration = Duration::from_secs(5);
 
 /// The first signal drains, the second stops at once and ends the process in time whatever stands in the way, the third
 /// ends it now.
-pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>, lease: Duration) -> Result<(), Failure> {
+pub(crate) fn obey_signals(shutdown: &Shutdown, log: &Arc<Log>, lease: Duration) -> Result<(), Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::new(format!("cannot listen to signals: {error}"), "run this again"))
     };
@@ -34,12 +34,12 @@ pub(crate) fn obey_signals(cancel: &Cancel, log: &Arc<Log>, lease: Duration) -> 
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     let [stop, go_on] = [Signal::TSTP, Signal::CONT].map(|it| listen(SignalKind::from_raw(it.as_raw())));
     tokio::spawn(pause_with_children(stop?, go_on?));
-    tokio::spawn(stop_in_steps([interrupt, terminate, hangup], cancel.clone(), log.clone(), lease));
+    tokio::spawn(stop_in_steps([interrupt, terminate, hangup], shutdown.clone(), log.clone(), lease));
     Ok(())
 }
 
 async fn stop_in_steps(
-    [mut interrupt, mut terminate, mut hangup]: [Listener; 3], cancel: Cancel, log: Arc<Log>, lease: Duration,
+    [mut interrupt, mut terminate, mut hangup]: [Listener; 3], shutdown: Shutdown, log: Arc<Log>, lease: Duration,
 ) {
     let (mut step, mut last) = (0, None::<Instant>);
     loop {
@@ -56,11 +56,11 @@ async fn stop_in_steps(
         match step {
             1 => {
                 log.line("stopping: what runs is finished first (once more to stop at once)");
-                cancel.drain();
+                shutdown.graceful();
             }
             2 => {
                 log.line("stopping at once");
-                cancel.now();
+                shutdown.now();
                 end_after(lease + OVERDUE);
             }
             _ => std::process::exit(INTERRUPTED),
@@ -83,8 +83,8 @@ async fn pause_with_children(mut stop: Listener, mut go_on: Listener) {
 }
 
 /// Obeys the process that holds this one by a leash.
-pub(crate) fn obey_leash(cancel: &Cancel) {
-    if baton::admin::obey_leash(cancel).is_err() {
+pub(crate) fn obey_leash(shutdown: &Shutdown) {
+    if baton::admin::obey_leash(shutdown).is_err() {
         remark("cannot start a thread that listens to the parent; free some threads");
     }
 }

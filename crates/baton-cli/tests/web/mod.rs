@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, Fleet};
+use baton::{Fleet, Shutdown};
 use baton_gateway::{Gateway, GatewayOptions, Listen};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use super::sandbox::until;
 
 pub(crate) struct Web {
     pub(crate) address: SocketAddr,
-    cancel: Cancel,
+    shutdown: Shutdown,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -25,8 +25,8 @@ impl Web {
     /// In front of the fleet in the store at `url`.
     pub(crate) fn over(url: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (cancel, options) = (
-            Cancel::new(),
+        let (shutdown, options) = (
+            Shutdown::new(),
             GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() },
         );
         let gateway = runtime.block_on(async {
@@ -34,8 +34,8 @@ impl Web {
             Gateway::bind(&fleet, options).await.unwrap()
         });
         let address = gateway.address();
-        runtime.spawn(gateway.run(cancel.clone()));
-        let web = Self { address, cancel, runtime: Some(runtime) };
+        runtime.spawn(gateway.run(shutdown.clone()));
+        let web = Self { address, shutdown, runtime: Some(runtime) };
         until("the store answers", || web.ask("GET", "/health/ready", "").0 == 200);
         web
     }
@@ -101,7 +101,7 @@ impl Web {
 
 impl Drop for Web {
     fn drop(&mut self) {
-        self.cancel.now();
+        self.shutdown.now();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_secs(5));
         }

@@ -142,7 +142,7 @@ pub(crate) async fn job(
     Ok(shown(StatusCode::OK, &call, &status, nodes))
 }
 
-/// Cancel a job
+/// Shutdown a job
 ///
 /// What waits is not run; what waits for another attempt ends at once; what runs is broken off within a moment. What has ended
 /// stays as it is. Cancelling is a mark that nodes act upon: a job that waits for its first attempt where no node works for

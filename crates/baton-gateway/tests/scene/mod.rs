@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use baton::{Cancel, Fleet, FleetOptions, Name};
+use baton::{Fleet, FleetOptions, Name, Shutdown};
 use baton_gateway::{Gateway, GatewayOptions, Listen};
 use baton_servers::RedisServer;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use tokio::{runtime::Runtime, task::JoinHandle};
 pub(crate) struct Scene {
     pub(crate) fleet: Fleet,
     pub(crate) address: SocketAddr,
-    pub(crate) cancel: Cancel,
+    pub(crate) shutdown: Shutdown,
     pub(crate) runtime: Runtime,
     pub(crate) gateway: Option<JoinHandle<()>>,
 }
@@ -50,9 +50,9 @@ impl Scene {
             let gateway = Gateway::bind(&fleet, options).await.unwrap();
             (fleet, gateway)
         });
-        let (address, cancel) = (gateway.address(), Cancel::new());
-        let gateway = Some(runtime.spawn(gateway.run(cancel.clone())));
-        Self { fleet, address, cancel, runtime, gateway }
+        let (address, shutdown) = (gateway.address(), Shutdown::new());
+        let gateway = Some(runtime.spawn(gateway.run(shutdown.clone())));
+        Self { fleet, address, shutdown, runtime, gateway }
     }
 
     pub(crate) fn until_ready(&self) {
@@ -88,7 +88,7 @@ impl Scene {
 
     /// Runs a node beside the gateway until the scene ends.
     pub(crate) fn work(&self, node: baton::Node) {
-        self.runtime.spawn(node.run(self.cancel.clone()));
+        self.runtime.spawn(node.run(self.shutdown.clone()));
     }
 
     /// How many messages of the queue wait.
@@ -100,7 +100,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        self.cancel.now();
+        self.shutdown.now();
         if let Some(gateway) = self.gateway.take() {
             self.runtime.block_on(gateway).ok();
         }

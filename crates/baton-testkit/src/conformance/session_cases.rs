@@ -80,9 +80,9 @@ pub async fn leaving_twice_is_leaving_once(scene: &mut Scene) {
 pub async fn a_stop_reaches_those_who_joined_before_it(scene: &mut Scene) {
     let before = scene.node().await;
     assert_eq!(scene.beat(before).await.unwrap().stop, None);
-    scene.ask(Order::Stop(Stop::Drain, None)).await.unwrap();
+    scene.ask(Order::Stop(Stop::Graceful, None)).await.unwrap();
     let after = scene.node().await;
-    assert_eq!(scene.beat(before).await.unwrap().stop, Some(Stop::Drain));
+    assert_eq!(scene.beat(before).await.unwrap().stop, Some(Stop::Graceful));
     assert_eq!(scene.beat(after).await.unwrap().stop, None);
     // The order made sharper reaches those of the first one, also when they had to join anew, and nobody since.
     let views = scene.survey().await.sessions;

@@ -98,7 +98,7 @@ fn reason(seed: u16) -> String {
 pub(super) fn order(a: u16, b: u16) -> Request {
     let order = match b % 8 {
         0 => Order::Pause(queue(a)),
-        1 => Order::Stop(Stop::Drain, (b > 9_000).then_some(u64::from(a % 9))),
+        1 => Order::Stop(Stop::Graceful, (b > 9_000).then_some(u64::from(a % 9))),
         2 => Order::Stop(Stop::Now, None),
         _ => Order::Resume(queue(a)),
     };

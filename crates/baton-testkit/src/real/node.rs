@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use baton::{Cancel, Fleet, FleetOptions, Name, admin::obey_leash, store::StoreUrl};
+use baton::{Fleet, FleetOptions, Name, Shutdown, admin::obey_leash, store::StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FLEET, journal::Journal};
@@ -21,12 +21,12 @@ use crate::sim::{
 /// One line on what keeps it from running.
 pub async fn run(store: &StoreUrl, seed: u64, node: usize, life: u32, folder: &Path) -> Result<(), String> {
     let mut asked = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    let cancel = Cancel::new();
-    obey_leash(&cancel).map_err(|error| error.to_string())?;
-    let finishing = cancel.clone();
+    let shutdown = Shutdown::new();
+    obey_leash(&shutdown).map_err(|error| error.to_string())?;
+    let finishing = shutdown.clone();
     tokio::spawn(async move {
         asked.recv().await;
-        finishing.drain();
+        finishing.graceful();
     });
     quiet_panics();
     let (topology, of) = (Topology::small(seed), Life { node, life });
@@ -40,5 +40,5 @@ pub async fn run(store: &StoreUrl, seed: u64, node: usize, life: u32, folder: &P
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
     let node = assemble(fleet.node().observed_by(journal), &topology, &plan, of, &witness);
-    node.run(cancel).await.map_err(|error| error.to_string())
+    node.run(shutdown).await.map_err(|error| error.to_string())
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    CallOptions, Cancel, Event, Fleet, FleetOptions, Name, NodeError, Observer, Role,
+    CallOptions, Event, Fleet, FleetOptions, Name, NodeError, Observer, Role, Shutdown,
     store::{
         Clock, MemoryStore, Order,
         session::{Environment, SessionOptions},
@@ -52,7 +52,7 @@ pub(super) struct World {
 
 /// A node that runs.
 struct Running {
-    cancel: Cancel,
+    shutdown: Shutdown,
     link: Link,
     task: JoinHandle<()>,
 }
@@ -148,8 +148,8 @@ impl World {
         let witness: Arc<dyn Witness> = self.scene.clone();
         let node = self.fleet(link.clone(), part).node().observed_by(Arc::new(told));
         let node = assemble(node, &self.topology, &plan, Life { node: nth, life }, &witness);
-        let (cancel, world) = (Cancel::new(), self.clone());
-        let running = node.run(cancel.clone());
+        let (shutdown, world) = (Shutdown::new(), self.clone());
+        let running = node.run(shutdown.clone());
         let task = tokio::spawn(async move {
             let ended = running.await;
             world.ended(nth, life, ended);
@@ -158,7 +158,7 @@ impl World {
         if nodes.len() <= nth {
             nodes.resize_with(nth + 1, || None);
         }
-        nodes[nth] = Some(Running { cancel, link, task });
+        nodes[nth] = Some(Running { shutdown, link, task });
     }
 
     /// A node has ended by itself.
@@ -186,7 +186,7 @@ impl World {
             scene.note(Some(nth), "is asked to finish", String::new());
             scene.nodes[nth].leaving_since.get_or_insert(now);
             drop(scene);
-            running.cancel.drain();
+            running.shutdown.graceful();
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role,
+    Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role, Shutdown,
     admin::obey_leash,
     jobs::{Exec, Noop, Tick},
     pool::{Limits, Program},
@@ -53,9 +53,9 @@ pub async fn run(
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
     let node = put_together(fleet.node().role(role).max_backlog(max_backlog), program).observed_by(Arc::new(journal));
-    let cancel = Cancel::new();
-    obey_leash(&cancel).map_err(|error| error.to_string())?;
-    node.run(cancel).await.map_err(|error| error.to_string())
+    let shutdown = Shutdown::new();
+    obey_leash(&shutdown).map_err(|error| error.to_string())?;
+    node.run(shutdown).await.map_err(|error| error.to_string())
 }
 
 fn put_together(mut node: Node, program: Option<Program>) -> Node {

@@ -188,7 +188,7 @@ async fn stop(store: &Arc<dyn Store>, nodes: Arc<Nodes>, findings: &Findings) {
     // A node that joins after the order would not be meant by it, so it is given again while nodes start.
     let ordering = async {
         loop {
-            ask(&**store, Order::Stop(Stop::Drain, None)).await.ok();
+            ask(&**store, Order::Stop(Stop::Graceful, None)).await.ok();
             sleep(Duration::from_millis(500)).await;
         }
     };

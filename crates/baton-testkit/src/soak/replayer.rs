@@ -196,7 +196,7 @@ async fn persist<O: Operation + Clone>(store: &dyn Store, operation: O) -> Optio
 #[cfg(test)]
 mod tests {
     use baton::{
-        Cancel, Fleet, FleetOptions,
+        Fleet, FleetOptions, Shutdown,
         jobs::{Noop, Tick},
     };
 
@@ -209,9 +209,9 @@ mod tests {
         let url: StoreUrl = format!("sqlite:{}", folder.path().join("replays.db").display()).parse().unwrap();
         let (queue, findings, fired) = (Name::new("messages").unwrap(), Findings::default(), Fired::default());
         let fleet = || Fleet::connect_with(&url, FleetOptions::new(test_fleet())).unwrap();
-        let node = |cancel: &Cancel| {
+        let node = |shutdown: &Shutdown| {
             let node = fleet().node().source("ticks", Tick::every(Duration::from_millis(2)));
-            tokio::spawn(node.handle_with("messages", Noop).run(cancel.clone()))
+            tokio::spawn(node.handle_with("messages", Noop).run(shutdown.clone()))
         };
         let observer = Observer::start(fleet().store().clone(), queue.clone(), findings.clone());
         let replayer = Replayer {
@@ -222,12 +222,12 @@ mod tests {
             fired: fired.clone(),
             findings: findings.clone(),
         };
-        let (first, second) = (Cancel::new(), Cancel::new());
+        let (first, second) = (Shutdown::new(), Shutdown::new());
         let nodes = [node(&first), node(&second)];
         let replays = replayer.start(1);
         // The baton passes on, so that there is an old one.
         replayer.observer.see(PATIENCE, |sight| sight.source().is_some_and(|source| source.holder.is_some())).await;
-        first.drain();
+        first.graceful();
         let all = [Fault::ReplayToken, Fault::ReplaySpent, Fault::ReplayBaton];
         let deadline = Instant::now() + PATIENCE;
         let mut third = Vec::new();
@@ -236,15 +236,15 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(20)).await;
             // Whichever of the two held the baton, it has passed on after both were replaced.
             if third.is_empty() && replayer.observer.past_batons().is_empty() {
-                let cancel = Cancel::new();
-                third.push((node(&cancel), cancel));
-                second.drain();
+                let shutdown = Shutdown::new();
+                third.push((node(&shutdown), shutdown));
+                second.graceful();
             }
         }
         drop(replays);
-        first.drain();
-        second.drain();
-        third.iter().for_each(|(_, cancel)| cancel.drain());
+        first.graceful();
+        second.graceful();
+        third.iter().for_each(|(_, shutdown)| shutdown.graceful());
         for node in nodes.into_iter().chain(third.into_iter().map(|(node, _)| node)) {
             node.await.unwrap().unwrap();
         }

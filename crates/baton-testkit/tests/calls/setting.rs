@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    CallId, CallOptions, CallState, Cancel, Fleet, FleetOptions, Follow, Followed, Node, NodeError, admin::Admin,
+    CallId, CallOptions, CallState, Fleet, FleetOptions, Follow, Followed, Node, NodeError, Shutdown, admin::Admin,
     store::Store,
 };
 use baton_testkit::subject::test_fleet;
@@ -51,18 +51,18 @@ impl Setting {
 
 /// A node that runs.
 pub(crate) struct Running {
-    pub(crate) cancel: Cancel,
+    pub(crate) shutdown: Shutdown,
     pub(crate) task: JoinHandle<Result<(), NodeError>>,
 }
 
 pub(crate) fn start(node: Node) -> Running {
-    let cancel = Cancel::new();
-    Running { task: tokio::spawn(node.run(cancel.clone())), cancel }
+    let shutdown = Shutdown::new();
+    Running { task: tokio::spawn(node.run(shutdown.clone())), shutdown }
 }
 
 impl Running {
     pub(crate) async fn stop(self) {
-        self.cancel.drain();
+        self.shutdown.graceful();
         self.task.await.unwrap().unwrap();
     }
 }

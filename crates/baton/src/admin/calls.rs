@@ -25,7 +25,7 @@ impl Admin {
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// A call that was sent may be stored when this is dropped; one that still waits for room is not.
     pub async fn call<T: Serialize + ?Sized>(
         &self, queue: &Name, body: &T, options: &CallOptions,

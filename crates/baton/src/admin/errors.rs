@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Admin, FailedMessage, OperateError, Unknown, causes::contains, drain::Drain};
 use crate::{
-    Cancel,
+    Shutdown,
     message::{MessageId, Name},
     store::{Books, Disposal, ErrorRecord, Peek, StoreError, Survey},
 };
@@ -121,11 +121,11 @@ impl Admin {
     /// are wanted and several queues have errors; [`OperateError::Draining`] while somebody else drains the errors of a
     /// queue; the store's failure.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
     /// Others may drain when the lease of this operation is over.
     pub async fn hand_over(
-        &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Cancel>,
+        &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Shutdown>,
         take: impl FnMut(&[FailedMessage]) -> Taken,
     ) -> Result<HandedOver, OperateError> {
         let (mut survey, admin) = (self.survey().await?, self.apart());
@@ -154,9 +154,9 @@ impl Admin {
             }
             // A drain lasts as long as its session: others are let in while this one waits.
             admin.leave().await;
-            let Some(cancel) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.end()) };
+            let Some(shutdown) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.end()) };
             tokio::select! {
-                () = cancel.any() => return Ok(handover.handed_over),
+                () = shutdown.any() => return Ok(handover.handed_over),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             survey = self.survey().await?;
@@ -188,7 +188,7 @@ impl Admin {
 struct Handover<'a, T> {
     admin: &'a Admin,
     wanted: &'a Wanted,
-    follow: Option<&'a Cancel>,
+    follow: Option<&'a Shutdown>,
     take: T,
     left: u64,
     /// Errors that were looked at, wanted or not.
@@ -198,7 +198,7 @@ struct Handover<'a, T> {
 
 impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
     fn has_ended(&self) -> bool {
-        self.left == 0 || self.handed_over.gone || self.follow.is_some_and(|cancel| cancel.asked().is_some())
+        self.left == 0 || self.handed_over.gone || self.follow.is_some_and(|shutdown| shutdown.asked().is_some())
     }
 
     /// What came of it, once all were looked at or enough of them.

@@ -66,7 +66,7 @@ impl Admin {
     /// # Errors
     /// The store's failure after the time to wait for it; the order may have been given.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// An order that was given stays given; it is only not waited for.
     pub async fn stop(&self, grace: Option<Duration>) -> Result<Stopped, StoreError> {
         let admin = self.apart();
@@ -101,7 +101,7 @@ impl Admin {
         }
         let longest = Duration::from_millis(nodes(&survey).map(|node| node.lease_ms).max().unwrap_or(0));
         if let Some(grace) = grace {
-            self.ask(Order::Stop(Stop::Drain, upto)).await?;
+            self.ask(Order::Stop(Stop::Graceful, upto)).await?;
             self.wait_for(&mut awaited, grace).await?;
             if awaited.there.is_empty() {
                 return Ok(stopped(false, awaited));

@@ -27,7 +27,7 @@ use tokio::{
 
 use super::wording::{plural, span, tame};
 use crate::{
-    Cancel,
+    Shutdown,
     backoff::Backoff,
     process::{Child, Leash, Word, words},
 };
@@ -121,7 +121,7 @@ struct Member {
     pid: Arc<AtomicU32>,
     /// Whether it crashed and is started again after a pause.
     rests: Arc<AtomicBool>,
-    cancel: Cancel,
+    shutdown: Shutdown,
 }
 
 impl Crew {
@@ -131,19 +131,19 @@ impl Crew {
 
     /// Those that stay, by number, and the process id of each that runs.
     pub(super) fn staying(&self) -> impl Iterator<Item = (u64, Option<u32>)> {
-        let staying = self.members.iter().filter(|(_, member)| member.cancel.asked().is_none());
+        let staying = self.members.iter().filter(|(_, member)| member.shutdown.asked().is_none());
         staying.map(|(number, member)| (*number, Some(member.pid.load(Relaxed)).filter(|pid| *pid > 0)))
     }
 
     /// How many of those that stay have crashed and are started again after a pause. One whose start is pending has not.
     pub(super) fn resting(&self) -> usize {
-        let staying = self.members.values().filter(|member| member.cancel.asked().is_none());
+        let staying = self.members.values().filter(|member| member.shutdown.asked().is_none());
         staying.filter(|member| member.rests.load(Relaxed)).count()
     }
 
     /// How many finish what they run.
     pub(super) fn leaving(&self) -> usize {
-        self.members.values().filter(|member| member.cancel.asked().is_some()).count()
+        self.members.values().filter(|member| member.shutdown.asked().is_some()).count()
     }
 
     /// Tells what happens to them.
@@ -156,10 +156,10 @@ impl Crew {
         for _ in 0..count {
             let (number, pid, rests) = (self.next, Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
             self.next += 1;
-            let (supervisor, cancel) = (self.supervisor.clone(), Cancel::new());
-            self.members.insert(number, Member { pid: pid.clone(), rests: rests.clone(), cancel: cancel.clone() });
+            let (supervisor, shutdown) = (self.supervisor.clone(), Shutdown::new());
+            self.members.insert(number, Member { pid: pid.clone(), rests: rests.clone(), shutdown: shutdown.clone() });
             self.kept.spawn(async move {
-                supervisor.keep(&pid, &rests, &cancel).await;
+                supervisor.keep(&pid, &rests, &shutdown).await;
                 number
             });
         }
@@ -167,12 +167,12 @@ impl Crew {
 
     /// Has these finish what they run, and leave.
     pub(super) fn retire(&self, numbers: &[u64]) {
-        numbers.iter().filter_map(|number| self.members.get(number)).for_each(|member| member.cancel.drain());
+        numbers.iter().filter_map(|number| self.members.get(number)).for_each(|member| member.shutdown.graceful());
     }
 
     /// Returns when one has left; never if there is none.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// One that has left meanwhile is told of by the next call.
     pub(super) async fn left(&mut self) {
         match self.kept.join_next().await {
@@ -182,13 +182,13 @@ impl Crew {
         }
     }
 
-    /// Ends all of them as `cancel`, which has been asked, says.
-    pub(super) async fn end(mut self, cancel: &Cancel) {
-        self.members.values().for_each(|member| member.cancel.drain());
+    /// Ends all of them as `shutdown`, which has been asked, says.
+    pub(super) async fn end(mut self, shutdown: &Shutdown) {
+        self.members.values().for_each(|member| member.shutdown.graceful());
         let members = std::mem::take(&mut self.members);
         let at_once = async {
-            cancel.at_once().await;
-            members.values().for_each(|member| member.cancel.now());
+            shutdown.at_once().await;
+            members.values().for_each(|member| member.shutdown.now());
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -200,19 +200,19 @@ impl Crew {
 
 impl Supervisor {
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
-    async fn keep(&self, pid: &AtomicU32, rests: &AtomicBool, cancel: &Cancel) {
+    async fn keep(&self, pid: &AtomicU32, rests: &AtomicBool, shutdown: &Shutdown) {
         let mut backoff = Backoff::new(PAUSE.0, PAUSE.1);
-        while cancel.asked().is_none() {
+        while shutdown.asked().is_none() {
             let begun = Instant::now();
             let why = match self.start() {
                 Ok(child) => {
                     pid.store(child.pid(), Relaxed);
-                    self.tend(child, cancel).await
+                    self.tend(child, shutdown).await
                 }
                 Err(error) => Some(format!("cannot start a worker: {error}")),
             };
             pid.store(0, Relaxed);
-            if cancel.asked().is_some() {
+            if shutdown.asked().is_some() {
                 return;
             }
             if begun.elapsed() > PAUSE.1 {
@@ -226,7 +226,7 @@ impl Supervisor {
             rests.store(true, Relaxed);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = cancel.any() => return,
+                () = shutdown.any() => return,
             }
             rests.store(false, Relaxed);
         }
@@ -248,12 +248,12 @@ impl Supervisor {
     }
 
     /// Sees a worker to its end; why it crashed, if it did.
-    async fn tend(&self, mut child: Child, cancel: &Cancel) -> Option<String> {
+    async fn tend(&self, mut child: Child, shutdown: &Shutdown) -> Option<String> {
         let pid = child.pid();
         let mut leash = Leash::of(&mut child);
         let ended = tokio::select! {
             ended = child.wait() => Some(ended),
-            () = cancel.any() => None,
+            () = shutdown.any() => None,
         };
         let ended = match ended {
             Some(ended) => ended,
@@ -261,7 +261,7 @@ impl Supervisor {
                 leash.say(Word::Drain).await;
                 tokio::select! {
                     ended = child.wait() => ended,
-                    () = self.stop_at_once(&mut leash, cancel) => {
+                    () = self.stop_at_once(&mut leash, shutdown) => {
                         (self.hear)(&SupervisorEvent::Killed { pid });
                         child.kill().await;
                         return None;
@@ -277,8 +277,8 @@ impl Supervisor {
     }
 
     /// When all have to stop at once, says so to the worker; returns when it has had its time.
-    async fn stop_at_once(&self, leash: &mut Leash, cancel: &Cancel) {
-        cancel.at_once().await;
+    async fn stop_at_once(&self, leash: &mut Leash, shutdown: &Shutdown) {
+        shutdown.at_once().await;
         leash.say(Word::Now).await;
         tokio::time::sleep(self.last_words).await;
     }
@@ -297,18 +297,18 @@ async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&SupervisorEve
 ///
 /// # Errors
 /// The system's, if there is no thread to be had.
-pub fn obey_leash(cancel: &Cancel) -> io::Result<()> {
-    let cancel = cancel.clone();
+pub fn obey_leash(shutdown: &Shutdown) -> io::Result<()> {
+    let shutdown = shutdown.clone();
     let obey = move || {
         for word in words() {
             match word {
-                Word::Drain => cancel.drain(),
-                Word::Now => cancel.now(),
+                Word::Drain => shutdown.graceful(),
+                Word::Now => shutdown.now(),
             }
         }
-        cancel.drain();
+        shutdown.graceful();
         thread::sleep(ALONE);
-        cancel.now();
+        shutdown.now();
     };
     thread::Builder::new().name("baton-leash".to_owned()).spawn(obey).map(drop)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{runtime::Handle, time::Instant};
 
-use super::{Role, cancel::Cancel, node::Node, node_error::NodeError, outage::Outage};
+use super::{Role, node::Node, node_error::NodeError, outage::Outage, shutdown::Shutdown};
 use crate::{
     backoff::Backoff,
     message::{Digest, SessionId},
@@ -21,7 +21,7 @@ impl Node {
     /// Joins, however long the store is away; nothing if it is asked to stop meanwhile. A source that another session
     /// offers as it was is refused once the time of a lease has passed and that one still beats.
     pub(super) async fn join(
-        &self, home: &Handle, cancel: &Cancel, former: Option<u64>, outage: &Outage,
+        &self, home: &Handle, shutdown: &Shutdown, former: Option<u64>, outage: &Outage,
     ) -> Result<Option<Session>, NodeError> {
         let options = self.session_options(former);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(200));
@@ -53,7 +53,7 @@ impl Node {
             }
             tokio::select! {
                 biased;
-                () = cancel.any() => break Ok(None),
+                () = shutdown.any() => break Ok(None),
                 () = tokio::time::sleep(backoff.pause()) => {}
             }
         };

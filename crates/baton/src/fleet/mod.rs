@@ -7,7 +7,6 @@
 mod activity;
 mod blocking;
 mod call;
-mod cancel;
 mod emitting;
 mod event;
 mod follow;
@@ -24,6 +23,7 @@ mod permits;
 mod policy;
 mod queue;
 mod service;
+mod shutdown;
 mod source;
 mod stillness;
 mod store_signal;
@@ -36,7 +36,6 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::Instant};
 
 pub use call::{CallOptions, CallStatus};
-pub use cancel::Cancel;
 pub use emitting::EmitError;
 pub use event::Event;
 pub use follow::{Chunk, Follow, FollowError, Followed, Since};
@@ -47,6 +46,7 @@ pub use node_error::NodeError;
 pub use observer::Observer;
 pub use policy::QueuePolicy;
 pub use queue::{PushAllError, PushError, Queue, ResultError};
+pub use shutdown::Shutdown;
 pub use source::{Batch, Flow, Source, SourceError, Stream};
 #[cfg(feature = "testing")]
 pub(crate) use stillness::Stillness;

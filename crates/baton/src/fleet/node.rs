@@ -9,7 +9,6 @@ use tracing::{Instrument as _, Span as TraceSpan};
 use super::{
     Fleet,
     blocking::Blocking,
-    cancel::Cancel,
     event::Event,
     handler::{AnyHandler, Context, Done, Failure, Handler, Typed},
     io_thread,
@@ -20,6 +19,7 @@ use super::{
     permits::Permits,
     policy::QueuePolicy,
     service::Service,
+    shutdown::Shutdown,
     source::Source,
     stillness::Stillness,
     traces,
@@ -244,29 +244,29 @@ impl Node {
     /// [`NodeError`] if the node was put together wrongly, the runtime has no timers or the store refuses the node. A store
     /// that is away is waited for.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
-    /// claims handed back at once, ask it to stop by `cancel`.
-    pub async fn run(self, cancel: Cancel) -> Result<(), NodeError> {
+    /// claims handed back at once, ask it to stop by `shutdown`.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), NodeError> {
         self.check()?;
         drivers::timers_here().map_err(StoreError::from)?;
         let (store, observer) = (self.fleet.store().clone(), self.observer.clone());
         store.hear(Arc::new(move |event| tell(&*observer, &Event::Store(event.clone()))));
         let (environment, home) = (self.fleet.environment().clone(), Handle::current());
-        let ended = io_thread::run(&environment, self.serve(cancel, home).instrument(TraceSpan::current())).await;
+        let ended = io_thread::run(&environment, self.serve(shutdown, home).instrument(TraceSpan::current())).await;
         store.close().await;
         ended?
     }
 
     /// Joins and serves, again and again; handlers and sources run in `home`.
-    async fn serve(mut self, cancel: Cancel, home: Handle) -> Result<(), NodeError> {
+    async fn serve(mut self, shutdown: Shutdown, home: Handle) -> Result<(), NodeError> {
         // Its connections live where it is called from.
         self.fleet = self.fleet.apart();
         let metrics = Arc::new(Metrics::default());
         let (outage, shortage) = (Outage::new(self.observer.clone()), Outage::of_room(self.observer.clone()));
         let (mut former, mut incarnation) = (None, None);
-        while cancel.asked().is_none() {
-            let session = match self.join(&home, &cancel, former, &outage).await? {
+        while shutdown.asked().is_none() {
+            let session = match self.join(&home, &shutdown, former, &outage).await? {
                 Some(session) => session,
                 None => return Ok(()),
             };
@@ -279,7 +279,7 @@ impl Node {
             if before.is_some_and(|before| before != session.incarnation()) {
                 tell(&*self.observer, &Event::StoreRenewed { session: id });
             }
-            let service = Service::new(&self, session.clone(), cancel.clone(), metrics.clone(), home.clone());
+            let service = Service::new(&self, session.clone(), shutdown.clone(), metrics.clone(), home.clone());
             let served = tokio::select! {
                 biased;
                 served = service.run().instrument(traces::session(id)) => served,
@@ -295,7 +295,7 @@ impl Node {
             }
             // The lease does the rest if the store is away.
             let left = tokio::time::timeout(self.lease, session.leave()).await;
-            if cancel.asked().is_none() {
+            if shutdown.asked().is_none() {
                 served?;
             }
             let left = match left {
@@ -381,7 +381,7 @@ mod tests {
     async fn refusal(put_together: impl Fn(Node) -> Node) -> NodeError {
         let options = super::super::FleetOptions::new(Name::new("test").unwrap());
         let node = put_together(Fleet::over(Arc::new(MemoryStore::default()), options).node());
-        let ended = tokio::time::timeout(Duration::from_secs(10), node.run(Cancel::new())).await;
+        let ended = tokio::time::timeout(Duration::from_secs(10), node.run(Shutdown::new())).await;
         ended.expect("it is refused at once").unwrap_err()
     }
 

@@ -88,7 +88,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push(&self, body: &T) -> Result<MessageId, PushError> {
         self.push_submission(body, None).await
@@ -100,7 +100,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// As [`Queue::push`], and [`PushError::Conflict`] if the key stands for another body, or for another queue.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push_once(&self, key: &Key, body: &T) -> Result<MessageId, PushError> {
         self.push_submission(body, Some(key)).await
@@ -134,7 +134,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// As [`Queue::push_once`].
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// As [`Queue::push`].
     pub async fn call(&self, body: &T, options: &CallOptions) -> Result<CallId, PushError> {
         let queue = self.name.clone()?;
@@ -151,7 +151,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// [`PushAllError`] tells which messages are stored all the same. Nothing is pushed after the first that failed,
     /// except for what is on its way then.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// What was begun may be stored whether or not the future is kept.
     pub async fn push_all<B: Borrow<T>>(
         &self, bodies: impl IntoIterator<Item = B>,

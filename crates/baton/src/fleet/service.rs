@@ -19,12 +19,12 @@ use tracing::Instrument as _;
 
 use super::{
     activity::Activity,
-    cancel::Cancel,
     event::Event,
     generator::{Ended, Generator},
     metrics::{Metrics, Report},
     node::{Node, Offered, Role},
     observer::tell,
+    shutdown::Shutdown,
     source::SourceError,
     worker::{Dispatcher, Executor},
 };
@@ -48,7 +48,7 @@ const CAUSE_CHARS: usize = 200;
 pub(super) struct Service<'a> {
     node: &'a Node,
     session: Session,
-    cancel: Cancel,
+    shutdown: Shutdown,
     metrics: Arc<Metrics>,
     /// Where handlers and sources run.
     home: Handle,
@@ -72,11 +72,13 @@ struct Baton {
 }
 
 impl<'a> Service<'a> {
-    pub(super) fn new(node: &'a Node, session: Session, cancel: Cancel, metrics: Arc<Metrics>, home: Handle) -> Self {
+    pub(super) fn new(
+        node: &'a Node, session: Session, shutdown: Shutdown, metrics: Arc<Metrics>, home: Handle,
+    ) -> Self {
         Self {
             node,
             session,
-            cancel,
+            shutdown,
             metrics,
             home,
             closed: Arc::default(),
@@ -94,7 +96,7 @@ impl<'a> Service<'a> {
         self.start_workers();
         let mut beats = self.session.beats();
         let session = self.session.clone();
-        let cancel = self.cancel.clone();
+        let shutdown = self.shutdown.clone();
         loop {
             tokio::select! {
                 biased;
@@ -102,7 +104,7 @@ impl<'a> Service<'a> {
                     self.lose().await;
                     return Ok(());
                 }
-                () = cancel.any() => return self.drain().await,
+                () = shutdown.any() => return self.drain().await,
                 Some(ended) = self.generators.join_next_with_id() => {
                     // However it broke off, its baton is not kept without a generator.
                     let broken_off = |error: JoinError| (error.id(), Ended::Failed(SourceError::new(error)));
@@ -111,7 +113,7 @@ impl<'a> Service<'a> {
                 }
                 Some(ended) = self.workers.join_next() => match ended {
                     Ok(Err(error)) => return Err(error),
-                    _ if cancel.asked().is_none() && !session.is_over() => return Ok(()),
+                    _ if shutdown.asked().is_none() && !session.is_over() => return Ok(()),
                     _ => {}
                 },
                 changed = beats.changed() => {
@@ -154,7 +156,7 @@ impl<'a> Service<'a> {
             );
             self.executors.push(Arc::clone(&executor));
             let dispatcher = Dispatcher::new(self.session.clone(), executor);
-            self.workers.spawn(dispatcher.run(self.closed.clone(), self.cancel.clone()));
+            self.workers.spawn(dispatcher.run(self.closed.clone(), self.shutdown.clone()));
         }
     }
 
@@ -192,11 +194,11 @@ impl<'a> Service<'a> {
     /// Follows an order to stop, which every beat from then on repeats; it is told once.
     fn ordered(&self, stop: Stop) {
         let at_once = stop == Stop::Now;
-        let asked = self.cancel.asked();
+        let asked = self.shutdown.asked();
         if asked.is_none() || (at_once && asked != Some(Stop::Now)) {
             self.tell(&Event::StopOrdered { at_once });
         }
-        if at_once { self.cancel.now() } else { self.cancel.drain() }
+        if at_once { self.shutdown.now() } else { self.shutdown.graceful() }
     }
 
     /// A worker leaves its queue to others while generating keeps this node busy, nothing is full, and the store says
@@ -287,10 +289,10 @@ impl<'a> Service<'a> {
         let mut resigning: FuturesUnordered<_> =
             self.running.iter().map(|(name, baton)| resign((name, baton.epoch))).collect();
         let mut beats = session.beats();
-        let cancel = self.cancel.clone();
+        let shutdown = self.shutdown.clone();
         // Asked to stop at once, it waits for its last report no longer than others would wait for a beat.
         let at_once = async {
-            cancel.at_once().await;
+            shutdown.at_once().await;
             tokio::time::sleep(self.node.lease).await;
         };
         tokio::pin!(at_once);
@@ -320,7 +322,7 @@ impl<'a> Service<'a> {
                     look = Instant::now() + LAST_WORDS;
                     let beaten = beats.borrow_and_update().clone();
                     if changed.is_err() {
-                        self.cancel.now();
+                        self.shutdown.now();
                     } else if beaten.as_ref().is_some_and(|beaten| beaten.stop == Some(Stop::Now)) {
                         self.ordered(Stop::Now);
                     }

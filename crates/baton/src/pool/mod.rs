@@ -117,7 +117,7 @@ impl Pool {
     /// [`PoolError`]; the task was begun unless that is [`PoolError::Busy`], [`PoolError::Closed`] or
     /// [`PoolError::Start`].
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// Dropped, it kills the child that works for it.
     ///
     /// # Panics

@@ -27,7 +27,7 @@ impl Output {
 
     /// The next line with its end, of at most `limit` bytes without that; at the end of all what is left, without an end.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// What was read is kept.
     pub(super) async fn line(&mut self, limit: usize) -> io::Result<&[u8]> {
         self.buffer.drain(..self.given);

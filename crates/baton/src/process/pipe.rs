@@ -46,7 +46,7 @@ impl Pipe {
     /// # Errors
     /// The system's.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// What was read is in the buffer.
     ///
     /// # Panics

@@ -19,7 +19,7 @@ use std::{
 };
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, Key, MessageId, Name, Report,
+    Context, Done, Failure, Fleet, Key, MessageId, Name, Report, Shutdown,
     admin::{Admin, BadBody, Import, ImportCause, Inputs, Note, OperateError, Taken, Wanted},
     store::{Disposal, TakeSurvey},
     testing::TestFleet,
@@ -47,7 +47,7 @@ async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton
         let first = runs.fetch_add(1, SeqCst) < 3;
         std::future::ready(if first { Err(Failure::new(format!("no {number}"))) } else { Ok(Done::default()) })
     };
-    let node = tokio::spawn(fleet.node().handler("jobs", handler).run(Cancel::new()));
+    let node = tokio::spawn(fleet.node().handler("jobs", handler).run(Shutdown::new()));
     for number in 1..=3 {
         fleet.queue::<u64>("jobs").push(&number).await.unwrap();
     }
@@ -103,7 +103,7 @@ async fn report_of(fleet: &Fleet, run: u64) -> Report {
 async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
     let fleet = TestFleet::new();
     let node = fleet.node().handler("jobs", async |_: u64, _: Context| Err(Failure::new("no")));
-    let node = tokio::spawn(node.run(Cancel::new()));
+    let node = tokio::spawn(node.run(Shutdown::new()));
     let id = fleet.queue::<u64>("jobs").push(&1).await.unwrap();
     until(&fleet, |_, dead| dead == 1).await;
     assert_eq!(report_of(&fleet, 1).await.waits.iter().sum::<u64>(), 1);
@@ -127,20 +127,20 @@ async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
         inputs
     };
     let mut seen = Vec::new();
-    let error = admin.import(lines("1\n\n2\n{\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    let error = admin.import(lines("1\n\n2\n{\n"), &import, &Shutdown::new(), |_| {}).await.unwrap_err();
     assert!(matches!(&error.cause, ImportCause::Bad { at, why: BadBody::NotJson { .. } } if at == "line 4 of list"));
     assert_eq!(error.account.as_ref().unwrap().stored, 0);
-    let receipt = admin.import(lines("1\n\n2\n"), &import, &Cancel::new(), |it| seen.push(it.messages)).await;
+    let receipt = admin.import(lines("1\n\n2\n"), &import, &Shutdown::new(), |it| seen.push(it.messages)).await;
     assert_eq!((receipt.unwrap().pushed, seen), (2, vec![2]));
-    let again = admin.import(lines("1\n2\n3\n"), &import, &Cancel::new(), |_| {}).await.unwrap();
+    let again = admin.import(lines("1\n2\n3\n"), &import, &Shutdown::new(), |_| {}).await.unwrap();
     assert_eq!((again.pushed, again.duplicates), (1, 2));
     assert_eq!(admin.importer(import.clone()).await.unwrap().taken(), 3);
     let elsewhere = admin.importer(Import { queue: name("other"), ..import.clone() }).await.err().unwrap();
     assert!(matches!(elsewhere.cause, ImportCause::OtherQueue { .. }) && elsewhere.account.is_none(), "{elsewhere}");
-    let other = admin.import(lines("7\n8\n9\n"), &import, &Cancel::new(), |_| {}).await.unwrap_err();
+    let other = admin.import(lines("7\n8\n9\n"), &import, &Shutdown::new(), |_| {}).await.unwrap_err();
     assert!(matches!(other.cause, ImportCause::OtherInput { lines: 3, .. }), "{other}");
-    let (import, cancel) = (Import { key: None, ..import }, Cancel::new());
-    let large = admin.import(lines("\"12345678901234567890\""), &import, &cancel, |_| {});
+    let (import, shutdown) = (Import { key: None, ..import }, Shutdown::new());
+    let large = admin.import(lines("\"12345678901234567890\""), &import, &shutdown, |_| {});
     let large = large.await.unwrap_err().to_string();
     assert_eq!(large, "line 1 of list is over the limit of 16 bytes; nothing was stored");
 }
@@ -160,8 +160,8 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     let wanted = Wanted { queue: Some(name("typo")), ..Wanted::default() };
     assert_eq!(admin.errors(&wanted).await, refused.map(|()| unreachable!()));
     // Whoever follows may be early.
-    let (followed, gone) = (Cancel::new(), |_: &[_]| Taken::Gone);
-    followed.drain();
+    let (followed, gone) = (Shutdown::new(), |_: &[_]| Taken::Gone);
+    followed.graceful();
     admin.hand_over(&wanted, None, Some(&followed), gone).await.unwrap();
     assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
     assert!(admin.pause(&name("jobs")).await.unwrap().paused);
@@ -173,7 +173,7 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
 #[tokio::test]
 async fn queues_that_feed_each_other_are_done_together() {
     let fleet = Fleet::connect("memory:").unwrap();
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let ticks = || baton::jobs::Tick::every(Duration::from_millis(1)).count(10);
     let mut node = fleet.node().source_into("a", "one", ticks()).source_into("c", "two", ticks());
     for (queue, next) in [("a", Some("b")), ("b", Some("c")), ("c", None)] {
@@ -183,28 +183,28 @@ async fn queues_that_feed_each_other_are_done_together() {
             Done::default().then(next, &body)
         });
     }
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
     let (queues, sources) = ([name("c"), name("b"), name("a")], [name("one"), name("two")]);
     assert_eq!(admin.until_done(&queues, &sources, |_, _| {}).await, [(name("c"), 20)]);
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let fleet = Fleet::connect("memory:").unwrap();
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let source = baton::jobs::Tick::every(Duration::from_millis(1)).count(5);
     let node = fleet.node().source_into("jobs", "ticks", source).handle_with("jobs", baton::jobs::Noop);
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
     assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);
     let sources = admin.sources().await.unwrap();
     assert!(sources[0].ended && sources[0].name == name("ticks"));
     let offered = admin.remove_source(&name("ticks")).await;
     assert!(matches!(offered, Err(OperateError::Offered { .. })), "{offered:?}");
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     admin.remove_source(&name("ticks")).await.unwrap();
 }
@@ -217,10 +217,10 @@ async fn operations_run_in_tasks_of_their_own() {
     tasks.spawn(async move {
         let mut inputs = Inputs::new();
         inputs.body("1");
-        shared.import(inputs, &Import::to(name("jobs")), &Cancel::new(), drop).await.unwrap();
-        let cancel = Cancel::new();
-        cancel.drain();
-        shared.hand_over(&Wanted::default(), None, Some(&cancel), |_| Taken::Yes).await.unwrap();
+        shared.import(inputs, &Import::to(name("jobs")), &Shutdown::new(), drop).await.unwrap();
+        let shutdown = Shutdown::new();
+        shutdown.graceful();
+        shared.hand_over(&Wanted::default(), None, Some(&shutdown), |_| Taken::Yes).await.unwrap();
         shared.watch(None, Duration::from_millis(1)).next().await.unwrap();
     });
     tasks.join_all().await;
@@ -236,7 +236,7 @@ async fn an_import_outlives_other_operations_of_its_admin() {
     let shared = admin.clone();
     let import = tokio::spawn(async move {
         let import = Import { key: Some(Key::new("k").unwrap()), ..Import::to(name("jobs")) };
-        shared.import(inputs, &import, &Cancel::new(), |_| {}).await
+        shared.import(inputs, &import, &Shutdown::new(), |_| {}).await
     });
     for number in 1..=3 {
         writer.write_all(format!("{number}\n").as_bytes()).unwrap();

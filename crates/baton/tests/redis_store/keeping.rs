@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use baton::{Cancel, Event, Fleet, Observer, jobs::Noop, store::StoreEvent};
+use baton::{Event, Fleet, Observer, Shutdown, jobs::Noop, store::StoreEvent};
 
 use crate::{RedisServer, behind};
 
@@ -49,7 +49,7 @@ const fn renewed(event: &Event) -> bool {
 fn node(url: &str) -> (Arc<Told>, tokio::task::JoinHandle<Result<(), baton::NodeError>>) {
     let told = Arc::<Told>::default();
     let node = Fleet::connect(url).unwrap().node().handle_with("jobs", Noop).observed_by(told.clone());
-    (told, tokio::spawn(node.run(Cancel::new())))
+    (told, tokio::spawn(node.run(Shutdown::new())))
 }
 
 #[tokio::test]

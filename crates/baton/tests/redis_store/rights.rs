@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use baton::{
-    Cancel, Context, Done, Failure, Fleet, SessionId,
+    Context, Done, Failure, Fleet, SessionId, Shutdown,
     admin::Admin,
     store::{
         Join, Kind, QueueRecount, Recount, RedisOptions, RedisStore, StoreError, SubmissionVerdict, TakeSurvey, ask,
@@ -21,13 +21,13 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     let server = RedisServer::start(&["--appendonly", "yes"]);
     behind::<()>(&server, RIGHTS);
     let fleet = Fleet::connect(&format!("redis://baton:secret@127.0.0.1:{}/", server.port)).unwrap();
-    let cancel = Cancel::new();
+    let shutdown = Shutdown::new();
     let node = fleet.node().source_into("jobs", "ticks", baton::jobs::Tick::every(Duration::ZERO).count(50));
     let node = node.handler("jobs", async |body: serde_json::Value, _: Context| match body["tick"].as_u64() {
         Some(tick) if tick % 10 == 0 => Err(Failure::new("no")),
         _ => Ok(Done::with(&7)?.then("later", &1)?),
     });
-    let node = tokio::spawn(node.run(cancel.clone()));
+    let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
     assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, [(name("jobs"), 5)]);
     admin.pause(&name("jobs")).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     admin.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();
     admin.drain(&name("jobs"), vec![errors[1].id]).await.unwrap();
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
-    cancel.drain();
+    shutdown.graceful();
     node.await.unwrap().unwrap();
     admin.migrate(|_| {}).await.unwrap();
     admin.purge().await.unwrap();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    CallOptions, Cancel, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, admin::Admin, jobs::Tick,
+    CallOptions, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, Shutdown, admin::Admin, jobs::Tick,
 };
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
@@ -62,8 +62,8 @@ impl Trial {
     }
 
     /// A node that is started again whenever it ends, as a supervisor does it.
-    async fn supervise(self: Arc<Self>, cancel: Cancel) {
-        while cancel.asked().is_none() {
+    async fn supervise(self: Arc<Self>, shutdown: Shutdown) {
+        while shutdown.asked().is_none() {
             let fleet = self.fleet();
             let policy = QueuePolicy { retries: 2, backoff: Duration::from_millis(50), ..QueuePolicy::default() };
             let (trial, later) = (Arc::clone(&self), Arc::clone(&self));
@@ -84,7 +84,7 @@ impl Trial {
                         Ok(Done::default())
                     }
                 });
-            if let Err(error) = node.run(cancel.clone()).await {
+            if let Err(error) = node.run(shutdown.clone()).await {
                 self.reasons.lock().unwrap().push(error.to_string());
                 sleep(Duration::from_millis(50)).await;
             }
@@ -114,11 +114,11 @@ impl Trial {
     }
 
     /// Pushes in one of the ways, until it is asked to stop.
-    async fn push(self: Arc<Self>, way: u64, cancel: Cancel) {
+    async fn push(self: Arc<Self>, way: u64, shutdown: Shutdown) {
         let fleet = self.fleet();
         let queue = fleet.queue::<String>("work");
         let mut next = 1_000_000 * (way + 1);
-        while cancel.asked().is_none() {
+        while shutdown.asked().is_none() {
             let first = next;
             // Short ones, some with a key of their own in the store, and some that are staged.
             let body = |number: u64| {
@@ -153,7 +153,7 @@ impl Trial {
             let rule = format!("{sign}{}", self.command.to_lowercase());
             redis::cmd("ACL").arg("SETUSER").arg(&self.fleet).arg(rule).exec_async(&mut connection).await.unwrap();
         };
-        let (nodes, pushers) = (Cancel::new(), Cancel::new());
+        let (nodes, pushers) = (Shutdown::new(), Shutdown::new());
         let working: Vec<_> = (0..2).map(|_| tokio::spawn(Arc::clone(&self).supervise(nodes.clone()))).collect();
         let pushing: Vec<_> = (0..4).map(|way| tokio::spawn(Arc::clone(&self).push(way, pushers.clone()))).collect();
         let deadline = Instant::now() + LIMIT;
@@ -165,7 +165,7 @@ impl Trial {
         sleep(AWAY).await;
         grant("+").await;
         sleep(Duration::from_millis(200)).await;
-        pushers.drain();
+        pushers.graceful();
         join_all(pushing).await.into_iter().for_each(|ended| ended.unwrap());
         let admin = Admin::new(&self.fleet());
         let queues = [name("work"), name("later"), name("ticks")];
@@ -173,7 +173,7 @@ impl Trial {
         let audit = admin.audit(None, Some(Duration::from_secs(20))).await.unwrap();
         let reasons = self.reasons.lock().unwrap().clone();
         assert!(audit.balanced && done.is_ok(), "-{}: {audit:?} {reasons:?}", self.command);
-        nodes.drain();
+        nodes.graceful();
         join_all(working).await.into_iter().for_each(|ended| ended.unwrap());
         let (stored, seen) = (self.stored.lock().unwrap(), self.seen.lock().unwrap());
         let lost: Vec<_> = stored.difference(&seen).take(10).collect();

@@ -195,7 +195,7 @@ impl Generator {
             }
             35 => match self.below(8) {
                 0 => Order::Pause(self.queue()).request(),
-                1 => Order::Stop(Stop::Drain, None).request(),
+                1 => Order::Stop(Stop::Graceful, None).request(),
                 _ => Order::Resume(self.queue()).request(),
             },
             36 if self.one_in(6) => Leave { session }.request(),

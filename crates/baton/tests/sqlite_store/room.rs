@@ -101,7 +101,7 @@ async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_w
     let other = disk.fill();
     assert!(matches!(push(&store, session, no).await, Err(StoreError::NoRoom(_))));
     ask(&store, Beat { session, report: vec![7; 4_000].into(), asks: Vec::new() }).await.unwrap();
-    ask(&store, Order::Stop(Stop::Drain, None)).await.unwrap();
+    ask(&store, Order::Stop(Stop::Graceful, None)).await.unwrap();
     let mut done = 0;
     for claim_no in 1..=stored / 16 {
         done += u64::from(work(&store, session, claim_no).await.unwrap());

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use baton::{
-    CallId, CallOptions, Cancel, Chunk, FollowError, Followed, Name,
+    CallId, CallOptions, Chunk, FollowError, Followed, Name, Shutdown,
     jobs::subset_sum::{Order, Problem, SearchOptions, Summary},
 };
 use tokio::time::timeout;
@@ -27,13 +27,13 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Has the fleet search, and gives every match to `each` once, until that breaks off, the limit is reached or it is over.
 pub(super) async fn search(
-    settings: &Settings, problem: &Problem, options: &SearchOptions, cancel: &Cancel,
+    settings: &Settings, problem: &Problem, options: &SearchOptions, shutdown: &Shutdown,
     each: impl FnMut(Vec<Vec<i64>>) -> ControlFlow<()>,
 ) -> Result<Summary, Failure> {
     let connection = Connection::open(settings, Missing::Create, None)?;
     let (mut call, mut found) = (None, Found::new(options));
     let order = Order::new(problem, options);
-    let followed = unless(cancel, follow(settings, &connection, &order, &mut call, &mut found, each)).await;
+    let followed = unless(shutdown, follow(settings, &connection, &order, &mut call, &mut found, each)).await;
     // Only one that has told its end needs no word that it is to end.
     if !matches!(followed, Some(Ok(true)))
         && let Some(call) = &call

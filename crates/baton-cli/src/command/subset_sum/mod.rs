@@ -13,7 +13,7 @@ use std::{
 };
 
 use baton::{
-    Cancel,
+    Shutdown,
     jobs::subset_sum::{Event, InProcess, Interleaved, Problem, SearchOptions, Summary, serve, solve},
     pool::Program,
     settings::quantity,
@@ -119,18 +119,19 @@ impl SubsetSum {
         };
         let time = self.timeout.unwrap_or_else(|| options.timeout());
         let last_words = if self.mode == Mode::Fleet { interrupt::LAST_WORDS } else { LAST_WORDS };
-        let (begun, cancel, mut printer) = (Instant::now(), interrupt::listen(last_words)?, Printer::new(self.json));
-        let timed_out = ends_after(&cancel, time);
+        let (begun, shutdown, mut printer) = (Instant::now(), interrupt::listen(last_words)?, Printer::new(self.json));
+        let timed_out = ends_after(&shutdown, time);
         let summary = match self.mode {
             Mode::Inline => {
                 let print = |matches| printer.print(matches);
-                solve(&problem, &options, &|| cancel.asked().is_some(), print).map_err(|it| refused(&it.to_string()))?
+                solve(&problem, &options, &|| shutdown.asked().is_some(), print)
+                    .map_err(|it| refused(&it.to_string()))?
             }
             Mode::Interleaved => {
                 let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
-                match unless(&cancel, Interleaved::start(problem, options)).await.transpose().map_err(refused)? {
+                match unless(&shutdown, Interleaved::start(problem, options)).await.transpose().map_err(refused)? {
                     Some(mut search) => {
-                        while let Some(matches) = unless(&cancel, search.next()).await.flatten() {
+                        while let Some(matches) = unless(&shutdown, search.next()).await.flatten() {
                             if printer.print(matches).is_break() {
                                 break;
                             }
@@ -144,7 +145,7 @@ impl SubsetSum {
                 let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
                 let mut search = InProcess::start(&program()?, &problem, &options).map_err(failed)?;
                 search = search.silence(self.output_timeout);
-                while let Some(next) = unless(&cancel, search.next()).await {
+                while let Some(next) = unless(&shutdown, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {
                         break;
@@ -153,7 +154,7 @@ impl SubsetSum {
                 search.summary().unwrap_or_default()
             }
             Mode::Fleet => {
-                fleet::search(settings, &problem, &options, &cancel, |matches| printer.print(matches)).await?
+                fleet::search(settings, &problem, &options, &shutdown, |matches| printer.print(matches)).await?
             }
         };
         if timed_out.load(Ordering::Relaxed) && !summary.complete {
@@ -161,7 +162,7 @@ impl SubsetSum {
             let cause = format!("the search was not finished after {time} (--timeout); {printed} matches were printed");
             return Err(Failure::new(cause, "take --limit or --count-only, or allow more time"));
         }
-        printer.end(summary, options.count_only, &cancel, begun.elapsed())
+        printer.end(summary, options.count_only, &shutdown, begun.elapsed())
     }
 
     fn integers(&self) -> Result<Vec<i64>, Failure> {
@@ -179,14 +180,14 @@ impl SubsetSum {
 }
 
 /// Ends a search after so long as Ctrl-C does; whether it has.
-fn ends_after(cancel: &Cancel, time: Duration) -> Arc<AtomicBool> {
-    let (cancel, timed_out) = (cancel.clone(), Arc::<AtomicBool>::default());
+fn ends_after(shutdown: &Shutdown, time: Duration) -> Arc<AtomicBool> {
+    let (shutdown, timed_out) = (shutdown.clone(), Arc::<AtomicBool>::default());
     let has_timed_out = Arc::clone(&timed_out);
     tokio::spawn(async move {
         tokio::time::sleep(time).await;
-        if cancel.asked().is_none() {
+        if shutdown.asked().is_none() {
             has_timed_out.store(true, Ordering::Relaxed);
-            cancel.drain();
+            shutdown.graceful();
         }
     });
     timed_out
@@ -224,14 +225,14 @@ impl Printer {
     }
 
     /// Tells how it went.
-    fn end(mut self, summary: Summary, count_only: bool, cancel: &Cancel, took: Duration) -> Result<Exit, Failure> {
+    fn end(mut self, summary: Summary, count_only: bool, shutdown: &Shutdown, took: Duration) -> Result<Exit, Failure> {
         if let Some(failure) = self.failed {
             return Err(failure);
         }
         if self.output.is_closed() {
             return Ok(Exit::Ok);
         }
-        if cancel.asked().is_some() {
+        if shutdown.asked().is_some() {
             let printed = self.printed;
             return Err(Failure::new(format!("interrupted after {printed} matches"), "run it again for all of them"));
         }

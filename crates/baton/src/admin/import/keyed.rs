@@ -12,7 +12,7 @@ use super::{
     submission, trouble,
 };
 use crate::{
-    Cancel,
+    Shutdown,
     admin::Admin,
     backoff::Backoff,
     message::Submission,
@@ -27,7 +27,7 @@ const CALL_BYTES: usize = 8 << 20;
 /// Pushes what the bookmark has not taken yet.
 pub(super) async fn push<P: FnMut(Progress)>(
     admin: &Admin, import: &Import, bookmark: &Bookmark, labels: &SharedLabels, chunks: &mut Chunks,
-    mut tally: Tally<P>, until: &Cancel,
+    mut tally: Tally<P>, until: &Shutdown,
 ) -> Result<Receipt, ImportError> {
     tally.passed_over(bookmark.taken.lines);
     let patience = Patience::new(admin.wait);
@@ -74,7 +74,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
 }
 
 /// The next chunk; none at the end, or if a person ends the push.
-async fn next_chunk(chunks: &mut Chunks, until: &Cancel) -> Option<Result<Chunk, Stop>> {
+async fn next_chunk(chunks: &mut Chunks, until: &Shutdown) -> Option<Result<Chunk, Stop>> {
     tokio::select! {
         biased;
         () = until.any() => None,
@@ -94,7 +94,7 @@ struct Pusher<'a, P> {
 
 impl<P: FnMut(Progress)> Pusher<'_, P> {
     /// As [`Pusher::store`]; when a person ends the push, what is under way has a moment to be answered.
-    async fn store_unless(&mut self, batch: &[Chunk], until: &Cancel) -> Result<(), ImportCause> {
+    async fn store_unless(&mut self, batch: &[Chunk], until: &Shutdown) -> Result<(), ImportCause> {
         let store = self.store(batch);
         tokio::pin!(store);
         tokio::select! {

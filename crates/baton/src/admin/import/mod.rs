@@ -29,7 +29,7 @@ use self::{
 };
 use super::{Admin, patience::Patience};
 use crate::{
-    Cancel,
+    Shutdown,
     message::{Key, MAX_BODY_BYTES, Name, Submission},
     store::{StoreError, session::Session},
 };
@@ -84,11 +84,11 @@ impl Admin {
     /// [`ImportError`], with what is stored by then, what is not, and what is not known. `until` ends the import at the
     /// next good moment when it is cancelled, which is an error too.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// What is under way when this is dropped may be stored. Under a key the same input goes on from there; without one,
-    /// cancel `until` instead and hear what is stored.
+    /// shutdown `until` instead and hear what is stored.
     pub async fn import(
-        &self, inputs: Inputs, import: &Import, until: &Cancel, progress: impl FnMut(Progress),
+        &self, inputs: Inputs, import: &Import, until: &Shutdown, progress: impl FnMut(Progress),
     ) -> Result<Receipt, ImportError> {
         let importer = tokio::select! {
             biased;
@@ -124,10 +124,10 @@ impl Importer {
     /// # Errors
     /// As [`Admin::import`].
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// As [`Admin::import`].
     pub async fn push(
-        self, inputs: Inputs, until: &Cancel, progress: impl FnMut(Progress),
+        self, inputs: Inputs, until: &Shutdown, progress: impl FnMut(Progress),
     ) -> Result<Receipt, ImportError> {
         let Self { admin, import, bookmark } = self;
         let (labels, tally) = (inputs.labels(), Tally::new(import.queue.clone(), progress));

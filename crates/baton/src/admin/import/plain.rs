@@ -9,7 +9,7 @@ use super::{
     SharedLabels, Tally, full, no_verdict, reader::Chunk, submission, trouble,
 };
 use crate::{
-    Cancel,
+    Shutdown,
     admin::Admin,
     backoff::Backoff,
     store::{
@@ -29,7 +29,7 @@ type Answer = (u64, Result<Vec<SubmissionVerdict>, SubmitError>);
 
 /// Pushes all chunks. The order of lines is kept, except around a full queue.
 pub(super) async fn push<P: FnMut(Progress)>(
-    admin: &Admin, import: &Import, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally<P>, until: &Cancel,
+    admin: &Admin, import: &Import, labels: &SharedLabels, chunks: &mut Chunks, tally: Tally<P>, until: &Shutdown,
 ) -> Result<Receipt, ImportError> {
     let mut pusher = Pusher {
         admin,
@@ -94,7 +94,7 @@ pub(super) async fn push<P: FnMut(Progress)>(
 struct Pusher<'a, P> {
     admin: &'a Admin,
     import: &'a Import,
-    until: &'a Cancel,
+    until: &'a Shutdown,
     tally: Tally<P>,
     session: Option<Session>,
     /// The data that the lines went to so far.

@@ -32,7 +32,7 @@ use self::{
 };
 use super::{Admin, Supervisor, SupervisorEvent, supervisor::Crew, whereabouts::nodes, wording::span};
 use crate::{
-    Cancel, Report,
+    Report, Shutdown,
     message::Name,
     store::{SessionView, Survey, TakeSurvey, session::host_name},
 };
@@ -68,9 +68,9 @@ pub struct Workforce {
 impl Spawner {
     /// Keeps as many workers running as the fleet's load asks for, until asked to stop; returns when all have ended.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// Workers are killed if this is dropped.
-    pub async fn run(self, admin: &Admin, cancel: Cancel) {
+    pub async fn run(self, admin: &Admin, shutdown: Shutdown) {
         let Self { supervisor, limits, cores, queues, count } = self;
         let mut crew = Crew::new(supervisor);
         if limits.min > 0 {
@@ -89,7 +89,7 @@ impl Spawner {
             });
             tokio::select! {
                 biased;
-                () = cancel.any() => return crew.end(&cancel).await,
+                () = shutdown.any() => return crew.end(&shutdown).await,
                 () = crew.left() => {}
                 _ = looks.tick() => {
                     // Of a fixed number there is nothing to decide.
@@ -97,7 +97,7 @@ impl Spawner {
                         continue;
                     }
                     // A survey that fails leaves everything as it is.
-                    let Some(Ok(survey)) = unless(&cancel, admin.fleet.ask(TakeSurvey)).await else { continue };
+                    let Some(Ok(survey)) = unless(&shutdown, admin.fleet.ask(TakeSurvey)).await else { continue };
                     let now = begun.elapsed();
                     let load = gauge.measure(now, figures.take(&survey, &stake));
                     let hands: Vec<Hand> = crew.staying().map(|member| hand(member, &survey, &stake)).collect();
@@ -110,9 +110,9 @@ impl Spawner {
 }
 
 /// What comes of it, unless asked to stop first.
-async fn unless<T>(cancel: &Cancel, asked: impl Future<Output = T>) -> Option<T> {
+async fn unless<T>(shutdown: &Shutdown, asked: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
-        () = cancel.any() => None,
+        () = shutdown.any() => None,
         answer = asked => Some(answer),
     }
 }

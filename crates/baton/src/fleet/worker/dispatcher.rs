@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{executor::Executor, outbox, unplaced::Unplaced};
 use crate::{
-    fleet::{BoxFuture, Cancel, event::Event, observer::tell},
+    fleet::{BoxFuture, Shutdown, event::Event, observer::tell},
     message::{Name, Outcome},
     store::{
         Rest, Stop, StoreError,
@@ -74,13 +74,13 @@ impl Dispatcher {
     /// # Errors
     /// The store's failure if repeating cannot help.
     pub(in crate::fleet) async fn run(
-        mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel,
+        mut self, closed: Arc<Notice<BTreeSet<Name>>>, shutdown: Shutdown,
     ) -> Result<(), StoreError> {
         let session = self.session.clone();
         tokio::select! {
             biased;
             () = session.over() => {}
-            ended = self.work(closed, cancel) => return ended,
+            ended = self.work(closed, shutdown) => return ended,
         }
         self.lose().await;
         Ok(())
@@ -104,10 +104,10 @@ impl Dispatcher {
         }
     }
 
-    async fn work(&mut self, closed: Arc<Notice<BTreeSet<Name>>>, cancel: Cancel) -> Result<(), StoreError> {
+    async fn work(&mut self, closed: Arc<Notice<BTreeSet<Name>>>, shutdown: Shutdown) -> Result<(), StoreError> {
         let executor = Arc::clone(&self.executor);
         loop {
-            let stop = cancel.asked();
+            let stop = shutdown.asked();
             let is_closed = closed.get().contains(executor.queue());
             // A claim would keep the session, and with it what a runtime that stands still has begun.
             let awake = self.session.heart().shows_life();
@@ -139,8 +139,8 @@ impl Dispatcher {
                 }
                 () = executor.permits.called() => {}
                 _ = closed.until(|closed| closed.contains(executor.queue()) != is_closed) => {}
-                () = cancel.any(), if stop.is_none() => {}
-                () = cancel.at_once(), if stop == Some(Stop::Drain) => {}
+                () = shutdown.any(), if stop.is_none() => {}
+                () = shutdown.at_once(), if stop == Some(Stop::Graceful) => {}
                 () = tokio::time::sleep_until(look_again.unwrap_or_else(Instant::now)), if look_again.is_some() => {}
             }
         }
@@ -179,7 +179,7 @@ impl Dispatcher {
         if self.settling.is_some() {
             return;
         }
-        let patience = stop.map(|how| if how == Stop::Drain { PATIENCE_FOR_ROOM } else { Duration::ZERO });
+        let patience = stop.map(|how| if how == Stop::Graceful { PATIENCE_FOR_ROOM } else { Duration::ZERO });
         let now = Instant::now();
         let mut runs = self.executor.buffer().report(now, stop.is_some());
         runs.extend(self.unplaced.take(now, patience));

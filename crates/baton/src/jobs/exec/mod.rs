@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use baton::{Cancel, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
+//! use baton::{Shutdown, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
 //!
 //! baton::pool::guard_children(); // first in main: children end with the program, also if it is killed
 //! let program = Program::parse("python3 resize.py")?;
@@ -14,7 +14,7 @@
 //! let limits = Limits { children: 4, ..Limits::default() };
 //! let exec = Exec::new(program, limits);
 //! let node = Fleet::connect("sqlite:jobs.db")?.node().policy(QueuePolicy { concurrency: 4, ..QueuePolicy::default() });
-//! node.handle_with("resize", exec.clone()).run(Cancel::new()).await?;
+//! node.handle_with("resize", exec.clone()).run(Shutdown::new()).await?;
 //! exec.close().await; // their input ends, and so do they
 //! # Ok(()) }
 //! ```

@@ -35,7 +35,7 @@ impl Command {
     /// Reads more of its output; 0 is its end. That has come when the command has ended and what it printed was read,
     /// whoever holds the output still: what it left behind may do so for ever.
     ///
-    /// # Cancel safety
+    /// # Shutdown safety
     /// Nothing is lost.
     pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         if !self.has_ended {

@@ -165,8 +165,8 @@ async fn run(
                 }
                 for call in &answer.forsaken {
                     // The store looks again; one that is away is asked at the next beat.
-                    let cancel = CancelCall { call: call.clone(), if_forsaken: true };
-                    while ask(caller.store(), cancel.clone()).await == Ok(Cancelling::More) {}
+                    let shutdown = CancelCall { call: call.clone(), if_forsaken: true };
+                    while ask(caller.store(), shutdown.clone()).await == Ok(Cancelling::More) {}
                 }
                 caller.reached(None);
                 *heart.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = Some((sent, answer.generation));

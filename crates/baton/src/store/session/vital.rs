@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Cancel, Done, Fleet, FleetOptions,
+        Done, Fleet, FleetOptions, Shutdown,
         message::{Body, Key, Name, Outcome, Parcel, Range, Run, Submission},
         store::{
             Answer, BoxFuture, Kind, MemoryStore, MoveBookmark, Place, Request, Store, Waiting, Woken,
@@ -187,8 +187,8 @@ mod tests {
         let joined = store.times.clone();
         let fleet = Fleet::over(Arc::new(store), FleetOptions::new(Name::new("test").unwrap()));
         let node = fleet.node().handler("q", async |_: u32, _| Ok(Done::default()));
-        let (cancel, begun) = (Cancel::new(), std::time::Instant::now());
-        let running = tokio::spawn(node.run(cancel.clone()));
+        let (shutdown, begun) = (Shutdown::new(), std::time::Instant::now());
+        let running = tokio::spawn(node.run(shutdown.clone()));
         bounded(async {
             while joined.load(Ordering::SeqCst) > usize::MAX - 4 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -196,7 +196,7 @@ mod tests {
         })
         .await;
         assert!(begun.elapsed() >= Duration::from_millis(300));
-        cancel.now();
+        shutdown.now();
         bounded(running).await.unwrap().unwrap();
     }
 

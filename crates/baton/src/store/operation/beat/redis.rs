@@ -26,7 +26,7 @@ impl Coded for Beat {
 fn beaten(mut it: Reply) -> Result<Beaten, StoreError> {
     let now_ms = it.parsed()?;
     let stop = match it.text()?.as_str() {
-        "drain" => Some(Stop::Drain),
+        "drain" => Some(Stop::Graceful),
         "now" => Some(Stop::Now),
         _ => None,
     };

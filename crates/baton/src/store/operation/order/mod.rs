@@ -25,7 +25,7 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// Finish what runs, then leave.
-    Drain,
+    Graceful,
     /// Leave at once.
     Now,
 }

@@ -13,7 +13,7 @@ impl Coded for Order {
         let to = match self {
             Self::Pause(queue) => to.text("pause").text(queue),
             Self::Resume(queue) => to.text("resume").text(queue),
-            Self::Stop(Stop::Drain, _) => to.text("stop").text("drain"),
+            Self::Stop(Stop::Graceful, _) => to.text("stop").text("drain"),
             Self::Stop(Stop::Now, _) => to.text("stop").text("now"),
         };
         let upto = if let Self::Stop(_, upto) = self { *upto } else { None };

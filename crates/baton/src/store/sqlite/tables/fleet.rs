@@ -26,7 +26,7 @@ impl SqliteTables<'_> {
         if self.fleet.is_none() {
             let sql = "SELECT fleet, incarnation, clock, last, joins, stop_upto, stop_now, keys, results, calls FROM fleets WHERE name = ?1";
             let row = self.one(sql, [self.name.as_str()], |row| {
-                let stop = if row.get(6)? { Stop::Now } else { Stop::Drain };
+                let stop = if row.get(6)? { Stop::Now } else { Stop::Graceful };
                 let meta = Meta {
                     incarnation: text(row, 1)?.to_owned(),
                     clock: uint(row, 2)?,

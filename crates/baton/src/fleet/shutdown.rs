@@ -6,9 +6,9 @@ use crate::store::{Stop, notice::Notice};
 
 /// A handle that stops nodes; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<Notice<Option<Stop>>>);
+pub struct Shutdown(Arc<Notice<Option<Stop>>>);
 
-impl Cancel {
+impl Shutdown {
     /// A handle that has stopped nothing yet.
     #[must_use]
     pub fn new() -> Self {
@@ -16,8 +16,8 @@ impl Cancel {
     }
 
     /// Nodes finish what runs, hand the rest back and leave.
-    pub fn drain(&self) {
-        self.0.change(|stop| stop.is_none() && stop.replace(Stop::Drain).is_none());
+    pub fn graceful(&self) {
+        self.0.change(|stop| stop.is_none() && stop.replace(Stop::Graceful).is_none());
     }
 
     /// Nodes hand everything back and leave at once.
