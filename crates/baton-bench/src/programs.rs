@@ -15,7 +15,7 @@ use std::{
 
 use baton::{
     QueuePolicy,
-    jobs::Exec,
+    builtin::Exec,
     pool::{Limits, Program},
 };
 

@@ -9,7 +9,7 @@ use std::{
 
 use baton::{
     Shutdown,
-    jobs::sales::{Sales, SalesError},
+    builtin::sales::{Sales, SalesError},
     settings::quantity,
 };
 use baton_gateway::{

@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    jobs::subset_sum::{InProcess, Problem, SearchOptions},
+    builtin::subset_sum::{InProcess, Problem, SearchOptions},
     pool::Program,
 };
 use sandbox::{Sandbox, is_gone, until};

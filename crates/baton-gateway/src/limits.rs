@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton::{deferred::Bounds, jobs::subset_sum::SearchOptions};
+use baton::{builtin::subset_sum::SearchOptions, deferred::Bounds};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The bounds. Those who test may make them small.

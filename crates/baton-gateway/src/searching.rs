@@ -9,7 +9,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, header},
 };
-use baton::jobs::subset_sum::Interleaved;
+use baton::builtin::subset_sum::Interleaved;
 use futures_util::stream;
 use tokio::{
     sync::{OwnedSemaphorePermit, watch},

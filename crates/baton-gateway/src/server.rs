@@ -11,8 +11,8 @@ use std::{
 use axum::Router;
 use baton::{
     Fleet, Shutdown,
+    builtin::sales::{Sales, SalesError},
     cache::{Cache, CacheOptions},
-    jobs::sales::{Sales, SalesError},
 };
 use rustix::net::sockopt;
 use tokio::{

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use baton::{Fleet, cache::Cache, deferred::Deferred, jobs::sales::Sales};
+use baton::{Fleet, builtin::sales::Sales, cache::Cache, deferred::Deferred};
 use tokio::sync::watch;
 
 use crate::{

@@ -111,14 +111,14 @@ fn a_stream_ends_once_its_token_is_revoked() {
     let (admin, read) = (format!("Bearer {admin}"), format!("Bearer {read}"));
     let (head, mut writer) = scene.open("POST", "/call/told", &[("authorization", &admin), JSON], b"null");
     assert_eq!(head.status, 200);
-    let (head, mut reader) = scene.open("GET", "/jobs/told/1/events", &[("authorization", &read)], b"");
+    let (head, mut reader) = scene.open("GET", "/builtin/told/1/events", &[("authorization", &read)], b"");
     assert_eq!(head.status, 200);
     writer.streamed("\"data\":3}\n");
     file.revoke(&name("writer")).unwrap();
     assert!(writer.rest().contains("the token is not valid any more"));
     // The other's is as good as before.
     reader.streamed("\n");
-    scene.ask("DELETE", "/jobs/told/1", &[("authorization", &admin)], b"").problem(401, "token");
+    scene.ask("DELETE", "/builtin/told/1", &[("authorization", &admin)], b"").problem(401, "token");
 }
 
 #[test]

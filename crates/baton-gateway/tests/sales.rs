@@ -5,7 +5,7 @@ mod scene;
 
 use std::time::{Duration, Instant};
 
-use baton::{Fleet, Name, jobs::sales::SalesError};
+use baton::{Fleet, Name, builtin::sales::SalesError};
 use baton_gateway::{
     Gateway, GatewayError, GatewayOptions, Listen,
     tokens::{Right, TokenFile},

@@ -14,7 +14,7 @@ use std::{
 use baton::{
     DEFAULT_FLEET, Fleet, FleetOptions, Key, MessageId, Name, SessionId,
     admin::{Admin, Migrated, MigrationProgress, OperateError},
-    jobs::Tick,
+    builtin::Tick,
     store::{
         Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, MAX_KEYS, Offer, Order, Peek,
         ReadBookmark, ReadResult, Recount, RedisOptions, RedisStore, Refusal, Settle, SqliteOptions, SqliteStore,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use baton::{
     Done, Fleet, FleetOptions, Name, Node, NodeError, Shutdown,
-    jobs::{CatchUp, Cron, Lines, Tick},
+    builtin::{CatchUp, Cron, Lines, Tick},
     store::{
         Clock, MemoryStore, RedisOptions, RedisStore, Refusal, Remove, SourceView, SqliteStore, Store, StoreError,
         TakeSurvey,

@@ -4,7 +4,7 @@
 mod bodies;
 mod handlers;
 
-use baton::jobs::Noop;
+use baton::builtin::Noop;
 use bodies::MESSAGES;
 use criterion::{Criterion, Throughput};
 use handlers::{Function, PARCELS, Trials, Yielding};

@@ -11,7 +11,7 @@ use std::{hint::black_box, process::ExitCode};
 
 use baton::{
     Handler,
-    jobs::Noop,
+    builtin::Noop,
     store::message::{Outcome, Parcel},
 };
 use bodies::{bodies, parcel};

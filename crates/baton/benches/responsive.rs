@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use baton::{
     Fleet, Shutdown,
-    jobs::{
+    builtin::{
         Noop,
         subset_sum::{InProcess, Interleaved, Problem, SearchOptions, serve},
     },

@@ -35,14 +35,14 @@ pub(crate) fn timers_here() -> Result<(), Missing> {
 }
 
 /// Looks whether the runtime of the caller has an I/O driver.
-#[cfg(all(unix, any(feature = "redis", feature = "jobs", feature = "admin")))]
+#[cfg(all(unix, any(feature = "redis", feature = "builtin", feature = "admin")))]
 pub(crate) fn io_here() -> Result<(), Missing> {
     // A socket that the system refuses says nothing of the runtime.
     catch_unwind(|| drop(tokio::net::UnixDatagram::unbound())).map_err(|_| Missing::Io)
 }
 
 /// Elsewhere tokio itself says so.
-#[cfg(all(not(unix), any(feature = "redis", feature = "jobs", feature = "admin")))]
+#[cfg(all(not(unix), any(feature = "redis", feature = "builtin", feature = "admin")))]
 pub(crate) const fn io_here() -> Result<(), Missing> {
     Ok(())
 }

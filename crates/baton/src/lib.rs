@@ -53,7 +53,7 @@
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
 //! | [`admin`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
-//! | [`jobs`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums; total sales |
+//! | [`builtin`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums; total sales |
 //!
 //! # Features
 //!
@@ -65,8 +65,8 @@
 //! | `sqlite` | stores in a file, `sqlite:PATH`; compiles SQLite, brings `memory` along |
 //! | `redis` | stores in a Redis server, `redis://` |
 //! | `redis-tls` | the way there by TLS, `rediss://`; brings `redis` along |
-//! | `jobs` | the modules [`jobs`] and [`pool`] |
-//! | `cron` | the source `jobs::Cron`; brings `jobs` along |
+//! | `builtin` | the modules [`builtin`] and [`pool`] |
+//! | `cron` | the source `builtin::Cron`; brings `builtin` along |
 //! | `admin` | the module [`admin`] |
 //! | `cache` | the module [`cache`] |
 //! | `settings` | the module [`settings`] |
@@ -78,7 +78,7 @@
         feature = "memory",
         feature = "sqlite",
         feature = "redis",
-        feature = "jobs",
+        feature = "builtin",
         feature = "admin",
         feature = "cache",
         feature = "settings"
@@ -89,19 +89,19 @@
 #[cfg(feature = "admin")]
 pub mod admin;
 mod backoff;
+#[cfg(feature = "builtin")]
+pub mod builtin;
 #[cfg(feature = "cache")]
 pub mod cache;
 pub mod deferred;
 mod drivers;
 mod fleet;
-#[cfg(feature = "jobs")]
-pub mod jobs;
 mod message;
 mod moment;
 mod panics;
-#[cfg(feature = "jobs")]
+#[cfg(feature = "builtin")]
 pub mod pool;
-#[cfg(any(feature = "jobs", feature = "admin"))]
+#[cfg(any(feature = "builtin", feature = "admin"))]
 #[doc(hidden)] // Public for `baton-bench` and `baton-testkit` alone, which start nodes as processes of their own.
 pub mod process;
 #[cfg(feature = "settings")]

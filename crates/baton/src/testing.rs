@@ -10,7 +10,7 @@
 //! fleet.queue::<u32>("jobs").push(&7).await?;
 //! let node = || {
 //!     let policy = QueuePolicy { retries: 1, backoff: Duration::from_secs(3600), ..QueuePolicy::default() };
-//!     fleet.node().policy(policy).handler("jobs", async |_: u32, context: baton::Context| match context.attempt() {
+//!     fleet.node().policy(policy).handler("builtin", async |_: u32, context: baton::Context| match context.attempt() {
 //!         1 => Err(Failure::new("try again in an hour")),
 //!         _ => Ok(Done::default()),
 //!     })
@@ -73,7 +73,7 @@ impl TestFleet {
         Self { fleet: Fleet::over(Arc::new(store.clone()), options), store, clock }
     }
 
-    /// Lets time pass: delayed messages become due, and so do [`Tick`](crate::jobs::Tick) and
+    /// Lets time pass: delayed messages become due, and so do [`Tick`](crate::builtin::Tick) and
     /// `Cron` sources that were settled before. What a cron source missed on the way is treated as its `CatchUp` says.
     pub fn advance(&self, time: Duration) {
         self.clock.set(self.clock.now_ms() + u64::try_from(time.as_millis()).unwrap_or(0));
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::{
         BoxFuture, CallOptions, Context, Done, Failure, QueuePolicy, Source, SourceError, Stream,
-        jobs::{CatchUp, Cron, Exec, ExecOnce, Tick},
+        builtin::{CatchUp, Cron, Exec, ExecOnce, Tick},
         pool::{Limits, Program},
         store::session::{Session, SessionOptions},
     };
@@ -217,7 +217,7 @@ mod tests {
         running.await.unwrap().unwrap();
     }
 
-    /// A session that has claimed the message of the queue `jobs`, to be dropped with it.
+    /// A session that has claimed the message of the queue `builtin`, to be dropped with it.
     async fn claimed_by_one_that_dies(fleet: &TestFleet) -> Session {
         let queue = Name::new("jobs").unwrap();
         let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
@@ -227,9 +227,9 @@ mod tests {
         dying
     }
 
-    /// A node that does the messages of the queue `jobs`.
+    /// A node that does the messages of the queue `builtin`.
     fn worker(fleet: &TestFleet) -> Node {
-        fleet.node().handler("jobs", async |_: u32, _| Ok(Done::default()))
+        fleet.node().handler("builtin", async |_: u32, _| Ok(Done::default()))
     }
 
     #[tokio::test]
@@ -238,7 +238,7 @@ mod tests {
         fleet.queue::<u32>("jobs").push(&7).await.unwrap();
         let begun = Arc::new(tokio::sync::Notify::new());
         let tell = begun.clone();
-        let dying = fleet.node().handler("jobs", move |_: u32, _| {
+        let dying = fleet.node().handler("builtin", move |_: u32, _| {
             tell.notify_one();
             std::future::pending()
         });
@@ -247,7 +247,7 @@ mod tests {
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());
         fleet.advance(Duration::from_secs(3600));
-        let next = fleet.node().handler("jobs", async |_: u32, context: Context| {
+        let next = fleet.node().handler("builtin", async |_: u32, context: Context| {
             assert_eq!((context.attempt(), context.crashes()), (1, 1));
             Ok(Done::default())
         });
@@ -259,7 +259,7 @@ mod tests {
         let fleet = TestFleet::new();
         fleet.queue::<u32>("jobs").call(&7, &CallOptions::default()).await.unwrap();
         let (kept, mut is_kept) = tokio::sync::mpsc::unbounded_channel();
-        let dying = fleet.node().handler("jobs", move |_: u32, context: Context| {
+        let dying = fleet.node().handler("builtin", move |_: u32, context: Context| {
             kept.send(context).unwrap();
             std::future::pending()
         });
@@ -276,7 +276,7 @@ mod tests {
         let fleet = TestFleet::new();
         fleet.queue::<u32>("jobs").push(&7).await.unwrap();
         let policy = QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
-        let node = fleet.node().policy(policy).handler("jobs", async |_: u32, context: Context| {
+        let node = fleet.node().policy(policy).handler("builtin", async |_: u32, context: Context| {
             let counted = (context.attempt(), context.crashes());
             if counted == (2, 0) { Ok(Done::default()) } else { Err(Failure::new(format_args!("{counted:?}"))) }
         });
@@ -297,10 +297,10 @@ mod tests {
             fleet.queue::<u32>("jobs").push(&7).await.unwrap();
             drop(claimed_by_one_that_dies(&fleet).await);
             let node = if stays {
-                fleet.node().handle_with("jobs", Exec::new(sh(answers), Limits::default()))
+                fleet.node().handle_with("builtin", Exec::new(sh(answers), Limits::default()))
             } else {
                 let once = sh(r#"test "$BATON_ATTEMPT $BATON_CRASHES" = "1 1""#);
-                fleet.node().handle_with("jobs", ExecOnce::new(once, Limits::default()))
+                fleet.node().handle_with("builtin", ExecOnce::new(once, Limits::default()))
             };
             assert_eq!(settled(&fleet, node).await.done, 1, "a child that stays: {stays}");
         }

@@ -17,7 +17,7 @@ use std::{
 use baton::{
     Done, Fleet, FleetOptions, Key, Name, SessionId, Shutdown,
     admin::{Admin, Import, Inputs},
-    jobs::Tick,
+    builtin::Tick,
     store::{
         Answer, BoxFuture, MemoryStore, Request, Store, StoreError, TakeSurvey, Waiting, Woken, session::SessionOptions,
     },

@@ -3,8 +3,8 @@
 use std::{fs::File, io, path::PathBuf};
 
 use baton::{
+    builtin::sales::{self, Added, SalesError},
     cache::{Cache, CacheOptions},
-    jobs::sales::{self, Added, SalesError},
     settings::quantity,
     store::StoreUrl,
 };

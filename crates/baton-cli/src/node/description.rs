@@ -4,7 +4,7 @@ use std::{convert::Infallible, path::PathBuf};
 
 use baton::{
     Name,
-    jobs::CatchUp,
+    builtin::CatchUp,
     settings::{
         document::{Document, Mistake, Section, meant},
         quantity,

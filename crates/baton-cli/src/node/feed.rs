@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use baton::{Name, jobs::CatchUp, settings::quantity};
+use baton::{Name, builtin::CatchUp, settings::quantity};
 use clap::ValueEnum;
 
 use super::source_feed::{Pull, SourceFeed, calendar, is_endless};

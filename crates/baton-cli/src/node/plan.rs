@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use baton::{Name, Node, Role, jobs::Exec, store::Survey};
+use baton::{Name, Node, Role, builtin::Exec, store::Survey};
 
 use super::{
     program::{ProgramTask, Stage},

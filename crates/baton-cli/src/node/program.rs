@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use baton::{
     Name, Node, QueuePolicy, Shutdown,
-    jobs::{
+    builtin::{
         Exec, ExecOnce,
         subset_sum::{InFleet, SILENCE},
     },

@@ -2,7 +2,7 @@
 
 use baton::{
     Name, Node, QueuePolicy,
-    jobs::{Demo, Exec, Noop},
+    builtin::{Demo, Exec, Noop},
 };
 
 use super::program::{ProgramTask, Stage};

@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     Name, Node,
-    jobs::{CatchUp, Cron, InvalidCron, Lines, Tick},
+    builtin::{CatchUp, Cron, InvalidCron, Lines, Tick},
     settings::document::meant,
     store::message::Digest,
 };

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
 
-use baton::{DEFAULT_QUEUE, Name, Node, jobs::Demo, settings::quantity};
+use baton::{DEFAULT_QUEUE, Name, Node, builtin::Demo, settings::quantity};
 use clap::ValueEnum;
 
 use super::{

@@ -10,8 +10,8 @@ use axum::{
 };
 use baton::{
     Name,
+    builtin::sales::{Added, Sale, SalesError},
     cache::Generation,
-    jobs::sales::{Added, Sale, SalesError},
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;

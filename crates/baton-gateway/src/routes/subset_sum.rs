@@ -8,7 +8,7 @@ use axum::{
 };
 use baton::{
     CallId, CallOptions, Name, Since,
-    jobs::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, SearchOptions},
+    builtin::subset_sum::{self, Interleaved, MOST_NUMBERS, Order, SearchOptions},
 };
 use tokio::time::{Duration, Instant};
 

@@ -9,8 +9,8 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use baton::{
+    builtin::sales::{self, Sales, SalesError, Total},
     cache::{CacheError, Cached, Generation, Mode, Reading, Source, Value},
-    jobs::sales::{self, Sales, SalesError, Total},
 };
 use sha2::{Digest as _, Sha256};
 

@@ -274,7 +274,7 @@ impl Answer {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// The job that `Location` names, as `/jobs/queue/id` without its birth.
+    /// The job that `Location` names, as `/builtin/queue/id` without its birth.
     pub(crate) fn job(&self) -> Option<String> {
         self.header("location").map(unborn)
     }

@@ -2,5 +2,5 @@
 
 fn main() {
     // A parent that is gone wants to hear nothing.
-    baton::jobs::subset_sum::serve().ok();
+    baton::builtin::subset_sum::serve().ok();
 }

@@ -13,7 +13,7 @@ use std::{
 use baton::{
     Context, Done, Event, Failure, Fleet, FleetOptions, Name, Node, Observer, QueuePolicy, Role, Shutdown,
     admin::obey_leash,
-    jobs::{Exec, Noop, Tick},
+    builtin::{Exec, Noop, Tick},
     pool::{Limits, Program},
     store::{StoreUrl, message::Range},
 };

@@ -197,7 +197,7 @@ async fn persist<O: Operation + Clone>(store: &dyn Store, operation: O) -> Optio
 mod tests {
     use baton::{
         Fleet, FleetOptions, Shutdown,
-        jobs::{Noop, Tick},
+        builtin::{Noop, Tick},
     };
 
     use super::*;

@@ -11,7 +11,7 @@ use std::{
 
 use baton::{
     CallOptions, CallState, Cancelling, Context, Done, Failure, Followed, QueuePolicy, Since,
-    jobs::Exec,
+    builtin::Exec,
     pool::{Limits, Program},
     store::TakeSurvey,
 };

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use baton::{
     CallOptions, Followed, Since,
-    jobs::{
+    builtin::{
         Exec,
         subset_sum::{InFleet, Order, Problem, SearchOptions, solve},
     },

@@ -375,7 +375,7 @@ pub const DEFAULT_QUEUE: &str = "messages";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{jobs::Tick, store::MemoryStore};
+    use crate::{builtin::Tick, store::MemoryStore};
 
     /// How a node over an empty store ends by itself.
     async fn refusal(put_together: impl Fn(Node) -> Node) -> NodeError {

@@ -47,7 +47,7 @@ async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton
         let first = runs.fetch_add(1, SeqCst) < 3;
         std::future::ready(if first { Err(Failure::new(format!("no {number}"))) } else { Ok(Done::default()) })
     };
-    let node = tokio::spawn(fleet.node().handler("jobs", handler).run(Shutdown::new()));
+    let node = tokio::spawn(fleet.node().handler("builtin", handler).run(Shutdown::new()));
     for number in 1..=3 {
         fleet.queue::<u64>("jobs").push(&number).await.unwrap();
     }
@@ -102,7 +102,7 @@ async fn report_of(fleet: &Fleet, run: u64) -> Report {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
     let fleet = TestFleet::new();
-    let node = fleet.node().handler("jobs", async |_: u64, _: Context| Err(Failure::new("no")));
+    let node = fleet.node().handler("builtin", async |_: u64, _: Context| Err(Failure::new("no")));
     let node = tokio::spawn(node.run(Shutdown::new()));
     let id = fleet.queue::<u64>("jobs").push(&1).await.unwrap();
     until(&fleet, |_, dead| dead == 1).await;
@@ -174,7 +174,7 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
 async fn queues_that_feed_each_other_are_done_together() {
     let fleet = Fleet::connect("memory:").unwrap();
     let shutdown = Shutdown::new();
-    let ticks = || baton::jobs::Tick::every(Duration::from_millis(1)).count(10);
+    let ticks = || baton::builtin::Tick::every(Duration::from_millis(1)).count(10);
     let mut node = fleet.node().source_into("a", "one", ticks()).source_into("c", "two", ticks());
     for (queue, next) in [("a", Some("b")), ("b", Some("c")), ("c", None)] {
         node = node.handler(queue, move |body: serde_json::Value, _: Context| async move {
@@ -195,8 +195,8 @@ async fn queues_that_feed_each_other_are_done_together() {
 async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let fleet = Fleet::connect("memory:").unwrap();
     let shutdown = Shutdown::new();
-    let source = baton::jobs::Tick::every(Duration::from_millis(1)).count(5);
-    let node = fleet.node().source_into("jobs", "ticks", source).handle_with("jobs", baton::jobs::Noop);
+    let source = baton::builtin::Tick::every(Duration::from_millis(1)).count(5);
+    let node = fleet.node().source_into("builtin", "ticks", source).handle_with("builtin", baton::builtin::Noop);
     let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
     assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);

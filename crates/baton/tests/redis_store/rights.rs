@@ -22,8 +22,8 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     behind::<()>(&server, RIGHTS);
     let fleet = Fleet::connect(&format!("redis://baton:secret@127.0.0.1:{}/", server.port)).unwrap();
     let shutdown = Shutdown::new();
-    let node = fleet.node().source_into("jobs", "ticks", baton::jobs::Tick::every(Duration::ZERO).count(50));
-    let node = node.handler("jobs", async |body: serde_json::Value, _: Context| match body["tick"].as_u64() {
+    let node = fleet.node().source_into("builtin", "ticks", baton::builtin::Tick::every(Duration::ZERO).count(50));
+    let node = node.handler("builtin", async |body: serde_json::Value, _: Context| match body["tick"].as_u64() {
         Some(tick) if tick % 10 == 0 => Err(Failure::new("no")),
         _ => Ok(Done::with(&7)?.then("later", &1)?),
     });

@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    CallOptions, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, Shutdown, admin::Admin, jobs::Tick,
+    CallOptions, Context, Done, Failure, Fleet, FleetOptions, Key, QueuePolicy, Shutdown, admin::Admin, builtin::Tick,
 };
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};

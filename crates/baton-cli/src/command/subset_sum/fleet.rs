@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, time::Duration};
 
 use baton::{
     CallId, CallOptions, Chunk, FollowError, Followed, Name, Shutdown,
-    jobs::subset_sum::{Order, Problem, SearchOptions, Summary},
+    builtin::subset_sum::{Order, Problem, SearchOptions, Summary},
 };
 use tokio::time::timeout;
 

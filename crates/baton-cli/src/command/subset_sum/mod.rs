@@ -14,7 +14,7 @@ use std::{
 
 use baton::{
     Shutdown,
-    jobs::subset_sum::{Event, InProcess, Interleaved, Problem, SearchOptions, Summary, serve, solve},
+    builtin::subset_sum::{Event, InProcess, Interleaved, Problem, SearchOptions, Summary, serve, solve},
     pool::Program,
     settings::quantity,
 };
@@ -128,7 +128,7 @@ impl SubsetSum {
                     .map_err(|it| refused(&it.to_string()))?
             }
             Mode::Interleaved => {
-                let refused = |it: baton::jobs::subset_sum::Refusal| refused(&it.to_string());
+                let refused = |it: baton::builtin::subset_sum::Refusal| refused(&it.to_string());
                 match unless(&shutdown, Interleaved::start(problem, options)).await.transpose().map_err(refused)? {
                     Some(mut search) => {
                         while let Some(matches) = unless(&shutdown, search.next()).await.flatten() {
@@ -142,7 +142,7 @@ impl SubsetSum {
                 }
             }
             Mode::Process => {
-                let failed = |it: baton::jobs::subset_sum::ProcessError| refused(&it.to_string());
+                let failed = |it: baton::builtin::subset_sum::ProcessError| refused(&it.to_string());
                 let mut search = InProcess::start(&program()?, &problem, &options).map_err(failed)?;
                 search = search.silence(self.output_timeout);
                 while let Some(next) = unless(&shutdown, search.next()).await {

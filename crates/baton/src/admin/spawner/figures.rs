@@ -156,21 +156,24 @@ mod tests {
             let counts = counts(&mut figures, sessions, Books::new(name("jobs")));
             (counts.run, (counts.handler_s * 1e6).round() as u64)
         };
-        assert_eq!(look(vec![node("a", 1, "jobs", &ran(10, 0, 100))]), (10, 100));
-        assert_eq!(look(vec![node("a", 1, "jobs", &ran(15, 0, 150)), node("b", 1, "jobs", &ran(5, 0, 50))]), (20, 200));
-        assert_eq!(look(vec![node("b", 1, "jobs", &Report::default())]), (20, 200), "anew");
-        assert_eq!(look(vec![node("b", 1, "jobs", &ran(6, 0, 60))]), (21, 210), "it goes on counting");
-        assert_eq!(look(vec![node("b", 1, "jobs", &ran(2, 0, 20))]), (23, 230), "another process");
+        assert_eq!(look(vec![node("a", 1, "builtin", &ran(10, 0, 100))]), (10, 100));
+        assert_eq!(
+            look(vec![node("a", 1, "builtin", &ran(15, 0, 150)), node("b", 1, "builtin", &ran(5, 0, 50))]),
+            (20, 200)
+        );
+        assert_eq!(look(vec![node("b", 1, "builtin", &Report::default())]), (20, 200), "anew");
+        assert_eq!(look(vec![node("b", 1, "builtin", &ran(6, 0, 60))]), (21, 210), "it goes on counting");
+        assert_eq!(look(vec![node("b", 1, "builtin", &ran(2, 0, 20))]), (23, 230), "another process");
     }
 
     #[test]
     fn what_is_tried_again_arrives_again_and_what_is_held_back_or_delayed_does_not_wait() {
         let mut figures = Figures::default();
         let books = Books { pushed: 100, ready: 40, delayed: 20, dead: 5, dead_seq: 5, ..Books::new(name("jobs")) };
-        let before = counts(&mut figures, vec![node("a", 1, "jobs", &ran(50, 30, 1))], books.clone());
+        let before = counts(&mut figures, vec![node("a", 1, "builtin", &ran(50, 30, 1))], books.clone());
         assert_eq!((before.arrived, before.waiting), (100, 40), "what was before the first look is not looked into");
         let later = Books { dead_seq: 7, requeued: 1, ..books.clone() };
-        let after = counts(&mut figures, vec![node("a", 1, "jobs", &ran(60, 40, 1))], later.clone());
+        let after = counts(&mut figures, vec![node("a", 1, "builtin", &ran(60, 40, 1))], later.clone());
         assert_eq!(after.arrived, 100 + 1 + 8);
         let paused = Books { paused: true, ..later };
         assert_eq!(counts(&mut figures, Vec::new(), paused).waiting, 0);
@@ -180,11 +183,11 @@ mod tests {
     fn the_load_of_a_queue_is_shared_by_the_cores_of_those_that_spawn_for_it() {
         let share = |others: Vec<SessionView>| counts(&mut Figures::default(), others, Books::new(name("jobs"))).share;
         let close = |left: f64, right: f64| (left - right).abs() < 1e-9;
-        assert!(close(share(vec![node("here", 1, "jobs", &spawner(2))]), 1.0), "it is among them itself");
-        assert!(close(share(vec![node("there", 1, "jobs", &spawner(6))]), 0.25));
-        assert!(close(share(vec![node("there", 1, "jobs", &Report::default())]), 1.0), "one that works only");
+        assert!(close(share(vec![node("here", 1, "builtin", &spawner(2))]), 1.0), "it is among them itself");
+        assert!(close(share(vec![node("there", 1, "builtin", &spawner(6))]), 0.25));
+        assert!(close(share(vec![node("there", 1, "builtin", &Report::default())]), 1.0), "one that works only");
         assert!(close(share(vec![node("there", 1, "other", &spawner(6))]), 1.0));
-        let gone = SessionView { beat_ms: 8_000, ..node("there", 1, "jobs", &spawner(6)) };
+        let gone = SessionView { beat_ms: 8_000, ..node("there", 1, "builtin", &spawner(6)) };
         assert!(close(share(vec![gone]), 1.0));
     }
 }

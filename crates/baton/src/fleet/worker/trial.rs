@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::{
         Context, Done, Failure, Message,
-        jobs::Noop,
+        builtin::Noop,
         message::{Body, Outcome, ParcelBuilder, Range},
     };
 

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Makes this program the guardian of its own children. Call it first in `main`: where the program was started as a guardian, it
 /// does that work and does not return.
 ///
-/// Programs that run children ([`Pool`](crate::pool::Pool), [`Exec`](crate::jobs::Exec), lines of a command) need a guardian, which ends the
+/// Programs that run children ([`Pool`](crate::pool::Pool), [`Exec`](crate::builtin::Exec), lines of a command) need a guardian, which ends the
 /// children if the program is killed. Without this call a shell does it, and `sh` and `grep` must be installed.
 ///
 /// ```no_run

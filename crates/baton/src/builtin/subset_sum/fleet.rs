@@ -15,7 +15,7 @@ use super::{
     plan::Plan,
     problem::{Problem, SearchOptions, Task},
 };
-use crate::{Context, Done, Failure, Handler, Message, jobs::Exec};
+use crate::{Context, Done, Failure, Handler, Message, builtin::Exec};
 
 /// Parts that a search is split into, unless its task says otherwise: more than there are workers as a rule, so that all of
 /// them are busy to the end.

@@ -145,7 +145,7 @@ mod tests {
     use tokio::time::{Instant, advance};
 
     use super::*;
-    use crate::jobs::pulled::{Pulled, pull, rest};
+    use crate::builtin::pulled::{Pulled, pull, rest};
 
     #[tokio::test(start_paused = true)]
     async fn one_message_an_interval_numbered_from_1() {

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use baton::jobs::subset_sum::{Problem, SearchOptions, solve};
+//! use baton::builtin::subset_sum::{Problem, SearchOptions, solve};
 //!
 //! let mut matches = Vec::new();
 //! let summary = solve(&Problem::new(vec![1, 2, -4, 5, -3], 0), &SearchOptions::default(), &|| false, |found| {
@@ -12,7 +12,7 @@
 //! matches.sort();
 //! assert_eq!(matches, [vec![1, 2, -3], vec![2, -4, 5, -3]]);
 //! assert!(summary.complete);
-//! # Ok::<(), baton::jobs::subset_sum::Refusal>(())
+//! # Ok::<(), baton::builtin::subset_sum::Refusal>(())
 //! ```
 //!
 //! The numbers are halved, and each half is two short lists of sums (Schroeppel and Shamir's four), which are gone through

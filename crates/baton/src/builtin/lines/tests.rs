@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::{
     Flow,
-    jobs::pulled::{Pulled, pull, rest},
+    builtin::pulled::{Pulled, pull, rest},
     message::MAX_BODY_BYTES,
 };
 

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use baton::{Shutdown, Fleet, QueuePolicy, jobs::Exec, pool::{Limits, Program}};
+//! use baton::{Shutdown, Fleet, QueuePolicy, builtin::Exec, pool::{Limits, Program}};
 //!
 //! baton::pool::guard_children(); // first in main: children end with the program, also if it is killed
 //! let program = Program::parse("python3 resize.py")?;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
-use crate::jobs::pulled::{Pulled, pull, rest};
+use crate::builtin::pulled::{Pulled, pull, rest};
 
 /// A wall clock; `set` moves it by seconds.
 struct Wall(Arc<AtomicI64>);

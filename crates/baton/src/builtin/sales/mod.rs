@@ -17,7 +17,7 @@
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use baton::jobs::sales::{Sale, Sales};
+//! use baton::builtin::sales::{Sale, Sales};
 //! # let folder = tempfile::TempDir::new().unwrap();
 //! let sales = Sales::at(folder.path().join("sales.db"));
 //! sales.add(vec![(1, Sale::new("t1", "book", "12.50")?), (2, Sale::new("t2", "__proto__", "7")?)]).await?;

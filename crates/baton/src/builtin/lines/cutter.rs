@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Batch, BoxFuture, Flow, SourceError, Stream,
-    jobs::foreign,
+    builtin::foreign,
     message::{Body, InvalidMessage, MAX_BODY_BYTES},
 };
 

@@ -1,7 +1,7 @@
 //! Sales that never were, to try things with.
 
 use super::sale::Sale;
-use crate::jobs::sales::amount::Amount;
+use crate::builtin::sales::amount::Amount;
 
 const ITEMS: [&str; 10] = ["book", "game", "app", "song", "movie", "lamp", "chair", "tea", "shoe", "pen"];
 
