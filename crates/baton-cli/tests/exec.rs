@@ -325,7 +325,7 @@ fn a_run_that_is_killed_again_and_again_does_every_line() {
     // Four kills may meet the same message, which then nobody can tell from one that kills its nodes: it is an error that
     // says so, and nothing else is.
     let lost = errors(&sandbox);
-    assert!(lost.len() <= 2 && lost.iter().all(|error| error["losses"] == 4), "{lost:?}");
+    assert!(lost.len() <= 2 && lost.iter().all(|error| error["crashes"] == 4), "{lost:?}");
     Ran::of(last).expect(if lost.is_empty() { 0 } else { 3 });
     if !lost.is_empty() {
         sandbox.run(&["errors", "--requeue"]).expect(0);

@@ -41,7 +41,7 @@ fn errors_are_listed_and_only_drain_removes_them() {
     assert_eq!(found[0]["body"], json!({"n": 1}));
     assert_eq!(found[3]["body"], json!("four"));
     assert_eq!((&found[3]["queue"], &found[3]["error"]), (&json!("b"), &json!("boom\nat line 1")));
-    assert_eq!((&found[0]["attempts"], &found[0]["losses"]), (&json!(1), &json!(0)));
+    assert_eq!((&found[0]["attempts"], &found[0]["crashes"]), (&json!(1), &json!(0)));
     assert!(found[0]["at"].as_u64().unwrap() > 1_600_000_000_000 && found[0]["node"].as_str().unwrap().contains('/'));
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
     assert_eq!((&books["dead"], &books["drained"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));

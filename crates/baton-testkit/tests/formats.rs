@@ -157,21 +157,21 @@ async fn holds_all(store: &Arc<dyn Store>) {
     }
 }
 
-/// Claims from a queue: id, losses and body of each message.
+/// Claims from a queue: id, crashes and body of each message.
 async fn claimed(store: &Arc<dyn Store>, session: SessionId, queue: &str, claim_no: u64) -> Vec<(u64, u32, String)> {
     let claim = Claim { session, queue: name(queue), claim_no, n: 99, max_bytes: 1 << 20 };
     let spans = ask(&**store, claim).await.unwrap().spans;
     let of_span = |(span, parcel): &(baton::store::message::Span, Parcel)| -> Vec<_> {
         let bodies = parcel.bodies().map(|body| String::from_utf8(body.to_vec()).unwrap());
-        (span.range.first..).zip(bodies).map(|(id, body)| (id, span.losses, body)).collect()
+        (span.range.first..).zip(bodies).map(|(id, body)| (id, span.crashes, body)).collect()
     };
     spans.iter().flat_map(of_span).collect()
 }
 
-/// What waited has its body as before; what silent nodes held is back with a loss.
+/// What waited has its body as before; what silent nodes held is back with a crash.
 async fn every_body(store: &Arc<dyn Store>, session: SessionId) {
     let work = claimed(store, session, "work", 1).await;
-    let numbered = |id: u64, losses: u32| (id, losses, format!("{{\"n\":{id}}}"));
+    let numbered = |id: u64, crashes: u32| (id, crashes, format!("{{\"n\":{id}}}"));
     let mut expected = vec![numbered(11, 3), numbered(9, 1)];
     expected.extend((13..=20).map(|id| numbered(id, 0)));
     expected.extend([(21, 0, "{\"keyed\":1}".to_owned()), numbered(10, 0)]);

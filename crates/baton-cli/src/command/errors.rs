@@ -32,7 +32,7 @@ Examples:
   baton errors --queue resize --id 17 --id 21 --requeue
   baton errors --drain --json >> errors.ndjson
 
-JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"losses\",\"node\",\"at\"}; \
+JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
 `at` is in milliseconds since 1970; `last_error`, of a \
 retried message, is why the attempt before failed.
 With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
@@ -190,8 +190,8 @@ fn write(output: &mut Output, it: &FailedMessage, json: bool) -> Result<(), Fail
         return output.json(it);
     }
     let head = format!("{}/{}", it.queue, it.id);
-    let losses = if it.losses == 1 { "" } else { "es" };
-    let tries = format!("{} attempt{}, {} loss{losses}", it.attempts, plural(it.attempts.into()), it.losses);
+    let crashes = if it.crashes == 1 { "" } else { "es" };
+    let tries = format!("{} attempt{}, {} loss{crashes}", it.attempts, plural(it.attempts.into()), it.crashes);
     let about = format!("{}  {}  {tries}", moment(it.at), tame(&it.node));
     output.line(&format!("{}  {}", output.paint(Ink::Red, &head), output.paint(Ink::Faint, &about)))?;
     write_text(output, "error:", &it.error)?;

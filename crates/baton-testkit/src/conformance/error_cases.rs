@@ -105,7 +105,7 @@ pub async fn requeued_errors_run_again_under_their_ids(scene: &mut Scene) {
     scene.ask(dispose).await.unwrap();
     let (claim_no, claimed) = scene.claim(node, 9).await;
     assert_eq!(ranges(&claimed), [range(3, 1), range(2, 1)]);
-    assert_eq!((claimed[1].0.attempts, claimed[1].0.losses), (0, 0));
+    assert_eq!((claimed[1].0.attempts, claimed[1].0.crashes), (0, 0));
     assert_eq!(claimed[1].1.body(0).unwrap(), "1");
     scene.settle(node, vec![super::scene::run(claim_no, range(2, 1), dead("again"))]).await;
     let errors = scene.peek(0, 9).await;

@@ -1,4 +1,4 @@
-//! Losses: what a dead session leaves behind.
+//! Crashes: what a dead session leaves behind.
 
 use baton::{
     SessionId,
@@ -20,11 +20,11 @@ pub async fn losses_split_spans_in_id_order(scene: &mut Scene) {
     let (_, claimed) = scene.claim(other, 100).await;
     let want = [(1, 10), (11, 4), (17, 4), (21, 16), (37, 4), (42, 19)].map(|(first, len)| range(first, len));
     assert_eq!(ranges(&claimed), want);
-    let losses: Vec<u32> = claimed.iter().map(|(span, _)| span.losses).collect();
-    assert_eq!(losses, [1, 1, 1, 1, 1, 0]);
+    let crashes: Vec<u32> = claimed.iter().map(|(span, _)| span.crashes).collect();
+    assert_eq!(crashes, [1, 1, 1, 1, 1, 0]);
 }
 
-/// After two losses a message runs beside no other suspect.
+/// After two crashes a message runs beside no other suspect.
 pub async fn suspects_go_one_to_a_session(scene: &mut Scene) {
     let keeper = scene.node().await;
     scene.fill(keeper, 3).await;
@@ -69,7 +69,7 @@ pub async fn a_poison_message_ends_as_one_error(scene: &mut Scene) {
     let books = scene.books().await;
     assert_eq!((books.done, books.dead, books.ready, books.in_flight), (511, 1, 0, 0));
     let errors = scene.peek(0, 10).await;
-    assert_eq!((errors[0].id.0, errors[0].losses, errors[0].attempts), (POISON, 4, 0));
+    assert_eq!((errors[0].id.0, errors[0].crashes, errors[0].attempts), (POISON, 4, 0));
     assert!(errors[0].error.contains("lost 4 times"), "{}", errors[0].error);
     assert_eq!(errors[0].body, (POISON - 1).to_string());
 }
@@ -82,10 +82,10 @@ pub async fn losses_are_counted_apart_from_attempts(scene: &mut Scene) {
     scene.finish(keeper, 1, Outcome::Retry { after_ms: 0, error: String::new() }).await;
     lose_once(scene, keeper).await;
     let (claim_no, claimed) = scene.claim(keeper, 1).await;
-    assert_eq!((claimed[0].0.attempts, claimed[0].0.losses), (1, 1), "an attempt that ended forgives earlier losses");
+    assert_eq!((claimed[0].0.attempts, claimed[0].0.crashes), (1, 1), "an attempt that ended forgives earlier crashes");
     scene.settle(keeper, vec![run(claim_no, range(1, 1), dead("no"))]).await;
     let errors = scene.peek(0, 9).await;
-    assert_eq!((errors[0].attempts, errors[0].losses), (2, 1));
+    assert_eq!((errors[0].attempts, errors[0].crashes), (2, 1));
     assert_eq!((errors[0].node.as_str(), errors[0].at), ("host/7", scene.subject.now()));
 }
 

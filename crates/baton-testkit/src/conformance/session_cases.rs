@@ -65,7 +65,7 @@ pub async fn leaving_hands_claims_back_without_a_loss(scene: &mut Scene) {
     scene.leave(one).await;
     let (_, spans) = scene.claim(other, 100).await;
     assert_eq!(ranges(&spans), [range(1, 5), range(6, 2), range(8, 3)]);
-    assert!(spans.iter().all(|(span, _)| span.losses == 0 && span.attempts == 0));
+    assert!(spans.iter().all(|(span, _)| span.crashes == 0 && span.attempts == 0));
 }
 
 /// A leave whose reply was lost is repeated.

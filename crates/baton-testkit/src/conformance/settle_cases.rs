@@ -127,7 +127,7 @@ pub async fn retried_messages_come_back_when_due(scene: &mut Scene) {
     assert_eq!(ranges(&claimed), [range(1, 1), range(2, 1), range(3, 1), range(4, 1)]);
     let bodies: Vec<_> = claimed.iter().map(|(_, parcel)| parcel.body(0).unwrap()).collect();
     assert_eq!(bodies, ["0", "1", "2", "3"]);
-    assert!(claimed.iter().all(|(span, _)| (span.attempts, span.losses) == (1, 0)));
+    assert!(claimed.iter().all(|(span, _)| (span.attempts, span.crashes) == (1, 0)));
     scene.settle(node, vec![run(claim_no, range(1, 1), retry(0)), run(claim_no, range(2, 3), Outcome::DONE)]).await;
     let (_, claimed) = scene.claim(node, 1).await;
     assert_eq!((claimed[0].0.range, claimed[0].0.attempts), (range(1, 1), 2));
@@ -143,7 +143,7 @@ pub async fn back_goes_to_the_front_in_order(scene: &mut Scene) {
     scene.settle(node, runs.map(|(claim_no, range)| run(claim_no, range, Outcome::Back)).to_vec()).await;
     let (_, claimed) = scene.claim(node, 9).await;
     assert_eq!(ranges(&claimed), [range(1, 1), range(3, 1), range(4, 3), range(7, 2)]);
-    assert!(claimed.iter().all(|(span, _)| (span.attempts, span.losses) == (0, 0)));
+    assert!(claimed.iter().all(|(span, _)| (span.attempts, span.crashes) == (0, 0)));
 }
 
 /// Both exist if and only if the settle counts.

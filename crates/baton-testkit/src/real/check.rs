@@ -113,14 +113,14 @@ fn expected(topology: &Topology, reached: &[u64], died: impl Fn(&[u8]) -> bool) 
     expected
 }
 
-/// A message dies if all its attempts fail, or of four losses, and of nothing else.
+/// A message dies if all its attempts fail, or of four crashes, and of nothing else.
 fn outcome(seed: u64, plan: &QueuePlan, body: &Body, dead: &BTreeMap<Vec<u8>, &ErrorRecord>, findings: &Findings) {
     let bytes = body.bytes();
     let fails = plan.work.dies(seed, &bytes, plan.retries);
     match dead.get(&bytes) {
         None => findings.demand(!fails, || format!("a message whose attempts all fail is dead: {body:?}")),
-        Some(error) => findings.demand(fails || error.losses > 3, || {
-            format!("a message dies of its handler or of four losses: {body:?}, {error:?}")
+        Some(error) => findings.demand(fails || error.crashes > 3, || {
+            format!("a message dies of its handler or of four crashes: {body:?}, {error:?}")
         }),
     }
 }

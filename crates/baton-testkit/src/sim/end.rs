@@ -118,9 +118,9 @@ async fn books(world: &World) {
             let scene = world.scene.lock().unwrap();
             (scene.now(), scene.ledgers[queue].entries().map(|(id, entry)| (id, *entry)).collect())
         };
-        for (id, Entry { state, losses, since, .. }) in ends {
-            if state == State::Dead && losses <= 3 && !plan.work.may_die() {
-                wrong = Some(("a message dies of its handler or of four losses".to_owned(), Some((queue, id))));
+        for (id, Entry { state, crashes, since, .. }) in ends {
+            if state == State::Dead && crashes <= 3 && !plan.work.may_die() {
+                wrong = Some(("a message dies of its handler or of four crashes".to_owned(), Some((queue, id))));
             }
             let kept = state == State::Done && now < since + RESULT_TTL_MS;
             if kept && matches!(plan.work, Work::Passes { .. }) && id.is_multiple_of(7) {

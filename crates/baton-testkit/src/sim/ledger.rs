@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use baton::{
     SessionId,
-    store::message::{MAX_LOSSES, Outcome, Run, Span},
+    store::message::{MAX_CRASHES, Outcome, Run, Span},
 };
 
 /// The state of a message.
@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub(super) state: State,
     /// Since when it has been due without being begun.
     pub(super) since: u64,
-    pub(super) losses: u32,
+    pub(super) crashes: u32,
     /// Stands for its body.
     pub(super) digest: u64,
     /// Whether its call was cancelled.
@@ -98,7 +98,7 @@ impl QueueLedger {
             self.entries.push(Entry {
                 state: State::Waiting,
                 since: now,
-                losses: 0,
+                crashes: 0,
                 digest: *digest,
                 is_marked: false,
             });
@@ -126,8 +126,11 @@ impl QueueLedger {
                 }
                 state => return Err((format!("a message is held by one session only: claimed while {state:?}"), id)),
             }
-            if entry.losses != span.losses {
-                return Err((format!("losses are counted: {} in the store, {} seen", span.losses, entry.losses), id));
+            if entry.crashes != span.crashes {
+                return Err((
+                    format!("crashes are counted: {} in the store, {} seen", span.crashes, entry.crashes),
+                    id,
+                ));
             }
             entry.state = State::Held { session, claim_no, begun: false };
         }
@@ -151,7 +154,7 @@ impl QueueLedger {
                 Outcome::Retry { .. } | Outcome::Back if entry.is_marked => entry.state = State::Cancelled,
                 Outcome::Retry { after_ms, .. } => {
                     let due = now + after_ms;
-                    *entry = Entry { state: State::Delayed { due }, since: due, losses: 0, ..*entry };
+                    *entry = Entry { state: State::Delayed { due }, since: due, crashes: 0, ..*entry };
                 }
                 Outcome::Back => entry.back(if entry.waits(now) { 0 } else { now }),
             }
@@ -162,15 +165,15 @@ impl QueueLedger {
         Ok(())
     }
 
-    /// A session is gone: what it held goes back, with a loss if it was lost.
+    /// A session is gone: what it held goes back, with a crash if it was lost.
     pub(super) fn returned(&mut self, session: SessionId, lost: bool, now: u64, floor: u64) {
         let Self { entries, open, .. } = self;
         open.retain(|id| {
             let entry = &mut entries[*id as usize - 1];
             if matches!(entry.state, State::Held { session: holder, .. } if holder == session) {
-                entry.losses += u32::from(lost);
+                entry.crashes += u32::from(lost);
                 entry.back(if lost || entry.waits(now) { floor } else { now });
-                if entry.losses > MAX_LOSSES {
+                if entry.crashes > MAX_CRASHES {
                     entry.state = State::Dead;
                 } else if entry.is_marked {
                     entry.state = State::Cancelled;

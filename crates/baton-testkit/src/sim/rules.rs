@@ -96,7 +96,7 @@ fn begun_in_time(scene: &mut Scene, queue: usize, (free_since, nth): (u64, usize
 
 /// Since when a message should have been begun, if it should.
 fn due_since(scene: &Scene, entry: &Entry, now: u64) -> Option<u64> {
-    if entry.losses >= 2 {
+    if entry.crashes >= 2 {
         return None;
     }
     let State::Held { session, .. } = entry.state else { return entry.waits(now).then_some(entry.since) };

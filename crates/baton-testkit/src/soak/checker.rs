@@ -113,7 +113,7 @@ async fn dead_by_loss_only(store: &Arc<dyn Store>, queue: &Name, findings: &Find
     let peek = Peek { queue: queue.clone(), after: 0, upto: u64::MAX >> 11, limit: 1_000, max_bytes: 1 << 24 };
     match ask(&**store, peek).await {
         Ok(page) => {
-            for error in page.errors.iter().filter(|error| error.losses <= 3) {
+            for error in page.errors.iter().filter(|error| error.crashes <= 3) {
                 findings.note(format!("a message of {queue} failed that never does: {error:?}"));
             }
         }
@@ -177,7 +177,7 @@ async fn error_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -
         let Some(last) = page.last() else { return ids };
         after = last.seq;
         for error in &page {
-            sum.dead_by_loss += u64::from(error.losses > 3);
+            sum.dead_by_loss += u64::from(error.crashes > 3);
             let body = format!("{{\"tick\":{}}}", error.id);
             findings.demand(error.body == body, || format!("id {} has the body {:?}", error.id, error.body));
             findings.demand(ids.insert(error.id.0), || format!("id {} is dead twice", error.id));

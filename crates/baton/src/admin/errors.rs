@@ -81,7 +81,7 @@ impl Admin {
         Ok(errors)
     }
 
-    /// Puts failed messages back into their queue under the same ids, attempts and losses forgotten; how many were.
+    /// Puts failed messages back into their queue under the same ids, attempts and crashes forgotten; how many were.
     /// Those that are no errors are passed over, and those without a body stay.
     ///
     /// # Errors

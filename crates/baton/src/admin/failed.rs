@@ -28,7 +28,7 @@ pub struct FailedMessage {
     /// Attempts that ended with an error.
     pub attempts: u32,
     /// Sessions that died with it.
-    pub losses: u32,
+    pub crashes: u32,
     /// Where it ran last, as `host/pid`.
     pub node: String,
     /// When it failed, in milliseconds since 1970.
@@ -37,9 +37,9 @@ pub struct FailedMessage {
 
 impl FailedMessage {
     pub(super) fn of(queue: &Name, it: ErrorRecord) -> Self {
-        let ErrorRecord { id, attempts, losses, at, node, error, headers, body, .. } = it;
+        let ErrorRecord { id, attempts, crashes, at, node, error, headers, body, .. } = it;
         let last_error = headers.last_error();
-        Self { id, queue: queue.clone(), body, error, last_error, attempts, losses, node, at }
+        Self { id, queue: queue.clone(), body, error, last_error, attempts, crashes, node, at }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Migrated {
     pub sessions: u64,
     /// Messages they held that are back in their queues.
     pub back: u64,
-    /// Messages they held that went to the errors, their losses used up.
+    /// Messages they held that went to the errors, their crashes used up.
     pub dead: u64,
 }
 
@@ -53,7 +53,7 @@ pub enum MigrationProgress {
 impl Admin {
     /// Brings the store from an older format to this release's. One way; of an SQLite file all fleets at once. Sessions
     /// that are still there are watched for two of their longest leases: the silent ones are taken out, and what they
-    /// held goes back with a loss.
+    /// held goes back with a crash.
     ///
     /// A migration that was cut off goes on when it is run again, and until then nobody can join. A store that is of this
     /// format is left as it is.

@@ -39,7 +39,7 @@ pub struct Message {
     /// Attempts that ended with an error before this one.
     pub attempts: u32,
     /// Sessions that died with it since its last attempt that ended: [`Context::crashes`].
-    pub losses: u32,
+    pub crashes: u32,
     /// JSON.
     pub body: Bytes,
 }
@@ -104,7 +104,7 @@ impl Context {
     ) -> Self {
         let attempt = message.attempts + 1;
         let rare = (last_error.is_some() || call.is_some()).then(|| Arc::new(Rare { last_error, call }));
-        let crashes = message.losses;
+        let crashes = message.crashes;
         Self { scope: Arc::clone(scope), id: message.id, born: message.born, attempt, crashes, rare }
     }
 

@@ -35,7 +35,7 @@ pub(crate) use parcel::{HEADED, PARCEL_TABLE};
 pub use parcel::{PLAIN, Parcel, ParcelBuilder};
 pub use ranges::{IdSum, Mask, MessageId, Range};
 pub use session_id::SessionId;
-pub(crate) use span::SPLIT_AFTER_LOSS;
+pub(crate) use span::SPLIT_AFTER_CRASH;
 #[cfg(feature = "redis")]
-pub(crate) use span::SUSPECT_LOSSES;
-pub use span::{BodyPlace, MAX_LOSSES, Span};
+pub(crate) use span::SUSPECT_CRASHES;
+pub use span::{BodyPlace, MAX_CRASHES, Span};

@@ -6,12 +6,12 @@ use std::{fmt, str::FromStr};
 
 use super::{CallRole, InvalidMessage, Range};
 
-/// Losses after which a message is dead: its fourth lost session ends it.
-pub const MAX_LOSSES: u32 = 3;
-/// With so many losses a message is a suspect: it runs singly, one to a session.
-pub(crate) const SUSPECT_LOSSES: u32 = 2;
-/// The most messages that stay together after their first loss.
-pub(crate) const SPLIT_AFTER_LOSS: u32 = 16;
+/// Crashes after which a message is dead: its fourth crash ends it.
+pub const MAX_CRASHES: u32 = 3;
+/// With so many crashes a message is a suspect: it runs singly, one to a session.
+pub(crate) const SUSPECT_CRASHES: u32 = 2;
+/// The most messages that stay together after their first crash.
+pub(crate) const SPLIT_AFTER_CRASH: u32 = 16;
 
 /// Where the bodies of a span are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ pub struct Span {
     /// Attempts that ended with an error.
     pub attempts: u32,
     /// Sessions that died while they held it.
-    pub losses: u32,
+    pub crashes: u32,
     /// Store time of the push in milliseconds: tells apart two messages that got the same id around a rollback.
     pub born: u64,
     /// What its message is to a call; a span of a call is one message.
@@ -49,7 +49,7 @@ impl Span {
     #[must_use]
     pub(crate) const fn fresh(first: u64, size: u32, born: u64) -> Self {
         let range = Range { first, len: size };
-        Self { place: BodyPlace::Parcel { first, size }, range, attempts: 0, losses: 0, born, role: None }
+        Self { place: BodyPlace::Parcel { first, size }, range, attempts: 0, crashes: 0, born, role: None }
     }
 
     /// The same history over fewer messages.
@@ -72,13 +72,13 @@ impl Span {
     /// Whether nobody has run it yet, as far as it tells: it was neither retried nor requeued, nor lost with a session.
     #[must_use]
     pub(crate) const fn is_untried(&self) -> bool {
-        matches!(self.place, BodyPlace::Parcel { .. }) && self.attempts == 0 && self.losses == 0
+        matches!(self.place, BodyPlace::Parcel { .. }) && self.attempts == 0 && self.crashes == 0
     }
 
     /// Whether it waits among the suspects, one to a session.
     #[must_use]
     pub(crate) const fn is_suspect(&self) -> bool {
-        self.losses >= SUSPECT_LOSSES
+        self.crashes >= SUSPECT_CRASHES
     }
 
     /// What is left of the span in front of and behind `hole`.
@@ -93,19 +93,19 @@ impl Span {
 }
 
 /// `first,size,born` for a fresh parcel, otherwise
-/// `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own. Behind that of a call a `c`, behind that
+/// `parcel,size,first,len,attempts,crashes,born` with size 0 for a copy of its own. Behind that of a call a `c`, behind that
 /// of a message that has joined one a `j`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, range: Range { first, len }, attempts, losses, born, role } = *self;
+        let Self { place, range: Range { first, len }, attempts, crashes, born, role } = *self;
         match place {
-            BodyPlace::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, losses) => {
+            BodyPlace::Parcel { first: parcel, size } if (parcel, size, 0, 0) == (first, len, attempts, crashes) => {
                 write!(f, "{first},{size},{born}")?;
             }
             BodyPlace::Parcel { first: parcel, size } => {
-                write!(f, "{parcel},{size},{first},{len},{attempts},{losses},{born}")?;
+                write!(f, "{parcel},{size},{first},{len},{attempts},{crashes},{born}")?;
             }
-            BodyPlace::Own => write!(f, "{first},0,{first},{len},{attempts},{losses},{born}")?,
+            BodyPlace::Own => write!(f, "{first},0,{first},{len},{attempts},{crashes},{born}")?,
         }
         match role {
             None => Ok(()),
@@ -137,11 +137,11 @@ fn parse(text: &str) -> Option<Span> {
     let small = |value: u64| u32::try_from(value).ok();
     let span = match (count, fields) {
         (3, [first, size, born, ..]) => Span { role, ..Span::fresh(first, small(size)?, born) },
-        (7, [parcel, size, first, len, attempts, losses, born]) => Span {
+        (7, [parcel, size, first, len, attempts, crashes, born]) => Span {
             place: if size == 0 { BodyPlace::Own } else { BodyPlace::Parcel { first: parcel, size: small(size)? } },
             range: Range { first, len: small(len)? },
             attempts: small(attempts)?,
-            losses: small(losses)?,
+            crashes: small(crashes)?,
             born,
             role,
         },
@@ -166,15 +166,15 @@ mod tests {
         #[test]
         fn text_round_trip(
             parcel in 1_u64..1 << 52, size in 1_u32..5_000, start in 0_u32..5_000, len in 1_u32..5_000,
-            own in any::<bool>(), attempts in 0_u32..9, losses in 0_u32..5, born in 0_u64..1 << 44,
+            own in any::<bool>(), attempts in 0_u32..9, crashes in 0_u32..5, born in 0_u64..1 << 44,
         ) {
             let start = start % size;
             let range = Range { first: parcel + u64::from(start), len: len.min(size - start) };
             let span = if own {
                 let role = [None, Some(CallRole::First), Some(CallRole::Joined)][size as usize % 3];
-                Span { place: BodyPlace::Own, range: Range { len: 1, ..range }, attempts, losses, born, role }
+                Span { place: BodyPlace::Own, range: Range { len: 1, ..range }, attempts, crashes, born, role }
             } else {
-                Span { place: BodyPlace::Parcel { first: parcel, size }, range, attempts, losses, born, role: None }
+                Span { place: BodyPlace::Parcel { first: parcel, size }, range, attempts, crashes, born, role: None }
             };
             prop_assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
         }

@@ -12,7 +12,7 @@
 //! source ─────► READY ─────────► IN FLIGHT ─────► DONE
 //!                 ▲  back, reap     │ │  retry
 //!                 └─────────────────┘ └──► DELAYED ──due──► READY
-//!      attempts or losses used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
+//!      attempts or crashes used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
 //!      a claim, a retry, a hand-back or a loss of a message whose call was cancelled ──► CANCELLED
 //! ```
 //!
@@ -20,7 +20,7 @@
 //!   runs on the *fleet clock*, which joins, beats and reaps advance by the store time that passed, but at most by
 //!   half the smallest lease and never backwards: a stalled store, a sleeping fleet and a clock that was set kill
 //!   nobody. Past its lease a session may be reaped; until then its calls succeed and a beat revives it; after that all of
-//!   them are STALE. Leaving returns claims without a loss; being reaped returns them with one.
+//!   them are STALE. Leaving returns claims without a crash; being reaped returns them with one.
 //! * **Batons** ([`Take`], [`Resign`], [`Push`], [`Rewind`], [`Remove`]). A baton is (epoch, session) and lasts exactly
 //!   as long as its holder's session. Epochs only grow. A push names its baton, its batch number and the cursor it
 //!   begins at; it is checked in the order STALE, DUP, GAP, ended, FULL and moves the cursor in the same step. What a
@@ -39,9 +39,9 @@
 //!   passes it on. A wait that was in vain is followed by a look, so a lost wake-up costs a second at most.
 //! * **Helpers**. A queue counts the nodes that work for it and hold no baton ([`Join`], [`Take`], [`Resign`], [`Leave`],
 //!   [`Reap`] keep the count): a busy generator leaves a queue to them as long as its front does not wait ([`Beat`]).
-//! * **Losses**. What a reaped session held goes to the front in the order of ids with one loss more: in spans of at
+//! * **Crashes**. What a reaped session held goes to the front in the order of ids with one loss more: in spans of at
 //!   most 16 after the first, singly and one to a session after the second, to the errors after the fourth.
-//!   An attempt that ended, whatever its outcome, forgives earlier losses.
+//!   An attempt that ended, whatever its outcome, forgives earlier crashes.
 //! * **Calls** ([`Emit`], [`FollowCall`], [`UnfollowCall`], [`ReadEvents`], [`ReadCall`], [`CancelCall`]). A message that was
 //!   submitted as a call has a record: its open messages (itself, and follow-ups that joined with the settle that brought
 //!   them), who holds them, what they told, who follows. Events have consecutive numbers from 1 on; only the holder of a
@@ -104,9 +104,9 @@ mod wire;
 pub mod message {
     pub use crate::message::{
         Body, BodyPlace, CALL, CANCELLED, CacheKey, CallEvent, CallId, CallRole, Calling, Digest, END, ERROR, Fields,
-        Headers, IdSum, LAST_ERROR, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_EVENT_BYTES,
-        MAX_LAST_ERROR_BYTES, MAX_LOSSES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Prefix, RESTART, Range, Run,
-        Scope, Span, Submission, SubmissionKey,
+        Headers, IdSum, LAST_ERROR, MAX_BODY_BYTES, MAX_CACHE_KEY_BYTES, MAX_CACHE_KEY_PARTS, MAX_CRASHES,
+        MAX_EVENT_BYTES, MAX_LAST_ERROR_BYTES, Mask, Outcome, PLAIN, Parcel, ParcelBuilder, Prefix, RESTART, Range,
+        Run, Scope, Span, Submission, SubmissionKey,
     };
 }
 

@@ -234,7 +234,7 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
         }
     };
     let spans = ask(&store, claim(next, 1, 9)).await.unwrap().spans;
-    assert_eq!((spans[0].0.range, spans[0].0.losses), (Range { first: 1, len: 2 }, 0));
+    assert_eq!((spans[0].0.range, spans[0].0.crashes), (Range { first: 1, len: 2 }, 0));
     assert_eq!(ask(&store, beat).await.unwrap_err(), Refusal::Stale.into());
 }
 

@@ -55,10 +55,10 @@ async fn books_balance(store: &RedisStore) -> Books {
     recounted.queues[0].books.clone()
 }
 
-/// The ids and losses of what is claimed next.
+/// The ids and crashes of what is claimed next.
 async fn next(store: &RedisStore, session: SessionId, n: u32) -> Vec<(u64, u32)> {
     let spans = ask(store, claim(session, 1, n)).await.unwrap().spans;
-    spans.iter().map(|(span, _)| (span.range.first, span.losses)).collect()
+    spans.iter().map(|(span, _)| (span.range.first, span.crashes)).collect()
 }
 
 #[tokio::test]

@@ -37,15 +37,15 @@ async fn holding(store: &SqliteStore) -> SessionId {
     holder
 }
 
-/// Everything is ready, in order, with so many losses.
-async fn is_back(store: &SqliteStore, session: SessionId, losses: u32) {
+/// Everything is ready, in order, with so many crashes.
+async fn is_back(store: &SqliteStore, session: SessionId, crashes: u32) {
     let recounted = ask(store, Recount { max_hold_ms: 1_000 }).await.unwrap();
     assert!(recounted.queues[0].balance(), "{recounted:?}");
     assert_eq!((recounted.queues[0].books.ready, recounted.queues[0].books.in_flight), (HELD, 0));
     let claim = Claim { session, queue: name("q"), claim_no: 1, n: 3, max_bytes: 1 << 24 };
     let spans = ask(store, claim).await.unwrap().spans;
-    let seen: Vec<_> = spans.iter().map(|(span, _)| (span.range.first, span.losses)).collect();
-    assert_eq!(seen, [(1, losses), (2, losses), (3, losses)]);
+    let seen: Vec<_> = spans.iter().map(|(span, _)| (span.range.first, span.crashes)).collect();
+    assert_eq!(seen, [(1, crashes), (2, crashes), (3, crashes)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

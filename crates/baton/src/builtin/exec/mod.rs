@@ -107,7 +107,7 @@ impl Handler for Exec {
         context.waits_in_thread();
         async move {
             let key = message.key();
-            let &Message { id, attempts, losses: crashes, .. } = &message;
+            let &Message { id, attempts, crashes, .. } = &message;
             let (queue, body) = (message.queue.as_str(), &message.body);
             let call = context.call().map(ToString::to_string);
             let task = Task { id: id.0, key: &key, queue, attempt: attempts + 1, crashes, call: call.as_deref(), body };

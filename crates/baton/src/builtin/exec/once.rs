@@ -98,7 +98,7 @@ async fn run(
     let mut command = program.command();
     command.env("BATON_KEY", message.key()).env("BATON_QUEUE", message.queue.as_str());
     command.env("BATON_ID", message.id.to_string()).env("BATON_ATTEMPT", (message.attempts + 1).to_string());
-    command.env("BATON_CRASHES", message.losses.to_string());
+    command.env("BATON_CRASHES", message.crashes.to_string());
     let text = template::string(&message.body);
     let body = text.as_ref().map_or(&*message.body, String::as_bytes);
     let (mut output, mut errors) = attach(&mut command, body).map_err(&failed)?;

@@ -199,7 +199,7 @@ mod tests {
     fn a_suspect_goes_before_all_that_waits() {
         let mut prefetched = Prefetched::default();
         let one = || Parcel::single(Body::new(b"1").unwrap());
-        let suspect = Span { losses: 2, ..Span::fresh(3, 1, 99) };
+        let suspect = Span { crashes: 2, ..Span::fresh(3, 1, 99) };
         prefetched.add(4, vec![(Span::fresh(7, 1, 99), one())], Instant::now());
         prefetched.add(5, vec![(suspect, one()), (Span::fresh(8, 1, 99), one())], Instant::now());
         let order: Vec<u64> =

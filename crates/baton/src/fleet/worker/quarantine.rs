@@ -74,7 +74,7 @@ mod tests {
 
     fn spans() -> Vec<(Span, Parcel)> {
         let one = || Parcel::single(Body::new(b"1").unwrap());
-        vec![(Span { losses: 2, ..Span::fresh(3, 1, 99) }, one()), (Span::fresh(8, 1, 99), one())]
+        vec![(Span { crashes: 2, ..Span::fresh(3, 1, 99) }, one()), (Span::fresh(8, 1, 99), one())]
     }
 
     fn buffer(now: Instant) -> Buffer {

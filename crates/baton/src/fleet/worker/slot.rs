@@ -307,7 +307,7 @@ fn message(scope: &Arc<Scope>, assigned: &Assigned, index: u32, call: Option<&Ar
         id: MessageId(span.range.first + u64::from(index)),
         born: span.born,
         attempts: span.attempts,
-        losses: span.losses,
+        crashes: span.crashes,
         body: assigned.parcel.body(index).unwrap_or_default(),
     };
     // Only what was retried has something to tell.

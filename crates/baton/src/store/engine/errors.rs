@@ -36,7 +36,7 @@ pub(in crate::store) fn bury<T: Tables>(
             seq: queue.books.dead_seq,
             id,
             attempts: span.attempts,
-            losses: span.losses,
+            crashes: span.crashes,
             born: span.born,
             at: now,
             node: node.to_owned(),

@@ -13,7 +13,7 @@ use super::{
     Line, Moved, QueueRecord, SessionRecord, Tables, UnreapedClaims, cache, calls, errors, queues::OpenQueues, waits,
 };
 use crate::{
-    message::{MAX_LOSSES, Name, Range, SPLIT_AFTER_LOSS, SessionId, Span},
+    message::{MAX_CRASHES, Name, Range, SPLIT_AFTER_CRASH, SessionId, Span},
     store::agreed::{A_CLAIM, LOST, OF_A_CALL},
 };
 
@@ -37,12 +37,12 @@ fn some<T: Tables>(
         let queue = queues.claimed_from(tables, &claim.queue)?;
         let back = returning.entry(claim.queue.clone()).or_default();
         while let Some(span) = claim.spans.pop_if(|_| made < most) {
-            let losses = span.losses + u32::from(unreaped.lost);
+            let crashes = span.crashes + u32::from(unreaped.lost);
             // Messages to an entry.
-            let size = match losses {
-                _ if losses > MAX_LOSSES => 1,
+            let size = match crashes {
+                _ if crashes > MAX_CRASHES => 1,
                 _ if !unreaped.lost => span.range.len,
-                1 => SPLIT_AFTER_LOSS,
+                1 => SPLIT_AFTER_CRASH,
                 _ => 1,
             };
             let Range { first, len } = span.range;
@@ -51,10 +51,10 @@ fn some<T: Tables>(
             if left > 0 {
                 claim.spans.push(span.over(Range { first, len: left }));
             }
-            let span = Span { losses, ..span.over(Range { first: first + u64::from(left), len: taken }) };
+            let span = Span { crashes, ..span.over(Range { first: first + u64::from(left), len: taken }) };
             made += if span.role.is_some() { OF_A_CALL } else { u64::from(taken.div_ceil(size.max(1))) };
-            if losses > MAX_LOSSES {
-                let error = format!("lost {losses} {LOST}");
+            if crashes > MAX_CRASHES {
+                let error = format!("lost {crashes} {LOST}");
                 errors::bury(tables, now, queue, &span, &unreaped.node, &error)?;
                 returned.dead += u64::from(taken);
             } else if span.role.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {

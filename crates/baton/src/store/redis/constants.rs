@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     message::{
-        CANCELLED, END, ERROR, HEADED, IdSum, LAST_ERROR, MAX_LOSSES, MessageId, PARCEL_TABLE, PLAIN, RESTART,
-        SPLIT_AFTER_LOSS, SUSPECT_LOSSES, THINNED_AT,
+        CANCELLED, END, ERROR, HEADED, IdSum, LAST_ERROR, MAX_CRASHES, MessageId, PARCEL_TABLE, PLAIN, RESTART,
+        SPLIT_AFTER_CRASH, SUSPECT_CRASHES, THINNED_AT,
     },
     store::{
         Books, FORMAT, Place,
@@ -42,9 +42,9 @@ const SHARED: &[Number] = numbers![
     CARRIED,
     MAX_ID,
     MODULUS,
-    MAX_LOSSES,
-    SPLIT_AFTER_LOSS,
-    SUSPECT_LOSSES,
+    MAX_CRASHES,
+    SPLIT_AFTER_CRASH,
+    SUSPECT_CRASHES,
     THINNED_AT,
     THINNED_AT_ONCE,
     EXPIRED_AT_ONCE,

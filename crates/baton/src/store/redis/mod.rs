@@ -8,7 +8,7 @@
 //! `appendonly yes` and `appendfsync always` nothing acknowledged is lost; with `everysec` a crash may take the last
 //! second back, as a consistent prefix. Message-moving calls of one fleet are serial, whatever connection they use.
 //! At `maxmemory` push, submit and a settle that brings results or follow-ups are refused whole ([`StoreError::NoRoom`]);
-//! everything else goes on. A server that was restarted makes every session joined before leave without a loss and answers
+//! everything else goes on. A server that was restarted makes every session joined before leave without a crash and answers
 //! it [`Refusal::Stale`](super::Refusal::Stale).
 //!
 //! **How it fails.** A server that is away or not ready is [`StoreError::Unreachable`]; so is one that
@@ -302,7 +302,7 @@ impl Shared {
     }
 
     /// A session that joined an earlier run of the server is over: what the server lost in between is not known.
-    /// It leaves, so that its claims are back at once and without a loss, and is answered STALE.
+    /// It leaves, so that its claims are back at once and without a crash, and is answered STALE.
     async fn leave_former_run(&self, link: &mut Link, leave: Leave) -> Result<Answer, StoreError> {
         self.answer(link, &Request::Leave(leave)).await?;
         Err(super::Refusal::Stale.into())

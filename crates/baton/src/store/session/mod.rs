@@ -411,7 +411,7 @@ impl Session {
         disposals::dispose(self, queue, ids, disposal).await
     }
 
-    /// Ends the session: claims go back without a loss, batons are free.
+    /// Ends the session: claims go back without a crash, batons are free.
     ///
     /// # Errors
     /// The store's failure; the lease then does the rest.

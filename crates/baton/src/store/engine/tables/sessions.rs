@@ -36,7 +36,7 @@ pub(crate) struct SessionRecord {
 pub(crate) struct UnreapedClaims {
     /// Whose they were, for people.
     pub(crate) node: String,
-    /// Whether a loss counts for each message.
+    /// Whether a crash counts for each message.
     pub(crate) lost: bool,
 }
 

@@ -57,7 +57,7 @@ fn is_helped<T: Tables>(tables: &mut T, now: u64, name: &Name) -> Moved<bool> {
     let Some(queue) = tables.queue(name)? else { return Ok(true) };
     if queue.books.ready > 0 {
         let front = tables.front(name, Line::Suspects)?.or(tables.front(name, Line::Ready)?);
-        if front.is_some_and(|front| front.losses > 1 || front.born + PATIENCE_MS <= now) {
+        if front.is_some_and(|front| front.crashes > 1 || front.born + PATIENCE_MS <= now) {
             return Ok(false);
         }
     }

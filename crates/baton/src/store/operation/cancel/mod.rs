@@ -10,7 +10,7 @@ use crate::{
     store::Facts,
 };
 
-/// Marks a call: the next step of each of its messages ends it. A claim withholds it; a retry, a hand-back or a lost session
+/// Marks a call: the next step of each of its messages ends it. A claim withholds it; a retry, a hand-back or a crash
 /// does not return it; what is done or dead stays so. Those who hold messages of it hear so with their next beat. Those
 /// that are delayed, whose next step may be far away, end at once, some with each such request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,7 +49,7 @@ if known then
       left[#left + 1] = span
       give(given, write_span(span), found)
     else
-      if span.losses >= 2 then session.suspects = session.suspects - span.len end
+      if span.crashes >= 2 then session.suspects = session.suspects - span.len end
       bury_missing(id, known_queue(name), span)
       buried = true
     end

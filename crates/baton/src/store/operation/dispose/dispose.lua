@@ -46,7 +46,7 @@ for message in string.gmatch(ARGV[5], '%d+') do
       local body = string.sub(record, past + headers)
       local head = head_of(string.sub(record, past, past + headers - 1), body)
       local first = tonumber(message)
-      local span = { parcel = first, size = 0, first = first, len = 1, attempts = 0, losses = 0, born = tonumber(born) }
+      local span = { parcel = first, size = 0, first = first, len = 1, attempts = 0, crashes = 0, born = tonumber(born) }
       give_own(queue, span, head, body)
       bytes = bytes + #record
       add(queue, 'requeued', 1)

@@ -42,7 +42,7 @@ impl Effect for Dispose {
                     books.bytes += parcel.bytes().len() as u64;
                     tables.put_bodies(&self.queue, BodyKey::Own(*id), &parcel)?;
                     let span =
-                        Span { place: BodyPlace::Own, range, attempts: 0, losses: 0, born: message.born, role: None };
+                        Span { place: BodyPlace::Own, range, attempts: 0, crashes: 0, born: message.born, role: None };
                     tables.push_back(&self.queue, Line::Ready, &span)?;
                 }
             }

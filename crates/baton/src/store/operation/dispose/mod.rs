@@ -16,7 +16,7 @@ use crate::{
 pub enum Disposal {
     /// They were handed over: remove them.
     Drain,
-    /// Back to the end of their queue under the same ids, attempts and losses forgotten. Those whose body is missing stay
+    /// Back to the end of their queue under the same ids, attempts and crashes forgotten. Those whose body is missing stay
     /// where they are.
     Requeue,
 }

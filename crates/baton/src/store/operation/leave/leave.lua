@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Purpose: ends a session; its claims go back without a loss, its batons are free. What is left of the claims then goes
+-- Purpose: ends a session; its claims go back without a crash, its batons are free. What is left of the claims then goes
 --          back by the next calls, or by those who reap.
 -- KEYS: 1 root
 -- ARGV: 1 session

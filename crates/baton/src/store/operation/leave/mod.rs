@@ -7,7 +7,7 @@ mod redis;
 
 use crate::{message::SessionId, store::Facts};
 
-/// Ends a session: claims go back without a loss, batons are free. Leaving twice is leaving.
+/// Ends a session: claims go back without a crash, batons are free. Leaving twice is leaving.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leave {
     /// The session.

@@ -37,7 +37,7 @@ pub struct ErrorRecord {
     /// Attempts that ended with an error.
     pub attempts: u32,
     /// Sessions that died with it.
-    pub losses: u32,
+    pub crashes: u32,
     /// Store time of its push.
     pub born: u64,
     /// Store time of its death.

@@ -35,7 +35,7 @@ fn error_record(it: &mut Reply) -> Result<ErrorRecord, StoreError> {
         [ref numbers @ .., headers_len] if numbers.len() == 7 => (numbers, headers_len),
         ref numbers => (numbers, 0),
     };
-    let [seq, attempts, losses, born, at, node_len, error_len] = *numbers else { return Err(damaged()) };
+    let [seq, attempts, crashes, born, at, node_len, error_len] = *numbers else { return Err(damaged()) };
     let small = |number: u64| u32::try_from(number).map_err(|_| damaged());
     let mut from = bar + 1;
     let mut part = |len: u64| -> Result<Bytes, StoreError> {
@@ -48,6 +48,6 @@ fn error_record(it: &mut Reply) -> Result<ErrorRecord, StoreError> {
     let text = |part: Bytes| String::from_utf8(part.into()).map_err(|_| damaged());
     let (node, error) = (text(part(node_len)?)?, text(part(error_len)?)?);
     let headers = Headers::parse(&part(headers_len)?)?;
-    let (attempts, losses) = (small(attempts)?, small(losses)?);
-    Ok(ErrorRecord { seq, id, attempts, losses, born, at, node, error, headers, body: record.slice(from..) })
+    let (attempts, crashes) = (small(attempts)?, small(crashes)?);
+    Ok(ErrorRecord { seq, id, attempts, crashes, born, at, node, error, headers, body: record.slice(from..) })
 }

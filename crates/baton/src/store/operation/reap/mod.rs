@@ -23,7 +23,7 @@ pub(in crate::store) const RETURNED_AT_ONCE: u64 = 1_000;
 /// The answer to [`Reap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaped {
-    /// Its messages went back or, with their losses used up, to the errors.
+    /// Its messages went back or, with their crashes used up, to the errors.
     Taken {
         /// Messages back in their queues.
         back: u64,

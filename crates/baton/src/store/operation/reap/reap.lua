@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Purpose: takes back what a session past its lease holds, with a loss counted for each message. The first call ends the
+-- Purpose: takes back what a session past its lease holds, with a crash counted for each message. The first call ends the
 --          session; what is left then is taken back by the next.
 -- KEYS: 1 root
 -- ARGV: 1 session that asks, 2 session to be reaped

@@ -225,7 +225,7 @@ impl<T: Tables> Settling<'_, T> {
     }
 }
 
-/// Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its losses are
+/// Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its crashes are
 /// forgotten. False, with nothing done, if there is nothing to copy.
 fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span, due: u64, error: &str) -> Moved<bool> {
     let name = queue.books.queue.clone();
@@ -245,7 +245,7 @@ fn retry<T: Tables>(tables: &mut T, queue: &mut QueueRecord, span: &Span, due: u
             queue.books.bytes += copy.bytes().len() as u64;
             tables.put_bodies(&name, BodyKey::Own(id), &copy)?;
         }
-        let delayed = Span { place: BodyPlace::Own, attempts: span.attempts + 1, losses: 0, ..one };
+        let delayed = Span { place: BodyPlace::Own, attempts: span.attempts + 1, crashes: 0, ..one };
         tables.put_delayed(&name, due, &delayed)?;
     }
     if span.place != BodyPlace::Own {

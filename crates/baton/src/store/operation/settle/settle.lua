@@ -153,7 +153,7 @@ local function take_singles(run, first, len, is_done)
       -- As read_entry() does, without reading again what is known.
       local born, past = string.match(entry, '^%d+,1,(%d+)|()')
       local body = born and string.sub(entry, past)
-      taken[#taken + 1] = born and { parcel = message, size = 1, first = message, len = 1, attempts = 0, losses = 0,
+      taken[#taken + 1] = born and { parcel = message, size = 1, first = message, len = 1, attempts = 0, crashes = 0,
         born = tonumber(born), body = body, carried = #body } or read_entry(entry)
     elseif not run.each then
       bytes = bytes + #entry - string.find(entry, '|', 1, true)
@@ -163,7 +163,7 @@ local function take_singles(run, first, len, is_done)
   -- With others beside them its words are in the order of ids from now on.
   claim.changed = claim.changed or #claim.spans > 0
   if run.each then bytes = run.each * len end
-  if is_done then return { { first = first, len = len, attempts = 0, losses = 0, carried = bytes } } end
+  if is_done then return { { first = first, len = len, attempts = 0, crashes = 0, carried = bytes } } end
   return taken
 end
 
@@ -222,7 +222,7 @@ local function take(first, len, is_done)
   return taken
 end
 
--- Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its losses are
+-- Delays each message of a span in a copy of its own, with why it failed. It came back alive, so its crashes are
 -- forgotten. Without a body there is nothing to copy, and it is buried: then it is false.
 local delays = {}
 
@@ -264,7 +264,7 @@ local function retry(queue, span, due, reason)
   if span.body and retry_carried(queue, span, due, reason, line) then return true end
   local has_own_key = span.size == 0 and not span.carried
   local copied = each_message(queue.name, span, function(message, head, body, headers)
-    local one = { parcel = message, size = 0, first = message, len = 1, attempts = span.attempts + 1, losses = 0,
+    local one = { parcel = message, size = 0, first = message, len = 1, attempts = span.attempts + 1, crashes = 0,
       born = span.born, role = span.role }
     local failed, before = failed_again(headers, reason), #head
     if failed ~= headers then head = head_of(failed, body) end
@@ -368,7 +368,7 @@ while at <= #ARGV do
   if taken then
     if not is_done then load_carried(id, claim, taken) end
     for _, span in ipairs(taken) do
-      if span.losses >= SUSPECT_LOSSES then
+      if span.crashes >= SUSPECT_CRASHES then
         -- Those who hold a suspect pass others by: one may be waiting for this session.
         suspects = suspects - span.len
         known_queue(name).wakes = 1

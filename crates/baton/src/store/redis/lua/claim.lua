@@ -253,7 +253,7 @@ local function take_bundle(catch, written)
   if taken == #entries and taken < wanted then
     -- The others are missing: the next claim finds a parcel that is not there.
     catch.stopped = true
-    return taken, write_span({ parcel = past, size = left, first = past, len = left, attempts = 0, losses = 0, born = now })
+    return taken, write_span({ parcel = past, size = left, first = past, len = left, attempts = 0, crashes = 0, born = now })
   end
   if taken > 0 then call('LTRIM', from, taken, -1) end
   return taken, write_bundle(past, left, bytes - gone, home)

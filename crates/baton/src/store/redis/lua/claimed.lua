@@ -43,12 +43,12 @@ local function skim_claim(written)
 end
 
 local function filled(span)
-  local attempts, losses, born, role, at, length =
+  local attempts, crashes, born, role, at, length =
     string.match(span.word, '^%d+,0,%d+,1,(%d+),(%d+),(%d+)([cj]?)%*?(%d*),?(%d*)$')
   if not born then error({ err = 'DAMAGED unreadable piece ' .. string.sub(span.word, 1, 80) }) end
   return {
     parcel = span.first, size = 0, first = span.first, len = 1, attempts = tonumber(attempts),
-    losses = tonumber(losses), born = tonumber(born), at = tonumber(at), carried = tonumber(length),
+    crashes = tonumber(crashes), born = tonumber(born), at = tonumber(at), carried = tonumber(length),
     role = role ~= '' and role or nil,
   }
 end

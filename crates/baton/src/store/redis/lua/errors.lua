@@ -1,4 +1,4 @@
--- Errors. A record is `seq,attempts,losses,born,at,length of node,length of error|node error body`, with the
+-- Errors. A record is `seq,attempts,crashes,born,at,length of node,length of error|node error body`, with the
 -- length of the headers as an eighth number and the headers before the body if there are some. The body of one that was
 -- missing is empty.
 
@@ -9,7 +9,7 @@ local function bury(queue, span, node, reason)
   local function keep(id, _, body, headers)
     add(queue, 'dead_seq', 1)
     local head = string.format('%d,%d,%d,%d,%d,%d,%d',
-      queue.dead_seq, span.attempts, span.losses, span.born, now, #node, #reason)
+      queue.dead_seq, span.attempts, span.crashes, span.born, now, #node, #reason)
     if headers == NO_HEADERS then headers = '' end
     if headers ~= '' then head = head .. ',' .. #headers end
     local at, place = #buried, text(id)

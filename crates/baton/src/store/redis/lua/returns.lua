@@ -1,4 +1,4 @@
--- Giving claimed messages back: to the front of their lines in the order of ids, split by their losses.
+-- Giving claimed messages back: to the front of their lines in the order of ids, split by their crashes.
 
 -- Puts texts before all others of a list, the first of them foremost; from the last on, in runs small enough to
 -- be arguments.
@@ -18,7 +18,7 @@ local function to_front(queue, spans)
   local ready, suspects, count = {}, {}, 0
   for _, span in ipairs(spans) do
     count = count + span.len
-    local line = span.losses >= SUSPECT_LOSSES and suspects or ready
+    local line = span.crashes >= SUSPECT_CRASHES and suspects or ready
     line[#line + 1] = write_entry(span)
   end
   add(queue, 'in_flight', -count)
@@ -61,9 +61,9 @@ local function return_some(id, node, lost, most)
     while left > 0 and made < most do
       local span = spans[left]
       if span.single then gone[#gone + 1] = single_at(span.first, claim.place) end
-      local losses = span.losses + (lost and 1 or 0)
+      local crashes = span.crashes + (lost and 1 or 0)
       -- Messages to an entry.
-      local size = losses > MAX_LOSSES and 1 or not lost and span.len or losses == 1 and SPLIT_AFTER_LOSS or 1
+      local size = crashes > MAX_CRASHES and 1 or not lost and span.len or crashes == 1 and SPLIT_AFTER_CRASH or 1
       local len = math.min(span.len, (most - made) * size)
       if len < span.len then
         spans[left] = over(span, span.first, span.len - len)
@@ -71,9 +71,9 @@ local function return_some(id, node, lost, most)
       else
         left = left - 1
       end
-      made, span.losses = made + (span.role and OF_A_CALL or math.ceil(len / size)), losses
-      if losses > MAX_LOSSES then
-        bury(queue, span, node, 'lost ' .. text(losses) .. ' ' .. LOST)
+      made, span.crashes = made + (span.role and OF_A_CALL or math.ceil(len / size)), crashes
+      if crashes > MAX_CRASHES then
+        bury(queue, span, node, 'lost ' .. text(crashes) .. ' ' .. LOST)
         dead = dead + len
       elseif calls.is_withheld(name, span) then
         add(queue, 'in_flight', -1)

@@ -53,7 +53,7 @@ end
 local function add_run(spans, id, place, run, is_missing)
   if is_missing then
     for message = run.first, run.first + run.len - 1 do
-      spans[#spans + 1] = { parcel = message, size = 1, first = message, len = 1, attempts = 0, losses = 0, born = 0 }
+      spans[#spans + 1] = { parcel = message, size = 1, first = message, len = 1, attempts = 0, crashes = 0, born = 0 }
     end
     return
   end

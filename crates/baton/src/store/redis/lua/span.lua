@@ -1,37 +1,37 @@
 -- Spans as text, in the form of message/span.rs: `first,size,born` for a fresh parcel, otherwise
--- `parcel,size,first,len,attempts,losses,born` with size 0 for a copy of its own; behind those of calls what they are to them.
+-- `parcel,size,first,len,attempts,crashes,born` with size 0 for a copy of its own; behind those of calls what they are to them.
 local function read_span(written)
   local first, size, born, role = string.match(written, '^(%d+),(%d+),(%d+)([cj]?)$')
   if first then
     first, size = tonumber(first), tonumber(size)
-    return { parcel = first, size = size, first = first, len = size, attempts = 0, losses = 0, born = tonumber(born),
+    return { parcel = first, size = size, first = first, len = size, attempts = 0, crashes = 0, born = tonumber(born),
       part = part ~= '' and part or nil }
   end
-  local parcel, of, from, len, attempts, losses, at
-  parcel, of, from, len, attempts, losses, at, part =
+  local parcel, of, from, len, attempts, crashes, at
+  parcel, of, from, len, attempts, crashes, at, part =
     string.match(written, '^(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)([cj]?)$')
   if not parcel then error({ err = 'DAMAGED unreadable piece ' .. string.sub(written, 1, 80) }) end
   return {
     parcel = tonumber(parcel), size = tonumber(of), first = tonumber(from), len = tonumber(len),
-    attempts = tonumber(attempts), losses = tonumber(losses), born = tonumber(at), part = part ~= '' and part or nil,
+    attempts = tonumber(attempts), crashes = tonumber(crashes), born = tonumber(at), part = part ~= '' and part or nil,
   }
 end
 
 local function write_span(span)
   local whole = span.size > 0 and span.parcel == span.first and span.size == span.len
-  if whole and span.attempts == 0 and span.losses == 0 then
+  if whole and span.attempts == 0 and span.crashes == 0 then
     return string.format('%d,%d,%d', span.first, span.size, span.born) .. (span.role or '')
   end
   local parcel = span.size == 0 and span.first or span.parcel
   return string.format('%d,%d,%d,%d,%d,%d,%d',
-    parcel, span.size, span.first, span.len, span.attempts, span.losses, span.born) .. (span.role or '')
+    parcel, span.size, span.first, span.len, span.attempts, span.crashes, span.born) .. (span.role or '')
 end
 
 -- The same history over other messages of the same home.
 local function over(span, first, len)
   return {
     parcel = span.parcel, size = span.size, first = first, len = len,
-    attempts = span.attempts, losses = span.losses, born = span.born,
+    attempts = span.attempts, crashes = span.crashes, born = span.born,
     carried = span.carried, at = span.at, body = span.body, part = span.role,
   }
 end
