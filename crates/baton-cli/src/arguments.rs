@@ -12,7 +12,7 @@ Examples:
   baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
   baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
-  baton push --file jobs.ndjson --key june  exactly once, however often it is run
+  baton push --file messages.ndjson --key june  exactly once, however often it is run
   baton errors                              list failed messages
   baton --getErrors                         print them and remove them: `baton errors --drain`
   baton audit --deep                        prove that nothing is lost or done twice

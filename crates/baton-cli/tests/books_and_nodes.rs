@@ -37,7 +37,7 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
     assert_eq!(file.execute("DELETE FROM parcels", []).unwrap(), 1);
     drop(file);
     sandbox.run(&["audit"]).expect(0);
-    let fault = "queue jobs: the bodies of 2 messages are missing, from jobs/1 on";
+    let fault = "queue messages: the bodies of 2 messages are missing, from messages/1 on";
     assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(4).json()["unbalanced"], json!([fault]));
     sandbox.run(&["push", "3", "--queue", "builtin"]).expect(0);
     sandbox.run(&["node", "--queue", "builtin", "--handler", "noop", "--until-done"]).expect(3);
@@ -78,13 +78,13 @@ fn status_shows_live_nodes_and_purge_is_refused_while_they_live() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1", "--queue", "builtin"]).expect(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let node = runtime.block_on(sandbox.node("jobs"));
+    let node = runtime.block_on(sandbox.node("messages"));
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
     assert_eq!(status["nodes"][0]["session"], node.id().to_string());
     assert_eq!(status["nodes"][0]["pid"], std::process::id());
     assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["builtin"])));
     assert!(status["nodes"][0]["age_ms"].is_u64() && status["nodes"][0]["last_beat_ms"].is_u64());
-    assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("jobs"), &json!(1)));
+    assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("messages"), &json!(1)));
     sandbox.run(&["push", "1", "--queue", "lonely"]).expect(0);
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
     assert_eq!((&status["queues"][0]["nodes"], &status["queues"][1]["nodes"]), (&json!(1), &json!(0)));

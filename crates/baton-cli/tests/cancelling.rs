@@ -40,8 +40,8 @@ fn worker(sandbox: &Sandbox, queue: &str, flags: &[&str]) -> Running {
 }
 
 /// How often children began a message.
-fn begun(sandbox: &Sandbox, job: &str) -> usize {
-    let (queue, id) = job.split_once('/').unwrap();
+fn begun(sandbox: &Sandbox, message: &str) -> usize {
+    let (queue, id) = message.split_once('/').unwrap();
     let text = fs::read_to_string(sandbox.dir.path().join("begun")).unwrap_or_default();
     let (id, queue) = (format!("{{\"id\":{id},"), format!("\"queue\":\"{queue}\""));
     text.lines().filter(|line| line.starts_with(&id) && line.contains(&queue)).count()
@@ -120,7 +120,7 @@ fn calls_cancelled_at_random_with_kills_end_once_and_leave_no_child() {
         ["--handler", "demo", "--demo-delay", "0..150ms", "--demo-fail", "0.2", "--retries", "1", "--backoff", "100ms"];
     let inline_node = || sandbox.start(&[&["node", "--queue", "inline", "--concurrency", "3"][..], &demo].concat());
     let mut nodes = [child_node(), child_node(), inline_node(), inline_node()];
-    let (mut jobs, mut to_cancel) = (Vec::new(), BTreeMap::new());
+    let (mut messages, mut to_cancel) = (Vec::new(), BTreeMap::new());
     let (mut kills, mut child_kills, mut marked) = (0, 0, 0);
     let mut cancel_due = |to_cancel: &mut BTreeMap<(Instant, u64), String>, all: bool| {
         while let Some(due) = to_cancel.first_entry().filter(|due| all || due.key().0 <= Instant::now()) {
@@ -129,14 +129,14 @@ fn calls_cancelled_at_random_with_kills_end_once_and_leave_no_child() {
     };
     for nth in 0..calls {
         let draw = |what: u64| drawn(seed, nth * 8 + what);
-        let job = match draw(0) % 2 {
+        let message = match draw(0) % 2 {
             0 => web.push("children", &(draw(1) % 20).to_string()),
             _ => web.push("inline", "1"),
         };
         if !draw(2).is_multiple_of(3) {
-            to_cancel.insert((Instant::now() + Duration::from_millis(draw(3) % 1500), nth), job.clone());
+            to_cancel.insert((Instant::now() + Duration::from_millis(draw(3) % 1500), nth), message.clone());
         }
-        jobs.push(job);
+        messages.push(message);
         cancel_due(&mut to_cancel, false);
         if nth % 30 == 29 {
             let at = usize::try_from(draw(4) % 4).unwrap();
@@ -155,16 +155,16 @@ fn calls_cancelled_at_random_with_kills_end_once_and_leave_no_child() {
     }
     cancel_due(&mut to_cancel, true);
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
-    for job in &jobs {
+    for message in &messages {
         let mut state = String::new();
-        until(&format!("{job} ends"), || {
-            state = web.state(job);
+        until(&format!("{message} ends"), || {
+            state = web.state(message);
             ["done", "dead", "cancelled"].contains(&state.as_str())
         });
         *ends.entry(state).or_default() += 1;
-        let events: Vec<_> = web.follow("GET", &format!("/jobs/{job}/events"), "").collect();
-        assert_eq!(events.iter().filter(|it| it.is_last()).count(), 1, "{job}: {events:?}");
-        assert!(events.last().is_some_and(web::Event::is_last), "{job}: {events:?}");
+        let events: Vec<_> = web.follow("GET", &format!("/messages/{message}/events"), "").collect();
+        assert_eq!(events.iter().filter(|it| it.is_last()).count(), 1, "{message}: {events:?}");
+        assert!(events.last().is_some_and(web::Event::is_last), "{message}: {events:?}");
     }
     println!("{ends:?}, {marked} cancelled in time, {kills} nodes and {child_kills} children killed");
     let audit = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();

@@ -8,7 +8,7 @@ use baton::{CallEvent, CallId, Chunk, admin::wording::tame};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-/// An event of a job, for the description of the routes.
+/// An event of a message, for the description of the routes.
 ///
 /// As NDJSON each line is one; lines that are empty only show that the way is open and are to be skipped. As server-sent
 /// events `id` is `queue/id@born:number`, `event` its name and `data` its data.
@@ -21,12 +21,12 @@ use serde_json::Value;
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[schema(as = Event)]
 pub(crate) struct EventShape {
-    /// Its number among the events of the job, from 1: `from` names the first that is wanted. None for `gap`, `closing` and
+    /// Its number among the events of the message, from 1: `from` names the first that is wanted. None for `gap`, `closing` and
     /// problems of the gateway, nor for a subset sum in the mode `interleaved`.
     number: Option<u64>,
     /// Its name.
     event: String,
-    /// Of a job that was split: which of its messages told it, as `queue/id@born`; none for the first.
+    /// Of a message that was split: which of its messages told it, as `queue/id@born`; none for the first.
     message: Option<String>,
     /// Any JSON.
     #[schema(value_type = Value)]

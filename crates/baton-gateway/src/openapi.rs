@@ -21,7 +21,7 @@ use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
         routes::ready,
         routes::push,
         routes::call,
-        routes::job,
+        routes::message,
         routes::cancel,
         routes::events,
         routes::search,
@@ -35,7 +35,7 @@ use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
         EventShape,
         ProblemShape,
         routes::Pushed<'static>,
-        routes::Job<'static>,
+        routes::StoredMessage<'static>,
         routes::SaleShape,
         routes::Sold
     )),
@@ -138,7 +138,7 @@ mod tests {
             assert!(body.is_object() && body.get("type").is_none(), "{path}: {body}");
         }
         let schemas = &description["components"]["schemas"];
-        let result = &schemas["Job"]["properties"]["result"];
+        let result = &schemas["StoredMessage"]["properties"]["result"];
         assert!(result.is_object() && result.get("type").is_none(), "{result}");
         assert!(schemas["Event"]["properties"]["number"].is_object(), "{schemas}");
         assert!(schemas["Problem"]["properties"]["ids"].is_object(), "{schemas}");

@@ -80,7 +80,7 @@ impl Streaming {
 
 /// Where a call is looked at. A name and numbers make a header.
 pub(crate) fn place(call: &CallId) -> Option<HeaderValue> {
-    HeaderValue::from_str(&format!("/jobs/{call}")).ok()
+    HeaderValue::from_str(&format!("/messages/{call}")).ok()
 }
 
 /// See the module.

@@ -37,7 +37,7 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
         assert_eq!(head.header("cache-control"), Some("no-cache, no-transform"));
         assert_eq!(head.header("x-accel-buffering"), Some("no"));
-        assert_eq!(head.job().unwrap(), "/builtin/count/1");
+        assert_eq!(head.message().unwrap(), "/builtin/count/1");
         let greeting = peer.streamed("\n\n");
         let retry: u64 = greeting.strip_prefix("retry: ").unwrap().trim().parse().unwrap();
         assert!((1000..4000).contains(&retry), "{greeting}");
@@ -51,7 +51,7 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         // As `curl --json` asks.
         let (head, mut peer) = scene.open("POST", "/call/count", &[JSON, ("accept", "application/json")], b"1");
         assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
-        assert_eq!(head.job().unwrap(), "/builtin/count/2");
+        assert_eq!(head.message().unwrap(), "/builtin/count/2");
         let told = "{\"number\":1,\"event\":\"counted\",\"data\":1}\n{\"number\":2,\"event\":\"end\",\"data\":1}\n";
         assert_eq!(peer.rest(), told);
         for accept in ["*/*", "application/*", "application/json"] {
@@ -59,9 +59,10 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
             assert_eq!(head.header("content-type"), Some("application/x-ndjson"), "{accept}");
             assert_eq!(peer.rest(), told, "{accept}");
         }
-        let job = json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
+        let message =
+            json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
         let (seen, born) = scene.get("/builtin/count/2").json_and_birth();
-        assert_eq!((seen, head.header("location")), (job, Some(format!("/builtin/count/2@{born}").as_str())));
+        assert_eq!((seen, head.header("location")), (message, Some(format!("/builtin/count/2@{born}").as_str())));
     });
 }
 
@@ -100,8 +101,8 @@ fn whoever_was_cut_off_goes_on_behind_what_was_read_and_after_the_end_there_is_n
         scene.get(&format!("{events}?from=x")).problem(400, "bad-from");
         scene.get(&format!("{events}?form=1")).problem(400, "bad-query");
         scene.ask("GET", events, &[("accept", "text/html")], b"").problem(406, "not-acceptable");
-        scene.get("/builtin/count/999/events").problem(404, "unknown-job");
-        scene.get("/builtin/count/999").problem(404, "unknown-job");
+        scene.get("/builtin/count/999/events").problem(404, "unknown-message");
+        scene.get("/builtin/count/999").problem(404, "unknown-message");
         scene.get("/builtin/count/0").problem(400, "bad-id");
         scene.get("/builtin/count/x").problem(400, "bad-id");
     });
@@ -111,15 +112,15 @@ fn whoever_was_cut_off_goes_on_behind_what_was_read_and_after_the_end_there_is_n
 fn lines_of_one_request_are_messages_and_no_jobs() {
     let scene = Scene::new();
     assert_eq!(scene.ask("POST", "/push/q", &[NDJSON], b"1\n2\n").status, 202);
-    scene.get("/builtin/q/1").problem(404, "unknown-job");
+    scene.get("/builtin/q/1").problem(404, "unknown-message");
 }
 
 #[test]
 fn a_job_that_waits_says_how_many_nodes_work_for_its_queue() {
     let scene = Scene::new();
     assert_eq!(scene.push("reszie", b"1").status, 202);
-    let job = scene.get("/builtin/reszie/1").json();
-    assert_eq!((&job["state"], &job["nodes"]), (&json!("waiting"), &json!(0)));
+    let message = scene.get("/builtin/reszie/1").json();
+    assert_eq!((&message["state"], &message["nodes"]), (&json!("waiting"), &json!(0)));
     // Cancelling is a mark: somebody must come by.
     let marked = scene.ask("DELETE", "/builtin/reszie/1", &[], b"");
     assert_eq!(
@@ -140,9 +141,9 @@ fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
         let done = push(b"0", "wait=30");
         assert_eq!((done.status, done.header("preference-applied")), (200, Some("wait=30")));
         assert_eq!((&done.json()["state"], &done.json()["result"]), (&json!("done"), &json!(0)));
-        assert_eq!(done.job().unwrap(), "/builtin/count/1");
+        assert_eq!(done.message().unwrap(), "/builtin/count/1");
         let not_yet = push(b"1", "respond-async, wait=1");
-        assert_eq!((not_yet.status, not_yet.job().unwrap().as_str()), (202, "/builtin/count/2"));
+        assert_eq!((not_yet.status, not_yet.message().unwrap().as_str()), (202, "/builtin/count/2"));
         assert!(not_yet.header("retry-after").is_some());
         lets.add_permits(14);
         let dead = push(b"13", "wait=999");
@@ -170,7 +171,7 @@ fn a_job_is_cancelled_while_it_waits_and_while_it_runs_and_what_has_ended_stays(
         assert!(runs.rest().ends_with("event: cancelled\ndata: null\n\n"));
         let ended = scene.ask("DELETE", "/builtin/count/2", &[], b"");
         assert_eq!((ended.status, &ended.json()["state"]), (200, &json!("cancelled")));
-        scene.ask("DELETE", "/builtin/count/77", &[], b"").problem(404, "unknown-job");
+        scene.ask("DELETE", "/builtin/count/77", &[], b"").problem(404, "unknown-message");
     });
 }
 

@@ -54,7 +54,7 @@ fn a_message_of_before_a_loss_is_gone_and_not_another() {
     let before = push(b"1", &[("idempotency-key", "k")]);
     assert_eq!((before.status, &before.json()["result"]), (200, &json!(2)));
     let lost = before.header("location").unwrap().to_owned();
-    let id = lost.trim_start_matches("/jobs/").to_owned();
+    let id = lost.trim_start_matches("/messages/").to_owned();
     assert_eq!(scene.get(&lost).json(), before.json());
     lose_all(&server);
     // A node that works again has seen the loss.

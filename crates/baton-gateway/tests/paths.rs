@@ -70,7 +70,7 @@ fn a_name_that_is_a_step_of_a_path_is_no_queue() {
     for queue in [".", "..", "%2E", "%2e%2E"] {
         let problem = scene.push(queue, b"1").problem(400, "bad-queue");
         assert!(problem["detail"].as_str().unwrap().ends_with("and is not . or .. alone"), "{problem}");
-        scene.get(&format!("/jobs/{queue}/1")).problem(400, "bad-queue");
+        scene.get(&format!("/messages/{queue}/1")).problem(400, "bad-queue");
     }
     assert_eq!(scene.push("...", b"1").status, 202);
 }

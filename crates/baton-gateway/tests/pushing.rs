@@ -19,7 +19,7 @@ fn a_message_is_stored_when_it_is_answered() {
         assert_eq!(answer.status, 202, "{answer:?}");
         let (pushed, born) = answer.json_and_birth();
         assert_eq!(pushed, json!({"queue": "emails:high", "stored": 1, "ids": [{"first": 1, "last": 1}]}));
-        assert_eq!(answer.header("location"), Some(format!("/jobs/emails:high/1@{born}").as_str()));
+        assert_eq!(answer.header("location"), Some(format!("/messages/emails:high/1@{born}").as_str()));
         assert_eq!(scene.ready("emails:high"), 1);
     });
 }

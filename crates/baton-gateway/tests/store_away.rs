@@ -64,9 +64,9 @@ fn requests_sent_before_the_store_is_up_are_answered_in_their_order_when_it_is()
     assert_eq!(scene.get("/health").text(), "I'm alive!");
     until("it was looked for", || waiting(&scene) == Some(0));
     let pushes = line_up(&scene, "q", 40);
-    let (mut lines, mut job) = (scene.peer(), scene.peer());
+    let (mut lines, mut message) = (scene.peer(), scene.peer());
     lines.send(&request("POST", "/push/lines", &[NDJSON], b"1\n2\n3\n"));
-    job.send(&request("GET", "/builtin/q/1", &[], b""));
+    message.send(&request("GET", "/builtin/q/1", &[], b""));
     until("they wait", || waiting(&scene) == Some(42));
     std::thread::sleep(LATE.saturating_sub(begun.elapsed()));
     assert_eq!((scene.get("/health").status, waiting(&scene)), (200, Some(42)));
@@ -74,8 +74,8 @@ fn requests_sent_before_the_store_is_up_are_answered_in_their_order_when_it_is()
     stored_in_order(pushes);
     assert_eq!(lines.answer().json()["stored"], 3);
     // It is asked for behind the pushes, and may be looked for before they are stored.
-    let job = job.answer();
-    assert!([200, 404].contains(&job.status), "{}", job.text());
+    let message = message.answer();
+    assert!([200, 404].contains(&message.status), "{}", message.text());
     assert_eq!((scene.ready("q"), scene.ready("lines")), (40, 3));
     scene.until_ready();
 }
@@ -155,15 +155,15 @@ fn whoever_waits_for_the_store_is_told_when_the_gateway_stops() {
     let scene = Scene::begin("redis://127.0.0.1:1/", |_| {}, |_| {});
     until("it was looked for", || waiting(&scene) == Some(0));
     let mut peers = line_up(&scene, "q", 2);
-    let mut job = scene.peer();
-    job.send(&request("GET", "/builtin/q/1", &[], b""));
+    let mut message = scene.peer();
+    message.send(&request("GET", "/builtin/q/1", &[], b""));
     until("it waits", || waiting(&scene) == Some(3));
     let mut search = scene.peer();
     search.send(&request("GET", "/subsetSum?data=[1]&sum=1", &[], b""));
     until("it waits", || waiting(&scene) == Some(4));
     let ready = scene.get("/health/ready").problem(503, "store-away");
     assert!(ready["detail"].as_str().unwrap().contains("`baton status`"), "{ready}");
-    peers.extend([job, search]);
+    peers.extend([message, search]);
     scene.shutdown.graceful();
     // Each is told what became of what it asked for.
     let outcomes = ["nothing was stored", "nothing was stored", "it is safe to ask again", "no search was begun"];

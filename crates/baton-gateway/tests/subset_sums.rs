@@ -34,7 +34,7 @@ fn matches_are_lines_as_they_are_found_or_events() {
     searches(&scene, &lets);
     let (head, mut lines) = scene.open("GET", SEARCH, &[], b"");
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/plain; charset=utf-8")));
-    assert_eq!(head.job().unwrap(), "/jobs/subset-sum/1");
+    assert_eq!(head.message().unwrap(), "/messages/subset-sum/1");
     lets.add_permits(1);
     assert_eq!(lines.streamed("\n"), "Match: [1,2,-3]\n");
     lets.add_permits(1);
@@ -51,12 +51,12 @@ fn matches_are_lines_as_they_are_found_or_events() {
     // A browser that comes again goes on with its search.
     let again = [SSE, ("last-event-id", "subset-sum/2:1")];
     let (head, mut events) = scene.open("GET", SEARCH, &again, b"");
-    assert_eq!(head.job().unwrap(), "/jobs/subset-sum/2");
+    assert_eq!(head.message().unwrap(), "/messages/subset-sum/2");
     assert!(events.rest().contains("id: subset-sum/2:2\n"));
     let over = [SSE, ("last-event-id", "subset-sum/2:3")];
     assert_eq!(scene.ask("GET", SEARCH, &over, b"").status, 204);
     scene.ask("GET", SEARCH, &[("last-event-id", "other/2:3")], b"").problem(400, "bad-event-id");
-    scene.get("/jobs/subset-sum/4").problem(404, "unknown-job");
+    scene.get("/messages/subset-sum/4").problem(404, "unknown-message");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_search_whose_reader_cannot_come_again_is_cancelled_when_it_leaves() {
     let (_, mut lines) = scene.open("GET", SEARCH, &[], b"");
     lines.streamed("Match");
     drop(lines);
-    until("it is cancelled", || scene.get("/jobs/subset-sum/1").json()["state"] == "cancelled");
+    until("it is cancelled", || scene.get("/messages/subset-sum/1").json()["state"] == "cancelled");
 }
 
 /// A search of many seconds with hardly a match.
@@ -193,5 +193,5 @@ fn a_search_that_takes_too_long_ends_with_an_error() {
     let (_, mut events) = scene.open("GET", SEARCH, &[SSE], b"");
     let told = events.rest();
     assert!(told.contains("event: error\n") && told.contains("not finished after 300ms"), "{told}");
-    until("it is cancelled", || scene.get("/jobs/subset-sum/1").json()["state"] == "cancelling");
+    until("it is cancelled", || scene.get("/messages/subset-sum/1").json()["state"] == "cancelling");
 }

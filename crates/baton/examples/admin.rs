@@ -1,4 +1,4 @@
-//! Looks after a fleet, as a person would: `cargo run -p baton-fleet --example admin -- sqlite:jobs.db`
+//! Looks after a fleet, as a person would: `cargo run -p baton-fleet --example admin -- sqlite:baton.db`
 
 use std::{error::Error, time::Duration};
 

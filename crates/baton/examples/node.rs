@@ -1,4 +1,4 @@
-//! A node with a source and an observer of its own: `cargo run -p baton-fleet --example node -- sqlite:jobs.db`
+//! A node with a source and an observer of its own: `cargo run -p baton-fleet --example node -- sqlite:baton.db`
 
 use std::{
     error::Error,

@@ -13,13 +13,13 @@
 //!     width: u32,
 //! }
 //!
-//! let fleet = Fleet::connect("memory:")?; // or sqlite:jobs.db, redis://127.0.0.1/
+//! let fleet = Fleet::connect("memory:")?; // or sqlite:baton.db, redis://127.0.0.1/
 //! fleet.queue::<Resize>("resize").push(&Resize { picture: "cat.png".into(), width: 640 }).await?;
 //!
 //! let shutdown = Shutdown::new();
-//! let node = fleet.node().handler("resize", async |job: Resize, ctx: Context| {
-//!     println!("{}: {} to {} pixels", ctx.key(), job.picture, job.width);
-//!     Ok(Done::with(&"resized")?.then("notify", &job.picture)?) // stored if and only if this message counts as done
+//! let node = fleet.node().handler("resize", async |message: Resize, ctx: Context| {
+//!     println!("{}: {} to {} pixels", ctx.key(), message.picture, message.width);
+//!     Ok(Done::with(&"resized")?.then("notify", &message.picture)?) // stored if and only if this message counts as done
 //! });
 //! let node = tokio::spawn(node.run(shutdown.clone()));
 //!

@@ -7,7 +7,7 @@
 //! use baton::{Done, Failure, QueuePolicy, testing::TestFleet};
 //!
 //! let fleet = TestFleet::new();
-//! fleet.queue::<u32>("jobs").push(&7).await?;
+//! fleet.queue::<u32>("messages").push(&7).await?;
 //! let node = || {
 //!     let policy = QueuePolicy { retries: 1, backoff: Duration::from_secs(3600), ..QueuePolicy::default() };
 //!     fleet.node().policy(policy).handler("builtin", async |_: u32, context: baton::Context| match context.attempt() {
@@ -219,7 +219,7 @@ mod tests {
 
     /// A session that has claimed the message of the queue `builtin`, to be dropped with it.
     async fn claimed_by_one_that_dies(fleet: &TestFleet) -> Session {
-        let queue = Name::new("jobs").unwrap();
+        let queue = Name::new("messages").unwrap();
         let options = SessionOptions { kind: Kind::Node, queues: vec![queue.clone()], ..SessionOptions::client() };
         let dying = Session::join(Arc::new(fleet.store.clone()), options).await.unwrap();
         let caught = dying.claim(queue, 1, 1 << 20).await.unwrap();
@@ -235,7 +235,7 @@ mod tests {
     #[tokio::test]
     async fn settling_ends_after_a_node_died_with_a_message() {
         let fleet = TestFleet::new();
-        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        fleet.queue::<u32>("messages").push(&7).await.unwrap();
         let begun = Arc::new(tokio::sync::Notify::new());
         let tell = begun.clone();
         let dying = fleet.node().handler("builtin", move |_: u32, _| {
@@ -257,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn a_context_that_outlives_its_node_keeps_no_message_from_others() {
         let fleet = TestFleet::new();
-        fleet.queue::<u32>("jobs").call(&7, &CallOptions::default()).await.unwrap();
+        fleet.queue::<u32>("messages").call(&7, &CallOptions::default()).await.unwrap();
         let (kept, mut is_kept) = tokio::sync::mpsc::unbounded_channel();
         let dying = fleet.node().handler("builtin", move |_: u32, context: Context| {
             kept.send(context).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn an_attempt_that_ended_forgives_the_crashes_before_it() {
         let fleet = TestFleet::new();
-        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        fleet.queue::<u32>("messages").push(&7).await.unwrap();
         let policy = QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
         let node = fleet.node().policy(policy).handler("builtin", async |_: u32, context: Context| {
             let counted = (context.attempt(), context.crashes());
@@ -294,7 +294,7 @@ mod tests {
         esac; done"#;
         for stays in [true, false] {
             let fleet = TestFleet::new();
-            fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+            fleet.queue::<u32>("messages").push(&7).await.unwrap();
             drop(claimed_by_one_that_dies(&fleet).await);
             let node = if stays {
                 fleet.node().handle_with("builtin", Exec::new(sh(answers), Limits::default()))
@@ -309,7 +309,7 @@ mod tests {
     #[tokio::test]
     async fn a_last_beat_after_time_has_passed_keeps_no_dead_session_alive() {
         let fleet = TestFleet::new();
-        fleet.queue::<u32>("jobs").push(&7).await.unwrap();
+        fleet.queue::<u32>("messages").push(&7).await.unwrap();
         let dying = claimed_by_one_that_dies(&fleet).await;
         fleet.advance(Duration::from_secs(3600));
         let mut beats = dying.beats();

@@ -139,7 +139,7 @@ impl Call {
             );
         };
         if self.stay {
-            return Ok(format!("{call} goes on; `curl localhost:8000/jobs/{call}/events` follows it"));
+            return Ok(format!("{call} goes on; `curl localhost:8000/messages/{call}/events` follows it"));
         }
         let cancelled = timeout(ANSWERED, cancelled(connection, call)).await;
         cancelled.unwrap_or_else(|_| {

@@ -33,7 +33,7 @@ use crate::{
 Examples:
   baton push 1 '\"two\"' '{\"n\":3}'
   seq 1000000 | baton push -
-  baton push --file jobs.ndjson --queue resize --key jobs-2031-06")]
+  baton push --file messages.ndjson --queue resize --key june-2031-06")]
 pub(crate) struct Push {
     /// JSON bodies; `-` for lines from standard input
     #[arg(value_name = "BODY", allow_negative_numbers = true)]

@@ -58,15 +58,15 @@ impl Web {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// How a job stands.
-    pub(crate) fn job(&self, job: &str) -> Value {
-        let (status, body) = self.ask("GET", &format!("/jobs/{job}"), "");
-        assert_eq!(status, 200, "{job}: {body}");
+    /// How a message stands.
+    pub(crate) fn message(&self, message: &str) -> Value {
+        let (status, body) = self.ask("GET", &format!("/messages/{message}"), "");
+        assert_eq!(status, 200, "{message}: {body}");
         serde_json::from_str(&body).unwrap()
     }
 
-    pub(crate) fn state(&self, job: &str) -> String {
-        self.job(job)["state"].as_str().unwrap().to_owned()
+    pub(crate) fn state(&self, message: &str) -> String {
+        self.message(message)["state"].as_str().unwrap().to_owned()
     }
 
     /// Pushes a call; its id.
@@ -77,10 +77,10 @@ impl Web {
         format!("{queue}/{id}")
     }
 
-    /// Cancels a job; whether it had not ended before.
-    pub(crate) fn cancel(&self, job: &str) -> bool {
-        let (status, body) = self.ask("DELETE", &format!("/jobs/{job}"), "");
-        assert!(matches!(status, 200 | 202), "{job}: {status} {body}");
+    /// Cancels a message; whether it had not ended before.
+    pub(crate) fn cancel(&self, message: &str) -> bool {
+        let (status, body) = self.ask("DELETE", &format!("/messages/{message}"), "");
+        assert!(matches!(status, 200 | 202), "{message}: {status} {body}");
         status == 202
     }
 

@@ -37,18 +37,18 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// Push a message and follow it
 ///
 /// The answer is the stream of its events, up to the last: `end`, `error` or `cancelled`. After a cut it is gone on with at
-/// the `events` of the job that `Location` names. They come as NDJSON, an `Event` a line, which is also for who accepts
+/// the `events` of the message that `Location` names. They come as NDJSON, an `Event` a line, which is also for who accepts
 /// `application/json` or anything, or as server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one
 /// after 15 s without an event, are to be skipped.
 #[utoipa::path(post, path = "/call/{queue}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same job, for a day", min_length = 1, max_length = 200),
-        ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one job as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
-        ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the job is cancelled", maximum = 3600)),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same message, for a day", min_length = 1, max_length = 200),
+        ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one message as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
+        ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the message is cancelled", maximum = 3600)),
     request_body(content((serde_json::Value = "application/json"))),
     responses(
-        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream")), headers(("Location" = String, description = "The job"))),
+        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream")), headers(("Location" = String, description = "The message"))),
         (status = 400, description = "No JSON, too deep, no queue, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
@@ -97,7 +97,10 @@ fn wanted(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
     };
     let key = idempotency_key(headers)?;
     if share && key.is_some() {
-        return Err(Problem::bad("bad-share", "a job is known by its Idempotency-Key or shared by its body, not both"));
+        return Err(Problem::bad(
+            "bad-share",
+            "a message is known by its Idempotency-Key or shared by its body, not both",
+        ));
     }
     let linger = match headers.get(LINGER).map(|it| it.to_str().ok().and_then(|text| text.parse::<u64>().ok())) {
         None => None,

@@ -2,7 +2,7 @@
 
 mod call;
 mod health;
-mod jobs;
+mod messages;
 mod openapi;
 mod push;
 mod query;
@@ -22,7 +22,7 @@ use baton::Name;
 pub(crate) use self::{
     call::__path_call,
     health::{__path_health, __path_ready},
-    jobs::{__path_cancel, __path_events, __path_job, Job},
+    messages::{__path_cancel, __path_events, __path_job, StoredMessage},
     openapi::__path_description,
     push::{__path_push, Pushed},
     sales::{__path_add, SaleShape, Sold},
@@ -42,8 +42,8 @@ fn table() -> Vec<(&'static str, MethodRouter<Shared>)> {
         ("/health/ready", health::ready_routes()),
         ("/push/{queue}", push::routes()),
         ("/call/{queue}", call::routes()),
-        ("/jobs/{queue}/{id}", jobs::routes()),
-        ("/jobs/{queue}/{id}/events", jobs::event_routes()),
+        ("/messages/{queue}/{id}", messages::routes()),
+        ("/messages/{queue}/{id}/events", messages::event_routes()),
         ("/subsetSum", subset_sum::routes()),
         ("/totalSales", total_sales::routes()),
         ("/sales", sales::routes()),

@@ -10,7 +10,7 @@ use baton::{CallId, CallOptions, CallStatus, Key, Name};
 use serde::Serialize;
 use tokio::time::Duration;
 
-use super::{OfQueue, jobs::shown, query::Query};
+use super::{OfQueue, messages::shown, query::Query};
 use crate::{
     admission::{Admission, Validity},
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
@@ -63,8 +63,8 @@ pub(crate) struct Pushed<'a> {
         (serde_json::Value = "application/json"),
         (String = "application/x-ndjson"))),
     responses(
-        (status = 200, description = "Stored and ended within the time that was waited", body = super::Job<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
-        (status = 202, description = "Stored", body = Pushed<'static>, content_type = "application/json", headers(("Location" = String, description = "The job, of a single message"))),
+        (status = 200, description = "Stored and ended within the time that was waited", body = super::StoredMessage<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
+        (status = 202, description = "Stored", body = Pushed<'static>, content_type = "application/json", headers(("Location" = String, description = "The message, of a single message"))),
         (status = 400, description = "No JSON, too deep, no queue, or a query; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),

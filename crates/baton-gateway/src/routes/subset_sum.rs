@@ -12,7 +12,7 @@ use baton::{
 };
 use tokio::time::{Duration, Instant};
 
-use super::{jobs, query::Query};
+use super::{messages, query::Query};
 use crate::{
     admission::Admission,
     apart,
@@ -51,7 +51,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not told; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id@born:number`")),
     responses(
-        (status = 200, description = "Matches as they are found", content((String = "text/plain"), (String = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The job"))),
+        (status = 200, description = "Matches as they are found", content((String = "text/plain"), (String = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The message"))),
         (status = 204, description = "The search has ended, and its last event was read before"),
         (status = 400, description = "What is missing or malformed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
@@ -75,10 +75,10 @@ pub(crate) async fn search(
     let sought = Sought::parse(query.as_deref().unwrap_or_default());
     let text = if sought.as_ref().is_ok_and(|sought| sought.options.count_only) { Form::Count } else { Form::Matches };
     let form = negotiation::form(&headers, &[text, Form::Events, Form::Lines])?;
-    if let Some((call, number)) = jobs::last_event(&headers)? {
+    if let Some((call, number)) = messages::last_event(&headers)? {
         let call = call.filter(|call| call.queue == queue);
         let call = call.ok_or_else(|| Problem::bad("bad-event-id", "the Last-Event-ID is none of a subset sum"))?;
-        return jobs::follow(&state, &admission, call, Since::Number(number.saturating_add(1)), form).await;
+        return messages::follow(&state, &admission, call, Since::Number(number.saturating_add(1)), form).await;
     }
     let sought = sought?;
     if sought.mode == Mode::Interleaved {

@@ -274,8 +274,8 @@ impl Answer {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// The job that `Location` names, as `/builtin/queue/id` without its birth.
-    pub(crate) fn job(&self) -> Option<String> {
+    /// The message that `Location` names, as `/builtin/queue/id` without its birth.
+    pub(crate) fn message(&self) -> Option<String> {
         self.header("location").map(unborn)
     }
 

@@ -9,9 +9,9 @@
 //! use baton::{Fleet, admin::Admin};
 //!
 //! let fleet = Fleet::connect("memory:")?;
-//! fleet.queue::<u32>("jobs").push(&7).await?;
+//! fleet.queue::<u32>("messages").push(&7).await?;
 //! let admin = Admin::new(&fleet);
-//! admin.pause(&"jobs".parse()?).await?;
+//! admin.pause(&"messages".parse()?).await?;
 //! let overview = admin.overview().await?;
 //! assert!(overview.queues[0].paused && overview.queues[0].ready == 1);
 //! assert!(admin.audit(None, None).await?.balanced);

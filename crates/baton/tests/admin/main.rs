@@ -49,7 +49,7 @@ async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton
     };
     let node = tokio::spawn(fleet.node().handler("builtin", handler).run(Shutdown::new()));
     for number in 1..=3 {
-        fleet.queue::<u64>("jobs").push(&number).await.unwrap();
+        fleet.queue::<u64>("messages").push(&number).await.unwrap();
     }
     until(&fleet, |_, dead| dead == 3).await;
     (fleet, node)
@@ -78,7 +78,7 @@ async fn errors_are_removed_only_once_they_were_taken() {
     let [cause] = &causes.groups[..] else { panic!("{causes:?}") };
     assert_eq!((cause.cause.as_str(), cause.count), ("no #", 2));
     let json = serde_json::to_value(&admin.errors(&all).await.unwrap()[0]).unwrap();
-    assert!(json["body"] == 1 && json["queue"] == "jobs" && json["error"] == "no 1", "{json}");
+    assert!(json["body"] == 1 && json["queue"] == "messages" && json["error"] == "no 1", "{json}");
     let alive = admin.purge().await.unwrap_err();
     assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
@@ -104,11 +104,11 @@ async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
     let fleet = TestFleet::new();
     let node = fleet.node().handler("builtin", async |_: u64, _: Context| Err(Failure::new("no")));
     let node = tokio::spawn(node.run(Shutdown::new()));
-    let id = fleet.queue::<u64>("jobs").push(&1).await.unwrap();
+    let id = fleet.queue::<u64>("messages").push(&1).await.unwrap();
     until(&fleet, |_, dead| dead == 1).await;
     assert_eq!(report_of(&fleet, 1).await.waits.iter().sum::<u64>(), 1);
     fleet.advance(Duration::from_secs(3600));
-    assert_eq!(Admin::new(&fleet).requeue(&name("jobs"), vec![id]).await.unwrap(), 1);
+    assert_eq!(Admin::new(&fleet).requeue(&name("messages"), vec![id]).await.unwrap(), 1);
     let report = report_of(&fleet, 2).await;
     assert_eq!(report.waits.iter().sum::<u64>(), 1, "{report:?}");
     assert!(report.percentile(0.99).unwrap() < 60_000.0, "{report:?}");
@@ -120,7 +120,7 @@ async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
     let fleet = Fleet::connect("memory:").unwrap();
     let admin = Admin::new(&fleet);
     let key = Some(Key::new("june").unwrap());
-    let import = Import { key, max_body: 16, ..Import::to(name("jobs")) };
+    let import = Import { key, max_body: 16, ..Import::to(name("messages")) };
     let lines = |text: &'static str| {
         let mut inputs = Inputs::new();
         inputs.lines("list", text.as_bytes());
@@ -148,12 +148,12 @@ async fn input_under_a_key_is_stored_once_and_a_bad_line_is_named() {
 #[tokio::test]
 async fn an_unknown_queue_or_source_is_a_typed_error() {
     let fleet = Fleet::connect("memory:").unwrap();
-    fleet.queue::<u64>("jobs").push(&1).await.unwrap();
+    fleet.queue::<u64>("messages").push(&1).await.unwrap();
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
     let heard = notes.clone();
     let admin = Admin::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
     let Err(OperateError::Unknown(unknown)) = admin.pause(&name("typo")).await else { panic!("it is not there") };
-    assert_eq!(unknown.known, [name("jobs")]);
+    assert_eq!(unknown.known, [name("messages")]);
     assert!(admin.remove_source(&name("typo")).await.is_err());
     let refused = Err(OperateError::Unknown(unknown.clone()));
     assert_eq!(admin.audit(Some(&name("typo")), None).await, refused.clone().map(|()| unreachable!()));
@@ -164,7 +164,7 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     followed.graceful();
     admin.hand_over(&wanted, None, Some(&followed), gone).await.unwrap();
     assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
-    assert!(admin.pause(&name("jobs")).await.unwrap().paused);
+    assert!(admin.pause(&name("messages")).await.unwrap().paused);
     assert!(admin.overview().await.unwrap().queues[0].paused);
     let purged = admin.purge().await.unwrap();
     assert_eq!((purged.queues, purged.messages, purged.errors), (1, 1, 0));
@@ -199,7 +199,7 @@ async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let node = fleet.node().source_into("builtin", "ticks", source).handle_with("builtin", baton::builtin::Noop);
     let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
-    assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, []);
+    assert_eq!(admin.until_done(&[name("messages")], &[name("ticks")], |_, _| {}).await, []);
     let sources = admin.sources().await.unwrap();
     assert!(sources[0].ended && sources[0].name == name("ticks"));
     let offered = admin.remove_source(&name("ticks")).await;
@@ -217,7 +217,7 @@ async fn operations_run_in_tasks_of_their_own() {
     tasks.spawn(async move {
         let mut inputs = Inputs::new();
         inputs.body("1");
-        shared.import(inputs, &Import::to(name("jobs")), &Shutdown::new(), drop).await.unwrap();
+        shared.import(inputs, &Import::to(name("messages")), &Shutdown::new(), drop).await.unwrap();
         let shutdown = Shutdown::new();
         shutdown.graceful();
         shared.hand_over(&Wanted::default(), None, Some(&shutdown), |_| Taken::Yes).await.unwrap();
@@ -235,7 +235,7 @@ async fn an_import_outlives_other_operations_of_its_admin() {
     inputs.lines("pipe", reader);
     let shared = admin.clone();
     let import = tokio::spawn(async move {
-        let import = Import { key: Some(Key::new("k").unwrap()), ..Import::to(name("jobs")) };
+        let import = Import { key: Some(Key::new("k").unwrap()), ..Import::to(name("messages")) };
         shared.import(inputs, &import, &Shutdown::new(), |_| {}).await
     });
     for number in 1..=3 {
@@ -244,7 +244,7 @@ async fn an_import_outlives_other_operations_of_its_admin() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(admin.stop(None).await.unwrap().stopped, 0);
-        assert_eq!(admin.requeue(&name("jobs"), vec![MessageId(7)]).await.unwrap(), 0);
+        assert_eq!(admin.requeue(&name("messages"), vec![MessageId(7)]).await.unwrap(), 0);
     }
     drop(writer);
     assert_eq!(import.await.unwrap().unwrap().pushed, 3);
@@ -253,7 +253,7 @@ async fn an_import_outlives_other_operations_of_its_admin() {
 #[tokio::test]
 async fn the_example_of_a_node_runs_its_own_source_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("jobs.db").display());
+    let url = format!("sqlite:{}", folder.path().join("baton.db").display());
     assert_eq!(node_example::count_down(&url, 2_000).await.unwrap(), 2_000);
     assert_eq!(node_example::count_down(&url, 2_000).await.unwrap(), 0, "it has ended");
     let other = node_example::count_down(&url, 3).await.unwrap_err().to_string();

@@ -26,7 +26,7 @@ use crate::{
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) fn routes() -> MethodRouter<Shared> {
-    get(job).delete(cancel)
+    get(message).delete(cancel)
 }
 
 pub(super) fn event_routes() -> MethodRouter<Shared> {
@@ -35,7 +35,7 @@ pub(super) fn event_routes() -> MethodRouter<Shared> {
 
 /// A call and how it stands.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Job<'a> {
+pub(crate) struct StoredMessage<'a> {
     #[schema(value_type = String)]
     queue: &'a str,
     id: u64,
@@ -95,14 +95,15 @@ impl state::State {
 }
 
 fn unknown() -> Problem {
-    let detail = "there is no such job: it never was, it was one of many in a request, or it ended over an hour ago";
-    Problem::new(StatusCode::NOT_FOUND, "unknown-job", detail)
+    let detail =
+        "there is no such message: it never was, it was one of many in a request, or it ended over an hour ago";
+    Problem::new(StatusCode::NOT_FOUND, "unknown-message", detail)
 }
 
 /// A call as JSON, with how many nodes work for its queue if that is known.
 pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes: Option<u64>) -> Response<Body> {
     let call = CallId { born: Some(status.born), ..call.clone() };
-    let job = Job {
+    let message = StoredMessage {
         queue: call.queue.as_str(),
         id: call.id.0,
         born: status.born,
@@ -113,7 +114,7 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
         first_event: status.first,
         next_event: status.next,
     };
-    let mut response = Response::new(Body::from(serde_json::to_vec(&job).unwrap_or_default()));
+    let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -121,19 +122,19 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
     response
 }
 
-/// How a job stands
-#[utoipa::path(get, path = "/jobs/{queue}/{id}", tag = "jobs",
+/// How a message stands
+#[utoipa::path(get, path = "/messages/{queue}/{id}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
-        (status = 200, description = "Its state, and its result if it is done", body = Job<'static>, content_type = "application/json"),
+        (status = 200, description = "Its state, and its result if it is done", body = StoredMessage<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "Another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
-pub(crate) async fn job(
+pub(crate) async fn message(
     State(state): State<Shared>, OfCall(call): OfCall, RawQuery(query): RawQuery,
 ) -> Result<Response<Body>, Problem> {
     Query::none(query.as_deref(), &[])?;
@@ -142,18 +143,18 @@ pub(crate) async fn job(
     Ok(shown(StatusCode::OK, &call, &status, nodes))
 }
 
-/// Shutdown a job
+/// Shutdown a message
 ///
 /// What waits is not run; what waits for another attempt ends at once; what runs is broken off within a moment. What has ended
-/// stays as it is. Cancelling is a mark that nodes act upon: a job that waits for its first attempt where no node works for
+/// stays as it is. Cancelling is a mark that nodes act upon: a message that waits for its first attempt where no node works for
 /// its queue stays `cancelling` until one does.
-#[utoipa::path(delete, path = "/jobs/{queue}/{id}", tag = "jobs",
+#[utoipa::path(delete, path = "/messages/{queue}/{id}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
-        (status = 200, description = "It had ended before", body = Job<'static>, content_type = "application/json"),
-        (status = 202, description = "It is being cancelled", body = Job<'static>, content_type = "application/json"),
+        (status = 200, description = "It had ended before", body = StoredMessage<'static>, content_type = "application/json"),
+        (status = 202, description = "It is being cancelled", body = StoredMessage<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
@@ -178,13 +179,13 @@ pub(crate) async fn cancel(
     Ok(shown(code, &call, &status, nodes))
 }
 
-/// Follow the events of a job
+/// Follow the events of a message
 ///
 /// From its first event on, or behind `Last-Event-ID`, or from a number or `now`; up to its last event: `end`, `error` or
 /// `cancelled`. They come as NDJSON, an `Event` a line, which is also for who accepts `application/json` or anything, or as
 /// server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one after 15 s without an event, are to be
 /// skipped.
-#[utoipa::path(get, path = "/jobs/{queue}/{id}/events", tag = "jobs",
+#[utoipa::path(get, path = "/messages/{queue}/{id}/events", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$"),
@@ -218,7 +219,7 @@ pub(crate) async fn events(
 /// The call of a path of which somebody has read events before.
 fn read_before(call: CallId, of: CallId) -> Result<CallId, Problem> {
     if (&of.queue, of.id) != (&call.queue, call.id) {
-        return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another job"));
+        return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another message"));
     }
     match (call.born, of.born) {
         (Some(now), Some(before)) if now != before => Err(other_message()),
