@@ -131,11 +131,11 @@ fn place() -> ProgressDrawTarget {
 fn line(it: &Glance, workers: Workforce) -> String {
     let generators: Vec<String> = it.generators.iter().map(ToString::to_string).collect();
     let generators = if generators.is_empty() { "none".to_owned() } else { generators.join(", ") };
-    let (done, ready, dead, count) = (it.rates.done_per_s, it.rates.ready, it.dead, it.nodes);
+    let (done, ready, failed, count) = (it.rates.done_per_s, it.rates.ready, it.failed, it.nodes);
     let paused = if it.paused { ", paused" } else { "" };
     let workers = told(workers);
     let s = plural(count as u64);
-    format!("{done} done/s, {ready} ready, {dead} dead, {count} node{s}{workers}, generator {generators}{paused}")
+    format!("{done} done/s, {ready} ready, {failed} failed, {count} node{s}{workers}, generator {generators}{paused}")
 }
 
 /// How many workers this machine has, those that are in trouble or leave named apart; nothing where there are none, as where
@@ -152,7 +152,7 @@ fn told(Workforce { running, resting, leaving }: Workforce) -> String {
 
 /// How far it is, and how long the rest takes at this pace, once it is known how much that is.
 fn progress(it: &Glance) -> String {
-    let Glance { rates, done, dead, left, is_fed, .. } = it;
+    let Glance { rates, done, failed, left, is_fed, .. } = it;
     let ended_per_s = rates.done_per_s + rates.dead_per_s;
     let when = match (is_fed, ended_per_s > 0.0) {
         (true, _) => "more to come".to_owned(),
@@ -161,7 +161,7 @@ fn progress(it: &Glance) -> String {
         (false, false) => "nothing ends at the moment".to_owned(),
     };
     let paused = if it.paused { ", paused" } else { "" };
-    format!("{done} done, {dead} failed, {left} left, {}/s, {when}{paused}", rates.done_per_s)
+    format!("{done} done, {failed} failed, {left} left, {}/s, {when}{paused}", rates.done_per_s)
 }
 
 /// Seconds as people say them.

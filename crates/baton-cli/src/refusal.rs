@@ -17,7 +17,7 @@ const OTHER_WORDS: [(&[&str], &str); 8] = [
     (&["stop", "shutdown", "quit", "down"], "kill"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
     (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
-    (&["failed", "failures", "dead"], "errors"),
+    (&["failed", "failures", "failed"], "errors"),
     (&["start", "run", "serve"], "up"),
     (&["work", "worker", "consume"], "node"),
     (&["enqueue", "add", "submit", "send"], "push"),

@@ -159,7 +159,7 @@ fn calls_cancelled_at_random_with_kills_end_once_and_leave_no_child() {
         let mut state = String::new();
         until(&format!("{message} ends"), || {
             state = web.state(message);
-            ["done", "dead", "cancelled"].contains(&state.as_str())
+            ["done", "failed", "cancelled"].contains(&state.as_str())
         });
         *ends.entry(state).or_default() += 1;
         let events: Vec<_> = web.follow("GET", &format!("/messages/{message}/events"), "").collect();
@@ -169,7 +169,7 @@ fn calls_cancelled_at_random_with_kills_end_once_and_leave_no_child() {
     println!("{ends:?}, {marked} cancelled in time, {kills} nodes and {child_kills} children killed");
     let audit = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!((&audit["balanced"], &audit["pushed"]), (&true.into(), &calls.into()), "{audit}");
-    for state in ["done", "dead", "cancelled"] {
+    for state in ["done", "failed", "cancelled"] {
         assert_eq!(audit[state].as_u64(), Some(ends.get(state).copied().unwrap_or(0)), "{state}: {audit} {ends:?}");
     }
     assert!(ends.get("cancelled").is_some_and(|cancelled| *cancelled > 0), "{ends:?}");

@@ -45,7 +45,7 @@ fn up_runs_all_of_it_and_waits_for_all_of_it() {
     let ran = sandbox.run(&["up", "--workers", "1", "--until-done"]).expect(3);
     assert!(ran.err.contains(" done, but 7 messages failed; see `baton errors --queue doomed`"), "{}", ran.err);
     let count = |queue, state| sandbox.count(queue, state);
-    assert_eq!((count("fetch", "done"), count("doomed", "dead"), count("quiet", "done")), (3, 7, 2));
+    assert_eq!((count("fetch", "done"), count("doomed", "failed"), count("quiet", "done")), (3, 7, 2));
     sandbox.run(&["audit", "--deep"]).expect(0);
     // Both sources stay ended, and it is said of each.
     let again = sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(3).err;
@@ -56,7 +56,7 @@ fn up_runs_all_of_it_and_waits_for_all_of_it() {
     let both = sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(3).err;
     assert!(both.contains("8 messages failed in queues doomed (7), quiet (1); see `baton errors`"), "{both}");
     sandbox.run(&["up", "-q", "--workers", "0", "--until-done", "--rewind"]).expect(3);
-    assert_eq!((count("fetch", "done"), count("doomed", "dead")), (6, 14));
+    assert_eq!((count("fetch", "done"), count("doomed", "failed")), (6, 14));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_file_of_lines_that_is_not_here_keeps_nothing_else_from_running() {
     // What was read to its end is not needed any more.
     std::fs::remove_file(sandbox.path().with_file_name("lines.txt")).unwrap();
     sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(3);
-    assert_eq!((sandbox.count("fetch", "done"), sandbox.count("doomed", "dead")), (3, 7));
+    assert_eq!((sandbox.count("fetch", "done"), sandbox.count("doomed", "failed")), (3, 7));
     // What was not is left to others, unless it is waited for.
     sandbox.run(&["source", "remove", "lines"]).expect(0);
     let ran = sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(1);
@@ -91,7 +91,7 @@ fn a_node_takes_the_part_that_is_chosen() {
     let mut worker = sandbox.start(&["node", "--role", "worker", "--queue", "doomed", "--until-done"]);
     let mut generator = sandbox.start(&["node", "--role", "generator", "--source", "ticks"]);
     assert_eq!(worker.wait(), Some(3));
-    assert_eq!(sandbox.count("doomed", "dead"), 7);
+    assert_eq!(sandbox.count("doomed", "failed"), 7);
     generator.signal("-TERM");
     assert_eq!(generator.wait(), Some(0));
     let ran = sandbox.run(&["node", "--queue", "fecth"]).expect(2);
@@ -194,7 +194,7 @@ lines = "words"
     let (printed, told) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
     assert_eq!(ran.status.code(), Some(3), "{told}");
     assert!(["ONETWO", "TWOONE"].contains(&printed.as_str()), "{printed} {told}");
-    assert_eq!((sandbox.count("picky", "done"), sandbox.count("picky", "dead")), (1, 1));
+    assert_eq!((sandbox.count("picky", "done"), sandbox.count("picky", "failed")), (1, 1));
 }
 
 #[test]

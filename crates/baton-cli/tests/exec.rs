@@ -295,7 +295,7 @@ fn children_killed_at_random_cost_no_message() {
     let end = ["node", "-q", "--until-done", "--handler", "noop"];
     sandbox.run(&end).expect(0);
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
-    assert_eq!((&books["dead"], &books["done"]), (&serde_json::json!(0), &books["pushed"]));
+    assert_eq!((&books["failed"], &books["done"]), (&serde_json::json!(0), &books["pushed"]));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_run_that_is_killed_again_and_again_does_every_line() {
     }
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!(
-        (books["pushed"].as_u64(), books["done"].as_u64(), books["dead"].as_u64()),
+        (books["pushed"].as_u64(), books["done"].as_u64(), books["failed"].as_u64()),
         (Some(2_000), Some(2_000), Some(0))
     );
 }
@@ -363,7 +363,7 @@ fn a_run_that_is_stopped_is_not_done() {
 fn run_to_end(sandbox: &Sandbox) {
     run(sandbox, &["node", "--exec-once", "true", "--until-done", "-q"]).expect(0);
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
-    assert_eq!((books["dead"].as_u64(), &books["done"]), (Some(0), &books["pushed"]));
+    assert_eq!((books["failed"].as_u64(), &books["done"]), (Some(0), &books["pushed"]));
 }
 
 #[test]

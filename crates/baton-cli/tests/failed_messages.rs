@@ -44,7 +44,7 @@ fn errors_are_listed_and_only_drain_removes_them() {
     assert_eq!((&found[0]["attempts"], &found[0]["crashes"]), (&json!(1), &json!(0)));
     assert!(found[0]["at"].as_u64().unwrap() > 1_600_000_000_000 && found[0]["node"].as_str().unwrap().contains('/'));
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
-    assert_eq!((&books["dead"], &books["drained"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));
+    assert_eq!((&books["failed"], &books["drained"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));
     let none = sandbox.run(&["errors"]).expect(0);
     assert_eq!((none.out.as_str(), none.err.as_str()), ("", "baton: no errors\n"));
     assert_eq!(sandbox.run(&["errors", "--json"]).expect(0).err, "");
@@ -95,7 +95,7 @@ fn requeue_says_how_many() {
     assert_eq!(ran.err, "baton: requeued 1 message\n");
     assert_eq!(sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0).err, "baton: no errors\n");
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
-    assert_eq!((&books["ready"], &books["dead"], &books["requeued"]), (&json!(3), &json!(1), &json!(3)));
+    assert_eq!((&books["ready"], &books["failed"], &books["requeued"]), (&json!(3), &json!(1), &json!(3)));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn filters_remove_only_what_they_let_through() {
     assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
     let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
     assert_eq!(
-        (&books["ready"], &books["dead"], &books["drained"], &books["requeued"]),
+        (&books["ready"], &books["failed"], &books["drained"], &books["requeued"]),
         (&json!(1), &json!(1), &json!(1), &json!(1))
     );
     assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
@@ -148,7 +148,7 @@ fn causes_are_grouped() {
     );
     let human = sandbox.run(&["errors", "--group"]).expect(0).out;
     assert!(human.contains("timed out after # ms") && !human.contains('\u{1b}'), "{human}");
-    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 4);
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["failed"], 4);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn errors_that_nobody_reads_are_not_drained() {
     let full =
         sandbox.command(&["errors", "--drain"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
     assert_eq!(full.status.code(), Some(1));
-    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["dead"], 4);
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["failed"], 4);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_follower_that_does_not_drain_sees_each_error_once_and_leaves_it() {
     until("the new one is printed", || seen() == 5);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!((seen(), sandbox.run(&["audit", "--json"]).expect(0).json()["dead"].as_u64()), (5, Some(5)));
+    assert_eq!((seen(), sandbox.run(&["audit", "--json"]).expect(0).json()["failed"].as_u64()), (5, Some(5)));
 }
 
 #[test]

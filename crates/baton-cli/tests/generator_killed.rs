@@ -23,5 +23,5 @@ fn another_node_goes_on_without_a_gap() {
     assert_eq!(nodes[0].wait(), Some(0), "{}", sandbox.log());
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!(books["pushed"], cursor(), "each position has one id");
-    assert_eq!(books["dead"], 0);
+    assert_eq!(books["failed"], 0);
 }

@@ -64,13 +64,13 @@ fn errors_survive_twenty_kills(url: &str) {
         seen.extend(printed.iter().map(|line| id(line)));
     }
     let left = json(url, &["audit", "--deep", "--json"]);
-    assert!(left["balanced"] == true && left["dead"].as_u64().unwrap() > 0, "killed midway, not at the end: {left}");
+    assert!(left["balanced"] == true && left["failed"].as_u64().unwrap() > 0, "killed midway, not at the end: {left}");
     let rest = baton(url, &["errors", "--drain", "--json"]).output().unwrap();
     assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
     seen.extend(String::from_utf8(rest.stdout).unwrap().lines().map(id));
     assert!(seen.into_iter().eq(1..=ERRORS), "every error was printed");
     let books = json(url, &["audit", "--deep", "--json"]);
-    assert_eq!((&books["balanced"], &books["dead"], &books["drained"]), (&true.into(), &0.into(), &ERRORS.into()));
+    assert_eq!((&books["balanced"], &books["failed"], &books["drained"]), (&true.into(), &0.into(), &ERRORS.into()));
 }
 
 fn id(line: &str) -> u64 {
@@ -90,7 +90,7 @@ async fn fail(url: &str) {
     session.submit(vec![submission], None).await.unwrap();
     while let Some(held) = session.claim(queue.clone(), 500, 1 << 20).await.unwrap().held {
         let (claim_no, queue, spans) = held.into_parts();
-        let outcome = Outcome::Dead { error: "it failed".to_owned() };
+        let outcome = Outcome::Failed { error: "it failed".to_owned() };
         let run = |range| Run { claim_no, queue: queue.clone(), range, outcome: outcome.clone() };
         session.settle(spans.iter().map(|(span, _)| run(span.range)).collect()).await.unwrap();
     }

@@ -50,7 +50,7 @@ fn an_older_store_is_refused_with_what_to_do() {
         let again = sandbox.run(&["migrate", "--json"]).expect(0).json();
         assert_eq!((&again["migrated"], &again["from"], &again["to"]), (&json!(false), &json!(FORMAT), &json!(FORMAT)));
         let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
-        assert_eq!((&books["pushed"], &books["in_flight"], &books["dead"]), (&json!(71), &json!(0), &json!(1)));
+        assert_eq!((&books["pushed"], &books["in_flight"], &books["failed"]), (&json!(71), &json!(0), &json!(1)));
     }
 }
 
@@ -99,6 +99,6 @@ fn a_migration_survives_kills() {
         sandbox.run(&["migrate"]).expect(0);
         let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
         assert_eq!((&books["pushed"], &books["ready"], &books["delayed"]), (&json!(71), &json!(63), &json!(2)));
-        assert_eq!((&books["done"], &books["dead"], &books["drained"]), (&json!(4), &json!(1), &json!(1)));
+        assert_eq!((&books["done"], &books["failed"], &books["drained"]), (&json!(4), &json!(1), &json!(1)));
     }
 }

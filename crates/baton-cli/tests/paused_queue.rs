@@ -48,7 +48,7 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     assert_eq!(
         sandbox.status()["queues"][1],
         json!({
-            "name": "nightly", "ready": 1, "delayed": 0, "in_flight": 0, "done": 0, "dead": 0, "paused": true,
+            "name": "nightly", "ready": 1, "delayed": 0, "in_flight": 0, "done": 0, "failed": 0, "paused": true,
             "nodes": 0
         })
     );

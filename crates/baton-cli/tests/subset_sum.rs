@@ -173,7 +173,7 @@ fn a_node_has_children_find_subsets_and_keeps_them_as_results() {
     lines.sort_unstable_by_key(|line| line.len());
     assert!(lines[0].contains("\"count\":1,\"complete\":true,\"matches\":[[1,2]]"), "{}", ran.out);
     assert!(lines[1].contains("\"count\":2,\"complete\":true"), "{}", ran.out);
-    assert_eq!((sandbox.count("sums", "done"), sandbox.count("sums", "dead")), (2, 2));
+    assert_eq!((sandbox.count("sums", "done"), sandbox.count("sums", "failed")), (2, 2));
     let errors = sandbox.run(&["errors"]).expect(0).out;
     assert!(errors.contains("no task of this handler") && errors.contains("65 integers"), "{errors}");
 }

@@ -34,13 +34,13 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     assert!(ran.err.contains("source ticks has ended fleet=baton session="), "{}", ran.err);
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     let count = |state: &str| books[state].as_u64().unwrap_or_default();
-    assert_eq!((count("pushed"), count("done") + count("dead")), (200, 200), "{books}");
-    assert!(count("dead") > 0, "{books}");
+    assert_eq!((count("pushed"), count("done") + count("failed")), (200, 200), "{books}");
+    assert!(count("failed") > 0, "{books}");
 
     let again = sandbox.run(&[&up[..], &["-q"]].concat()).expect(3);
     let (ended, failed) = again.err.split_once('\n').unwrap_or_default();
     assert_eq!(ended, "baton: source ticks has ended; --rewind starts it again");
-    let told = format!("baton: done, but {} messages failed; see `baton errors --queue ticking`\n", count("dead"));
+    let told = format!("baton: done, but {} messages failed; see `baton errors --queue ticking`\n", count("failed"));
     assert_eq!(failed, told);
     assert_eq!(sandbox.pushed(), 200);
 

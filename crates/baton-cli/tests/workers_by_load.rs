@@ -45,7 +45,7 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
-    assert_eq!((&books["done"], &books["dead"], &books["balanced"]), (&json!(8_000), &json!(0), &json!(true)));
+    assert_eq!((&books["done"], &books["failed"], &books["balanced"]), (&json!(8_000), &json!(0), &json!(true)));
     let runs = runs(&sandbox);
     assert!(runs.len() == 8_000 && runs.values().all(|times| *times == 1), "each is run once: {}", runs.len());
 }

@@ -129,7 +129,7 @@ impl QueuePaces {
         let (at, mut seen) = (Instant::now(), self.seen());
         seen.retain(|queue, _| survey.queues.iter().any(|books| books.queue == *queue && books.ready > 0));
         for books in survey.queues.iter().filter(|books| books.ready > 0) {
-            let (ended, ready) = (books.done + books.dead + books.cancelled, books.ready);
+            let (ended, ready) = (books.done + books.failed + books.cancelled, books.ready);
             let per_second = seen.get(&books.queue).map_or(0.0, |before| {
                 ended.saturating_sub(before.ended) as f64 / before.at.elapsed().as_secs_f64().max(0.001)
             });

@@ -148,7 +148,7 @@ fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
         lets.add_permits(14);
         let dead = push(b"13", "wait=999");
         assert_eq!((dead.status, dead.header("preference-applied")), (200, Some("wait=60")));
-        assert_eq!((&dead.json()["state"], &dead.json()["error"]), (&json!("dead"), &json!("unlucky")));
+        assert_eq!((&dead.json()["state"], &dead.json()["error"]), (&json!("failed"), &json!("unlucky")));
         let (_, mut peer) = scene.open("GET", "/builtin/count/3/events?from=14", &[SSE], b"");
         assert!(peer.rest().ends_with("event: error\ndata: {\"message\":\"unlucky\"}\n\n"));
     });

@@ -205,7 +205,7 @@ impl Part {
             for (span, _) in &spans {
                 let outcome = match self.random(12) {
                     0 => Outcome::Retry { after_ms: self.random(50), error: String::new() },
-                    1 => Outcome::Dead { error: "by chance".to_owned() },
+                    1 => Outcome::Failed { error: "by chance".to_owned() },
                     2 => Outcome::Back,
                     _ => Outcome::DONE,
                 };

@@ -55,7 +55,7 @@ async fn requeued(wanted: Wanted, removed: Wanted) -> HandedOver {
     let fails = |n: u64, _: Context| ready(Err::<Done, _>(Failure::fatal(format!("no {n}"))));
     let shutdown = Shutdown::new();
     let node = tokio::spawn(fleet.node().handler("q", fails).run(shutdown.clone()));
-    while ask(&*store, TakeSurvey).await.unwrap().queues[0].dead < ERRORS {
+    while ask(&*store, TakeSurvey).await.unwrap().queues[0].failed < ERRORS {
         assert!(!node.is_finished());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -51,7 +51,7 @@ fn no_message_is_blamed(handled: impl Fn(Node) -> Node) {
         let shutdown = Shutdown::new();
         let last = tokio::spawn(handled(node(&fleet, 64)).run(shutdown.clone()));
         let done = async {
-            while books(&fleet).await.done + books(&fleet).await.dead < MESSAGES {
+            while books(&fleet).await.done + books(&fleet).await.failed < MESSAGES {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

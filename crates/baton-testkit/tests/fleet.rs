@@ -204,7 +204,7 @@ async fn failures_are_retried_and_then_kept(setting: Setting) {
     });
     let shutdown = Shutdown::new();
     let node = tokio::spawn(node.run(shutdown.clone()));
-    setting.until("two are done, two are dead", |_, books| (books.done, books.dead) == (2, 2)).await;
+    setting.until("two are done, two are dead", |_, books| (books.done, books.failed) == (2, 2)).await;
     shutdown.graceful();
     node.await.unwrap().unwrap();
     let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
@@ -229,7 +229,7 @@ async fn what_a_message_leaves_behind_is_bounded(setting: Setting) {
     });
     let shutdown = Shutdown::new();
     let node = tokio::spawn(node.run(shutdown.clone()));
-    setting.until("three are done, one is dead", |_, books| (books.done, books.dead) == (3, 1)).await;
+    setting.until("three are done, one is dead", |_, books| (books.done, books.failed) == (3, 1)).await;
     shutdown.graceful();
     node.await.unwrap().unwrap();
     let peek = Peek { queue: name("messages"), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };

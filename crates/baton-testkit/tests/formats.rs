@@ -1,6 +1,6 @@
 //! Stores of every earlier format are refused until they are migrated, and then hold what they held.
 //!
-//! A fixture holds messages in every state: waiting, delayed, in flight, suspect, dead, drained, requeued; a key, a
+//! A fixture holds messages in every state: waiting, delayed, in flight, suspect, failed, drained, requeued; a key, a
 //! bookmark, a result, a paused queue, and a source midway, from format 6 on singles; three sessions are silent. See
 //! `fixtures/README.md`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
@@ -104,7 +104,7 @@ fn peek() -> Peek {
 
 /// What a queue has in each state, and the sums of what has gone.
 fn figures(books: &Books) -> [u64; 8] {
-    [books.pushed, books.ready, books.delayed, books.in_flight, books.done, books.dead, books.drained, books.requeued]
+    [books.pushed, books.ready, books.delayed, books.in_flight, books.done, books.failed, books.drained, books.requeued]
 }
 
 /// Everything is there: books, bodies, key, bookmark, result, error, and the place of the source.
@@ -243,7 +243,7 @@ async fn is_migrated(home: Home, format: u32) {
     let mut told = Vec::new();
     let fleet = Fleet::over(Arc::clone(&store), FleetOptions::new(name(DEFAULT_FLEET)));
     let did = Admin::new(&fleet).migrate(|progress| told.push(progress)).await.unwrap();
-    let expected = Migrated { migrated: true, from: Some(format), to: FORMAT, sessions: 3, back: 7, dead: 0 };
+    let expected = Migrated { migrated: true, from: Some(format), to: FORMAT, sessions: 3, back: 7, failed: 0 };
     assert_eq!(did, expected);
     let time = std::time::Duration::from_millis(1_200);
     assert_eq!(told[0], MigrationProgress::Watching { sessions: 3, time });

@@ -50,7 +50,7 @@ async fn run(node: impl FnOnce(Node) -> Node) -> Books {
     let ended = async {
         loop {
             let books = fleet.ask(TakeSurvey).await.unwrap().queues.remove(0);
-            if books.done + books.dead == MESSAGES {
+            if books.done + books.failed == MESSAGES {
                 break books;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -109,7 +109,7 @@ async fn a_handler_that_panics_when_its_deadline_cuts_it_has_failed() {
             })
         })
         .await;
-        assert_eq!((books.done, books.dead), (MESSAGES - 1, 1));
+        assert_eq!((books.done, books.failed), (MESSAGES - 1, 1));
         let told = witness.told.lock().unwrap();
         let failed =
             |event: &&Event| matches!(event, Event::MessageFailed { error, .. } if error.contains("at its drop"));
@@ -120,7 +120,7 @@ async fn a_handler_that_panics_when_its_deadline_cuts_it_has_failed() {
 #[tokio::test]
 async fn a_future_that_panics_after_its_end_changes_no_outcome() {
     let books = run(|node| node.handler("q", |_: u64, _: Context| DoneBomb(Bomb))).await;
-    assert_eq!((books.done, books.dead), (MESSAGES, 0));
+    assert_eq!((books.done, books.failed), (MESSAGES, 0));
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ fn throw() -> ! {
 async fn what_is_thrown_may_panic_as_it_goes() {
     let policy = || QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
     let books = run(|node| node.policy(policy()).handler("q", async |_: u64, _: Context| throw())).await;
-    assert_eq!(books.dead, MESSAGES);
+    assert_eq!(books.failed, MESSAGES);
     let books = run(|node| node.policy(policy()).handler_blocking("q", |_: u64, _: Context| throw())).await;
-    assert_eq!(books.dead, MESSAGES);
+    assert_eq!(books.failed, MESSAGES);
     let books = run(|node| {
         let observed = node.observed_by(Arc::new(Thrower));
         observed.handler("q", async |_: u64, _: Context| Ok(Done::default()))

@@ -149,7 +149,7 @@ async fn disposals_are_made_once() {
     session.submit((0..50).map(|_| submission(b"1")).collect(), None).await.unwrap();
     let Some(held) = session.claim(queue(), 50, 1 << 20).await.unwrap().held else { panic!("nothing to claim") };
     let (claim_no, _, spans) = held.into_parts();
-    let outcome = Outcome::Dead { error: "no".to_owned() };
+    let outcome = Outcome::Failed { error: "no".to_owned() };
     let runs =
         spans.iter().map(|(span, _)| Run { claim_no, queue: queue(), range: span.range, outcome: outcome.clone() });
     session.settle(runs.collect()).await.unwrap();
@@ -163,7 +163,7 @@ async fn disposals_are_made_once() {
         assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Drain).await.unwrap().count, ids.len() as u64);
     }
     let books = books(&sound).await;
-    assert_eq!((books.dead, books.drained), (0, 50));
+    assert_eq!((books.failed, books.drained), (0, 50));
 }
 
 #[tokio::test]

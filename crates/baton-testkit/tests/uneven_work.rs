@@ -276,7 +276,7 @@ async fn failures_of_any_kind_are_told_in_either_mode(setting: Setting) {
         let last = if queue == "async" { 5 } else { 3 };
         setting.push(queue, 1..=last).await;
         let waiting = async {
-            while setting.books(queue).await.dead < last {
+            while setting.books(queue).await.failed < last {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

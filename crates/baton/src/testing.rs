@@ -49,7 +49,7 @@ pub struct Sums {
     /// Finished.
     pub done: u64,
     /// Among the errors.
-    pub dead: u64,
+    pub failed: u64,
 }
 
 impl Default for TestFleet {
@@ -104,7 +104,7 @@ impl TestFleet {
         Ok(Sums {
             delayed: sum(|books| books.delayed, &survey),
             done: sum(|books| books.done, &survey),
-            dead: sum(|books| books.dead, &survey),
+            failed: sum(|books| books.failed, &survey),
         })
     }
 

@@ -118,11 +118,11 @@ impl Call {
             output.flush()?;
         }
         match status.state {
-            CallState::Dead => {
+            CallState::Failed => {
                 // Why was told by its last event, where events are printed.
                 let why = status.error.filter(|_| self.result).map(|why| format!(": {why}")).unwrap_or_default();
                 remark(&format!("{} failed{why}; see `baton errors --queue {}`", shown(call), call.queue));
-                Ok(Exit::Dead)
+                Ok(Exit::Failed)
             }
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),
             _ => Ok(Exit::Ok),
@@ -178,7 +178,7 @@ async fn cancelled(connection: &Connection, call: &CallId) -> Result<String, Fai
         None => format!("{name} has ended, and is not known any more"),
         Some(CallState::Cancelled) => format!("{name} was cancelled"),
         Some(CallState::Done) => format!("{name} was done before it could be cancelled"),
-        Some(CallState::Dead) => format!("{name} failed before it could be cancelled; see `baton errors`"),
+        Some(CallState::Failed) => format!("{name} failed before it could be cancelled; see `baton errors`"),
         Some(_) => {
             format!(
                 "{name} is being cancelled: what runs ends when its node hears so, what waits when a node comes to it"

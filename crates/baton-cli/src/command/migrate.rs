@@ -22,7 +22,7 @@ Examples:
   baton backup before.db && baton migrate
   baton --rhost 10.0.0.5 --fleet billing migrate --json")]
 pub(crate) struct Migrate {
-    /// Print one JSON object: {"migrated","from","to","sessions","back","dead","fleet","store"}
+    /// Print one JSON object: {"migrated","from","to","sessions","back","failed","fleet","store"}
     #[arg(long)]
     json: bool,
 }
@@ -66,13 +66,13 @@ fn tell(progress: MigrationProgress, looks: &mut bool) {
 }
 
 fn line(it: &Migrated) -> String {
-    let Migrated { did: baton::admin::Migrated { migrated, from, to, sessions, back, dead }, store, .. } = it;
+    let Migrated { did: baton::admin::Migrated { migrated, from, to, sessions, back, failed }, store, .. } = it;
     match from {
         Some(from) if *migrated => {
             let s = (plural(*sessions), plural(*back));
             format!(
                 "{store} is migrated from format {from} to {to}: {sessions} silent session{} taken out, {back} message{} \
-                 back in their queues, {dead} gone to the errors",
+                 back in their queues, {failed} gone to the errors",
                 s.0, s.1
             )
         }

@@ -46,7 +46,7 @@ impl Performance {
             let Rates { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &rates;
             let row = [rate(*pushed_per_s), rate(*done_per_s), rate(*dead_per_s), ready.to_string()];
             let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
-            output.table(&["pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"], &[row])
+            output.table(&["pushed/s", "done/s", "failed/s", "ready", "wait p50", "wait p99"], &[row])
         })
     }
 }

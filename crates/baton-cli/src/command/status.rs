@@ -48,7 +48,7 @@ fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
         ]
     };
     let queue = |it: &QueueState| {
-        let numbers = [it.ready, it.delayed, it.in_flight, it.done, it.dead].map(|number| number.to_string());
+        let numbers = [it.ready, it.delayed, it.in_flight, it.done, it.failed].map(|number| number.to_string());
         let remarks = [(it.paused, "paused"), (it.is_unattended(), "nobody works for it")];
         let remarks: Vec<&str> = remarks.into_iter().filter_map(|(holds, remark)| holds.then_some(remark)).collect();
         let (nodes, remarks) = (it.nodes.to_string(), remarks.join(", "));
@@ -58,7 +58,7 @@ fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
     table(output, "no live nodes", &["node", "role", "queues", "age", "beat"], &rows)?;
     show_sources(overview, output)?;
     let rows: Vec<_> = overview.queues.iter().map(queue).collect();
-    table(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "dead", "nodes", ""], &rows)
+    table(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "failed", "nodes", ""], &rows)
 }
 
 pub(super) fn show_sources(overview: &Overview, output: &mut Output) -> Result<(), Failure> {

@@ -237,9 +237,9 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
         )),
         _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
     };
-    let dead = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
-    let count = dead.iter().map(|(_, count)| count).sum();
-    match dead.as_slice() {
+    let failed = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
+    let count = failed.iter().map(|(_, count)| count).sum();
+    match failed.as_slice() {
         [] => {
             log.line("done: nothing is left");
             return Exit::Ok;
@@ -253,7 +253,7 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
             log.say(&format!("done, but {count} messages failed in queues {queues}; see `baton errors`"));
         }
     }
-    Exit::Dead
+    Exit::Failed
 }
 
 /// Says that a source waits for room in the store: at once where nobody wants a log, and now and then while that lasts.

@@ -173,7 +173,7 @@ impl Sandbox {
                 let Some(held) = claimed.held else { panic!("nothing to claim") };
                 let (claim_no, queue, spans) = held.into_parts();
                 let range = spans[0].0.range;
-                let run = Run { claim_no, queue, range, outcome: Outcome::Dead { error: (*error).to_owned() } };
+                let run = Run { claim_no, queue, range, outcome: Outcome::Failed { error: (*error).to_owned() } };
                 assert!(node.settle(vec![run]).await.unwrap().refused.is_empty());
             }
             node.leave().await.unwrap();

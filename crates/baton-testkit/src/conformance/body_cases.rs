@@ -20,7 +20,7 @@ pub async fn a_message_without_its_body_is_buried_and_the_next_is_given(scene: &
     let (claim_no, given) = scene.claim(node, 10).await;
     assert_eq!(ranges(&given), [range(3, 3)]);
     let books = scene.books().await;
-    assert_eq!((books.ready, books.in_flight, books.dead), (0, 3, 2));
+    assert_eq!((books.ready, books.in_flight, books.failed), (0, 3, 2));
     let errors = scene.peek(0, 9).await;
     let told: Vec<_> = errors.iter().map(|it| (it.id.0, it.error.as_str(), it.body.len(), it.attempts)).collect();
     assert_eq!(told, [(1, MISSING, 0, 0), (2, MISSING, 0, 0)]);
@@ -32,7 +32,7 @@ pub async fn a_message_without_its_body_is_buried_and_the_next_is_given(scene: &
     scene.drain(node).await;
     let requeue = scene.a_dispose(node, &[1, 2], Disposal::Requeue);
     assert_eq!(scene.ask(requeue).await.unwrap().count, 0, "they stay where they are");
-    assert_eq!(scene.books().await.dead, 2);
+    assert_eq!(scene.books().await.failed, 2);
     let drain = scene.a_dispose(node, &[1, 2], Disposal::Drain);
     assert_eq!(scene.ask(drain).await.unwrap().count, 2);
 }
@@ -58,7 +58,7 @@ pub async fn a_claimed_message_whose_body_went_is_settled_or_buried(scene: &mut 
     let told: Vec<_> = errors.iter().map(|it| (it.id.0, it.error.as_str(), it.body.len(), it.attempts)).collect();
     assert_eq!(told, [(1, MISSING, 0, 1), (2, "no", 0, 1), (4, MISSING, 0, 0)]);
     let books = scene.books().await;
-    assert_eq!((books.done, books.dead, books.in_flight, books.bytes), (1, 3, 0, 0));
+    assert_eq!((books.done, books.failed, books.in_flight, books.bytes), (1, 3, 0, 0));
 }
 
 /// A large parcel that is missing does not hold the store up: one claim buries a part of it.
@@ -71,10 +71,10 @@ pub async fn a_claim_buries_so_many_and_no_more(scene: &mut Scene) {
         let claim = scene.a_claim(node, 4_000);
         let claimed = scene.ask(claim.clone()).await.unwrap();
         assert_eq!((claimed.spans.len(), claimed.rest), (0, Rest::More));
-        assert_eq!(scene.books().await.dead, buried);
+        assert_eq!(scene.books().await.failed, buried);
         scene.balanced_but_for_bodies().await;
     }
     let (_, given) = scene.claim(node, 4_000).await;
     assert_eq!(ranges(&given), [range(2_501, 1)]);
-    assert_eq!(scene.books().await.dead, 2_500);
+    assert_eq!(scene.books().await.failed, 2_500);
 }

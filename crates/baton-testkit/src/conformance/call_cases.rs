@@ -38,7 +38,7 @@ pub async fn a_call_ends_with_its_last_message(scene: &mut Scene) {
     assert_eq!(scene.view(&dies).await.outcome, Some(Bytes::from_static(b"no \"good\"/")));
     assert_eq!(scene.cancel(&dies).await, Cancelling::Ended);
     let books = scene.books().await;
-    assert_eq!((books.done, books.dead, books.cancelled), (2, 1, 0));
+    assert_eq!((books.done, books.failed, books.cancelled), (2, 1, 0));
 }
 
 /// A message that is no call costs and keeps nothing, and can tell nothing.
@@ -83,7 +83,7 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     scene.end(&held, Outcome::Done { result: Some(Bytes::from_static(b"9")), follow_ups }).await;
     let (first, second) = (scene.hold(node).await, scene.hold(node).await);
     scene.end(&first, dead("broken")).await;
-    assert_eq!(scene.state(&call).await, CallState::Dead);
+    assert_eq!(scene.state(&call).await, CallState::Failed);
     assert_eq!(scene.beat(node).await.unwrap().cancelled, [filed(&call)]);
     scene.end(&second, Outcome::Back).await;
     assert_eq!(scene.beat(node).await.unwrap().cancelled, []);
@@ -91,7 +91,7 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     assert_eq!(scene.events(&call, 1).await, [first.stored("error", "broken")]);
     assert_eq!(scene.view(&call).await.outcome, Some(Bytes::from_static(b"broken")));
     let books = scene.books().await;
-    assert_eq!((books.done, books.dead, books.cancelled, books.cancelled_sum.value()), (5, 1, 2, 7 + 8));
+    assert_eq!((books.done, books.failed, books.cancelled, books.cancelled_sum.value()), (5, 1, 2, 7 + 8));
 }
 
 /// A claim withholds what was cancelled, whether it waits or is due again.
@@ -174,7 +174,7 @@ pub async fn a_cancel_ends_what_is_delayed_at_once(scene: &mut Scene) {
     assert_eq!(scene.books().await.delayed, 3);
     assert_eq!(scene.forsaken(&dies).await, Cancelling::Marked);
     assert_eq!(scene.forsaken(&dies).await, Cancelling::Ended);
-    assert_eq!((scene.state(&dies).await, scene.books().await.delayed), (CallState::Dead, 2));
+    assert_eq!((scene.state(&dies).await, scene.books().await.delayed), (CallState::Failed, 2));
     assert_eq!(scene.beat(node).await.unwrap().forsaken, []);
     // What was due together with them is run.
     scene.subject.pass(HOUR).await;
@@ -212,11 +212,11 @@ pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
     for call in &calls {
         states.push(scene.state(call).await);
     }
-    let ended = [CallState::Done, CallState::Dead, CallState::Cancelled];
+    let ended = [CallState::Done, CallState::Failed, CallState::Cancelled];
     assert_eq!(states, [ended[0], ended[1], ended[2], ended[2], ended[2], ended[2]]);
     assert_eq!(scene.beat(node).await.unwrap().cancelled, []);
     let books = scene.books().await;
-    assert_eq!((books.done, books.dead, books.cancelled, books.cancelled_sum.value()), (1, 1, 4, 3 + 4 + 5 + 6));
+    assert_eq!((books.done, books.failed, books.cancelled, books.cancelled_sum.value()), (1, 1, 4, 3 + 4 + 5 + 6));
     assert_eq!((books.ready, books.delayed, books.in_flight), (0, 0, 0));
     // The error is a plain message from now on.
     scene.drain(node).await;
@@ -226,7 +226,7 @@ pub async fn done_and_dead_win_over_a_cancel(scene: &mut Scene) {
     assert_eq!(again.span.role, None);
     assert_eq!(scene.refusal(again.emit(1, vec![told("late", "1")])).await, Refusal::NotHeld);
     scene.end(&again, Outcome::DONE).await;
-    assert_eq!(scene.state(&calls[1]).await, CallState::Dead);
+    assert_eq!(scene.state(&calls[1]).await, CallState::Failed);
 }
 
 /// A call that asked for it is cancelled after so long without a follower, and no earlier.

@@ -33,7 +33,7 @@ pub async fn errors_are_drained_in_two_phases(scene: &mut Scene) {
     let rest = Peek { queue: queue(), after: page[2].seq, upto, limit: 99, max_bytes: 1 << 20 };
     assert_eq!(scene.ask(rest).await.unwrap().errors.len(), 2);
     let books = scene.books().await;
-    assert_eq!((books.dead, books.drained, books.drained_sum.value()), (3, 3, 6));
+    assert_eq!((books.failed, books.drained, books.drained_sum.value()), (3, 3, 6));
 }
 
 /// At each step of a drain the drainer dies, and the next one gets what was not removed.
@@ -62,7 +62,7 @@ pub async fn a_drainer_that_dies_loses_nothing(scene: &mut Scene) {
     assert_eq!(printed.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
     let dispose = scene.a_dispose(keeper, &[3, 4], Disposal::Drain);
     scene.ask(dispose).await.unwrap();
-    assert_eq!((scene.books().await.dead, scene.books().await.drained), (0, 4));
+    assert_eq!((scene.books().await.failed, scene.books().await.drained), (0, 4));
 }
 
 /// Two would print everything twice and remove what the other has not shown.
@@ -93,7 +93,7 @@ pub async fn a_repeated_disposal_disposes_once(scene: &mut Scene) {
     scene.ask(next).await.unwrap();
     assert_eq!(scene.refusal(dispose).await, Refusal::OutOfTurn { last: 2 });
     let books = scene.books().await;
-    assert_eq!((books.dead, books.requeued, books.drained), (0, 2, 1));
+    assert_eq!((books.failed, books.requeued, books.drained), (0, 2, 1));
 }
 
 /// The same id, a clean history, behind all that waits.
@@ -112,7 +112,7 @@ pub async fn requeued_errors_run_again_under_their_ids(scene: &mut Scene) {
     assert_eq!(errors.iter().map(|error| (error.seq, error.id.0)).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
     scene.settle(node, vec![super::scene::run(claim_no, range(3, 1), Outcome::DONE)]).await;
     let books = scene.books().await;
-    assert_eq!((books.pushed, books.done, books.dead, books.requeued), (3, 1, 2, 1));
+    assert_eq!((books.pushed, books.done, books.failed, books.requeued), (3, 1, 2, 1));
 }
 
 /// A page of large errors is short, and still one error long.

@@ -67,7 +67,7 @@ pub async fn a_poison_message_ends_as_one_error(scene: &mut Scene) {
         }
     }
     let books = scene.books().await;
-    assert_eq!((books.done, books.dead, books.ready, books.in_flight), (511, 1, 0, 0));
+    assert_eq!((books.done, books.failed, books.ready, books.in_flight), (511, 1, 0, 0));
     let errors = scene.peek(0, 10).await;
     assert_eq!((errors[0].id.0, errors[0].crashes, errors[0].attempts), (POISON, 4, 0));
     assert!(errors[0].error.contains("lost 4 times"), "{}", errors[0].error);

@@ -257,7 +257,7 @@ pub(super) fn run(claim_no: u64, range: Range, outcome: Outcome) -> Run {
 }
 
 pub(super) fn dead(error: &str) -> Outcome {
-    Outcome::Dead { error: error.to_owned() }
+    Outcome::Failed { error: error.to_owned() }
 }
 
 pub(super) fn spans(claimed: Claimed) -> Vec<(Span, Parcel)> {

@@ -65,7 +65,7 @@ pub(super) fn settle(known: &KnownSession, a: u16, b: u16, c: u16) -> Request {
 fn outcome(seed: u16, len: u32) -> Outcome {
     match seed / 3 % 12 {
         0 => Outcome::Retry { after_ms: u64::from(seed % 700), error: reason(seed) },
-        1 => Outcome::Dead { error: format!("failed for reason {seed}; \"quoted\", ünïcode | ,") },
+        1 => Outcome::Failed { error: format!("failed for reason {seed}; \"quoted\", ünïcode | ,") },
         2 | 3 => Outcome::Back,
         4 => Outcome::Done {
             result: (len == 1).then(|| Bytes::from(format!("{{\"r\":{seed}}}"))),

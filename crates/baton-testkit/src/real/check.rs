@@ -68,7 +68,7 @@ async fn compare(
         let books = &recount.books;
         let Some(queue) = topology.queues.iter().position(|plan| plan.name == books.queue.as_str()) else { continue };
         let (there, died) = (expected[queue].len() as u64, dead.keys().filter(|(of, _)| *of == queue).count() as u64);
-        findings.demand((books.pushed, books.done, books.dead) == (there, there - died.min(there), died), || {
+        findings.demand((books.pushed, books.done, books.failed) == (there, there - died.min(there), died), || {
             format!("nothing is lost or done twice: {there} messages with {died} errors must be in {books:?}")
         });
     }

@@ -53,7 +53,7 @@ pub struct Outcome {
     /// Messages.
     pub messages: u64,
     /// Those of them that failed for good.
-    pub dead: u64,
+    pub failed: u64,
     /// Attempts, those of killed processes too.
     pub attempts: u64,
     /// Lives of nodes.

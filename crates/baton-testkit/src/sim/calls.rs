@@ -159,7 +159,7 @@ impl Scene {
                         (_, true) => "is refused",
                         (Outcome::Done { .. }, _) => "has done",
                         (Outcome::Retry { .. }, _) => "retries",
-                        (Outcome::Dead { .. }, _) => "buries",
+                        (Outcome::Failed { .. }, _) => "buries",
                         (Outcome::Back, _) => "hands back",
                     };
                     self.note_messages(by, kind, queue_no, run.range.first, u64::from(run.range.len));

@@ -104,7 +104,7 @@ async fn books(world: &World) {
         let cancelled = scene.ledgers[queue_no].cancelled();
         if !queue.balance() {
             wrong = Some((format!("the deep audit balances: {queue:?}"), None));
-        } else if seen != (books.pushed, books.done, books.dead) {
+        } else if seen != (books.pushed, books.done, books.failed) {
             wrong = Some((
                 format!("nothing is lost or done twice: {seen:?} pushed, done and dead were seen, {books:?}"),
                 None,

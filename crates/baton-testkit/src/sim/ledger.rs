@@ -150,7 +150,7 @@ impl QueueLedger {
             }
             match &run.outcome {
                 Outcome::Done { .. } => entry.state = State::Done,
-                Outcome::Dead { .. } => entry.state = State::Dead,
+                Outcome::Failed { .. } => entry.state = State::Dead,
                 Outcome::Retry { .. } | Outcome::Back if entry.is_marked => entry.state = State::Cancelled,
                 Outcome::Retry { after_ms, .. } => {
                     let due = now + after_ms;

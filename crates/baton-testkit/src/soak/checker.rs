@@ -20,7 +20,7 @@ pub struct Sum {
     /// Messages finished.
     pub done: u64,
     /// Messages among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Those of them whose sessions died with them too often.
     pub dead_by_loss: u64,
     /// Executions told of by journals.
@@ -42,17 +42,17 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     let books = &recount.books;
     sum.pushed = books.pushed;
     sum.done = books.done;
-    sum.dead = books.dead;
+    sum.failed = books.failed;
     sum.stale_pushes = books.stale_pushes;
     sum.stale_settles = books.stale_settles;
     let left = books.ready + books.delayed + books.in_flight;
     findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
     mixed_lanes(store, findings).await;
-    findings.demand(books.done + books.dead + books.drained + books.cancelled == books.pushed, || {
+    findings.demand(books.done + books.failed + books.drained + books.cancelled == books.pushed, || {
         format!("messages lost: {books:?}")
     });
-    let dead = error_ids(store, &mut sum, findings).await;
-    findings.demand(dead.len() as u64 == books.dead, || format!("{} errors, {} dead", dead.len(), books.dead));
+    let failed = error_ids(store, &mut sum, findings).await;
+    findings.demand(failed.len() as u64 == books.failed, || format!("{} errors, {} dead", failed.len(), books.failed));
     let mut account = match read(folder) {
         Ok(account) => account,
         Err(error) => {
@@ -69,10 +69,10 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     findings.demand(!account.pushes.is_empty(), || "no journal tells of a push".to_owned());
     let highest = account.highest();
     findings.demand(highest <= books.pushed, || format!("id {highest} ran, {} were allotted", books.pushed));
-    let missing: Vec<u64> = (1..=books.pushed).filter(|id| !account.has_run(*id) && !dead.contains(id)).collect();
+    let missing: Vec<u64> = (1..=books.pushed).filter(|id| !account.has_run(*id) && !failed.contains(id)).collect();
     findings.demand(missing.is_empty(), || {
         let some = missing.iter().take(10).collect::<Vec<_>>();
-        format!("{} messages never ran and are not dead: {some:?} …", missing.len())
+        format!("{} messages never ran and are not failed: {some:?} …", missing.len())
     });
     sum
 }
@@ -96,7 +96,7 @@ async fn mixed_lanes(store: &Arc<dyn Store>, findings: &Findings) {
         let left = of_queue.ready + of_queue.delayed + of_queue.in_flight;
         findings.demand(left == 0, || format!("{left} messages are left: {of_queue:?}"));
         findings.demand(of_queue.done > 0, || format!("nothing of {} was done", mixed.name));
-        findings.demand(of_queue.dead > 0 || !mixed.may_die, || format!("no message of {} failed", mixed.name));
+        findings.demand(of_queue.failed > 0 || !mixed.may_die, || format!("no message of {} failed", mixed.name));
         if !mixed.may_die {
             dead_by_loss_only(store, &of_queue.queue, findings).await;
         }
@@ -180,7 +180,7 @@ async fn error_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -
             sum.dead_by_loss += u64::from(error.crashes > 3);
             let body = format!("{{\"tick\":{}}}", error.id);
             findings.demand(error.body == body, || format!("id {} has the body {:?}", error.id, error.body));
-            findings.demand(ids.insert(error.id.0), || format!("id {} is dead twice", error.id));
+            findings.demand(ids.insert(error.id.0), || format!("id {} is failed twice", error.id));
         }
     }
 }

@@ -95,7 +95,7 @@ impl Roster for Launch {
             return Ok(command);
         }
         // Most nodes are as fast as the store lets them; some take time and fail, half of those without a retry, so
-        // that delayed and dead messages are met too.
+        // that delayed and failed messages are met too.
         if slot % 5 == 4 {
             let retries = if slot.is_multiple_of(2) { "2" } else { "0" };
             command.args(["--handler", "demo", "--demo-delay", "0..5ms", "--demo-fail", "0.01"]);

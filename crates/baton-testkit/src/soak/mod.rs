@@ -235,7 +235,7 @@ async fn tell(observer: Arc<Observer>, fired: Fired, begin: Instant) {
             books.done,
             books.done.saturating_sub(done) / 5,
             books.ready + books.delayed,
-            books.dead,
+            books.failed,
             sight.survey.sessions.len(),
             sight.source().map_or(0, |source| source.epoch),
             fired.total(),

@@ -80,7 +80,7 @@ pub struct Report {
     /// Messages finished.
     pub done: u64,
     /// Messages among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Those of them lost with too many sessions.
     pub dead_by_loss: u64,
     /// Executions beyond the first of a message.
@@ -140,7 +140,7 @@ impl Report {
             per_second: 0,
             pushed: 0,
             done: 0,
-            dead: 0,
+            failed: 0,
             dead_by_loss: 0,
             executed_again: 0,
             untold: 0,
@@ -191,7 +191,7 @@ impl Report {
         });
         self.pushed = sum.pushed;
         self.done = sum.done;
-        self.dead = sum.dead;
+        self.failed = sum.failed;
         self.dead_by_loss = sum.dead_by_loss;
         self.executed_again = sum.executions.saturating_sub(sum.pushed);
         self.untold = sum.untold;
@@ -219,7 +219,7 @@ impl fmt::Display for Report {
         for (what, count) in [
             ("pushed", self.pushed),
             ("done", self.done),
-            ("dead", self.dead),
+            ("failed", self.failed),
             ("dead by loss", self.dead_by_loss),
             ("executed again", self.executed_again),
             ("batons", self.epochs),

@@ -202,7 +202,7 @@ pub(crate) async fn calls_cancelled_at_random_with_kills_end_once(setting: Setti
         let event = told.last().unwrap().split(' ').next().unwrap().to_owned();
         let expected = match event.as_str() {
             "end" => CallState::Done,
-            "error" => CallState::Dead,
+            "error" => CallState::Failed,
             _ => CallState::Cancelled,
         };
         assert_eq!(state, expected, "{call}: {told:?}");

@@ -45,7 +45,7 @@ impl Setting {
         let audit = Admin::new(&self.fleet).audit(None, Some(Duration::from_secs(10))).await.unwrap();
         assert!(audit.balanced, "{audit:?}");
         assert_eq!((audit.ready, audit.delayed, audit.in_flight), (0, 0, 0), "{audit:?}");
-        [audit.done, audit.dead, audit.cancelled]
+        [audit.done, audit.failed, audit.cancelled]
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Audit {
     /// Finished.
     pub done: u64,
     /// Among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Drained from the errors.
     pub drained: u64,
     /// Ended because their calls were cancelled.
@@ -115,7 +115,7 @@ impl Audit {
             delayed: sum(|it| it.delayed),
             in_flight: sum(|it| it.in_flight),
             done: sum(|it| it.done),
-            dead: sum(|it| it.dead),
+            failed: sum(|it| it.failed),
             drained: sum(|it| it.drained),
             cancelled: sum(|it| it.cancelled),
             requeued: sum(|it| it.requeued),
@@ -136,7 +136,7 @@ fn recount_faults(queues: &[QueueRecount]) -> Vec<Fault> {
 }
 
 fn books_fault(it: &Books) -> Option<Fault> {
-    let states = [it.ready, it.delayed, it.in_flight, it.done, it.dead, it.drained, it.cancelled];
+    let states = [it.ready, it.delayed, it.in_flight, it.done, it.failed, it.drained, it.cancelled];
     let off = states.into_iter().map(i128::from).sum::<i128>() - i128::from(it.pushed);
     (off != 0).then(|| Fault::Books { queue: it.queue.clone(), pushed: it.pushed, off })
 }
@@ -156,7 +156,7 @@ fn data_fault(it: &QueueRecount) -> Option<Fault> {
         ("ready", it.books.ready, it.ready.count),
         ("delayed", it.books.delayed, it.delayed.count),
         ("in flight", it.books.in_flight, it.in_flight.count),
-        ("dead", it.books.dead, it.dead.count),
+        ("failed", it.books.failed, it.failed.count),
     ];
     // Bodies that went missing are counted still.
     let bytes = Some(("bytes", it.books.bytes, it.bytes())).filter(|(_, booked, found)| found > booked);

@@ -47,7 +47,7 @@ impl Admin {
         for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
             let mut after = 0;
             while left > 0 {
-                let errors = self.page(&books.queue, after, books.dead_seq).await?;
+                let errors = self.page(&books.queue, after, books.failed_seq).await?;
                 let Some(last) = errors.last() else { break };
                 after = last.seq;
                 seen += errors.len() as u64;

@@ -31,7 +31,7 @@ pub struct Wanted {
 
 impl Wanted {
     pub(super) fn queue(&self, books: &Books) -> bool {
-        books.dead > 0 && self.queue.as_ref().is_none_or(|queue| *queue == books.queue)
+        books.failed > 0 && self.queue.as_ref().is_none_or(|queue| *queue == books.queue)
     }
 
     pub(super) fn error(&self, error: &ErrorRecord) -> bool {
@@ -137,15 +137,15 @@ impl Admin {
         let mut seen: BTreeMap<Name, u64> = BTreeMap::new();
         loop {
             for books in survey.queues.iter().filter(|books| wanted.queue(books)) {
-                let after = seen.get(&books.queue).copied().filter(|after| *after <= books.dead_seq).unwrap_or(0);
-                if after == books.dead_seq {
+                let after = seen.get(&books.queue).copied().filter(|after| *after <= books.failed_seq).unwrap_or(0);
+                if after == books.failed_seq {
                     continue;
                 }
                 let mut drain = match disposal {
                     Some(disposal) => Some(Drain::begin(&admin, &books.queue, disposal).await?),
                     None => None,
                 };
-                let upto = drain.as_ref().map_or(books.dead_seq, |drain| drain.upto);
+                let upto = drain.as_ref().map_or(books.failed_seq, |drain| drain.upto);
                 let reached = handover.queue(&books.queue, after, upto, drain.as_mut()).await?;
                 seen.insert(books.queue.clone(), reached);
                 if handover.has_ended() {
@@ -176,7 +176,7 @@ impl Admin {
         if !wanted.ids.is_empty() && chosen.len() > 1 {
             return Err(OperateError::OfWhichQueue { queues: chosen.iter().map(|it| it.queue.clone()).collect() });
         }
-        Ok(chosen.iter().map(|books| books.dead).fold(0, u64::saturating_add))
+        Ok(chosen.iter().map(|books| books.failed).fold(0, u64::saturating_add))
     }
 
     pub(super) async fn page(&self, queue: &Name, after: u64, upto: u64) -> Result<Vec<ErrorRecord>, StoreError> {

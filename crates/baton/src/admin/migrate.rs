@@ -27,7 +27,7 @@ pub struct Migrated {
     /// Messages they held that are back in their queues.
     pub back: u64,
     /// Messages they held that went to the errors, their crashes used up.
-    pub dead: u64,
+    pub failed: u64,
 }
 
 /// How far a migration is.
@@ -62,14 +62,15 @@ impl Admin {
     /// [`OperateError::InUse`] if anybody has called meanwhile; the store's failure or refusal.
     pub async fn migrate(&self, mut progress: impl FnMut(MigrationProgress)) -> Result<Migrated, OperateError> {
         let since = self.standing().await?;
-        let mut migrated = Migrated { migrated: false, from: since.format, to: FORMAT, sessions: 0, back: 0, dead: 0 };
+        let mut migrated =
+            Migrated { migrated: false, from: since.format, to: FORMAT, sessions: 0, back: 0, failed: 0 };
         if !since.is_older() {
             return Ok(migrated);
         }
         self.watch_silence(&since, &mut progress).await?;
         loop {
             let step = self.when_up(None, || self.fleet.store().convert(since.clone())).await?;
-            let (Converted { sessions, back, dead }, left) = match step {
+            let (Converted { sessions, back, failed }, left) = match step {
                 Conversion::Disturbed => return Err(in_use(&since, &self.standing().await?)),
                 Conversion::Nothing => return Ok(migrated),
                 Conversion::Step { done, left } => (done, left),
@@ -77,7 +78,7 @@ impl Admin {
             migrated.migrated = true;
             migrated.sessions += sessions;
             migrated.back += back;
-            migrated.dead += dead;
+            migrated.failed += failed;
             progress(MigrationProgress::Converting { done: migrated.sessions, left });
             if left == 0 {
                 return Ok(migrated);
@@ -85,7 +86,7 @@ impl Admin {
         }
     }
 
-    /// Looks until those who were silent so far must be dead.
+    /// Looks until those who were silent so far must be failed.
     async fn watch_silence(
         &self, since: &Standing, progress: &mut impl FnMut(MigrationProgress),
     ) -> Result<(), OperateError> {

@@ -72,7 +72,7 @@ pub struct QueueState {
     /// Finished.
     pub done: u64,
     /// Among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Whether it is held back.
     pub paused: bool,
     /// How many live nodes work for it.
@@ -129,7 +129,7 @@ impl Overview {
             delayed: it.delayed,
             in_flight: it.in_flight,
             done: it.done,
-            dead: it.dead,
+            failed: it.failed,
             paused: it.paused,
             nodes: live.iter().filter(|node| node.queues.contains(&it.queue)).count(),
         });

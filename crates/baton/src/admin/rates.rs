@@ -48,7 +48,7 @@ pub struct Glance {
     /// Finished since the fleet began.
     pub done: u64,
     /// Among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Not finished yet: waiting, delayed or in flight.
     pub left: u64,
     /// Whether a source of what is watched has not ended yet, so that more may come.
@@ -121,7 +121,7 @@ impl Glance {
         Self {
             rates: Rates::between(earlier, later, queue),
             done: sum(|it| it.done),
-            dead: sum(|it| it.dead),
+            failed: sum(|it| it.failed),
             left: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
             is_fed: later.sources.iter().any(|it| wanted(&it.queue) && !it.ended),
             paused: queues().any(|it| it.paused),
@@ -149,7 +149,7 @@ impl Rates {
             pushed_per_s: rate(|it| it.pushed),
             done_per_s: rate(|it| it.done),
             // The errors are drained; their newest place only grows.
-            dead_per_s: rate(|it| it.dead_seq),
+            dead_per_s: rate(|it| it.failed_seq),
             ready: sum(later, |it| it.ready),
             latency_ms: Latency { p50: waits.percentile(0.5).map(tenths), p99: waits.percentile(0.99).map(tenths) },
         }

@@ -72,7 +72,7 @@ impl Admin {
             // the moment between these; a single one needs no second look.
             let is_certain = look.is_one() || last.as_ref() == Some(&look);
             if look.is_done() && is_certain {
-                return look.dead();
+                return look.failed();
             }
             let mut now: BTreeMap<&Name, HeldUp> = look.paused().map(|queue| (queue, HeldUp::Paused)).collect();
             let wonders = now.is_empty() && last.as_ref() == Some(&look) && Instant::now() >= wonder_at;
@@ -146,9 +146,10 @@ impl Look {
     }
 
     /// The queues that have errors, each once.
-    fn dead(&self) -> Vec<(Name, u64)> {
-        let dead = |progress: &Progress| progress.books.as_ref().map_or(0, |books| books.dead);
-        let dead: BTreeMap<&Name, u64> = self.0.iter().map(|(queue, _, progress)| (queue, dead(progress))).collect();
-        dead.into_iter().filter(|(_, count)| *count > 0).map(|(queue, count)| (queue.clone(), count)).collect()
+    fn failed(&self) -> Vec<(Name, u64)> {
+        let failed = |progress: &Progress| progress.books.as_ref().map_or(0, |books| books.failed);
+        let failed: BTreeMap<&Name, u64> =
+            self.0.iter().map(|(queue, _, progress)| (queue, failed(progress))).collect();
+        failed.into_iter().filter(|(_, count)| *count > 0).map(|(queue, count)| (queue.clone(), count)).collect()
     }
 }

@@ -62,7 +62,7 @@ pub struct CallStatus {
 impl From<CallView> for CallStatus {
     fn from(CallView { state, born, outcome, first, next }: CallView) -> Self {
         let (result, error) = match state {
-            CallState::Dead => (None, outcome.map(|why| cause(&String::from_utf8_lossy(&why)).to_owned())),
+            CallState::Failed => (None, outcome.map(|why| cause(&String::from_utf8_lossy(&why)).to_owned())),
             _ => (outcome, None),
         };
         Self { state, born, result, error, first, next }

@@ -50,7 +50,7 @@ impl Default for QueuePolicy {
 impl QueuePolicy {
     /// What becomes of a message that failed after `attempts` earlier failures; `chance` is a number from 0 to 1.
     pub(super) fn after_failure(&self, attempts: u32, failure: Failure, chance: f64) -> Outcome {
-        let dead = |error: String| Outcome::Dead { error: shortened(error, MAX_ERROR_BYTES) };
+        let dead = |error: String| Outcome::Failed { error: shortened(error, MAX_ERROR_BYTES) };
         let after = match failure.retry {
             Retry::Never => return dead(failure.error),
             Retry::ByPolicy if attempts >= self.retries => return dead(failure.error),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn dead_of(error: &str) -> Outcome {
-        Outcome::Dead { error: error.to_owned() }
+        Outcome::Failed { error: error.to_owned() }
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             _ => None,
         };
         assert_eq!([0, 1, 2, 3].map(after), [Some(1000), Some(2000), Some(4000), None]);
-        let dead = Outcome::Dead { error: "no".to_owned() };
+        let dead = Outcome::Failed { error: "no".to_owned() };
         assert_eq!(policy.after_failure(0, Failure::fatal("no"), 0.5), dead);
         assert_eq!(QueuePolicy::default().after_failure(0, Failure::new("no"), 0.0), dead);
         let told = Failure::retry_after(Duration::from_millis(7), "later");
@@ -141,8 +141,10 @@ mod tests {
             policy.after_failure(9, told.clone(), 0.9),
             Outcome::Retry { after_ms: 7, error: "later".to_owned() }
         );
-        assert_eq!(policy.after_failure(10, told, 0.9), Outcome::Dead { error: "later".to_owned() });
-        let Outcome::Dead { error } = policy.after_failure(9, Failure::new("ä".repeat(20_000)), 0.5) else { panic!() };
+        assert_eq!(policy.after_failure(10, told, 0.9), Outcome::Failed { error: "later".to_owned() });
+        let Outcome::Failed { error } = policy.after_failure(9, Failure::new("ä".repeat(20_000)), 0.5) else {
+            panic!()
+        };
         assert!(error.len() <= MAX_ERROR_BYTES + 3);
         let Outcome::Retry { error, .. } = policy.after_failure(0, Failure::new("ä".repeat(20_000)), 0.5) else {
             panic!()

@@ -23,7 +23,7 @@ pub enum Outcome {
         error: String,
     },
     /// Failed for good: to the errors; counts an attempt.
-    Dead {
+    Failed {
         /// Why, for a person to read.
         error: String,
     },

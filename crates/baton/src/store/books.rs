@@ -20,7 +20,7 @@ pub struct Books {
     /// Finished.
     pub done: u64,
     /// Among the errors.
-    pub dead: u64,
+    pub failed: u64,
     /// Drained from the errors.
     pub drained: u64,
     /// Ended because their calls were cancelled.
@@ -40,7 +40,7 @@ pub struct Books {
     /// Messages in settles refused for an old token or session.
     pub stale_settles: u64,
     /// The newest place among the errors.
-    pub dead_seq: u64,
+    pub failed_seq: u64,
 }
 
 /// A counter of the books as stores keep it.
@@ -75,7 +75,7 @@ impl Books {
         delayed: number, number;
         in_flight: number, number;
         done: number, number;
-        dead: number, number;
+        failed: number, number;
         drained: number, number;
         cancelled: number, number;
         requeued: number, number;
@@ -85,7 +85,7 @@ impl Books {
         bytes: number, number;
         stale_pushes: number, number;
         stale_settles: number, number;
-        dead_seq: number, number;
+        failed_seq: number, number;
         paused: u64::from, is_one;
     }
 
@@ -100,7 +100,7 @@ impl Books {
             delayed: 0,
             in_flight: 0,
             done: 0,
-            dead: 0,
+            failed: 0,
             drained: 0,
             cancelled: 0,
             requeued: 0,
@@ -110,7 +110,7 @@ impl Books {
             bytes: 0,
             stale_pushes: 0,
             stale_settles: 0,
-            dead_seq: 0,
+            failed_seq: 0,
         }
     }
 
@@ -118,7 +118,7 @@ impl Books {
     #[must_use]
     pub fn balance(&self) -> bool {
         // Wide enough for counters that were damaged.
-        let states = [self.ready, self.delayed, self.in_flight, self.done, self.dead, self.drained, self.cancelled];
+        let states = [self.ready, self.delayed, self.in_flight, self.done, self.failed, self.drained, self.cancelled];
         u128::from(self.pushed) == states.into_iter().map(u128::from).sum()
     }
 }
@@ -186,7 +186,7 @@ pub struct QueueRecount {
     /// Found in claims.
     pub in_flight: Found,
     /// Found among the errors.
-    pub dead: Found,
+    pub failed: Found,
     /// Found without a body.
     pub lacking: Lacking,
 }
@@ -203,8 +203,8 @@ impl QueueRecount {
     /// are in it until the queue is empty, since nobody knows how many they were.
     #[must_use]
     pub fn balance(&self) -> bool {
-        let Self { books, ready, delayed, in_flight, dead, lacking } = self;
-        let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(dead.sum);
+        let Self { books, ready, delayed, in_flight, failed, lacking } = self;
+        let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(failed.sum);
         let sum = sum.plus(books.done_sum).plus(books.drained_sum).plus(books.cancelled_sum);
         lacking.count == 0
             && self.bytes() <= books.bytes
@@ -212,7 +212,7 @@ impl QueueRecount {
             && ready.count == books.ready
             && delayed.count == books.delayed
             && in_flight.count == books.in_flight
-            && dead.count == books.dead
+            && failed.count == books.failed
             && sum.value() == IdSum::up_to(books.pushed).value()
     }
 }

@@ -32,7 +32,7 @@ fn name(text: &str) -> Name {
 /// Waits until the books of the only queue are as wanted.
 async fn until(fleet: &Fleet, wanted: impl Fn(u64, u64) -> bool) {
     let look = async {
-        while !fleet.ask(TakeSurvey).await.unwrap().queues.iter().any(|it| wanted(it.done, it.dead)) {
+        while !fleet.ask(TakeSurvey).await.unwrap().queues.iter().any(|it| wanted(it.done, it.failed)) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

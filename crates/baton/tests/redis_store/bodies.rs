@@ -135,7 +135,7 @@ async fn failing(store: &dyn Store) -> (Vec<Claimed>, Vec<ErrorRecord>, Books) {
     }
     let run = |claim_no, first, len, outcome| Run { claim_no, queue: name("q"), range: Range { first, len }, outcome };
     let retry = |error: &str| Outcome::Retry { after_ms: 0, error: error.to_owned() };
-    let dead = || Outcome::Dead { error: "in vain".to_owned() };
+    let dead = || Outcome::Failed { error: "in vain".to_owned() };
     let mut claims = vec![ask(store, claim(session, 1, 9)).await.unwrap()];
     let runs =
         vec![run(1, 1, 1, dead()), run(1, 2, 2, retry("once")), run(1, 4, 1, retry("")), run(1, 5, 5, retry("once"))];

@@ -80,7 +80,7 @@ async fn while_the_server_may_evict_nothing_new_comes_in_and_everything_else_goe
     assert!(is_refused(&refused), "{refused:?}");
     let with_result = Outcome::Done { result: Some(Bytes::from_static(b"17")), follow_ups: vec![] };
     ask(&open, settle(session, 1, 1, 1, with_result)).await.unwrap();
-    let mut dead = settle(session, 2, 2, 2, Outcome::Dead { error: "no".to_owned() });
+    let mut dead = settle(session, 2, 2, 2, Outcome::Failed { error: "no".to_owned() });
     dead.runs[0].claim_no = 1;
     ask(&open, dead).await.unwrap();
     set_policy(&server, "noeviction");

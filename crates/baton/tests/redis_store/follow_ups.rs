@@ -117,7 +117,7 @@ async fn at_maxmemory_what_brings_something_is_refused_whole_and_its_number_is_f
         assert!(matches!(&refused, StoreError::NoRoom(why) if why.contains("maxmemory")), "{refused:?}");
     }
     // Failures and what is handed back pass, as what is done.
-    let dead = Outcome::Dead { error: "in vain".to_owned() };
+    let dead = Outcome::Failed { error: "in vain".to_owned() };
     let plain = vec![run(2, Outcome::DONE), run(3, dead), run(4, Outcome::Back)];
     assert_eq!(ask(&store, report(1, plain)).await.unwrap().refused, []);
     let _: String = behind(&server, "CONFIG SET maxmemory 0");

@@ -354,5 +354,5 @@ async fn a_bundle_whose_list_is_missing_ends_as_errors() {
     }
     assert_eq!(given, (130..=140).collect::<Vec<_>>());
     let books = books(&store).await;
-    assert_eq!((books.pushed, books.ready, books.dead), (140, 0, 124));
+    assert_eq!((books.pushed, books.ready, books.failed), (140, 0, 124));
 }

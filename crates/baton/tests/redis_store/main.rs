@@ -308,14 +308,14 @@ async fn at_maxmemory_nothing_comes_in_and_everything_else_goes_on() {
     assert!(matches!(&refused, StoreError::NoRoom(text) if told(text)), "{refused:?}");
     ask(&store, claim(session, 1, 9)).await.unwrap();
     ask(&store, settle(session, 1, 1, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();
-    let mut dead = settle(session, 2, 2, 1, Outcome::Dead { error: "no".to_owned() });
+    let mut dead = settle(session, 2, 2, 1, Outcome::Failed { error: "no".to_owned() });
     dead.runs[0].claim_no = 1;
     ask(&store, dead).await.unwrap();
     ask(&store, Beat { session, report: Bytes::from_static(b"{}"), asks: Vec::new() }).await.unwrap();
     join(&store, Kind::Client).await;
     ask(&store, Leave { session }).await.unwrap();
     let books = books(&store).await;
-    assert_eq!((books.pushed, books.ready, books.delayed, books.dead), (3, 1, 1, 1));
+    assert_eq!((books.pushed, books.ready, books.delayed, books.failed), (3, 1, 1, 1));
     let _: String = behind(&server, "CONFIG SET maxmemory 0");
     assert!(ask(&store, Recount { max_hold_ms: 1 }).await.unwrap().queues.iter().all(QueueRecount::balance));
 }

@@ -66,7 +66,7 @@ async fn a_storm_of_failures_by_the_clock() {
         claiming += cpu(&server) - before;
         tell_longest(&server, "claimed");
         let outcome = match attempt {
-            3 => Outcome::Dead { error: "in vain".to_owned() },
+            3 => Outcome::Failed { error: "in vain".to_owned() },
             _ => Outcome::Retry { after_ms: 0, error: "not yet".to_owned() },
         };
         let before = cpu(&server);

@@ -120,7 +120,7 @@ impl Generator {
                     let error = if self.one_in(3) { String::new() } else { "again ".repeat(self.below(60) as usize) };
                     Outcome::Retry { after_ms, error }
                 }
-                1 => Outcome::Dead { error: "no".repeat(self.below(9) as usize) },
+                1 => Outcome::Failed { error: "no".repeat(self.below(9) as usize) },
                 2 => Outcome::Back,
                 3 => Outcome::Done { result: None, follow_ups: vec![self.submission()] },
                 4 if len == 1 => Outcome::Done { result: Some(Bytes::from_static(b"{}")), follow_ups: Vec::new() },

@@ -84,15 +84,15 @@ impl Figures {
 
     fn counts(&mut self, name: &Name, books: &Books) -> Counts {
         let sums = self.queues.entry(name.clone()).or_default();
-        let (failed, dead) = *sums.before.get_or_insert((sums.handled.failed, books.dead_seq));
+        let (failures, failed) = *sums.before.get_or_insert((sums.handled.failed, books.failed_seq));
         // The books know sooner than the reports: what has failed and is not among the errors is tried again.
-        let (failed, dead) = (sums.handled.failed - failed, books.dead_seq.saturating_sub(dead));
-        sums.retried = sums.retried.max(failed.saturating_sub(dead));
+        let (failures, failed) = (sums.handled.failed - failures, books.failed_seq.saturating_sub(failed));
+        sums.retried = sums.retried.max(failures.saturating_sub(failed));
         Counts {
             arrived: books.pushed.saturating_add(books.requeued).saturating_add(sums.retried),
             waiting: if books.paused { 0 } else { books.ready },
             in_flight: books.in_flight,
-            ended: books.done.saturating_add(books.dead_seq).saturating_add(sums.handled.run),
+            ended: books.done.saturating_add(books.failed_seq).saturating_add(sums.handled.run),
             run: sums.handled.run,
             handler_s: sums.handled.us as f64 / 1e6,
             paused: books.paused,
@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn what_is_tried_again_arrives_again_and_what_is_held_back_or_delayed_does_not_wait() {
         let mut figures = Figures::default();
-        let books = Books { pushed: 100, ready: 40, delayed: 20, dead: 5, dead_seq: 5, ..Books::new(name("jobs")) };
+        let books = Books { pushed: 100, ready: 40, delayed: 20, failed: 5, failed_seq: 5, ..Books::new(name("jobs")) };
         let before = counts(&mut figures, vec![node("a", 1, "builtin", &ran(50, 30, 1))], books.clone());
         assert_eq!((before.arrived, before.waiting), (100, 40), "what was before the first look is not looked into");
-        let later = Books { dead_seq: 7, requeued: 1, ..books.clone() };
+        let later = Books { failed_seq: 7, requeued: 1, ..books.clone() };
         let after = counts(&mut figures, vec![node("a", 1, "builtin", &ran(60, 40, 1))], later.clone());
         assert_eq!(after.arrived, 100 + 1 + 8);
         let paused = Books { paused: true, ..later };

@@ -42,7 +42,7 @@ pub(super) fn unfailed(mut runs: Vec<Run>) -> Vec<Run> {
 }
 
 const fn is_failure(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Retry { .. } | Outcome::Dead { .. })
+    matches!(outcome, Outcome::Retry { .. } | Outcome::Failed { .. })
 }
 
 /// Whether it says no more than that messages are done.

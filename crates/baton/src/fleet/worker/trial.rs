@@ -38,7 +38,7 @@ use crate::{
 /// }
 /// let parcels = parcel.finish().into_iter().collect();
 /// let runs = trial(Name::new("jobs")?, QueuePolicy::default(), Short, parcels).await;
-/// let dead = runs.iter().find(|run| matches!(&run.outcome, Outcome::Dead { error } if error == "too long"));
+/// let dead = runs.iter().find(|run| matches!(&run.outcome, Outcome::Failed { error } if error == "too long"));
 /// assert_eq!(dead.unwrap().range.first, 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -135,7 +135,7 @@ mod tests {
         let mut ids = Vec::new();
         for run in &runs {
             for id in run.range.first..run.range.end() {
-                let failed = matches!(&run.outcome, Outcome::Dead { error } if error.contains("ve"));
+                let failed = matches!(&run.outcome, Outcome::Failed { error } if error.contains("ve"));
                 assert_eq!(failed, id.is_multiple_of(5) || id.is_multiple_of(7), "{id} {:?}", run.outcome);
                 assert_eq!(run.claim_no, if id <= 100 { 1 } else { 2 });
                 ids.push(id);
@@ -149,7 +149,7 @@ mod tests {
     async fn a_handler_past_its_deadline_has_failed() {
         let policy = QueuePolicy { deadline: Some(Duration::from_millis(1)), ..QueuePolicy::default() };
         let runs = trial(Name::new("q").unwrap(), policy, Mixed, vec![parcel(2)]).await;
-        let late = |run: &Run| matches!(&run.outcome, Outcome::Dead { error } if error.contains("deadline"));
+        let late = |run: &Run| matches!(&run.outcome, Outcome::Failed { error } if error.contains("deadline"));
         assert_eq!(runs.iter().map(late).collect::<Vec<_>>(), [false, true]);
     }
 }

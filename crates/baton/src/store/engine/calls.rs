@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(in crate::store) enum Fate<'a> {
     Done(Option<&'a Bytes>),
-    Dead(&'a str),
+    Failed(&'a str),
     Cancelled,
 }
 
@@ -178,14 +178,14 @@ pub(in crate::store) fn ended<T: Tables>(
         }
         Fate::Done(_) => {}
         Fate::Cancelled => record.cancelled += 1,
-        Fate::Dead(why) if record.end.is_none() => {
+        Fate::Failed(why) if record.end.is_none() => {
             let message = (span.role == Some(CallRole::Joined)).then(|| name_of(queue, span));
             record.outcome = Some(Bytes::copy_from_slice(why.as_bytes()));
-            record.end = Some(CallState::Dead);
+            record.end = Some(CallState::Failed);
             append(tables, &call, &mut record, &CallEvent::bytes(ERROR, message.as_ref(), None, why.as_bytes()))?;
             mark(tables, now, &call, &mut record)?;
         }
-        Fate::Dead(_) => {}
+        Fate::Failed(_) => {}
     }
     if record.open == 0 {
         if record.end.is_none() {

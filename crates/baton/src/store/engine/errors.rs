@@ -31,9 +31,9 @@ pub(in crate::store) fn bury<T: Tables>(
             Cut::Some(parcel) => (parcel.headers(0), parcel.body(0).unwrap_or_default()),
             Cut::NoneFits | Cut::Missing => (Headers::default(), Bytes::new()),
         };
-        queue.books.dead_seq += 1;
+        queue.books.failed_seq += 1;
         let message = ErrorRecord {
-            seq: queue.books.dead_seq,
+            seq: queue.books.failed_seq,
             id,
             attempts: span.attempts,
             crashes: span.crashes,
@@ -48,7 +48,7 @@ pub(in crate::store) fn bury<T: Tables>(
     }
     let count = u64::from(span.range.len);
     queue.books.in_flight -= count;
-    queue.books.dead += count;
+    queue.books.failed += count;
     release(tables, queue, span)?;
-    calls::ended(tables, now, &name, span, Fate::Dead(error))
+    calls::ended(tables, now, &name, span, Fate::Failed(error))
 }

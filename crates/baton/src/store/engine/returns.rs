@@ -1,7 +1,7 @@
 //! Giving claimed messages back: when a session leaves, when it is lost, and when a worker hands some back.
 //!
 //! Whatever goes back goes to the front of its line, in the order of ids. A loss splits: spans of at most 16 after
-//! the first, single suspects after the second, dead after the fourth. So one message that kills every process that
+//! the first, single suspects after the second, failed after the fourth. So one message that kills every process that
 //! touches it ends as one error, and its neighbours go on.
 //!
 //! A session that holds much gives it back in several calls, each of them as much as its home says: the first one ends the
@@ -22,8 +22,8 @@ use crate::{
 pub(in crate::store) struct Returned {
     /// Messages back in their queues.
     pub(in crate::store) back: u64,
-    /// Messages dead.
-    pub(in crate::store) dead: u64,
+    /// Messages failed.
+    pub(in crate::store) failed: u64,
 }
 
 /// Gives back what a session holds, the last claims first, until `most` entries are made; whether something is left.
@@ -56,7 +56,7 @@ fn some<T: Tables>(
             if crashes > MAX_CRASHES {
                 let error = format!("lost {crashes} {LOST}");
                 errors::bury(tables, now, queue, &span, &unreaped.node, &error)?;
-                returned.dead += u64::from(taken);
+                returned.failed += u64::from(taken);
             } else if span.role.is_some() && !calls::returned(tables, &claim.queue, &span, None)? {
                 queue.books.in_flight -= 1;
                 calls::cancel_message(tables, now, queue, &span)?;

@@ -36,7 +36,7 @@ pub(super) async fn convert(shared: &Shared, since: &Standing) -> Result<Convers
     let mut reply = shared.run(&shared.scripts.convert, |to| to.arg(&since.stamp)).await?;
     match reply.text()?.as_str() {
         "OK" => {
-            let done = Converted { sessions: reply.parsed()?, back: reply.parsed()?, dead: reply.parsed()? };
+            let done = Converted { sessions: reply.parsed()?, back: reply.parsed()?, failed: reply.parsed()? };
             let left = reply.parsed()?;
             let others = done.sessions == 0 && left == 0 && !since.seen.is_empty();
             Ok(if others { Conversion::Nothing } else { Conversion::Step { done, left } })

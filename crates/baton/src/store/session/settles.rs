@@ -170,7 +170,7 @@ fn in_order(mut runs: Vec<Run>, weights: &Weights) -> Vec<Run> {
 
 /// A run of messages that fail, or are of calls, in parts, if it is too heavy as a whole. What one brings belongs to all of it.
 fn parts(run: &Run, weights: &Weights) -> Option<Vec<Run>> {
-    let fails = matches!(run.outcome, Outcome::Retry { .. } | Outcome::Dead { .. });
+    let fails = matches!(run.outcome, Outcome::Retry { .. } | Outcome::Failed { .. });
     if brings(run) || weights.of(run) <= MOST_WEIGHT || !(fails || weights.of_calls(run) > 0) {
         return None;
     }
@@ -217,11 +217,11 @@ mod tests {
         let weights = Weights::default();
         claimed(&weights, "q", 1, 40, 100_000);
         claimed(&weights, "q", 2, 40, 100);
-        let dead = |claim_no| run("q", claim_no, 1, 40, Outcome::Dead { error: "no".to_owned() });
+        let dead = |claim_no| run("q", claim_no, 1, 40, Outcome::Failed { error: "no".to_owned() });
         let parts = in_order(vec![dead(1), dead(2)], &weights);
         let lens: Vec<_> = parts.iter().map(|run| (run.claim_no, run.range.len)).collect();
         assert_eq!(lens, [(1, 10), (1, 10), (1, 10), (1, 10), (2, 40)]);
-        let text = Outcome::Dead { error: "x".repeat(1 << 14) };
+        let text = Outcome::Failed { error: "x".repeat(1 << 14) };
         assert_eq!(in_order(vec![run("q", 2, 1, 100, text)], &weights).len(), 2);
         parts.iter().for_each(|run| weights.settled(run));
         assert_eq!(weights.of(&dead(1)), weights.of(&dead(2)), "what was settled is forgotten");
@@ -263,7 +263,7 @@ mod tests {
             )
         };
         weights.note(&Name::new("q").unwrap(), 1, &(1..=300).map(call).collect::<Vec<_>>());
-        for outcome in [Outcome::DONE, Outcome::Back, Outcome::Dead { error: "no".to_owned() }] {
+        for outcome in [Outcome::DONE, Outcome::Back, Outcome::Failed { error: "no".to_owned() }] {
             let parts = in_order(vec![run("q", 1, 1, 300, outcome)], &weights);
             assert!(parts.iter().all(|part| weights.of(part) <= MOST_WEIGHT && part.range.len <= 80), "{parts:?}");
             assert_eq!(parts.iter().map(|part| part.range.len).sum::<u32>(), 300);

@@ -82,7 +82,7 @@ impl Weights {
                 self.spans_of(run) + follow_ups.len() + run.outcome.brings() / BYTES_A_UNIT
             }
             Outcome::Back => self.spans_of(run),
-            Outcome::Retry { .. } | Outcome::Dead { .. } => {
+            Outcome::Retry { .. } | Outcome::Failed { .. } => {
                 self.failed(run) * run.range.len as usize + OF_A_CALL * self.of_calls(run)
             }
         }
@@ -107,7 +107,7 @@ impl Weights {
 
     /// What a message weighs that fails, whether it is of a call or not.
     fn failed(&self, run: &Run) -> usize {
-        let (Outcome::Retry { error, .. } | Outcome::Dead { error }) = &run.outcome else { return 1 };
+        let (Outcome::Retry { error, .. } | Outcome::Failed { error }) = &run.outcome else { return 1 };
         FAILED + (self.heavy(run, |heavy| heavy.longest).unwrap_or_default() + error.len()) / BYTES_A_UNIT
     }
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(weights.of(&run(1, 1, Outcome::DONE)), A_RUN + 1);
         assert_eq!(weights.of(&run(2, 1, Outcome::DONE)), A_RUN + 1 + OF_A_CALL);
         assert_eq!(weights.of(&run(1, 40, Outcome::Back)), A_RUN + 40 + 20 * OF_A_CALL);
-        let dead = Outcome::Dead { error: "no".to_owned() };
+        let dead = Outcome::Failed { error: "no".to_owned() };
         assert_eq!(weights.of(&run(1, 40, dead)), 40 * FAILED + 20 * OF_A_CALL);
     }
 

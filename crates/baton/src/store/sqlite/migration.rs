@@ -150,8 +150,8 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     for fleet in fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);
         for (id, session) in tables.sessions()? {
-            let Returned { back, dead } = end(&mut tables, now, id, &session, true, u64::MAX)?;
-            done = Converted { sessions: done.sessions + 1, back: done.back + back, dead: done.dead + dead };
+            let Returned { back, failed } = end(&mut tables, now, id, &session, true, u64::MAX)?;
+            done = Converted { sessions: done.sessions + 1, back: done.back + back, failed: done.failed + failed };
         }
         tables.flush()?;
     }

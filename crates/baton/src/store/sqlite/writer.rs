@@ -119,13 +119,13 @@ impl Done {
 /// The answer to all of a request, from those to its parts.
 fn together(so_far: Option<Answer>, answer: Answer) -> Answer {
     match (so_far, answer) {
-        (Some(Answer::Reap(Reaped::Taken { back, dead })), Answer::Reap(last)) => {
-            let (more, more_dead) = match last {
-                Reaped::Taken { back, dead } => (back, dead),
+        (Some(Answer::Reap(Reaped::Taken { back, failed })), Answer::Reap(last)) => {
+            let (more, more_failed) = match last {
+                Reaped::Taken { back, failed } => (back, failed),
                 // Another process came to the end.
                 Reaped::Alive | Reaped::Gone => (0, 0),
             };
-            Answer::Reap(Reaped::Taken { back: back + more, dead: dead + more_dead })
+            Answer::Reap(Reaped::Taken { back: back + more, failed: failed + more_failed })
         }
         (_, answer) => answer,
     }

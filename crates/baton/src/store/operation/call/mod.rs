@@ -49,7 +49,7 @@ pub enum CallState {
     /// All of its messages are done.
     Done,
     /// A message has failed for good.
-    Dead,
+    Failed,
     /// It was cancelled before all was done.
     Cancelled,
 }
@@ -58,7 +58,7 @@ impl CallState {
     /// Whether it stays as it is.
     #[must_use]
     pub const fn is_end(self) -> bool {
-        matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 }
 

@@ -22,7 +22,7 @@ impl Coded for ReadCall {
                     "running" => CallState::Running,
                     "cancelling" => CallState::Cancelling,
                     "done" => CallState::Done,
-                    "dead" => CallState::Dead,
+                    "dead" => CallState::Failed,
                     "cancelled" => CallState::Cancelled,
                     other => return Err(StoreError::Damaged(format!("a call is {other:?}"))),
                 };

@@ -29,7 +29,7 @@ impl Effect for Dispose {
             count += 1;
             let books = &mut queue.books;
             let range = Range::one(*id);
-            books.dead -= 1;
+            books.failed -= 1;
             match self.disposal {
                 Disposal::Drain => {
                     books.drained += 1;

@@ -18,6 +18,6 @@ impl Effect for DrainBegin {
         }
         queue.drainer = Some(self.session);
         tables.put_queue(&queue)?;
-        Ok(Draining { upto: queue.books.dead_seq, dispose_no })
+        Ok(Draining { upto: queue.books.failed_seq, dispose_no })
     }
 }

@@ -32,7 +32,7 @@ impl Removed {
         books.fold(Self::default(), |sum, it| Self {
             queues: sum.queues + 1,
             messages: [it.ready, it.delayed, it.in_flight].into_iter().fold(sum.messages, u64::saturating_add),
-            errors: sum.errors.saturating_add(it.dead),
+            errors: sum.errors.saturating_add(it.failed),
         })
     }
 }

@@ -13,7 +13,7 @@ impl Effect for Reap {
     fn apply<T: Tables>(&self, tables: &mut T, now: u64) -> Moved<Reaped> {
         visit(tables, self.session)?;
         let meta = advance(tables, now)?;
-        let Returned { back, dead } = if let Some(unreaped) = tables.unreaped(self.target)? {
+        let Returned { back, failed } = if let Some(unreaped) = tables.unreaped(self.target)? {
             go_on(tables, now, self.target, &unreaped)?
         } else {
             let Some(target) = tables.session(self.target)? else { return Ok(Reaped::Gone) };
@@ -23,6 +23,6 @@ impl Effect for Reap {
             let most = tables.returned_at_once();
             end(tables, now, self.target, &target, true, most)?
         };
-        Ok(Reaped::Taken { back, dead })
+        Ok(Reaped::Taken { back, failed })
     }
 }

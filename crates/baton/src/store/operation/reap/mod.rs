@@ -27,8 +27,8 @@ pub enum Reaped {
     Taken {
         /// Messages back in their queues.
         back: u64,
-        /// Messages dead.
-        dead: u64,
+        /// Messages failed.
+        failed: u64,
     },
     /// Its lease has not run out.
     Alive,

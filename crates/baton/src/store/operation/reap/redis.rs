@@ -23,16 +23,16 @@ async fn reap(shared: &Shared, it: &Reap) -> Result<Reaped, StoreError> {
         let mut reply = shared.run(&shared.scripts.reap, |to| to.arg(session).arg(target)).await?;
         match reply.text()?.as_str() {
             "OK" => {
-                let (before, dead_before) = taken.unwrap_or_default();
-                let (back, dead) = (before + reply.parsed::<u64>()?, dead_before + reply.parsed::<u64>()?);
+                let (before, failed_before) = taken.unwrap_or_default();
+                let (back, failed) = (before + reply.parsed::<u64>()?, failed_before + reply.parsed::<u64>()?);
                 if reply.text()?.is_empty() {
-                    return Ok(Reaped::Taken { back, dead });
+                    return Ok(Reaped::Taken { back, failed });
                 }
-                taken = Some((back, dead));
+                taken = Some((back, failed));
             }
             "ALIVE" => return Ok(Reaped::Alive),
             // Another one came to the end.
-            "GONE" => return Ok(taken.map_or(Reaped::Gone, |(back, dead)| Reaped::Taken { back, dead })),
+            "GONE" => return Ok(taken.map_or(Reaped::Gone, |(back, failed)| Reaped::Taken { back, failed })),
             code => return Err(reply.refusal(code)),
         }
     }

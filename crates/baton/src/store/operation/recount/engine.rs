@@ -31,11 +31,11 @@ impl Effect for Recount {
             for claim in claims.iter().filter(|claim| claim.queue == *name) {
                 in_flight.join(found(tables, &claim.spans)?);
             }
-            let mut dead = Found::default();
+            let mut failed = Found::default();
             for id in tables.error_ids(name)? {
-                dead.add(1, IdSum::of(Range::one(id)));
+                failed.add(1, IdSum::of(Range::one(id)));
             }
-            queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, dead, lacking });
+            queues.push(QueueRecount { books: queue.books, ready, delayed, in_flight, failed, lacking });
         }
         Ok(Recounted { queues, held_ms: 0 })
     }

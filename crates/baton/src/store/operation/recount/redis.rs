@@ -66,8 +66,8 @@ fn queue_recount(mut it: Reply) -> Result<QueueRecount, StoreError> {
     let books = read_books(it.list()?)?;
     let mut lacking = Lacking::default();
     let mut found = || found(&mut it, &mut lacking);
-    let (ready, delayed, in_flight, dead) = (found()?, found()?, found()?, found()?);
-    Ok(QueueRecount { books, ready, delayed, in_flight, dead, lacking })
+    let (ready, delayed, in_flight, failed) = (found()?, found()?, found()?, found()?);
+    Ok(QueueRecount { books, ready, delayed, in_flight, failed, lacking })
 }
 
 /// The five numbers of one kind: messages, their sum, the bytes they count for, how many lack their bodies, the lowest of
@@ -182,13 +182,13 @@ impl Hold<'_> {
                 let mut it = page.list()?;
                 let books = read_books(it.list()?)?;
                 let (in_flight, mut lacking) = in_flight.remove(&books.queue).unwrap_or_default();
-                let (ready, delayed, dead) = if it.is_done() {
+                let (ready, delayed, failed) = if it.is_done() {
                     self.large_queue(&books.queue, &mut lacking).await?
                 } else {
                     let mut found = || found(&mut it, &mut lacking);
                     (found()?, found()?, found()?)
                 };
-                queues.push(QueueRecount { books, ready, delayed, in_flight, dead, lacking });
+                queues.push(QueueRecount { books, ready, delayed, in_flight, failed, lacking });
             }
         }
         queues.sort_unstable_by(|a, b| a.books.queue.cmp(&b.books.queue));
@@ -236,13 +236,13 @@ impl Hold<'_> {
         Ok(in_flight)
     }
 
-    /// What a queue keeps, page by page: ready, delayed, dead.
+    /// What a queue keeps, page by page: ready, delayed, failed.
     async fn large_queue(&self, queue: &Name, lacking: &mut Lacking) -> Result<(Found, Found, Found), StoreError> {
         let mut ready = self.pages("ready", queue, lacking).await?;
         let suspects = self.pages("suspects", queue, lacking).await?;
         ready.join(suspects);
         let delayed = self.pages("delayed", queue, lacking).await?;
-        Ok((ready, delayed, self.pages("dead", queue, lacking).await?))
+        Ok((ready, delayed, self.pages("failed", queue, lacking).await?))
     }
 
     /// The most descriptors in a page.

@@ -174,7 +174,7 @@ impl<T: Tables> Settling<'_, T> {
                 let node = errors::node_name(&self.session);
                 errors::bury(self.tables, self.now, queue, &tried, &node, MISSING_BODY)
             }
-            Outcome::Dead { error } => {
+            Outcome::Failed { error } => {
                 let tried = Span { attempts: span.attempts + 1, ..*span };
                 let node = errors::node_name(&self.session);
                 errors::bury(self.tables, self.now, queue, &tried, &node, error)

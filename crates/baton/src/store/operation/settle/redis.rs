@@ -47,7 +47,7 @@ fn run<'r>(to: Arguments<'r>, of: &Settle, run: &Run) -> Arguments<'r> {
             })
         }
         Outcome::Retry { after_ms, error } => to.text("r").text(after_ms).text(error),
-        Outcome::Dead { error } => to.text("x").text(error),
+        Outcome::Failed { error } => to.text("x").text(error),
         Outcome::Back => to.text("b"),
     }
 }

@@ -266,7 +266,7 @@ impl Calls for SqliteTables<'_> {
 fn write(it: &CallRecord) -> String {
     let end = match it.end {
         Some(CallState::Done) => 1,
-        Some(CallState::Dead) => 2,
+        Some(CallState::Failed) => 2,
         Some(CallState::Cancelled) => 3,
         _ => 0,
     };
@@ -324,7 +324,7 @@ fn parse(written: &str, outcome: Option<Bytes>) -> Option<CallRecord> {
         is_marked: marked == 1,
         end: match end {
             1 => Some(CallState::Done),
-            2 => Some(CallState::Dead),
+            2 => Some(CallState::Failed),
             3 => Some(CallState::Cancelled),
             _ => None,
         },
