@@ -77,7 +77,7 @@ fn bodies(path: &Path) -> Vec<(i64, i64, i64, Vec<u8>)> {
 
 /// What the books say of messages, without the counts of refusals.
 fn counts(books: &Value) -> Vec<u64> {
-    let states = ["pushed", "ready", "delayed", "in_flight", "done", "failed", "drained"];
+    let states = ["pushed", "ready", "delayed", "in_flight", "done", "failed", "removed"];
     states.iter().map(|state| books[*state].as_u64().unwrap()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Errors: looked at, requeued, drained, grouped, and never lost to a reader that goes away.
+//! Errors: looked at, requeued, removed, grouped, and never lost to a reader that goes away.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -44,7 +44,7 @@ fn errors_are_listed_and_only_drain_removes_them() {
     assert_eq!((&found[0]["attempts"], &found[0]["crashes"]), (&json!(1), &json!(0)));
     assert!(found[0]["at"].as_u64().unwrap() > 1_600_000_000_000 && found[0]["node"].as_str().unwrap().contains('/'));
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
-    assert_eq!((&books["failed"], &books["drained"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));
+    assert_eq!((&books["failed"], &books["removed"], &books["balanced"]), (&json!(0), &json!(4), &json!(true)));
     let none = sandbox.run(&["errors"]).expect(0);
     assert_eq!((none.out.as_str(), none.err.as_str()), ("", "baton: no errors\n"));
     assert_eq!(sandbox.run(&["errors", "--json"]).expect(0).err, "");
@@ -83,7 +83,7 @@ fn make_errors_prints_and_removes_them() {
     let ran = make.env_remove("MAKEFLAGS").output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     assert_eq!(String::from_utf8(ran.stdout).unwrap().lines().count(), 4);
-    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["drained"], 4);
+    assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["removed"], 4);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn filters_remove_only_what_they_let_through() {
     assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
     let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
     assert_eq!(
-        (&books["ready"], &books["failed"], &books["drained"], &books["requeued"]),
+        (&books["ready"], &books["failed"], &books["removed"], &books["requeued"]),
         (&json!(1), &json!(1), &json!(1), &json!(1))
     );
     assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
@@ -181,7 +181,7 @@ fn a_follower_gets_later_errors_and_ends_by_a_signal() {
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let books = sandbox.run(&["audit", "--json"]).expect(0).json();
-    assert_eq!(books["drained"], 2);
+    assert_eq!(books["removed"], 2);
 }
 
 #[test]

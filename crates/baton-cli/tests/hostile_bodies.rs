@@ -28,8 +28,8 @@ fn error(sandbox: &Sandbox) -> String {
     struct Drained {
         error: String,
     }
-    let drained = sandbox.run(&["errors", "--drain", "--json"]).expect(0).out;
-    serde_json::from_str::<Drained>(&drained).unwrap().error
+    let removed = sandbox.run(&["errors", "--drain", "--json"]).expect(0).out;
+    serde_json::from_str::<Drained>(&removed).unwrap().error
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn errors_survive_twenty_kills(url: &str) {
     seen.extend(String::from_utf8(rest.stdout).unwrap().lines().map(id));
     assert!(seen.into_iter().eq(1..=ERRORS), "every error was printed");
     let books = json(url, &["audit", "--deep", "--json"]);
-    assert_eq!((&books["balanced"], &books["failed"], &books["drained"]), (&true.into(), &0.into(), &ERRORS.into()));
+    assert_eq!((&books["balanced"], &books["failed"], &books["removed"]), (&true.into(), &0.into(), &ERRORS.into()));
 }
 
 fn id(line: &str) -> u64 {

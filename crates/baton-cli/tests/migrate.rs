@@ -99,6 +99,6 @@ fn a_migration_survives_kills() {
         sandbox.run(&["migrate"]).expect(0);
         let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
         assert_eq!((&books["pushed"], &books["ready"], &books["delayed"]), (&json!(71), &json!(63), &json!(2)));
-        assert_eq!((&books["done"], &books["failed"], &books["drained"]), (&json!(4), &json!(1), &json!(1)));
+        assert_eq!((&books["done"], &books["failed"], &books["removed"]), (&json!(4), &json!(1), &json!(1)));
     }
 }

@@ -31,14 +31,14 @@ pub struct Acknowledged {
     /// Messages settled as done.
     pub done: AtomicU64,
     /// Errors removed.
-    pub drained: AtomicU64,
+    pub removed: AtomicU64,
 }
 
 impl Acknowledged {
     /// All answers so far; grows while the load makes progress.
     #[must_use]
     pub fn total(&self) -> u64 {
-        [&self.submitted, &self.pushed, &self.done, &self.drained].iter().map(|count| count.load(Relaxed)).sum()
+        [&self.submitted, &self.pushed, &self.done, &self.removed].iter().map(|count| count.load(Relaxed)).sum()
     }
 }
 
@@ -232,7 +232,7 @@ impl Part {
             while !self.stopped() {
                 match self.drain_page(&session).await {
                     Ok(0) => tokio::time::sleep(Duration::from_millis(10)).await,
-                    Ok(count) => _ = self.acknowledged.drained.fetch_add(count, Relaxed),
+                    Ok(count) => _ = self.acknowledged.removed.fetch_add(count, Relaxed),
                     Err(_) => break,
                 }
             }

@@ -1,6 +1,6 @@
 //! Stores of every earlier format are refused until they are migrated, and then hold what they held.
 //!
-//! A fixture holds messages in every state: waiting, delayed, in flight, suspect, failed, drained, requeued; a key, a
+//! A fixture holds messages in every state: waiting, delayed, in flight, suspect, failed, removed, requeued; a key, a
 //! bookmark, a result, a paused queue, and a source midway, from format 6 on singles; three sessions are silent. See
 //! `fixtures/README.md`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
@@ -104,7 +104,7 @@ fn peek() -> Peek {
 
 /// What a queue has in each state, and the sums of what has gone.
 fn figures(books: &Books) -> [u64; 8] {
-    [books.pushed, books.ready, books.delayed, books.in_flight, books.done, books.failed, books.drained, books.requeued]
+    [books.pushed, books.ready, books.delayed, books.in_flight, books.done, books.failed, books.removed, books.requeued]
 }
 
 /// Everything is there: books, bodies, key, bookmark, result, error, and the place of the source.

@@ -77,7 +77,7 @@ async fn twenty_kills_with_a_synced_log_lose_nothing_acknowledged() {
     // An unanswered call may have been carried out, so the store may know of more than callers were told.
     assert!(submitted.pushed >= told.submitted.load(Relaxed), "{submitted:?} {told:?}");
     assert!(submitted.done >= told.done.load(Relaxed), "{submitted:?} {told:?}");
-    assert!(submitted.drained >= told.drained.load(Relaxed), "{submitted:?} {told:?}");
+    assert!(submitted.removed >= told.removed.load(Relaxed), "{submitted:?} {told:?}");
     assert!(check_positions(&server).await >= told.pushed.load(Relaxed));
 }
 

@@ -163,7 +163,7 @@ async fn disposals_are_made_once() {
         assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Drain).await.unwrap().count, ids.len() as u64);
     }
     let books = books(&sound).await;
-    assert_eq!((books.failed, books.drained), (0, 50));
+    assert_eq!((books.failed, books.removed), (0, 50));
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::{
 
 /// Check that every message ever pushed is in exactly one state; exit 0 only if so
 ///
-/// pushed = ready + delayed + in_flight + done + failed + drained + cancelled must hold for every queue. With --deep the messages
+/// pushed = ready + delayed + in_flight + done + failed + removed + cancelled must hold for every queue. With --deep the messages
 /// themselves are counted and compared with the books, and every one that may still run must have its body; this works
 /// on a live fleet.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) struct Audit {
     /// The longest the fleet may be held still for a deep audit, with its unit
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     max_hold: Duration,
-    /// Print one JSON object: {"pushed","ready","delayed","in_flight","done","failed","drained","cancelled","requeued","balanced",
+    /// Print one JSON object: {"pushed","ready","delayed","in_flight","done","failed","removed","cancelled","requeued","balanced",
     /// "stale_pushes","stale_settles","unbalanced"}, with --deep also "held_ms"
     #[arg(long)]
     json: bool,
@@ -59,7 +59,7 @@ fn show(output: &mut Output, it: &admin::Audit) -> Result<(), Failure> {
         "in flight",
         "done",
         "failed",
-        "drained",
+        "removed",
         "cancelled",
         "requeued",
         "stale settles",
@@ -69,13 +69,13 @@ fn show(output: &mut Output, it: &admin::Audit) -> Result<(), Failure> {
     };
     let of_queue = |it: &Books| {
         let [a, b, c, d] = [it.pushed, it.ready, it.delayed, it.in_flight];
-        let [e, f] = [it.drained, it.cancelled];
+        let [e, f] = [it.removed, it.cancelled];
         row(it.queue.as_str(), [a, b, c, d, it.done, it.failed, e, f, it.requeued, it.stale_settles])
     };
     let mut rows: Vec<Vec<String>> = it.books.iter().map(of_queue).collect();
     if rows.len() != 1 {
         let [a, b, c, d] = [it.pushed, it.ready, it.delayed, it.in_flight];
-        let [e, f] = [it.drained, it.cancelled];
+        let [e, f] = [it.removed, it.cancelled];
         rows.push(row("all queues", [a, b, c, d, it.done, it.failed, e, f, it.requeued, it.stale_settles]));
     }
     output.table(&head, &rows)?;

@@ -33,7 +33,7 @@ pub async fn errors_are_drained_in_two_phases(scene: &mut Scene) {
     let rest = Peek { queue: queue(), after: page[2].seq, upto, limit: 99, max_bytes: 1 << 20 };
     assert_eq!(scene.ask(rest).await.unwrap().errors.len(), 2);
     let books = scene.books().await;
-    assert_eq!((books.failed, books.drained, books.drained_sum.value()), (3, 3, 6));
+    assert_eq!((books.failed, books.removed, books.removed_sum.value()), (3, 3, 6));
 }
 
 /// At each step of a drain the drainer dies, and the next one gets what was not removed.
@@ -62,7 +62,7 @@ pub async fn a_drainer_that_dies_loses_nothing(scene: &mut Scene) {
     assert_eq!(printed.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
     let dispose = scene.a_dispose(keeper, &[3, 4], Disposal::Drain);
     scene.ask(dispose).await.unwrap();
-    assert_eq!((scene.books().await.failed, scene.books().await.drained), (0, 4));
+    assert_eq!((scene.books().await.failed, scene.books().await.removed), (0, 4));
 }
 
 /// Two would print everything twice and remove what the other has not shown.
@@ -93,7 +93,7 @@ pub async fn a_repeated_disposal_disposes_once(scene: &mut Scene) {
     scene.ask(next).await.unwrap();
     assert_eq!(scene.refusal(dispose).await, Refusal::OutOfTurn { last: 2 });
     let books = scene.books().await;
-    assert_eq!((books.failed, books.requeued, books.drained), (0, 2, 1));
+    assert_eq!((books.failed, books.requeued, books.removed), (0, 2, 1));
 }
 
 /// The same id, a clean history, behind all that waits.

@@ -48,7 +48,7 @@ pub async fn check(store: &Arc<dyn Store>, folder: &Path, findings: &Findings) -
     let left = books.ready + books.delayed + books.in_flight;
     findings.demand(left == 0, || format!("{left} messages are left: {books:?}"));
     mixed_lanes(store, findings).await;
-    findings.demand(books.done + books.failed + books.drained + books.cancelled == books.pushed, || {
+    findings.demand(books.done + books.failed + books.removed + books.cancelled == books.pushed, || {
         format!("messages lost: {books:?}")
     });
     let failed = error_ids(store, &mut sum, findings).await;
@@ -140,7 +140,7 @@ pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
         session.leave().await
     };
     let emptied: Result<(), StoreError> = emptied.await;
-    findings.demand(emptied.is_ok(), || format!("the errors cannot be drained: {emptied:?}"));
+    findings.demand(emptied.is_ok(), || format!("the errors cannot be removed: {emptied:?}"));
 }
 
 /// The deep audit: the data itself accounts for every id exactly once.

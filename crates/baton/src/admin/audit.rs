@@ -26,7 +26,7 @@ pub struct Audit {
     /// Among the errors.
     pub failed: u64,
     /// Drained from the errors.
-    pub drained: u64,
+    pub removed: u64,
     /// Ended because their calls were cancelled.
     pub cancelled: u64,
     /// Requeued from the errors, ever.
@@ -116,7 +116,7 @@ impl Audit {
             in_flight: sum(|it| it.in_flight),
             done: sum(|it| it.done),
             failed: sum(|it| it.failed),
-            drained: sum(|it| it.drained),
+            removed: sum(|it| it.removed),
             cancelled: sum(|it| it.cancelled),
             requeued: sum(|it| it.requeued),
             stale_pushes: sum(|it| it.stale_pushes),
@@ -136,7 +136,7 @@ fn recount_faults(queues: &[QueueRecount]) -> Vec<Fault> {
 }
 
 fn books_fault(it: &Books) -> Option<Fault> {
-    let states = [it.ready, it.delayed, it.in_flight, it.done, it.failed, it.drained, it.cancelled];
+    let states = [it.ready, it.delayed, it.in_flight, it.done, it.failed, it.removed, it.cancelled];
     let off = states.into_iter().map(i128::from).sum::<i128>() - i128::from(it.pushed);
     (off != 0).then(|| Fault::Books { queue: it.queue.clone(), pushed: it.pushed, off })
 }

@@ -148,7 +148,7 @@ impl Rates {
         Self {
             pushed_per_s: rate(|it| it.pushed),
             done_per_s: rate(|it| it.done),
-            // The errors are drained; their newest place only grows.
+            // The errors are removed; their newest place only grows.
             dead_per_s: rate(|it| it.failed_seq),
             ready: sum(later, |it| it.ready),
             latency_ms: Latency { p50: waits.percentile(0.5).map(tenths), p99: waits.percentile(0.99).map(tenths) },

@@ -22,15 +22,15 @@ pub struct Books {
     /// Among the errors.
     pub failed: u64,
     /// Drained from the errors.
-    pub drained: u64,
+    pub removed: u64,
     /// Ended because their calls were cancelled.
     pub cancelled: u64,
     /// Requeued from the errors, ever.
     pub requeued: u64,
     /// (Σ id) of those finished.
     pub done_sum: IdSum,
-    /// (Σ id) of those drained.
-    pub drained_sum: IdSum,
+    /// (Σ id) of those removed.
+    pub removed_sum: IdSum,
     /// (Σ id) of those cancelled.
     pub cancelled_sum: IdSum,
     /// Bytes that the messages ready, delayed and in flight count for: their bodies and headers as they are stored.
@@ -51,12 +51,15 @@ pub(super) struct Counter {
     pub(super) set: fn(&mut Books, u64),
 }
 
-/// Declares how stores keep the books: the counters in the order they are given in, each as a number.
+/// Declares how stores keep the books: the counters in the order they are given in, each as a number. `as` gives the name
+/// that stores use.
 macro_rules! counters {
-    ($($name:ident: $get:expr, $set:expr;)*) => {
+    (@stored $name:ident) => { stringify!($name) };
+    (@stored $name:ident $stored:ident) => { stringify!($stored) };
+    ($($name:ident $(as $stored:ident)?: $get:expr, $set:expr;)*) => {
         /// All counters, in the order in which stores give them.
         pub(super) const COUNTERS: &[Counter] = &[$(Counter {
-            name: stringify!($name),
+            name: counters!(@stored $name $($stored)?),
             get: |books| $get(books.$name),
             set: |books, number| books.$name = $set(number),
         },)*];
@@ -75,17 +78,17 @@ impl Books {
         delayed: number, number;
         in_flight: number, number;
         done: number, number;
-        failed: number, number;
-        drained: number, number;
+        failed as dead: number, number;
+        removed as drained: number, number;
         cancelled: number, number;
         requeued: number, number;
         done_sum: IdSum::value, IdSum::from_u64;
-        drained_sum: IdSum::value, IdSum::from_u64;
+        removed_sum as drained_sum: IdSum::value, IdSum::from_u64;
         cancelled_sum: IdSum::value, IdSum::from_u64;
         bytes: number, number;
         stale_pushes: number, number;
         stale_settles: number, number;
-        failed_seq: number, number;
+        failed_seq as dead_seq: number, number;
         paused: u64::from, is_one;
     }
 
@@ -101,11 +104,11 @@ impl Books {
             in_flight: 0,
             done: 0,
             failed: 0,
-            drained: 0,
+            removed: 0,
             cancelled: 0,
             requeued: 0,
             done_sum: IdSum::from_u64(0),
-            drained_sum: IdSum::from_u64(0),
+            removed_sum: IdSum::from_u64(0),
             cancelled_sum: IdSum::from_u64(0),
             bytes: 0,
             stale_pushes: 0,
@@ -118,7 +121,7 @@ impl Books {
     #[must_use]
     pub fn balance(&self) -> bool {
         // Wide enough for counters that were damaged.
-        let states = [self.ready, self.delayed, self.in_flight, self.done, self.failed, self.drained, self.cancelled];
+        let states = [self.ready, self.delayed, self.in_flight, self.done, self.failed, self.removed, self.cancelled];
         u128::from(self.pushed) == states.into_iter().map(u128::from).sum()
     }
 }
@@ -205,7 +208,7 @@ impl QueueRecount {
     pub fn balance(&self) -> bool {
         let Self { books, ready, delayed, in_flight, failed, lacking } = self;
         let sum = ready.sum.plus(delayed.sum).plus(in_flight.sum).plus(failed.sum);
-        let sum = sum.plus(books.done_sum).plus(books.drained_sum).plus(books.cancelled_sum);
+        let sum = sum.plus(books.done_sum).plus(books.removed_sum).plus(books.cancelled_sum);
         lacking.count == 0
             && self.bytes() <= books.bytes
             && books.balance()

@@ -100,7 +100,7 @@ async fn a_storm_of_failures_and_what_people_do_about_it_are_calls_of_bounded_wo
     assert_eq!(node.dispose(name("q"), ids(1, half), Disposal::Requeue).await.unwrap().count, half);
     assert_eq!(node.dispose(name("q"), ids(half + 1, MANY), Disposal::Drain).await.unwrap().count, half);
     let books = balanced(&store).await;
-    assert_eq!((books.ready, books.drained, books.failed), (half, half, 0));
+    assert_eq!((books.ready, books.removed, books.failed), (half, half, 0));
     node.leave().await.unwrap();
     assert!(ask(&*store, Purge).await.unwrap().is_some());
     check(&look.end(&server), &["submit", "claim", "settle", "dispose", "recount_page", "hold", "leave", "purge"]);

@@ -86,7 +86,7 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
                 ask(&store, Reap { session: living, target }).await.unwrap();
             }
             let left: Vec<String> = dead.iter().flat_map(|session| naming(&server, *session)).collect();
-            // Who held the baton or drained is shown, not kept: a field of the source's and the queue's own record.
+            // Who held the baton or removed is shown, not kept: a field of the source's and the queue's own record.
             if left.iter().all(|key| ["{fleet/0}:o:s", "{fleet/0}:q:q"].contains(&key.as_str())) {
                 break;
             }

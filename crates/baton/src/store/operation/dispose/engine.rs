@@ -32,8 +32,8 @@ impl Effect for Dispose {
             books.failed -= 1;
             match self.disposal {
                 Disposal::Drain => {
-                    books.drained += 1;
-                    books.drained_sum = books.drained_sum.plus(IdSum::of(range));
+                    books.removed += 1;
+                    books.removed_sum = books.removed_sum.plus(IdSum::of(range));
                 }
                 Disposal::Requeue => {
                     let parcel = Parcel::of_stored(&message.headers, &message.body)?;
