@@ -79,7 +79,7 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
         let tell = script(
             &sandbox,
             "tell",
-            "echo \"$1|$(cat)|$BATON_QUEUE|$BATON_ID|$BATON_ATTEMPT|$BATON_CRASHES|$BATON_KEY\"",
+            "echo \"$1|$(cat)|$BATON_QUEUE|$BATON_ID|$BATON_ATTEMPT|$BATON_CRASHES|$BATON_MESSAGE_KEY\"",
         );
         let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", &tell, "--until-done"]).expect(0);
         let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();

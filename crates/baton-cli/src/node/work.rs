@@ -26,7 +26,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
     exec: Option<String>,
     /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
-    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_KEY, BATON_QUEUE, BATON_ID, BATON_ATTEMPT and BATON_CRASHES in its environment. Exit code 0 is done, and
+    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_MESSAGE_KEY, BATON_QUEUE, BATON_ID, BATON_ATTEMPT and BATON_CRASHES in its environment. Exit code 0 is done, and
     /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
     /// command; if you want one, give it the body as an argument: sh -c 'gzip -k -- "$1"' sh {}
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]

@@ -27,7 +27,7 @@ const TRY_AGAIN: i32 = 75;
 
 /// Starts a process for each message.
 ///
-/// It finds the body on its standard input, a JSON string as its text, and `BATON_KEY`, `BATON_QUEUE`, `BATON_ID`,
+/// It finds the body on its standard input, a JSON string as its text, and `BATON_MESSAGE_KEY`, `BATON_QUEUE`, `BATON_ID`,
 /// `BATON_ATTEMPT` and `BATON_CRASHES` in its environment; `{}` in its arguments is the body where that is a string or a number. A body that
 /// begins with `-` fails where the program could take it for an option: put the word `--` before `{}`, or see
 /// [`ExecOnce::allow_dash`]. What it prints is the result: as JSON if it is, else as a string. Exit code 0 is done; 75 is tried again after the backoff, up
@@ -96,7 +96,7 @@ async fn run(
     program: &Program, limits: &Limits, ears: &Ears, message: &Message, failed: impl Fn(io::Error) -> Failure + Send,
 ) -> Result<Vec<u8>, Failure> {
     let mut command = program.command();
-    command.env("BATON_KEY", message.key()).env("BATON_QUEUE", message.queue.as_str());
+    command.env("BATON_MESSAGE_KEY", message.key()).env("BATON_QUEUE", message.queue.as_str());
     command.env("BATON_ID", message.id.to_string()).env("BATON_ATTEMPT", (message.attempts + 1).to_string());
     command.env("BATON_CRASHES", message.crashes.to_string());
     let text = template::string(&message.body);
