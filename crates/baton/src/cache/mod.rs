@@ -62,7 +62,7 @@ use self::{
     compute::Compute,
     known::Known,
     local::{Entry, LocalCache},
-    shared::{Shared, millis},
+    shared::{CacheStore, millis},
 };
 pub use self::{
     options::{CacheOptions, Mode, Reading},
@@ -83,7 +83,7 @@ struct Inner {
     cache: LocalCache,
     computations: Arc<Computations>,
     known: Known,
-    shared: Option<Shared>,
+    shared: Option<CacheStore>,
     /// Counts the sessions with the store: what was said to an earlier one is not gone by.
     epoch: RwLock<u64>,
 }
@@ -111,10 +111,10 @@ impl Cache {
     /// and shared only in its process.
     #[must_use]
     pub fn shared(fleet: &Fleet, options: CacheOptions) -> Self {
-        Self::over(options, Known::nothing(), Some(Shared::new(fleet)))
+        Self::over(options, Known::nothing(), Some(CacheStore::new(fleet)))
     }
 
-    fn over(options: CacheOptions, known: Known, shared: Option<Shared>) -> Self {
+    fn over(options: CacheOptions, known: Known, shared: Option<CacheStore>) -> Self {
         let (cache, computations, epoch) = (LocalCache::new(options.bytes), Arc::default(), RwLock::new(0));
         Self { inner: Arc::new(Inner { options, cache, computations, known, shared, epoch }) }
     }
@@ -214,7 +214,7 @@ impl Inner {
     async fn miss(self: &Arc<Self>, key: &CacheKey, reading: Reading, compute: Compute) -> Result<Cached, CacheError> {
         let least = self.least(reading);
         if let Some(shared) = &self.shared {
-            Shared::keep_up(self, shared);
+            CacheStore::keep_up(self, shared);
             if least > self.known.generation() && shared.session().await.is_some() {
                 // If it fails, what is known stays too little.
                 self.learn(shared).await.ok();

@@ -46,7 +46,7 @@ enum Standing {
 }
 
 /// The store, and what keeps up with it.
-pub(super) struct Shared {
+pub(super) struct CacheStore {
     fleet: Fleet,
     /// For how long an answer of the store holds, and how long a call to it is tried.
     pub(super) half_lease: Duration,
@@ -56,7 +56,7 @@ pub(super) struct Shared {
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Shared {
+impl CacheStore {
     pub(super) fn new(fleet: &Fleet) -> Self {
         Self {
             half_lease: fleet.lease() / 2,
@@ -120,9 +120,9 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for CacheStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("fleet", self.fleet.name()).finish_non_exhaustive()
+        f.debug_struct("CacheStore").field("fleet", self.fleet.name()).finish_non_exhaustive()
     }
 }
 
@@ -256,11 +256,11 @@ impl Inner {
     }
 
     /// Learns what was forgotten since what is known.
-    pub(super) async fn learn(&self, shared: &Shared) -> Result<(), StoreError> {
+    pub(super) async fn learn(&self, shared: &CacheStore) -> Result<(), StoreError> {
         self.learn_since(shared, self.known.generation()).await
     }
 
-    async fn learn_since(&self, shared: &Shared, since: u64) -> Result<(), StoreError> {
+    async fn learn_since(&self, shared: &CacheStore, since: u64) -> Result<(), StoreError> {
         let (epoch, asked) = (self.epoch(), Instant::now());
         let forgotten = shared.ask(ReadInvalidations { since }).await?;
         // With nothing kept nothing is below the floor.

@@ -9,7 +9,7 @@ use super::{
     computation::{From, Landed, Landing, Outcome},
     compute::{self, Compute},
     local::Entry,
-    shared::{Right, Shared, millis},
+    shared::{CacheStore, Right, millis},
 };
 use crate::{
     fleet::StoreSignal,
@@ -24,7 +24,7 @@ const SLACK: Duration = Duration::from_secs(10);
 
 impl Inner {
     /// From what the store has to what the computation brings.
-    pub(super) async fn fly_shared(&self, shared: &Shared, landing: &Landing, compute: Compute) -> Outcome {
+    pub(super) async fn fly_shared(&self, shared: &CacheStore, landing: &Landing, compute: Compute) -> Outcome {
         let (key, signal) = (landing.key(), shared.fleet().signal());
         let given_up = moment::after(Instant::now(), self.options.deadline);
         loop {
@@ -78,7 +78,8 @@ impl Inner {
 
     /// Computes by right, and hands in what comes of it.
     async fn compute_and_hand_in(
-        &self, shared: &Shared, landing: &Landing, compute: Compute, at: (&Session, u64, &StoreSignal), right: Right,
+        &self, shared: &CacheStore, landing: &Landing, compute: Compute, at: (&Session, u64, &StoreSignal),
+        right: Right,
     ) -> Outcome {
         let (session, epoch, signal) = at;
         let computed = compute::run(compute, self.options.deadline).await;

@@ -92,7 +92,7 @@ pub enum Unready<E> {
 
 /// A handle to what may not have started yet; clones share it. The value is cloned for each call.
 pub struct Deferred<T, E> {
-    shared: Arc<Shared<T, E>>,
+    shared: Arc<DeferredState<T, E>>,
 }
 
 impl<T, E> Clone for Deferred<T, E> {
@@ -103,15 +103,15 @@ impl<T, E> Clone for Deferred<T, E> {
 
 /// Who says how the start went. Dropped before that, it is [`Unready::Abandoned`].
 pub struct Starter<T, E> {
-    shared: Arc<Shared<T, E>>,
+    shared: Arc<DeferredState<T, E>>,
 }
 
-struct Shared<T, E> {
+struct DeferredState<T, E> {
     bounds: Bounds,
     line: Mutex<Line<T, E>>,
 }
 
-impl<T, E> Shared<T, E> {
+impl<T, E> DeferredState<T, E> {
     fn line(&self) -> MutexGuard<'_, Line<T, E>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +121,7 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
     /// A handle, and who says when it has started.
     #[must_use]
     pub fn new(bounds: Bounds) -> (Self, Starter<T, E>) {
-        let shared = Arc::new(Shared { bounds, line: Mutex::default() });
+        let shared = Arc::new(DeferredState { bounds, line: Mutex::default() });
         (Self { shared: Arc::clone(&shared) }, Starter { shared })
     }
 
@@ -223,7 +223,7 @@ impl<T, E> Drop for Starter<T, E> {
 
 /// A call's right to wait.
 pub struct Seat<T, E> {
-    shared: Arc<Shared<T, E>>,
+    shared: Arc<DeferredState<T, E>>,
     bytes: usize,
     /// Whether it counts towards the bounds: only what waits does.
     counted: bool,
@@ -317,7 +317,7 @@ impl<T, E> Drop for Seat<T, E> {
 
 /// A place in the line, left when it is dropped.
 struct Place<T, E> {
-    shared: Arc<Shared<T, E>>,
+    shared: Arc<DeferredState<T, E>>,
     number: u64,
 }
 

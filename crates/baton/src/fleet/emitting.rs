@@ -71,14 +71,14 @@ pub(super) struct CallScope {
     claim_no: u64,
     /// Nothing where there is no store: then nobody follows.
     session: Option<Session>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UnsentEvents>,
     sending: tokio::sync::Mutex<Sending>,
     is_cancelled: Notice<bool>,
 }
 
 /// Events that are not on their way yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnsentEvents {
     events: Vec<NewEvent>,
     /// How many there have been.
     count: u64,
@@ -155,7 +155,7 @@ impl CallScope {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, UnsentEvents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

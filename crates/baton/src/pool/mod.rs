@@ -7,11 +7,11 @@
 //! started; a caller that goes away takes its child along; at most [`Limits::children`] run, and callers beyond them
 //! wait in their order; no child outlives this process, however that ends.
 
+mod answer_times;
 mod error;
 mod limits;
 mod memory;
 mod output;
-mod patience;
 mod pooled;
 mod program;
 mod protocol;
@@ -52,9 +52,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A pool of children that run one program. Clones are the same pool.
 #[derive(Debug, Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolState>);
 
-struct Shared {
+struct PoolState {
     program: Program,
     limits: Limits,
     /// One for each child that may run.
@@ -98,7 +98,7 @@ impl Pool {
 
     fn with(program: Program, limits: Limits, listener: Option<Listener>) -> Self {
         let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolState {
             permits: Arc::new(Semaphore::new(limits.children.max(1))),
             waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
@@ -196,7 +196,7 @@ impl Pool {
         if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
             return Ok(permit);
         }
-        let waiting = Waiting::new(&self.0.waiting);
+        let waiting = QueuedCaller::new(&self.0.waiting);
         if waiting.others >= self.0.limits.waiting {
             return Err(PoolError::Busy { waiting: waiting.others });
         }
@@ -245,7 +245,7 @@ impl Pool {
 }
 
 /// Children that were idle for long end, and those that ended by themselves are waited for.
-async fn look_after(pool: Weak<Shared>) {
+async fn look_after(pool: Weak<PoolState>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(pool) = pool.upgrade() else { return };
@@ -258,7 +258,7 @@ async fn look_after(pool: Weak<Shared>) {
     }
 }
 
-impl Shared {
+impl PoolState {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Pooled>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -278,26 +278,26 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for PoolState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("program", &self.program).field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
 /// A caller in the line.
-struct Waiting<'a> {
+struct QueuedCaller<'a> {
     line: &'a AtomicUsize,
     /// Those before it.
     others: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> QueuedCaller<'a> {
     fn new(line: &'a AtomicUsize) -> Self {
         Self { line, others: line.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedCaller<'_> {
     fn drop(&mut self) {
         self.line.fetch_sub(1, Ordering::Relaxed);
     }

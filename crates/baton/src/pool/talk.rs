@@ -11,8 +11,8 @@ use tokio::{
 
 use super::{
     Event, Limits, PoolError, Task,
+    answer_times::Patience,
     output::Output,
-    patience::Patience,
     protocol::{self, Said, shown},
 };
 
@@ -28,7 +28,7 @@ pub(super) struct Talk {
     is_behind: bool,
     /// The last task, as it was given.
     given: Vec<u8>,
-    patience: Patience,
+    patience: AnswerTimes,
     naming: Naming,
 }
 
@@ -62,7 +62,7 @@ pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
 impl Talk {
     pub(super) fn new(input: ChildStdin, output: ChildStdout) -> io::Result<Self> {
         let output = Output::new(output)?;
-        let (given, patience, naming) = (Vec::new(), Patience::default(), Naming::Unknown);
+        let (given, patience, naming) = (Vec::new(), AnswerTimes::default(), Naming::Unknown);
         Ok(Self { input, output, is_behind: false, given, patience, naming })
     }
 

@@ -137,7 +137,7 @@ const fn is_one(number: u64) -> bool {
 
 /// Messages found by looking at the data: how many, and which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct Counted {
     /// How many.
     pub count: u64,
     /// (Σ id).
@@ -146,7 +146,7 @@ pub struct Found {
     pub bytes: u64,
 }
 
-impl Found {
+impl Counted {
     /// Adds one more finding.
     pub const fn add(&mut self, count: u64, sum: IdSum) {
         self.count += count;
@@ -182,15 +182,15 @@ impl Lacking {
 pub struct QueueRecount {
     /// The ledger of the same instant.
     pub books: Books,
-    /// Found waiting.
-    pub ready: Found,
-    /// Found delayed.
-    pub delayed: Found,
-    /// Found in claims.
-    pub in_flight: Found,
-    /// Found among the errors.
-    pub failed: Found,
-    /// Found without a body.
+    /// Counted waiting.
+    pub ready: Counted,
+    /// Counted delayed.
+    pub delayed: Counted,
+    /// Counted in claims.
+    pub in_flight: Counted,
+    /// Counted among the errors.
+    pub failed: Counted,
+    /// Counted without a body.
     pub lacking: Lacking,
 }
 

@@ -115,7 +115,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use self::wake_up::WakeUp;
 use crate::message::{Name, SessionId};
 
-pub use books::{Books, Found, Lacking, QueueRecount, Recounted};
+pub use books::{Books, Counted, Lacking, QueueRecount, Recounted};
 pub use clock::Clock;
 pub use event::{Ear, StoreEvent};
 pub use location::{InvalidUrl, StoreUrl};

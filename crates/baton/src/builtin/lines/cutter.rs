@@ -41,7 +41,7 @@ pub(super) enum Input {
 
 /// What a read found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum Stretch {
     More,
     /// The end of everything.
     End,
@@ -51,14 +51,14 @@ enum Found {
 
 impl Input {
     /// Reads more; the end of a command that failed is an error.
-    async fn read(&mut self, into: &mut Vec<u8>) -> Result<Found, SourceError> {
+    async fn read(&mut self, into: &mut Vec<u8>) -> Result<Stretch, SourceError> {
         into.reserve(CHUNK);
         let read = match self {
             Self::File(file) => file.read(into).await?,
             Self::Pipe(pipe) => pipe.read(into).await?,
             Self::Followed(file) => match file.read(into).await? {
-                Growth::More => return Ok(Found::More),
-                Growth::Replaced => return Ok(Found::Seam),
+                Growth::More => return Ok(Stretch::More),
+                Growth::Replaced => return Ok(Stretch::Seam),
             },
             Self::Command(command) => {
                 let read = command.read(into).await?;
@@ -68,7 +68,7 @@ impl Input {
                 read
             }
         };
-        Ok(if read > 0 { Found::More } else { Found::End })
+        Ok(if read > 0 { Stretch::More } else { Stretch::End })
     }
 
     /// An error about a line of it; reading it again would meet the same line.
@@ -129,7 +129,7 @@ pub(super) struct Cutter {
     /// Bytes of the buffer that were searched for a line end.
     searched: usize,
     /// What the last read found.
-    found: Found,
+    found: Stretch,
     /// Whether the place must be stored before anything is read: what a pipe gives cannot be read again.
     unmarked: bool,
     body: Vec<u8>,
@@ -151,7 +151,7 @@ impl Cutter {
             buffer: Vec::new(),
             used: 0,
             searched: 0,
-            found: Found::More,
+            found: Stretch::More,
             unmarked,
             body: Vec::new(),
         }
@@ -177,11 +177,11 @@ impl Cutter {
                 }
             }
             let used_up = self.used == self.buffer.len();
-            if self.found == Found::Seam && used_up {
-                self.found = Found::More;
+            if self.found == Stretch::Seam && used_up {
+                self.found = Stretch::More;
                 self.at.offset = 0;
             }
-            let over = self.at.lines >= self.count || (self.found == Found::End && used_up);
+            let over = self.at.lines >= self.count || (self.found == Stretch::End && used_up);
             if over && self.at.lines < self.skip {
                 let (lines, skip) = (self.at.lines, self.skip);
                 let s = if lines == 1 { "" } else { "s" };
@@ -250,7 +250,7 @@ impl Cutter {
         let fresh = self.buffer.get(self.searched..).unwrap_or_default();
         let (end, next) = match memchr(b'\n', fresh) {
             Some(at) => (self.searched + at, self.searched + at + 1),
-            None if self.found != Found::More && self.used < self.buffer.len() => {
+            None if self.found != Stretch::More && self.used < self.buffer.len() => {
                 (self.buffer.len(), self.buffer.len())
             }
             // Room for the carriage return that may belong to the line's end.

@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     cutter::Cursor,
     file::unreadable,
-    rotated::{Found, Successors},
+    rotated::{FoundFile, Successors},
 };
 use crate::{SourceError, message::Digest};
 
@@ -51,7 +51,7 @@ pub(super) struct Followed {
 impl Followed {
     /// Opens what has the name now: behind `start` if that is of this file, else at its start.
     pub(super) async fn open(path: &Path, start: Cursor) -> Result<(Self, Cursor), SourceError> {
-        let found = Found::under(path).await?;
+        let found = FoundFile::under(path).await?;
         let successors = Successors::of(path, &found);
         let name = path.display().to_string();
         let mut followed = Self { name, file: found.file, position: 0, head: Vec::new(), successors };

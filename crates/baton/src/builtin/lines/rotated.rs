@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 64;
 
 /// A file that was found under the name.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) file: File,
     /// Since when it is known to have taken the name.
     pub(super) noticed: Instant,
@@ -33,7 +33,7 @@ pub(super) struct Found {
     identity: (u64, u64),
 }
 
-impl Found {
+impl FoundFile {
     /// Opens what has the name now. While nothing has it, there is hope.
     pub(super) async fn under(path: &Path) -> Result<Self, SourceError> {
         let name = path.display();
@@ -61,15 +61,15 @@ impl Found {
 /// Those that have taken the name since, in order.
 #[derive(Debug)]
 pub(super) struct Successors {
-    found: mpsc::Receiver<Result<Found, SourceError>>,
-    next: Option<Found>,
+    found: mpsc::Receiver<Result<FoundFile, SourceError>>,
+    next: Option<FoundFile>,
     /// Ends with this.
     _watch: JoinSet<()>,
 }
 
 impl Successors {
     /// Watches the name from now on; `first` has it, or had it a moment ago.
-    pub(super) fn of(path: &Path, first: &Found) -> Self {
+    pub(super) fn of(path: &Path, first: &FoundFile) -> Self {
         let (tell, found) = mpsc::channel(MAX_WAITING);
         let watch = JoinSet::from_iter([watch(path.to_owned(), first.identity, tell)]);
         Self { found, next: None, _watch: watch }
@@ -79,7 +79,7 @@ impl Successors {
     ///
     /// # Errors
     /// What has the name cannot be read, and all before it were taken.
-    pub(super) fn next(&mut self) -> Result<Option<&Found>, SourceError> {
+    pub(super) fn next(&mut self) -> Result<Option<&FoundFile>, SourceError> {
         if self.next.is_none() {
             self.next = self.found.try_recv().ok().transpose()?;
         }
@@ -87,18 +87,18 @@ impl Successors {
     }
 
     /// Takes it.
-    pub(super) const fn take(&mut self) -> Option<Found> {
+    pub(super) const fn take(&mut self) -> Option<FoundFile> {
         self.next.take()
     }
 }
 
 /// Tells of each file that takes the name, and at last of one that stays unreadable.
-async fn watch(path: PathBuf, mut last: (u64, u64), tell: mpsc::Sender<Result<Found, SourceError>>) {
+async fn watch(path: PathBuf, mut last: (u64, u64), tell: mpsc::Sender<Result<FoundFile, SourceError>>) {
     let mut unreadable: Option<Instant> = None;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let same = tokio::fs::metadata(&path).await.is_ok_and(|about| (about.dev(), about.ino()) == last);
-        let found = if same { Ok(None) } else { Found::under(&path).await.map(Some) };
+        let found = if same { Ok(None) } else { FoundFile::under(&path).await.map(Some) };
         let told = match found {
             Ok(found) => {
                 unreadable = None;

@@ -119,7 +119,7 @@ pub struct Added {
 /// The sales in a file; clones share it. The file is opened when it is first needed, and anew when another has its name.
 #[derive(Clone)]
 pub struct Sales {
-    shared: Arc<Shared>,
+    shared: Arc<SalesState>,
 }
 
 /// How often those who only want a key look whether the file still has its name: a look is a call of the system.
@@ -135,7 +135,7 @@ struct Open {
     looked: Instant,
 }
 
-struct Shared {
+struct SalesState {
     path: PathBuf,
     open: Mutex<Option<Open>>,
     /// As many totals are computed at once as there are cores; others wait.
@@ -155,7 +155,7 @@ impl Sales {
     fn with_patience(path: impl Into<PathBuf>, patience: Duration) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (scans, turns) = (Arc::new(Semaphore::new(cores)), Arc::new(Semaphore::new(1)));
-        Self { shared: Arc::new(Shared { path: path.into(), open: Mutex::default(), scans, turns, patience }) }
+        Self { shared: Arc::new(SalesState { path: path.into(), open: Mutex::default(), scans, turns, patience }) }
     }
 
     /// Those of this machine's user, in the folder of the default store; nothing without a home.
@@ -282,7 +282,7 @@ impl Sales {
     }
 
     async fn blocking<T: Send + 'static>(
-        &self, work: impl FnOnce(&Shared) -> Result<T, SalesError> + Send + 'static,
+        &self, work: impl FnOnce(&SalesState) -> Result<T, SalesError> + Send + 'static,
     ) -> Result<T, SalesError> {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
@@ -290,7 +290,7 @@ impl Sales {
     }
 }
 
-impl Shared {
+impl SalesState {
     /// The file that has the name now.
     fn file(&self, create: bool) -> Result<Arc<File>, SalesError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

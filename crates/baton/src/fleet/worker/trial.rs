@@ -110,9 +110,9 @@ mod tests {
     }
 
     /// Ready at once, after a wait in its thread.
-    struct Waiting;
+    struct NeverReady;
 
-    impl Handler for Waiting {
+    impl Handler for NeverReady {
         fn handle(&self, _: Message, context: Context) -> impl Future<Output = Result<Done, Failure>> + Send + 'static {
             context.waits_in_thread();
             async { Ok(Done::default()) }
@@ -124,7 +124,7 @@ mod tests {
         let (queue, policy) = (Name::new("q").unwrap(), QueuePolicy { concurrency: 2, ..QueuePolicy::default() });
         let quick = worked_off(queue.clone(), policy.clone(), Noop, vec![parcel(3_000)]).await;
         assert!(quick.buffer().is_inline());
-        let waiting = worked_off(queue, policy, Waiting, vec![parcel(3_000)]).await;
+        let waiting = worked_off(queue, policy, NeverReady, vec![parcel(3_000)]).await;
         assert!(!waiting.buffer().is_inline(), "one would wait at a time");
     }
 

@@ -1,6 +1,6 @@
 //! The store in this process's memory: the executable model of the contract.
 //!
-//! Shared by every clone within the process and gone with it. A call runs under one lock, so it is atomic.
+//! MemoryState by every clone within the process and gone with it. A call runs under one lock, so it is atomic.
 
 mod bodies;
 mod cache;
@@ -39,11 +39,11 @@ use crate::message::{CallId, Gone, Key, MessageId, Name, Parcel, SessionId, Span
 /// A store in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct MemoryState {
     tables: Mutex<MemoryTables>,
     clock: Clock,
     /// Up to when real time has passed for the leases, if they go by that and not by `clock`.
@@ -51,7 +51,7 @@ struct Shared {
     signals: Signals,
 }
 
-impl Shared {
+impl MemoryState {
     fn tables(&self) -> MutexGuard<'_, MemoryTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,14 +72,14 @@ impl MemoryStore {
     /// An empty store that reads its time from `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self { shared: Arc::new(Shared { clock, ..Shared::default() }) }
+        Self { shared: Arc::new(MemoryState { clock, ..MemoryState::default() }) }
     }
 
     #[cfg(feature = "testing")]
     /// The same store, empty, whose leases go by real time: those who hold them beat by that, whatever `clock` shows.
     pub(crate) fn with_leases_by_real_time(self) -> Self {
         let (clock, leases) = (self.shared.clock.clone(), Some(Mutex::new(Instant::now())));
-        Self { shared: Arc::new(Shared { clock, leases, ..Shared::default() }) }
+        Self { shared: Arc::new(MemoryState { clock, leases, ..MemoryState::default() }) }
     }
 
     #[cfg(feature = "testing")]

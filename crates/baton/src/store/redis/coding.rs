@@ -4,7 +4,7 @@
 use std::{future::Future, pin::Pin};
 
 use super::{
-    Shared,
+    RedisState,
     arguments::Arguments,
     keys::Root,
     reply::Reply,
@@ -47,7 +47,7 @@ pub(in crate::store) trait Coded: Operation {
     }
 
     /// All of it, if it is more than one run of its script.
-    fn steps<'a>(&'a self, _server: &'a Shared) -> Option<Steps<'a, Self::Answer>> {
+    fn steps<'a>(&'a self, _server: &'a RedisState) -> Option<Steps<'a, Self::Answer>> {
         None
     }
 }
@@ -72,7 +72,7 @@ macro_rules! codings {
         }
 
         /// All steps of a request that takes several.
-        pub(super) fn steps<'a>(request: &'a Request, server: &'a Shared) -> Option<Steps<'a, Answer>> {
+        pub(super) fn steps<'a>(request: &'a Request, server: &'a RedisState) -> Option<Steps<'a, Answer>> {
             match request {
                 $(Request::$name(it) => {
                     let steps = it.steps(server)?;

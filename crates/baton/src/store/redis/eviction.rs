@@ -15,7 +15,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Shared, conn::Link, failure::ends_connection, keeping};
+use super::{RedisState, conn::Link, failure::ends_connection, keeping};
 use crate::store::{Ear, Request, StoreError, StoreEvent, event::tell};
 
 /// How old what is known of the policy may be.
@@ -93,7 +93,7 @@ impl Eviction {
     }
 }
 
-impl Shared {
+impl RedisState {
     /// Looks at the policy if that is due, and refuses what may not be asked of the server as it is.
     pub(super) async fn may_be_asked(&self, link: &mut Link, request: &Request) -> Result<(), StoreError> {
         let brings = match request {

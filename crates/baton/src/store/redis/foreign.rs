@@ -3,19 +3,19 @@
 //! Joins, and calls that name a queue for the first time, look before they write. This is for the rest: an operation that
 //! ran into such a key, and a purge, which removes nothing of another program's.
 
-use super::{Shared, conn::Link, failure::is_unnamed_right, reply::Reply};
+use super::{RedisState, conn::Link, failure::is_unnamed_right, reply::Reply};
 use crate::store::StoreError;
 
 /// The most names that are looked at in one step.
 const NAMES_AT_ONCE: usize = 250;
 
 /// Refuses a fleet with such a key, by its name.
-pub(in crate::store) async fn refuse(shared: &Shared) -> Result<(), StoreError> {
+pub(in crate::store) async fn refuse(shared: &RedisState) -> Result<(), StoreError> {
     let mut link = shared.link().await?;
     look(shared, &mut link).await
 }
 
-async fn look(shared: &Shared, link: &mut Link) -> Result<(), StoreError> {
+async fn look(shared: &RedisState, link: &mut Link) -> Result<(), StoreError> {
     let mut reply = step(shared, link, None, &[]).await?;
     for kind in ["queues", "sources"] {
         let names = reply.list()?.rest(Reply::text)?;
@@ -26,7 +26,7 @@ async fn look(shared: &Shared, link: &mut Link) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn step(shared: &Shared, link: &mut Link, kind: Option<&str>, names: &[String]) -> Result<Reply, StoreError> {
+async fn step(shared: &RedisState, link: &mut Link, kind: Option<&str>, names: &[String]) -> Result<Reply, StoreError> {
     let mut command = shared.scripts.foreign.command();
     command.arg(shared.root.as_str()).arg(kind).arg(names);
     let value = shared.scripts.foreign.call(command).run(&mut link.connection).await;
@@ -37,7 +37,7 @@ async fn step(shared: &Shared, link: &mut Link, kind: Option<&str>, names: &[Str
     }
 }
 
-impl Shared {
+impl RedisState {
     /// Why a script failed; where it ran into a key of another kind, or a right was missing, which one.
     pub(super) async fn explained(&self, link: &mut Link, error: &redis::RedisError) -> StoreError {
         let is_unnamed = error.code() == Some("WRONGTYPE") || is_unnamed_right(error);

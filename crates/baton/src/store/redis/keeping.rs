@@ -2,11 +2,11 @@
 //! a restart, and the books of an empty store balance. Nodes warn when they join, once a run of the server, and when its log
 //! is switched off under them.
 
-use super::Shared;
+use super::RedisState;
 use crate::store::{StoreEvent, event::tell};
 
 /// Tells that the server keeps nothing on disk, if that is known.
-pub(super) async fn warn(shared: &Shared) {
+pub(super) async fn warn(shared: &RedisState) {
     let Ok(link) = shared.link().await else { return };
     if shared.connector.has_log() || !shared.connector.is_first_look(&link.run_id) {
         return;

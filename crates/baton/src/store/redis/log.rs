@@ -7,11 +7,11 @@
 //! session that joins after a restart asks for one rewrite, in the background; until it is done, a second power cut
 //! can do that harm.
 
-use super::Shared;
+use super::RedisState;
 use crate::store::StoreError;
 
 /// Has the log rewritten if the server was restarted since a session last joined.
-pub(super) async fn mend(shared: &Shared) -> Result<(), StoreError> {
+pub(super) async fn mend(shared: &RedisState) -> Result<(), StoreError> {
     let link = shared.link().await?;
     if !shared.connector.has_log() {
         return Ok(());

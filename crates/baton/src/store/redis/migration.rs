@@ -3,11 +3,11 @@
 //! From the first step on every release refuses the fleet, older ones because they take it for newer; a migration that
 //! was killed in between goes on where it was.
 
-use super::{Shared, reply::Reply};
+use super::{RedisState, reply::Reply};
 use crate::store::{Conversion, Converted, Kind, SeenSession, Standing, StoreError};
 
 /// What is stored, and who was seen last.
-pub(super) async fn standing(shared: &Shared) -> Result<Standing, StoreError> {
+pub(super) async fn standing(shared: &RedisState) -> Result<Standing, StoreError> {
     let mut reply = shared.run(&shared.scripts.standing, |to| to).await?;
     match reply.text()?.as_str() {
         "OK" => {
@@ -28,7 +28,7 @@ fn seen(mut it: Reply) -> Result<SeenSession, StoreError> {
 }
 
 /// One step, unless somebody has called since.
-pub(super) async fn convert(shared: &Shared, since: &Standing) -> Result<Conversion, StoreError> {
+pub(super) async fn convert(shared: &RedisState, since: &Standing) -> Result<Conversion, StoreError> {
     // Without a session to take out, the answer does not tell who ended it.
     if since.seen.is_empty() && !standing(shared).await?.is_older() {
         return Ok(Conversion::Nothing);

@@ -129,11 +129,11 @@ impl Default for RedisOptions {
 /// A store in a Redis server; clones share one connection.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
-    shared: Arc<Shared>,
+    shared: Arc<RedisState>,
 }
 
 /// What all clones of a store share.
-pub(super) struct Shared {
+pub(super) struct RedisState {
     connector: Arc<Connector>,
     pub(super) root: Root,
     pub(super) scripts: Arc<Scripts>,
@@ -147,7 +147,7 @@ pub(super) struct Shared {
     clock: StoreClock,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for RedisState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore").field("server", &self.connector.server()).field("root", &self.root).finish()
     }
@@ -170,14 +170,16 @@ impl RedisStore {
     ) -> Self {
         let (link, connecting, waiters) = (Mutex::default(), tokio::sync::Mutex::default(), Waiters::default());
         let clock = StoreClock::default();
-        Self { shared: Arc::new(Shared { connector, root, scripts, options, link, connecting, waiters, runs, clock }) }
+        Self {
+            shared: Arc::new(RedisState { connector, root, scripts, options, link, connecting, waiters, runs, clock }),
+        }
     }
 
     /// The same store over a connection of its own, for calls that must not queue behind others, from another
     /// runtime too. It knows the sessions joined through this one, and the other way round.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let Shared { connector, root, scripts, options, runs, .. } = &*self.shared;
+        let RedisState { connector, root, scripts, options, runs, .. } = &*self.shared;
         Self::over(connector.clone(), root.clone(), scripts.clone(), options.clone(), runs.clone())
     }
 
@@ -225,7 +227,7 @@ fn goes_on(reply: &Value) -> bool {
     matches!(reply, Value::Array(words) if matches!(&words[..], [Value::BulkString(code)] if code == b"MORE"))
 }
 
-impl Shared {
+impl RedisState {
     /// Carries out a request of one script.
     async fn carry_out(&self, request: &Request) -> Result<Answer, StoreError> {
         // What few calls go through is kept apart from them: the room of a call is copied and freed with each.

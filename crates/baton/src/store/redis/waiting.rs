@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redis::{Pipeline, Value, aio::ConnectionLike as _};
 
 use super::{
-    Shared,
+    RedisState,
     conn::{Connector, Link},
     reply::Reply,
     scripts::was_not_run,
@@ -47,7 +47,7 @@ impl Waiters {
     }
 }
 
-impl Shared {
+impl RedisState {
     /// Waits for something on the session's list, then has the claims that wait for it carried out.
     pub(super) async fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> Result<Woken, StoreError> {
         let mut link = self.waiters.take(&self.connector).await?;

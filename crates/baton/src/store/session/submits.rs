@@ -52,21 +52,21 @@ fn why(error: &StoreError) -> String {
 
 /// Submissions on their way, and who waits for the verdicts.
 pub(super) struct Item {
-    submissions: Waiting,
+    submissions: Unsent,
     /// Few have one, and all are moved from hand to hand.
     bookmark: Option<Box<MoveBookmark>>,
     reply: Reply,
 }
 
 /// Submissions that are not sent yet.
-enum Waiting {
+enum Unsent {
     /// They are sent, however long that takes and whoever waits for it.
     Given(Vec<Submission>),
     /// They are sent while their caller waits, if there is room in the store. None are left of one that has gone.
     Lent(Arc<Mutex<Vec<Submission>>>),
 }
 
-impl Waiting {
+impl Unsent {
     const fn is_lent(&self) -> bool {
         matches!(self, Self::Lent(_))
     }
@@ -94,7 +94,7 @@ impl Waiting {
 }
 
 /// Takes back what was lent and is not sent yet when its caller goes.
-struct Lender(Waiting);
+struct Lender(Unsent);
 
 impl Drop for Lender {
     fn drop(&mut self) {
@@ -149,7 +149,7 @@ pub(super) async fn hand_in(
     caller: &Caller, items: &mpsc::Sender<Item>, submissions: Vec<Submission>, bookmark: Option<MoveBookmark>,
 ) -> Verdicts {
     well_formed(&submissions)?;
-    pass_on(caller, items, Waiting::Given(submissions), bookmark).await
+    pass_on(caller, items, Unsent::Given(submissions), bookmark).await
 }
 
 /// As [`hand_in`], if there is room in the store, and while the caller waits.
@@ -158,8 +158,8 @@ pub(super) async fn hand_in_if_room(
 ) -> Verdicts {
     well_formed(&submissions)?;
     let submissions = Arc::new(Mutex::new(submissions));
-    let _lender = Lender(Waiting::Lent(Arc::clone(&submissions)));
-    pass_on(caller, items, Waiting::Lent(submissions), None).await
+    let _lender = Lender(Unsent::Lent(Arc::clone(&submissions)));
+    pass_on(caller, items, Unsent::Lent(submissions), None).await
 }
 
 fn well_formed(submissions: &[Submission]) -> Result<(), SubmitError> {
@@ -172,7 +172,7 @@ fn well_formed(submissions: &[Submission]) -> Result<(), SubmitError> {
 }
 
 async fn pass_on(
-    caller: &Caller, items: &mpsc::Sender<Item>, submissions: Waiting, bookmark: Option<MoveBookmark>,
+    caller: &Caller, items: &mpsc::Sender<Item>, submissions: Unsent, bookmark: Option<MoveBookmark>,
 ) -> Verdicts {
     let (verdicts, answer) = oneshot::channel();
     let reply = Reply { verdicts: Some(verdicts), is_sent: false };

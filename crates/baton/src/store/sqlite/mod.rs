@@ -89,13 +89,13 @@ impl Default for SqliteOptions {
 /// A store in a SQLite file. Clones share their threads and connections.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteState>,
 }
 
 /// How long closing takes at most; a thread that waits for another process is left behind.
 const CLOSING: Duration = Duration::from_secs(2);
 
-struct Shared {
+struct SqliteState {
     site: Arc<Site>,
     channel: Arc<WakeChannel>,
     messages: ConnectionThread<Job>,
@@ -105,7 +105,7 @@ struct Shared {
     looks: ConnectionThread<Question>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SqliteState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SqliteStore").field(&self.site.path).finish()
     }
@@ -132,7 +132,7 @@ impl SqliteStore {
             ConnectionThread::new(name, &site, purpose, move |inbox| writer::run(&channel, sweeper(), inbox))
         };
         let reader = |name| ConnectionThread::new(name, &site, Purpose::Reads, reader::run);
-        let shared = Shared {
+        let shared = SqliteState {
             messages: writer("baton-write", Purpose::Messages),
             beats: writer("baton-beat", Purpose::Beats),
             reads: reader("baton-read"),
@@ -144,7 +144,7 @@ impl SqliteStore {
     }
 }
 
-impl Shared {
+impl SqliteState {
     /// Hands a request to its thread at once; what is returned only waits for the answer.
     fn hand_in(&self, request: Request) -> Result<oneshot::Receiver<Result<Answer, StoreError>>, StoreError> {
         match &request {
@@ -179,7 +179,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SqliteState {
     /// Waits until the store is let go of, with all that shows others that it is there; not for threads that wait for
     /// another process.
     fn drop(&mut self) {

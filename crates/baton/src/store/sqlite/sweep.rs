@@ -59,7 +59,7 @@ pub(super) struct Sweeper {
 }
 
 /// What a step found.
-enum Found {
+enum SweepStep {
     /// There is more to do.
     More,
     /// There is nothing to do, or nothing can be done now.
@@ -103,22 +103,23 @@ impl Sweeper {
         let called = std::mem::take(&mut self.called);
         let former = self.version;
         // What fails is left for later: nothing depends on it.
-        let found = if current.is_open() { self.sweep(current).unwrap_or(Found::Nothing) } else { Found::Nothing };
+        let found =
+            if current.is_open() { self.sweep(current).unwrap_or(SweepStep::Nothing) } else { SweepStep::Nothing };
         let quiet = !called && former == self.version;
         let rest = match found {
-            Found::More if !self.purged.is_empty() => Duration::ZERO,
-            Found::More if quiet => QUIET_REST,
+            SweepStep::More if !self.purged.is_empty() => Duration::ZERO,
+            SweepStep::More if quiet => QUIET_REST,
             _ => BUSY_REST,
         };
         self.due = Instant::now() + rest;
-        if matches!(found, Found::Nothing) {
+        if matches!(found, SweepStep::Nothing) {
             for (caller, removed) in self.purged.drain(..) {
                 caller.send(Ok(Answer::Purge(removed))).ok();
             }
         }
     }
 
-    fn sweep(&mut self, current: &mut CurrentFile) -> Result<Found, StoreError> {
+    fn sweep(&mut self, current: &mut CurrentFile) -> Result<SweepStep, StoreError> {
         let site = Arc::clone(current.site());
         let file = current.file()?;
         let db = &file.db;
@@ -136,7 +137,7 @@ impl Sweeper {
         let waiting = site.wait();
         let turn = file.turn()?;
         if !file.log_is_short(&site) {
-            return Ok(Found::Nothing);
+            return Ok(SweepStep::Nothing);
         }
         writer::begin(db)?;
         drop(waiting);
@@ -145,7 +146,7 @@ impl Sweeper {
         let Err(error) = done.and_then(|()| db.execute_batch("COMMIT")) else {
             self.full = false;
             file.keep_log_short(&site);
-            return Ok(Found::More);
+            return Ok(SweepStep::More);
         };
         let stuck = !db.is_autocommit() && db.execute_batch("ROLLBACK").is_err();
         // On a full disk there is the room that the log takes up, and that which is kept for this; once.
@@ -158,7 +159,7 @@ impl Sweeper {
         if stuck {
             current.close();
         }
-        Ok(if full { Found::More } else { Found::Nothing })
+        Ok(if full { SweepStep::More } else { SweepStep::Nothing })
     }
 
     /// Whether pages should leave the file.
@@ -175,7 +176,7 @@ impl Sweeper {
     }
 
     /// Nothing is left to do: what was done is brought to the file itself.
-    fn end(&mut self, file: &OpenFile, site: &Site) -> Result<Found, StoreError> {
+    fn end(&mut self, file: &OpenFile, site: &Site) -> Result<SweepStep, StoreError> {
         if std::mem::take(&mut self.at_it) || !self.purged.is_empty() {
             let _turn = file.turn()?;
             if !can_give_back(&file.db)? {
@@ -184,7 +185,7 @@ impl Sweeper {
             file.copy_back(site);
         }
         self.idle_log.look(file, site)?;
-        Ok(Found::Nothing)
+        Ok(SweepStep::Nothing)
     }
 }
 

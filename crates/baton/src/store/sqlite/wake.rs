@@ -81,9 +81,9 @@ impl Ear {
 }
 
 /// Somebody waits, until dropped.
-struct Waiting<'a>(&'a Ear);
+struct Listening<'a>(&'a Ear);
 
-impl<'a> Waiting<'a> {
+impl<'a> Listening<'a> {
     fn begin(ear: &'a Ear) -> Self {
         ear.heard().waiting += 1;
         ear.begun.notify_all();
@@ -91,7 +91,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Listening<'_> {
     fn drop(&mut self) {
         self.0.heard().waiting -= 1;
     }
@@ -125,7 +125,7 @@ impl WakeChannel {
 
     /// Waits until there is something on the session's list, at most for a second; takes what is on it.
     pub(super) async fn wait(&self, session: SessionId) -> BTreeSet<WakeUp> {
-        let _waiting = Waiting::begin(&self.ear);
+        let _waiting = Listening::begin(&self.ear);
         let limit = if self.listen() { MAX_WAIT } else { DEAF_WAIT };
         let woken = async {
             loop {

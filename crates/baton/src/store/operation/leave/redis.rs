@@ -2,7 +2,7 @@
 
 use crate::store::{
     Leave, StoreError,
-    redis::{Arguments, Coded, Reply, Shared, Steps},
+    redis::{Arguments, Coded, RedisState, Reply, Steps},
 };
 
 impl Coded for Leave {
@@ -18,12 +18,12 @@ impl Coded for Leave {
         }
     }
 
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, ()>> {
+    fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, ()>> {
         Some(Box::pin(leave(server, self)))
     }
 }
 
-async fn leave(shared: &Shared, it: &Leave) -> Result<(), StoreError> {
+async fn leave(shared: &RedisState, it: &Leave) -> Result<(), StoreError> {
     loop {
         let mut reply = shared.run(&shared.scripts.leave, |to| to.arg(it.session.to_string())).await?;
         match reply.text()?.as_str() {

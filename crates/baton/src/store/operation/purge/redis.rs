@@ -6,20 +6,20 @@
 use super::Removed;
 use crate::store::{
     Purge, StoreError, TakeSurvey,
-    redis::{Coded, Reply, Shared, Steps, refuse_foreign},
+    redis::{Coded, RedisState, Reply, Steps, refuse_foreign},
 };
 
 /// Keys looked at in one step.
 const STEP: usize = 1_000;
 
 impl Coded for Purge {
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Option<Removed>>> {
+    fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, Option<Removed>>> {
         Some(Box::pin(purge(server)))
     }
 }
 
 /// Removes everything the fleet has stored; what that was, if it was this one that did.
-async fn purge(shared: &Shared) -> Result<Option<Removed>, StoreError> {
+async fn purge(shared: &RedisState) -> Result<Option<Removed>, StoreError> {
     // What another program keeps in the place of one of the fleet's keys is not this fleet's to remove.
     refuse_foreign(shared).await?;
     let Some(survey) = TakeSurvey.steps(shared) else { return Ok(None) };
@@ -33,7 +33,7 @@ async fn purge(shared: &Shared) -> Result<Option<Removed>, StoreError> {
 }
 
 /// Removes what was marked; what the fleet held, if it was this one that finished it.
-async fn remove_keys(shared: &Shared) -> Result<Option<Removed>, StoreError> {
+async fn remove_keys(shared: &RedisState) -> Result<Option<Removed>, StoreError> {
     let keep = [shared.root.as_str().to_owned(), shared.root.test_clock()];
     let mut cursor = "0".to_owned();
     loop {
@@ -57,7 +57,7 @@ async fn remove_keys(shared: &Shared) -> Result<Option<Removed>, StoreError> {
 }
 
 /// The answer to one step; nothing if there is nothing (more) to remove.
-async fn step(shared: &Shared, what: &str, with: &[String]) -> Result<Option<Reply>, StoreError> {
+async fn step(shared: &RedisState, what: &str, with: &[String]) -> Result<Option<Reply>, StoreError> {
     let mut reply = shared.run(&shared.scripts.purge, |to| to.arg(what).arg(with)).await?;
     match reply.text()?.as_str() {
         "OK" => Ok(Some(reply)),

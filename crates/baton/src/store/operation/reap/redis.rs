@@ -5,18 +5,18 @@ use super::RETURNED_AT_ONCE;
 use crate::store::{
     Reap, Reaped, StoreError,
     agreed::A_CLAIM,
-    redis::{Coded, Number, Shared, Steps, numbers},
+    redis::{Coded, Number, RedisState, Steps, numbers},
 };
 
 impl Coded for Reap {
     const NUMBERS: &'static [Number] = numbers![RETURNED_AT_ONCE, A_CLAIM];
 
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Reaped>> {
+    fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, Reaped>> {
         Some(Box::pin(reap(server, self)))
     }
 }
 
-async fn reap(shared: &Shared, it: &Reap) -> Result<Reaped, StoreError> {
+async fn reap(shared: &RedisState, it: &Reap) -> Result<Reaped, StoreError> {
     let mut taken = None;
     loop {
         let (session, target) = (it.session.to_string(), it.target.to_string());

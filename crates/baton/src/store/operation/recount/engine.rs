@@ -3,7 +3,7 @@
 use crate::{
     message::{IdSum, Name, Range, Span},
     store::{
-        Found, Lacking, QueueRecount, Recount, Recounted,
+        Counted, Lacking, QueueRecount, Recount, Recounted,
         engine::{BodyKey, Effect, Line, Moved, Tables},
     },
 };
@@ -27,11 +27,11 @@ impl Effect for Recount {
             ready.join(suspects);
             let line = tables.delayed(name)?;
             let delayed = found(tables, &line)?;
-            let mut in_flight = Found::default();
+            let mut in_flight = Counted::default();
             for claim in claims.iter().filter(|claim| claim.queue == *name) {
                 in_flight.join(found(tables, &claim.spans)?);
             }
-            let mut failed = Found::default();
+            let mut failed = Counted::default();
             for id in tables.error_ids(name)? {
                 failed.add(1, IdSum::of(Range::one(id)));
             }
@@ -42,8 +42,8 @@ impl Effect for Recount {
 }
 
 /// Counts spans, what they weigh, and those among them without their bodies.
-fn found<T: Tables>(tables: &mut T, queue: &Name, spans: &[Span], lacking: &mut Lacking) -> Moved<Found> {
-    let mut found = Found::default();
+fn found<T: Tables>(tables: &mut T, queue: &Name, spans: &[Span], lacking: &mut Lacking) -> Moved<Counted> {
+    let mut found = Counted::default();
     for span in spans {
         let count = u64::from(span.range.len);
         found.add(count, IdSum::of(span.range));

@@ -15,8 +15,8 @@ use std::{
 use crate::{
     message::{IdSum, Name, SessionId},
     store::{
-        Found, Lacking, QueueRecount, Recount, Recounted, StoreError,
-        redis::{Coded, Number, Reply, Shared, Steps, numbers, read_books},
+        Counted, Lacking, QueueRecount, Recount, Recounted, StoreError,
+        redis::{Coded, Number, RedisState, Reply, Steps, numbers, read_books},
     },
 };
 
@@ -37,18 +37,18 @@ const QUEUES: usize = 100;
 const MARKED: usize = 250;
 
 /// What is claimed, by queue.
-type InFlight = BTreeMap<Name, (Found, Lacking)>;
+type InFlight = BTreeMap<Name, (Counted, Lacking)>;
 
 impl Coded for Recount {
     const NUMBERS: &'static [Number] = numbers![REST_MS];
 
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Recounted>> {
+    fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, Recounted>> {
         Some(Box::pin(recount(server, self)))
     }
 }
 
 /// Counts everything.
-async fn recount(shared: &Shared, it: &Recount) -> Result<Recounted, StoreError> {
+async fn recount(shared: &RedisState, it: &Recount) -> Result<Recounted, StoreError> {
     let script = &shared.scripts.recount;
     let mut reply = shared.run(script, |to| to.arg(shared.options.recount_at_once)).await?;
     match reply.text()?.as_str() {
@@ -72,8 +72,8 @@ fn queue_recount(mut it: Reply) -> Result<QueueRecount, StoreError> {
 
 /// The five numbers of one kind: messages, their sum, the bytes they count for, how many lack their bodies, the lowest of
 /// these or 0.
-fn found(it: &mut Reply, lacking: &mut Lacking) -> Result<Found, StoreError> {
-    let found = Found { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?), bytes: it.parsed()? };
+fn found(it: &mut Reply, lacking: &mut Lacking) -> Result<Counted, StoreError> {
+    let found = Counted { count: it.parsed()?, sum: IdSum::from_u64(it.parsed()?), bytes: it.parsed()? };
     let (count, lowest) = (it.parsed()?, it.parsed::<u64>()?);
     lacking.add(count, Some(lowest).filter(|_| count > 0));
     Ok(found)
@@ -91,7 +91,7 @@ fn add_claimed(to: &mut InFlight, mut page: Reply) -> Result<(), StoreError> {
 }
 
 /// Counts under a hold; again if that was lost, since whoever counts may have been kept from it by a busy machine.
-async fn in_pages(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
+async fn in_pages(shared: &RedisState, max_hold: Duration) -> Result<Recounted, StoreError> {
     for _ in 1..ATTEMPTS {
         match under_hold(shared, max_hold).await {
             Err(StoreError::Unfit(why)) if why == LOST_HOLD => {}
@@ -101,7 +101,7 @@ async fn in_pages(shared: &Shared, max_hold: Duration) -> Result<Recounted, Stor
     under_hold(shared, max_hold).await
 }
 
-async fn under_hold(shared: &Shared, max_hold: Duration) -> Result<Recounted, StoreError> {
+async fn under_hold(shared: &RedisState, max_hold: Duration) -> Result<Recounted, StoreError> {
     let mut hold = Hold { shared, id: SessionId::random(), since: Instant::now(), max_hold };
     hold.say("begin", &[]).await?;
     hold.since = Instant::now();
@@ -116,7 +116,7 @@ async fn under_hold(shared: &Shared, max_hold: Duration) -> Result<Recounted, St
 
 /// A store held still.
 struct Hold<'a> {
-    shared: &'a Shared,
+    shared: &'a RedisState,
     /// Tells this hold from another's.
     id: SessionId,
     since: Instant,
@@ -237,7 +237,9 @@ impl Hold<'_> {
     }
 
     /// What a queue keeps, page by page: ready, delayed, failed.
-    async fn large_queue(&self, queue: &Name, lacking: &mut Lacking) -> Result<(Found, Found, Found), StoreError> {
+    async fn large_queue(
+        &self, queue: &Name, lacking: &mut Lacking,
+    ) -> Result<(Counted, Counted, Counted), StoreError> {
         let mut ready = self.pages("ready", queue, lacking).await?;
         let suspects = self.pages("suspects", queue, lacking).await?;
         ready.join(suspects);
@@ -250,8 +252,8 @@ impl Hold<'_> {
         self.shared.options.recount_at_once.clamp(1, PAGE)
     }
 
-    async fn pages(&self, kind: &str, queue: &Name, lacking: &mut Lacking) -> Result<Found, StoreError> {
-        let mut all = Found::default();
+    async fn pages(&self, kind: &str, queue: &Name, lacking: &mut Lacking) -> Result<Counted, StoreError> {
+        let mut all = Counted::default();
         let mut from = 0;
         loop {
             self.go_on().await?;

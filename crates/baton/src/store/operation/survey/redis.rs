@@ -6,7 +6,7 @@ use crate::{
     message::SessionId,
     store::{
         Kind, SessionView, SourceView, StoreError, Survey, TakeSurvey,
-        redis::{Coded, Number, Reply, Shared, Steps, numbers, parsed, read_books},
+        redis::{Coded, Number, RedisState, Reply, Steps, numbers, parsed, read_books},
     },
 };
 
@@ -16,13 +16,13 @@ const SURVEYED_AT_ONCE: usize = 250;
 impl Coded for TakeSurvey {
     const NUMBERS: &'static [Number] = numbers![SURVEYED_AT_ONCE];
 
-    fn steps<'a>(&'a self, server: &'a Shared) -> Option<Steps<'a, Survey>> {
+    fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, Survey>> {
         Some(Box::pin(take(server)))
     }
 }
 
 /// Sources are read before queues: when one has ended, its messages are in the books.
-async fn take(server: &Shared) -> Result<Survey, StoreError> {
+async fn take(server: &RedisState) -> Result<Survey, StoreError> {
     let mut reply = server.run(&server.scripts.survey, |to| to).await?;
     let mut survey = match reply.text()?.as_str() {
         "OK" => read(reply)?,
@@ -49,7 +49,7 @@ async fn take(server: &Shared) -> Result<Survey, StoreError> {
 }
 
 /// These of one kind.
-async fn page(server: &Shared, kind: &str, names: &[String]) -> Result<Survey, StoreError> {
+async fn page(server: &RedisState, kind: &str, names: &[String]) -> Result<Survey, StoreError> {
     let mut reply = server.run(&server.scripts.survey, |to| to.arg(kind).arg(names)).await?;
     match reply.text()?.as_str() {
         "OK" => read(reply),

@@ -20,7 +20,7 @@ static QUICK: AtomicUsize = AtomicUsize::new(0);
 
 /// What is known of a child.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct AnswerTimes {
     /// Whether its last answer came soon.
     is_quick: bool,
 }
@@ -28,7 +28,7 @@ pub(super) struct Patience {
 /// A wait for an answer.
 #[derive(Debug)]
 pub(super) struct Wait<'a> {
-    patience: &'a mut Patience,
+    patience: &'a mut AnswerTimes,
     since: Instant,
     /// Others that are waited for in a thread, if this one may be too.
     others: Option<Quick>,
@@ -38,7 +38,7 @@ pub(super) struct Wait<'a> {
 #[derive(Debug)]
 struct Quick(usize);
 
-impl Patience {
+impl AnswerTimes {
     /// A child is given a task.
     pub(super) fn begin(&mut self) -> Wait<'_> {
         let others = self.is_quick.then(|| Quick(QUICK.fetch_add(1, Ordering::Relaxed)));
