@@ -219,7 +219,7 @@ impl OpenFile {
         // Where a reader was in the way, that is not tried again with every commit.
         let grown = if pages >= held { pages - held } else { pages };
         if grown >= each {
-            self.copy_back(site);
+            self.checkpoint(site);
         }
     }
 
@@ -232,14 +232,14 @@ impl OpenFile {
     pub(super) fn log_is_short(&self, site: &Site) -> bool {
         let short = || self.log_pages() < self.purpose.log_pages();
         if !short() {
-            self.copy_back(site);
+            self.checkpoint(site);
         }
         short()
     }
 
     /// Copies the log back as far as readers let it, unless the file is no longer the one it belongs to. A long one is
     /// emptied, which tells for sure whether readers are in the way.
-    pub(super) fn copy_back(&self, site: &Site) {
+    pub(super) fn checkpoint(&self, site: &Site) {
         let (pages, long) = (self.log_pages(), self.log_is_long());
         if long && self.tried.get().is_some_and(|tried| tried.elapsed() < TRY_AGAIN) || !self.is_unchanged() {
             return;
@@ -267,7 +267,7 @@ impl OpenFile {
     /// there was any and readers may have let that happen. In one's turn.
     pub(super) fn give_log_up(&self, site: &Site) -> bool {
         if self.log_is_long() {
-            self.copy_back(site);
+            self.checkpoint(site);
             return true;
         }
         let takes_room = std::fs::metadata(sidecar(self.path(), "-wal")).is_ok_and(|log| log.len() > 0);

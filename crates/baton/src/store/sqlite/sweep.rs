@@ -126,7 +126,7 @@ impl Sweeper {
         if file.log_is_long() {
             // The reader in the way may be gone while nobody writes.
             let _turn = file.turn()?;
-            file.copy_back(&site);
+            file.checkpoint(&site);
         }
         self.version = db.pragma_query_value(None, "data_version", |row| row.get(0))?;
         let remains = remains::are_there(db)?;
@@ -153,7 +153,7 @@ impl Sweeper {
         let full = matches!(error.into(), StoreError::NoRoom(_)) && !std::mem::replace(&mut self.full, true);
         if full {
             Reserve::of(file.path()).give_up();
-            file.copy_back(&site);
+            file.checkpoint(&site);
         }
         drop(turn);
         if stuck {
@@ -182,7 +182,7 @@ impl Sweeper {
             if !can_give_back(&file.db)? {
                 shrink(file)?;
             }
-            file.copy_back(site);
+            file.checkpoint(site);
         }
         self.idle_log.look(file, site)?;
         Ok(SweepStep::Nothing)

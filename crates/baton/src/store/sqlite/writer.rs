@@ -160,7 +160,7 @@ fn alone(current: &mut CurrentFile, request: &Request) -> Result<Answers, StoreE
     let gained = if is_new {
         file.give_log_up(&site)
     } else {
-        file.copy_back(&site);
+        file.checkpoint(&site);
         true
     };
     drop(turn);
