@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     /// The command line, a setting or a number in it is not usable.
     Usage = 2,
     /// It ended as it should, with messages among the errors.
-    Failed = 3,
+    MessagesFailed = 3,
     /// The books do not balance.
     Unbalanced = 4,
     /// The store cannot be reached, or cannot be used.

@@ -96,7 +96,7 @@ fn a_runtime_blocked_for_three_seconds_keeps_its_lease() {
     spinning.store(false, SeqCst);
     until("it is done", || survey(&store).queues[0].done == 1);
     assert_eq!(elsewhere.load(SeqCst), 0, "it ran where it was");
-    cancels.iter().for_each(Shutdown::drain);
+    cancels.iter().for_each(Shutdown::graceful);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_runtime_blocked_for_ever_loses_its_lease_and_the_message_runs_elsewhere() {
     until("it runs elsewhere", || elsewhere.load(SeqCst) == 1);
     until("it is done", || survey(&store).queues[0].done == 1);
     spinning.store(false, SeqCst);
-    cancels.iter().for_each(Shutdown::drain);
+    cancels.iter().for_each(Shutdown::graceful);
     let books = &survey(&store).queues[0];
     assert_eq!((books.done, books.queue.clone()), (1, Name::new("messages").unwrap()), "once, whoever reports last");
 }
@@ -193,7 +193,7 @@ fn what_the_server_has_given_to_a_runtime_that_reads_nothing_runs_elsewhere() {
     assert_eq!(survey(&store).sessions.len(), 2, "the first has not been given up");
     released.store(true, SeqCst);
     until("it is done", || survey(&store).queues[0].done == 1);
-    cancels.iter().for_each(Shutdown::drain);
+    cancels.iter().for_each(Shutdown::graceful);
     first.join().unwrap();
     second.join().unwrap();
     assert_eq!((here.load(SeqCst), survey(&store).queues[0].stale_settles), (0, 0), "nobody else took it for theirs");

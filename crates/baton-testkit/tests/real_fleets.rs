@@ -48,9 +48,9 @@ async fn run_all(kind: StoreKind) {
                 logs(folder.path())
             );
         }
-        let Outcome { messages, dead, attempts, lives, .. } = outcome;
+        let Outcome { messages, failed, attempts, lives, .. } = outcome;
         println!(
-            "seed {seed}: {messages} messages, {attempts} attempts, {dead} dead, {lives} lives of nodes, {:.1} s",
+            "seed {seed}: {messages} messages, {attempts} attempts, {failed} failed, {lives} lives of nodes, {:.1} s",
             began.elapsed().as_secs_f64()
         );
     }

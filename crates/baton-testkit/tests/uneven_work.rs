@@ -153,8 +153,8 @@ async fn quick_messages_do_not_wait_behind_slow_ones(setting: Setting) {
     assert!(took < Duration::from_secs(2), "{took:?}");
     release.send_replace(true);
     setting.until_done("messages", 5_000 + QUICK + SLOW).await;
-    full.graceful().await;
-    idle.graceful().await;
+    full.drain().await;
+    idle.drain().await;
     setting.balanced().await;
 }
 
@@ -186,7 +186,7 @@ async fn handlers_run_on_every_core(setting: Setting) {
     setting.until_done("messages", 5_002).await;
     setting.push("messages", [1, 2, 3, 0, 4, 0, 5]).await;
     setting.until_done("messages", 5_009).await;
-    node.graceful().await;
+    node.drain().await;
 }
 
 /// Neither others of its queue nor other queues, nor their claims and reports.
@@ -212,7 +212,7 @@ async fn a_blocked_thread_holds_up_only_its_own_message(setting: Setting) {
     setting.until_done("uneven", 4_000 - 15).await;
     gate.open();
     setting.until_done("uneven", 4_001).await;
-    node.graceful().await;
+    node.drain().await;
     setting.balanced().await;
 }
 
@@ -239,7 +239,7 @@ async fn concurrency_one_keeps_the_order_of_claims(setting: Setting) {
     setting.push("messages", 1..=LAST).await;
     let node = Running::start(node);
     setting.until_done("messages", LAST).await;
-    node.graceful().await;
+    node.drain().await;
     let seen = seen.lock().unwrap();
     let stray = seen.iter().zip(1..).find(|(body, place)| **body != *place);
     assert_eq!(stray, None, "the first out of its place, of {}", seen.len());
@@ -298,7 +298,7 @@ async fn failures_of_any_kind_are_told_in_either_mode(setting: Setting) {
         assert!(told.iter().eq(expected.iter()), "{told:?}");
     }
     gate.open();
-    node.graceful().await;
+    node.drain().await;
     setting.balanced().await;
 }
 
@@ -329,7 +329,7 @@ async fn a_thread_of_an_earlier_session_is_no_free_permit(setting: Setting) {
     assert_eq!(setting.books("messages").await.in_flight, 0, "it claims nothing without a permit");
     gate.open();
     setting.until_done("messages", 6).await;
-    node.graceful().await;
+    node.drain().await;
     assert_eq!(most.load(SeqCst), CONCURRENCY);
     setting.balanced().await;
 }

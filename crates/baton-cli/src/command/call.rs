@@ -122,7 +122,7 @@ impl Call {
                 // Why was told by its last event, where events are printed.
                 let why = status.error.filter(|_| self.result).map(|why| format!(": {why}")).unwrap_or_default();
                 remark(&format!("{} failed{why}; see `baton errors --queue {}`", shown(call), call.queue));
-                Ok(Exit::Failed)
+                Ok(Exit::MessagesFailed)
             }
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),
             _ => Ok(Exit::Ok),

@@ -253,7 +253,7 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
             log.say(&format!("done, but {count} messages failed in queues {queues}; see `baton errors`"));
         }
     }
-    Exit::Failed
+    Exit::MessagesFailed
 }
 
 /// Says that a source waits for room in the store: at once where nobody wants a log, and now and then while that lasts.

@@ -22,7 +22,7 @@ use baton::Name;
 pub(crate) use self::{
     call::__path_call,
     health::{__path_health, __path_ready},
-    messages::{__path_cancel, __path_events, __path_job, StoredMessage},
+    messages::{__path_cancel, __path_events, __path_message, StoredMessage},
     openapi::__path_description,
     push::{__path_push, Pushed},
     sales::{__path_add, SaleShape, Sold},

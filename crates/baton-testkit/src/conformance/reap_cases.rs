@@ -16,7 +16,7 @@ pub async fn losses_split_spans_in_id_order(scene: &mut Scene) {
     scene.claim(lost, 30).await;
     let (claim_no, _) = scene.claim(lost, 1).await;
     scene.settle(lost, vec![run(claim_no, range(41, 1), Outcome::DONE), run(2, range(15, 2), Outcome::DONE)]).await;
-    assert_eq!(scene.lose(other, lost).await, Reaped::Taken { back: 38, dead: 0 });
+    assert_eq!(scene.lose(other, lost).await, Reaped::Taken { back: 38, failed: 0 });
     let (_, claimed) = scene.claim(other, 100).await;
     let want = [(1, 10), (11, 4), (17, 4), (21, 16), (37, 4), (42, 19)].map(|(first, len)| range(first, len));
     assert_eq!(ranges(&claimed), want);

@@ -126,7 +126,7 @@ pub async fn a_wait_does_not_extend_a_lease(scene: &mut Scene) {
     assert_eq!(scene.wait(silent, vec![waiting]).await, Woken::default());
     scene.live(101, &[other]).await;
     let reaped = scene.ask(Reap { session: other, target: silent }).await.unwrap();
-    assert_eq!(reaped, Reaped::Taken { back: 0, dead: 0 });
+    assert_eq!(reaped, Reaped::Taken { back: 0, failed: 0 });
 }
 
 /// One session a message, the one that waited longest first.

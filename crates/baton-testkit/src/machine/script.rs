@@ -188,7 +188,7 @@ impl Script {
                         self.results.push((run.queue.clone(), MessageId(run.range.first)));
                     }
                     if matches!(run.outcome, Outcome::Failed { .. }) {
-                        self.failed.extend(run.range.ids().map(|id| (run.queue.clone(), id)));
+                        self.dead.extend(run.range.ids().map(|id| (run.queue.clone(), id)));
                     }
                     if let Some(spans) = known.claims.get_mut(&(run.queue.clone(), run.claim_no)) {
                         let rest = spans.iter().flat_map(|span| match span.range.overlap(run.range) {
@@ -205,7 +205,7 @@ impl Script {
             }
             (Request::Dispose(it), Answer::Dispose(_), Some(known)) => {
                 known.dispose_no = known.dispose_no.max(it.dispose_no);
-                self.failed.retain(|(name, id)| *name != it.queue || !it.ids.contains(id));
+                self.dead.retain(|(name, id)| *name != it.queue || !it.ids.contains(id));
             }
             _ => {}
         }
@@ -316,7 +316,7 @@ impl Script {
         let drainer = self.drainer.as_ref().filter(|_| !b.is_multiple_of(8));
         let drains = drainer.and_then(|(id, name)| Some((self.sessions.iter().find(|it| it.id == *id)?, name.clone())));
         let (known, name) = drains.unwrap_or_else(|| (known, queue(a)));
-        let of_queue = self.failed.iter().filter(|(queue, _)| *queue == name).map(|(_, id)| *id);
+        let of_queue = self.dead.iter().filter(|(queue, _)| *queue == name).map(|(_, id)| *id);
         Dispose {
             session: known.id,
             dispose_no: (known.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),

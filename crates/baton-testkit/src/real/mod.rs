@@ -81,10 +81,10 @@ pub async fn run(seed: u64, kind: StoreKind, program: &Path, folder: &Path) -> O
     run.until("everything drains", |survey, _| left(survey) == 0).await;
     run.stop(sweeper, 1).await;
     let account = run.account();
-    let (messages, dead) = check::check(&run.topology, &run.fleet, &account, &disturbed, &run.findings).await;
+    let (messages, failed) = check::check(&run.topology, &run.fleet, &account, &disturbed, &run.findings).await;
     run.fleet.leave().await.ok();
     let attempts = account.begun.values().map(|nodes| nodes.len() as u64).sum();
-    Outcome { findings: run.findings.all(), messages, dead, attempts, lives: account.lives }
+    Outcome { findings: run.findings.all(), messages, failed, attempts, lives: account.lives }
 }
 
 struct FleetRun<'a> {

@@ -45,8 +45,8 @@ pub(super) async fn play_out(world: &Arc<World>) -> Result<Summary, Failed> {
     }
     // A while of rest, then everybody leaves. A source that found its queue full may have got its last push in meanwhile.
     let rest_until = world.scene.lock().unwrap().now() + 5_000;
-    let removed = || world.scene.lock().unwrap().ledgers.iter().all(|ledger| ledger.open.is_empty());
-    world.watch(|now| now >= rest_until && (drained() || now >= rest_until + STUCK_MS)).await?;
+    let all_ended = || world.scene.lock().unwrap().ledgers.iter().all(|ledger| ledger.open.is_empty());
+    world.watch(|now| now >= rest_until && (all_ended() || now >= rest_until + STUCK_MS)).await?;
     let nodes = world.scene.lock().unwrap().nodes.len();
     (0..nodes).for_each(|nth| world.drain(nth));
     world.watch(|_| world.scene.lock().unwrap().nodes.iter().all(|node| !node.alive)).await?;

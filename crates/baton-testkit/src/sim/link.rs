@@ -63,7 +63,7 @@ impl Link {
 
     /// Nothing passes any more, in either direction.
     pub(super) fn cut(&self) {
-        self.0.failed.turn(true);
+        self.0.dead.turn(true);
     }
 
     /// Holds what passes, or lets it go on.
@@ -102,7 +102,7 @@ impl Line {
         if also_stall {
             self.stall.is(false).await;
         }
-        if self.failed.is_on() {
+        if self.dead.is_on() {
             std::future::pending::<()>().await;
         }
     }
@@ -120,7 +120,7 @@ impl Line {
         loop {
             tokio::select! {
                 biased;
-                () = self.failed.is(true) => std::future::pending::<()>().await,
+                () = self.dead.is(true) => std::future::pending::<()>().await,
                 () = self.stall.is(true) => self.stall.is(false).await,
                 woken = self.store.wait(session, nobody.clone()) => return woken.map(|woken| woken.queues).unwrap_or_default(),
             }

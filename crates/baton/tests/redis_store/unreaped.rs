@@ -78,7 +78,7 @@ async fn a_reap_that_is_cut_off_is_finished_by_whoever_is_told_of_it() {
     let told = ask(&store, Beat { session: other, report: Bytes::new(), asks: Vec::new() }).await.unwrap();
     assert_eq!(told.expired, [holder]);
     let reaped = ask(&store, Reap { session: other, target: holder }).await.unwrap();
-    assert_eq!(reaped, Reaped::Taken { back: 2 * AT_ONCE + 500 - FIRST, dead: 0 });
+    assert_eq!(reaped, Reaped::Taken { back: 2 * AT_ONCE + 500 - FIRST, failed: 0 });
     let books = books_balance(&store).await;
     assert_eq!((books.ready, books.in_flight), (2 * AT_ONCE + 500, 0));
     assert_eq!(next(&store, other, 3).await, [(1, 1), (2, 1), (3, 1)]);
