@@ -11,13 +11,13 @@ pub enum Measure {
     Process,
     /// Both at once
     Whole,
-    /// Push, process and whole by bare commands (Redis); the others always have theirs beside them
+    /// Push, process and whole by bare commands (Redis); the others always include their bare counterpart
     Raw,
     /// 64 callers that push one message a call
     Singles,
-    /// 16 processes that push one message a call, alone and with a worker beside them
+    /// 16 processes that push one message a call, alone and with a worker
     Everyday,
-    /// Messages pushed singly whose handlers burn 1 ms of CPU, wait for 10 ms, or fail twice in one of ten cases
+    /// Messages pushed one a call whose handlers burn 1 ms of CPU, wait for 10 ms, or fail twice in one of ten cases
     Jobs,
     /// From a push to the start of its handler
     Latency,
@@ -25,9 +25,9 @@ pub enum Measure {
     Queues,
     /// From the death of a generator to its successor's first push
     Failover,
-    /// Handlers that burn CPU for 0.2 and 1 ms, beside bare threads that do the same
+    /// Handlers that burn CPU for 0.2 and 1 ms, compared with bare threads that do the same
     Cpu,
-    /// Children that do nothing with their messages, one a core, beside a bare loop over their pipes
+    /// Children that do nothing with their messages, one a core, compared with a bare loop over their pipes
     Exec,
     /// Bytes of a waiting message beyond its body
     Memory,

@@ -13,9 +13,9 @@ use crate::{
 
 /// Check that every message ever pushed is in exactly one state; exit 0 only if so
 ///
-/// pushed = ready + delayed + in_flight + done + failed + removed + cancelled must hold for every queue. With --deep the messages
-/// themselves are counted and compared with the books, and every one that may still run must have its body; this works
-/// on a live fleet.
+/// For every queue pushed = ready + delayed + in_flight + done + failed + removed + cancelled must hold. With --deep the
+/// messages themselves are counted and compared with the books. Every message that may still run must then have its body.
+/// Both checks work on a live fleet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,13 +25,13 @@ Examples:
 
 Exit codes: 0 balanced, 1 no such queue, 4 not balanced, 5 store unreachable or unfit")]
 pub(crate) struct Audit {
-    /// Only this queue; one that the fleet does not have is refused
+    /// Check only this queue; it is an error if the fleet has no such queue
     #[arg(long, value_name = "NAME")]
     queue: Option<Name>,
-    /// Count the messages themselves too
+    /// Also count the messages themselves
     #[arg(long)]
     deep: bool,
-    /// The longest the fleet may be held still for a deep audit, with its unit
+    /// How long a deep audit may hold the fleet still, with a unit
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     max_hold: Duration,
     /// Print one JSON object: {"pushed","ready","delayed","in_flight","done","failed","removed","cancelled","requeued","balanced",

@@ -14,10 +14,10 @@ use crate::{
     settings::Settings,
 };
 
-/// Copy the store, as it is at one instant, to a file; nodes may go on working
+/// Copy the store to a file while the nodes go on working
 ///
-/// All fleets of an SQLite store are in the copy, which needs no other file. `baton restore` brings it back. A store in
-/// Redis is backed up with Redis's own means.
+/// The copy is consistent: it holds the store as it was at one instant, with all its fleets. It needs no other file.
+/// `baton restore` brings it back. Back up a store in Redis with Redis's own tools.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct Backup {
     /// The file to write
     path: PathBuf,
-    /// Replace the file if there is one
+    /// Replace the file if it exists
     #[arg(long)]
     force: bool,
     /// Print one JSON object: {"store","backup","bytes","fleets"}

@@ -18,10 +18,10 @@ const CLEARED: Duration = Duration::from_secs(60);
 
 /// Measure a store: rates, latency, failover, memory and CPU, with ratios to bare Redis commands
 ///
-/// Without --store, SQLite in a temporary folder (on disk only if TMPDIR is) and a redis-server of its own, if there is
-/// one on the PATH; BATON_STORE and the configuration file are passed over, so that no store comes under load by
-/// accident. With --store, only that one, in a fleet `bench-…` that is removed at the end. Every message is accounted
-/// for afterwards: exit code 4 if the books do not balance or a message is not done.
+/// Without --store it measures SQLite in a temporary folder (on disk only if TMPDIR is). It also measures a redis-server
+/// of its own, if the PATH has one. BATON_STORE and the configuration file are ignored, so that no store comes under load by
+/// accident. With --store it measures only that store, in a fleet `bench-…` that is removed at the end. Every message is
+/// accounted for afterwards: the exit code is 4 if the books do not balance or a message is not done.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,13 +32,22 @@ Examples:
   baton bench --only everyday --store redis://127.0.0.1:6379/1    what a single message costs there
   baton bench --only cpu                                how much of all cores handlers get
 
-push is one process that hands in parcels, process one worker process whose handler does nothing, whole both at once; \
-raw the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth. Rates are messages per second, ratios baton to \
-raw: of rates more is better, of times, CPU and bytes less. The row load is the rate at which messages are pushed one a \
-call while the latency at load is measured: half of what singles reach, 20,000/s at most. everyday is 16 processes that push one message a call, beside as many redis-benchmark with an LPUSH, and once more \
-with a worker that does nothing; jobs are pushed singly too and then worked off; a figure that was not measured is null. cpu is a node with 64 handlers at once that compute for 0.2 or 1 ms, beside \
-a thread a core that does the same and nothing else. exec is a Python child a core that does nothing with its messages, \
-beside a bare loop over the pipes of such children.
+The measurements:
+  push      one process that pushes parcels of messages
+  process   one worker process whose handler does nothing
+  whole     both at once
+  raw       the same bytes by RPUSH, and by LMOVE and LTRIM, at the same depth
+  load      the rate of pushes, one message a call, while the latency at load is measured:
+            half the rate of singles, at most 20,000/s
+  everyday  16 processes that push one message a call, compared with as many clients of
+            redis-benchmark that do LPUSH; then the same with a worker that does nothing.
+            Work of three kinds is then pushed one message a call, and processed
+  cpu       a node with 64 handlers at once that compute for 0.2 or 1 ms, compared with one
+            thread a core that does nothing else
+  exec      one Python child a core that does nothing with its messages, compared with a bare
+            loop over the pipes of such children
+Rates are messages per second. Ratios are baton to raw: more is better for rates, less for times, CPU and bytes. \
+A figure that was not measured is null.
 
 JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"store\",\"messages\",\"rounds\",\"parcel\",\"bytes\",\"backlog\",\"shared\" (others use the server too),
@@ -58,22 +67,22 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"memory_bulk_bytes\",\"memory_singles_bytes\" (a waiting message, beyond its body),
   \"done\" (messages in all)")]
 pub(crate) struct Bench {
-    /// Messages a round
+    /// Messages in each round
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     messages: u64,
-    /// Rounds, of which medians are given
+    /// Rounds; the figures are their medians
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Messages in a parcel
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     parcel: u32,
-    /// Bytes of a body, a JSON string
+    /// Bytes of each body, a JSON string
     #[arg(long, value_name = "BYTES", default_value = "100", value_parser = quantity::body_bytes)]
     bytes: usize,
-    /// Push so many messages first, to measure under a backlog
+    /// Push this number of messages first, to measure under a backlog
     #[arg(long, value_name = "N", default_value_t = 0)]
     backlog: u64,
-    /// Only these figures, with commas between them
+    /// Measure only these, separated by commas
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     only: Vec<Measure>,
     /// Let the redis-server keep an append-only file, synced every second

@@ -19,10 +19,10 @@ use crate::{
     settings::Settings,
 };
 
-/// Push one message and print what becomes of it, an event a line, up to its end
+/// Push one message and print its events, one a line, until it ends
 ///
-/// Each line is {"number","event","data"}: what the handler tells, then `end` with its result, `error`, or `cancelled`.
-/// Ctrl-C cancels it, unless it is to go on (--stay).
+/// Each line is {"number","event","data"}. First come the events that the handler emits. The last one is `end` with the
+/// result, `error`, or `cancelled`. Ctrl-C cancels the message; with --stay it goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,19 +38,19 @@ pub(crate) struct Call {
     /// The body, as JSON; - reads it from standard input
     #[arg(value_name = "BODY", allow_hyphen_values = true)]
     body: String,
-    /// The same key and body again are the same call: it is followed from its begin
+    /// The idempotency key: the same key and body again are the same call, which is followed from its first event
     #[arg(long, value_name = "KEY", conflicts_with = "share")]
     key: Option<Key>,
-    /// Equal bodies are one call as long as it has not ended
+    /// Join a call with an equal body that has not ended, if there is one
     #[arg(long)]
     share: bool,
-    /// Have it cancelled after so long without a follower, should this process be killed
+    /// Shutdown the call if no process follows it for this long, for example because this one was killed
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     linger: Option<Duration>,
-    /// Let it go on after Ctrl-C
+    /// Let the call go on after Ctrl-C
     #[arg(long)]
     stay: bool,
-    /// Print its result alone, or nothing if there is none
+    /// Print only the result, or nothing if there is none
     #[arg(long)]
     result: bool,
 }

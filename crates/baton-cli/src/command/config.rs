@@ -15,20 +15,23 @@ use crate::{
     settings::{Globals, Origin, Setting, Settings},
 };
 
-/// Print the settings in force and where each came from, or check the file that describes the fleet
+/// Print the settings in force and the origin of each, or check the file that describes the fleet
 ///
-/// A flag goes before the environment (BATON_STORE, BATON_FLEET, BATON_WAIT, BATON_MAX_KEYS, BATON_KEY_LIFETIME,
-/// BATON_MAX_RESULTS), that before the fleet's file (--config, BATON_CONFIG, else baton.toml in the present folder), that
-/// before the user's file (baton/config.toml in the user's configuration folder), that before the default. Passwords are not
-/// shown. A relative path in a file begins at the folder of that file; a command runs where baton was started.
+/// A setting is looked for in these places, in this order: the flag; the environment (BATON_STORE, BATON_FLEET,
+/// BATON_WAIT, BATON_MAX_KEYS, BATON_KEY_LIFETIME, BATON_MAX_RESULTS); the fleet's file; the user's file; the default.
+/// Passwords are not shown.
 ///
-/// The fleet's file also describes queues and sources, which `baton up` runs all, and `baton node` all or those that it
-/// names. The user's file has settings alone.
+/// The fleet's file is named by --config or BATON_CONFIG, else it is baton.toml in the present folder. The user's file is
+/// baton/config.toml in the user's configuration folder. A relative path in a file begins at the folder of that file; a
+/// command runs where baton was started.
 ///
-/// How many keys may live at once (--max-keys) and how long each does (--key-lifetime) concern messages that programs
-/// push once under a key (`push_once`). The key of `baton push --key` is another thing, and does not expire.
+/// The fleet's file also describes queues and sources. `baton up` runs all of them, `baton node` all or those that it
+/// names. The user's file has settings only.
 ///
-/// Results that handlers leave are kept for an hour, and take --max-results bytes in all: then the oldest go.
+/// --max-keys and --key-lifetime are about idempotency keys: how many may exist at once, and how long each is kept. They
+/// do not concern the name under which `baton push` resumes a long import, which does not expire.
+///
+/// Results of handlers are kept for an hour. Together they take at most --max-results bytes; then the oldest are removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -69,13 +72,15 @@ A file that describes a fleet, here with all keys of each kind:
   # or cron = \"0 3 * * *\" (in UTC), which takes catch_up = \"skip\",
   # \"once\" or \"all\"")]
 pub(crate) struct Config {
-    /// Check both files and all they describe: each mistake is told with its line and column, and exit 2. Programs, files of
-    /// lines and a folder for the store that are not on this machine are warned of, and words that only a shell understands
+    /// Check both files: each mistake is printed with its line and column, and the exit code is 2
+    ///
+    /// Warnings name programs, files of lines and a folder of the store that are missing on this machine, and words that
+    /// only a shell understands.
     #[arg(long)]
     check: bool,
     /// Print one JSON object: {"store","fleet","wait","max_keys","key_lifetime","max_results","files"}, each
-    /// {"value","from"} and, if a file says it, "file"; but the last, a list of {"path","read"}; times are in seconds, sizes
-    /// in bytes
+    /// {"value","from"}, with "file" if a file sets it; "files" is a list of {"path","read"}. Times are in seconds, sizes in
+    /// bytes
     #[arg(long, conflicts_with = "check")]
     json: bool,
 }

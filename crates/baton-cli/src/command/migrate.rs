@@ -10,12 +10,11 @@ use crate::{
     settings::Settings,
 };
 
-/// Bring the store of an older release up to this one's format; the fleet must be stopped
+/// Convert the store of an older release to this release's format; the fleet must be stopped
 ///
-/// Nodes that were killed are watched for two of their leases and then taken out: what they held goes back to its queues.
-/// Anybody else who lives stands in the way. There is no way back: make a backup first, with `baton backup` or the means
-/// of Redis. A run that was cut off is finished by the next. All fleets of an SQLite store are migrated, of a Redis server
-/// the one that is named.
+/// There is no way back: make a backup first, with `baton backup` or with Redis's own tools. Killed nodes are watched for
+/// two lease times and then removed; their messages go back to the queues. Live nodes and clients prevent the migration.
+/// If a run is interrupted, run it again. In an SQLite store all fleets are migrated, in Redis the one that --fleet names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

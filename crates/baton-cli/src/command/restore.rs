@@ -12,19 +12,19 @@ use crate::{
     settings::Settings,
 };
 
-/// Put a backup in the place of the store; refused while anybody has it open
+/// Replace the store by a backup; refused while a process has the store open
 ///
-/// The store that was there is kept beside it under another name, which is told. Messages that were in flight when the
-/// backup was made go back to their queues when their leases are over.
+/// The former store is kept in the same folder under another name, which is printed. Messages that were in flight when
+/// the backup was made go back to their queues when their leases expire.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton kill && baton restore /backups/monday.db
   baton --store sqlite:/tmp/look.db restore /backups/monday.db --json")]
 pub(crate) struct Restore {
-    /// The backup
+    /// The backup file
     path: PathBuf,
-    /// Print one JSON object: {"store","backup","bytes","fleets","kept"}; kept is null if there was no store
+    /// Print one JSON object: {"store","backup","bytes","fleets","kept"}; kept is null if no store was there
     #[arg(long)]
     json: bool,
 }

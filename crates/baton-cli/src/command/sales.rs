@@ -17,10 +17,10 @@ use crate::{
     settings::Settings,
 };
 
-/// Load sales and add them up
+/// Load sales and print their total
 ///
-/// Sales lie in a file of their own, an SQLite database. Amounts are exact to the hundredth; a total is a scan of all sales, which
-/// the gateway keeps for a while (`GET /totalSales?item=NAME`) and forgets when sales are loaded.
+/// Sales are kept in an SQLite database of their own. Amounts are exact to two decimals. A total scans all sales. The
+/// gateway caches each total for 30 s (`GET /totalSales?item=NAME`); loading sales invalidates the cache.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,17 +41,17 @@ enum Deed {
 
 /// Load sales from a CSV file with the header transaction_id,item,amount
 ///
-/// All rows are read first, and stored then or, if one is wrong, none: its line is told. A transaction that is known is
-/// not stored again, and refused if its item or amount is another one.
+/// All rows are stored, or none: if a row is wrong, the error names its line. A known transaction is not stored again. It
+/// is refused if its item or amount differs.
 #[derive(Debug, clap::Args)]
 struct Load {
-    /// The file; `-` for standard input
+    /// The CSV file; `-` reads standard input
     #[arg(value_name = "FILE", required_unless_present = "random")]
     file: Option<PathBuf>,
-    /// Load so many sales drawn at random, of ten items
+    /// Load this number of random sales of ten items
     #[arg(long, value_name = "N", conflicts_with = "file", value_parser = quantity::count)]
     random: Option<u64>,
-    /// What --random draws by: the same sales for the same number [default: another one each time]
+    /// The seed of --random: the same seed gives the same sales [default: random]
     #[arg(long, value_name = "NUMBER", requires = "random")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -61,10 +61,10 @@ struct Load {
     json: bool,
 }
 
-/// Print how much was sold of an item, or of all
+/// Print the total sales of one item, or of all items
 #[derive(Debug, clap::Args)]
 struct Sum {
-    /// The item
+    /// The item [default: all items]
     #[arg(value_name = "ITEM")]
     item: Option<String>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::{
 
 /// List the sources the fleet knows, or remove one
 ///
-/// A source is known from the first node that offers it on: its queue, how far it was read, whether it has ended.
+/// The fleet knows a source from the first node that offers it: its queue, how far it was read, and whether it has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ enum Deed {
     Remove(Removal),
 }
 
-/// Print the sources with their queues, holders and places
+/// Print the sources with their queues, holders and cursors
 #[derive(Debug, clap::Args)]
 struct List {
     /// Print one JSON object: {"sources":[{"name","queue","holder","epoch","cursor","ended","failed"}]}
@@ -39,12 +39,12 @@ struct List {
     json: bool,
 }
 
-/// Invalidate a source: its place, its end and its definition; the messages it made stay
+/// Remove a source with its cursor and definition; its messages stay
 ///
-/// Refused while a live node offers it. A source of the same name begins at the start again.
+/// Refused while a live node offers the source. A new source of the same name begins at the start.
 #[derive(Debug, clap::Args)]
 struct Removal {
-    /// The source
+    /// The name of the source
     #[arg(value_name = "NAME")]
     name: Name,
     /// Print one JSON object: {"removed"}

@@ -11,12 +11,12 @@ use crate::{
     settings::Settings,
 };
 
-/// Print the live nodes, the sources with their baton holders, and the queue depths
+/// Print the live nodes, the sources with their holders, and the depth of each queue
 ///
-/// A node's role is what it does now, not what it was started as: generator while it holds the baton of a source, which
-/// it runs for the whole fleet, otherwise worker. A generator may work too. A source that nobody holds is taken by the
-/// next node that offers it; "failed" is why a live node that offers it leaves it alone. The nodes of a queue are those
-/// that work for it. Its messages in flight are with them: those that run, and those that were fetched ahead.
+/// A node's role is its present one. A generator holds the baton, the lease of a source, and runs this source for the
+/// whole fleet; it may work too. Every other node is a worker. A source without a holder goes to the next node that offers
+/// it. "failed" gives the reason why a live node does not run a source that it offers. The nodes of a queue are those that
+/// work for it. Messages in flight are at these nodes: they run, or were fetched ahead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -30,12 +30,14 @@ use crate::{
 /// How long after Ctrl-C a reader that takes nothing may hold this up.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Print every non-empty subset of up to 64 integers that has a sum, as it is found
+/// Find the subsets of up to 64 integers that have a given sum, and print each as it is found
 ///
-/// Integers at different places are different; inside a match they are in their order, matches are in none. It needs no
-/// store, but for --mode fleet, which has the nodes of the fleet search: every `baton up` with a gateway does. Time grows as 2^(n/2): 52 random integers take about a second on a core, 64 a minute or two; memory is 64 MiB at
-/// most. What is estimated to take longer than --max-time, most of all because of the number of matches, is refused
-/// before it is begun. A reader that takes its time holds the search up; one that goes away ends it, and so does Ctrl-C.
+/// Equal integers at different places count as different. A match keeps the order of its integers; the matches have no
+/// order. Only --mode fleet needs a store.
+///
+/// The time grows as 2^(n/2): 52 random integers take about a second on one core, 64 take one or two minutes. The memory
+/// is 64 MiB at most. A search is refused at once if its estimate is over --max-time; many matches are the usual reason.
+/// A slow reader slows the search down. The search ends when the reader goes away, or with Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,37 +48,37 @@ Examples:
 
 Exit codes: 0 searched, or the limit reached; 1 interrupted, refused as too large, or not integers; 2 usage")]
 pub(crate) struct SubsetSum {
-    /// The integers, as a JSON array; - reads it from standard input
+    /// The integers, as a JSON array; - reads the array from standard input
     #[arg(value_name = "INTEGERS", required_unless_present = "child")]
     data: Option<String>,
-    /// The sum they must have
+    /// The sum that a subset must have
     #[arg(long, value_name = "N", allow_negative_numbers = true, required_unless_present = "child")]
     #[arg(value_parser = quantity::whole::<i128>)]
     sum: Option<i128>,
-    /// Where it is computed
+    /// Where the search runs
     #[arg(long, value_enum, value_name = "MODE", default_value = "process")]
     mode: Mode,
-    /// End after so many matches
+    /// End after this number of matches
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Only count them: the number is printed
+    /// Print only the number of matches
     #[arg(long, conflicts_with = "limit")]
     count_only: bool,
-    /// Refuse what is estimated to take longer, with its unit
+    /// Refuse a search whose estimate is over this time, with a unit
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quantity::time)]
     max_time: Duration,
-    /// End the search after so long, its reader's pauses included [default: twice --max-time, and a minute at least]
+    /// End the search after this time, pauses of its reader included [default: twice --max-time, at least 1m]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     timeout: Option<Duration>,
-    /// End the search when its process prints nothing for so long; one that searches prints every second. With --mode fleet
-    /// the nodes see to that (--search-output-timeout)
+    /// End the search if its process prints nothing for this time; a healthy one prints every second. With --mode fleet
+    /// the nodes have their own limit (--search-output-timeout)
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::time)]
     output_timeout: Duration,
-    /// Refuse what is estimated to take more memory
+    /// Refuse a search whose estimate is over this memory
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = quantity::bytes)]
     max_memory: u64,
-    /// Print JSON objects, one a line: {"event":"match","data":[…]} for each, then {"event":"end","data":{"count",
-    /// "complete"}}, which is complete unless the limit ended it
+    /// Print JSON objects, one a line: {"event":"match","data":[…]} for each match, then {"event":"end","data":{"count",
+    /// "complete"}}; complete is false if the limit ended the search
     #[arg(long)]
     json: bool,
     /// Be the process that computes
@@ -88,11 +90,11 @@ pub(crate) struct SubsetSum {
 enum Mode {
     /// In this process, on all cores
     Inline,
-    /// In this process, on one core, in slices of time between which all else has its turn
+    /// In this process, on one core, in time slices between other work
     Interleaved,
     /// In a process of its own with a lower priority, on all cores
     Process,
-    /// In processes of the nodes that work for the queue subset-sum, in parts; Ctrl-C cancels it
+    /// In parts, by the nodes that work for the queue subset-sum; Ctrl-C cancels the search
     Fleet,
 }
 
