@@ -1,10 +1,15 @@
 //! The command line: what is understood.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, ops::ControlFlow};
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
-use crate::{command, exit::Failure, refusal, settings::Globals};
+use crate::{
+    command,
+    exit::{Exit, Failure},
+    help, refusal,
+    settings::Globals,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,17 +60,24 @@ pub(crate) enum Command {
     Config(command::config::Config),
 }
 
-/// What the command line asks for; nothing if it asked for help and got it.
-pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Option<Arguments>, Failure> {
+/// What the command line asks for, or how the run ends if it asked for help alone or named no command.
+pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<ControlFlow<Exit, Arguments>, Failure> {
     let arguments: Vec<OsString> = with_old_names(arguments.collect());
-    Arguments::try_parse_from(&arguments).map(Some).or_else(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader who has gone needs no help.
-            error.print().ok();
-            Ok(None)
+    let matches = help::command().try_get_matches_from(&arguments);
+    let read = matches.and_then(|mut matches| {
+        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut help::command()))
+    });
+    let error = match read {
+        Ok(read) => return Ok(ControlFlow::Continue(read)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&error.render()).map(ControlFlow::Break),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if arguments.len() < 2 => {
+            Ok(ControlFlow::Break(help::first_steps()))
         }
         _ => Err(refusal::of(&error, &arguments)),
-    })
+    }
 }
 
 /// `--getErrors` where a command is expected means `errors --drain`.
@@ -93,7 +105,6 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::exit::Exit;
 
     fn renamed(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();

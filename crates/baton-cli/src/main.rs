@@ -8,6 +8,7 @@ mod connection;
 mod exit;
 mod following;
 mod gateway;
+mod help;
 mod interrupt;
 mod late_store;
 mod node;
@@ -18,7 +19,7 @@ mod refusal;
 mod settings;
 mod supervisor;
 
-use std::process::ExitCode;
+use std::{ops::ControlFlow, process::ExitCode};
 
 use mimalloc::MiMalloc;
 use tokio::runtime::Builder;
@@ -51,7 +52,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<Exit, Failure> {
-    let Some(arguments) = arguments::read(std::env::args_os())? else { return Ok(Exit::Ok) };
+    let arguments = match arguments::read(std::env::args_os())? {
+        ControlFlow::Continue(arguments) => arguments,
+        ControlFlow::Break(exit) => return Ok(exit),
+    };
     if let Command::Config(config) = &arguments.command
         && config.only_checks()
     {

@@ -6,6 +6,7 @@
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
 
 pub(crate) use baton::admin::wording::{cut, moment, plural, span, tame, tame_json};
+use clap::builder::StyledStr;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -71,6 +72,12 @@ impl Output {
 
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.guard(|to| writeln!(to, "{text}"))
+    }
+
+    /// A text with its styles, which are left out where colours are.
+    pub(crate) fn styled(&mut self, text: &StyledStr) -> Result<(), Failure> {
+        let text = if self.colours { text.ansi().to_string() } else { text.to_string() };
+        self.guard(|to| to.write_all(text.as_bytes()))
     }
 
     /// Rows as aligned columns, without anything that steers a terminal.

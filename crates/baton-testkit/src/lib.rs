@@ -10,6 +10,7 @@
 
 pub mod conformance;
 pub mod faults;
+pub mod golden;
 pub mod load;
 pub mod machine;
 pub mod proxy;
