@@ -4,6 +4,7 @@
 #               print failed messages and remove them, measure the running fleet, stop it
 #   make soak   kill, pause and cut off the nodes of a fleet for a while, then prove that nothing was lost
 #   make test   install what the tests need (a browser only by apt-get), run all of them
+#   make golden write golden/ from the programs: all that users can see of them, which tests compare
 #   make lint   formatting, clippy, each set of features by itself, documentation and the paths in it, licences and sources
 #               of dependencies
 #   make bench  count the instructions a message costs, then measure Baton and other job queues side by side on this
@@ -38,7 +39,7 @@ BENCH_ARGS ?=
 FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron admin cache settings testing sqlite,jobs,cache \
 	sqlite,redis,redis-tls,cron,admin,cache,settings,testing
 
-.PHONY: up build errors performance kill soak test lint bench fuzz mutants fuzz-http tools
+.PHONY: up build errors performance kill soak test golden lint bench fuzz mutants fuzz-http tools
 
 up: build
 	@exec $(BATON) $(WITH_STORE) up $(ARGS)
@@ -66,6 +67,11 @@ test: tools
 		echo $(CARGO) test --locked --workspace --lib --bins --tests; $(CARGO) test --locked --workspace --lib --bins --tests; \
 	fi
 	$(CARGO) test --locked --workspace --doc
+
+# The list of old words shrinks by what the new files no longer have.
+golden:
+	BATON_GOLDEN=write $(CARGO) test --locked -p baton-cli --bin baton --test golden -- golden_
+	BATON_GOLDEN=write $(CARGO) test --locked -p baton-cli --test golden -- old_words_are_gone
 
 lint:
 	$(CARGO) fmt --all --check

@@ -24,11 +24,15 @@ pub(crate) struct Web {
 impl Web {
     /// In front of the fleet in the store at `url`.
     pub(crate) fn over(url: &str) -> Self {
+        Self::with(url, |_| {})
+    }
+
+    /// The same with other options.
+    pub(crate) fn with(url: &str, change: impl FnOnce(&mut GatewayOptions)) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (shutdown, options) = (
-            Shutdown::new(),
-            GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() },
-        );
+        let shutdown = Shutdown::new();
+        let mut options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() };
+        change(&mut options);
         let gateway = runtime.block_on(async {
             let fleet = Fleet::connect(url).unwrap();
             Gateway::bind(&fleet, options).await.unwrap()
