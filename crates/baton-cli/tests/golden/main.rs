@@ -7,6 +7,7 @@ mod description;
 mod environment;
 mod fleet;
 mod library;
+mod old_words;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 mod shape;
