@@ -10,7 +10,6 @@ use sandbox::Sandbox;
 fn bad_command_lines_and_settings_are_refused() {
     let sandbox = Sandbox::new();
     let cases: &[(&[&str], i32, &str)] = &[
-        (&[], 2, "no command"),
         (&["frobnicate"], 2, "frobnicate"),
         (&["push"], 2, "nothing to push"),
         (&["push", "-", "-"], 2, "named twice"),
@@ -180,7 +179,7 @@ fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
 #[test]
 fn the_help_of_status_explains_the_roles_and_what_is_in_flight() {
     let help = Sandbox::new().run(&["status", "--help"]).expect(0).out;
-    assert!(help.contains("generator while it holds the baton of"), "{help}");
+    assert!(help.contains("A generator holds the baton"), "{help}");
     assert!(help.contains("were fetched ahead"), "{help}");
 }
 
@@ -188,7 +187,7 @@ fn the_help_of_status_explains_the_roles_and_what_is_in_flight() {
 fn flags_that_no_command_has_a_use_for_are_not_in_its_help() {
     let sandbox = Sandbox::new();
     let help = |command| sandbox.run(&[command, "--help"]).expect(0).out;
-    assert!(!help("status").contains("--max-keys") && help("config").contains("(--max-keys)"));
+    assert!(!help("status").contains("--max-keys") && help("config").contains("--max-keys"));
     assert!(help("push").contains("does not expire"));
     sandbox.run(&["push", "1", "--max-keys", "7", "--key-lifetime", "1h"]).expect(0);
 }
