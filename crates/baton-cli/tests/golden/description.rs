@@ -1,7 +1,10 @@
 //! The keys of baton.toml, as the code that reads it names them, with what each takes and its default.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use baton::{QueuePolicy, builtin::Demo};
 use baton_testkit::golden;
@@ -22,7 +25,7 @@ struct Table {
     of: &'static str,
 }
 
-const TABLES: [Table; 3] = [
+static TABLES: [Table; 3] = [
     Table { name: "", header: "", of: "" },
     Table { name: "queues.NAME.", header: "[queues.one]\n", of: " of queue one" },
     Table { name: "sources.NAME.", header: "[sources.one]\n", of: " of source one" },
@@ -36,36 +39,63 @@ fn mistakes(sandbox: &Sandbox, text: &str) -> Vec<String> {
     causes.map(str::to_owned).collect()
 }
 
-/// The keys of a table: what a mistake names for one that is not known.
-fn keys(sandbox: &Sandbox, table: &Table) -> Vec<String> {
-    let found = mistakes(sandbox, &format!("{}{UNKNOWN} = 1\n", table.header));
-    let named = found.iter().find_map(|it| it.split_once("; the keys are ").filter(|(it, _)| it.contains(UNKNOWN)));
-    let mut keys: Vec<String> = named.unwrap().1.split(", ").map(str::to_owned).collect();
-    keys.sort();
-    keys.dedup();
+/// The keys of all tables: what a mistake names for one that is not known.
+fn keys(sandbox: &Sandbox) -> Vec<(&'static Table, String)> {
+    let unknown = |table: &Table| format!("{}{UNKNOWN} = 1\n", table.header);
+    let found = mistakes(sandbox, &TABLES.iter().map(unknown).collect::<String>());
+    let mut keys = Vec::new();
+    for table in &TABLES {
+        let begin = format!("unknown key {UNKNOWN:?}{}; the keys are ", table.of);
+        let named = found.iter().find_map(|it| it.strip_prefix(&begin)).unwrap();
+        keys.extend(named.split(", ").map(str::to_owned).collect::<BTreeSet<_>>().into_iter().map(|key| (table, key)));
+    }
     keys
 }
 
-/// What a mistake says of this key, if its value is this one.
-fn said(sandbox: &Sandbox, table: &Table, key: &str, value: &str) -> Option<String> {
-    let found = mistakes(sandbox, &format!("{}{key} = {value}\n", table.header));
-    let begin = format!("{key}{}: ", table.of);
-    found.iter().find_map(|it| it.strip_prefix(&begin)).map(|it| it.replace(NO_VALUE, "VALUE"))
+/// What a mistake says of each of these keys, if its value is this one.
+fn said<'a>(
+    sandbox: &Sandbox, values: &'a [(&'static Table, String, String)],
+) -> impl Iterator<Item = Option<String>> + use<'a> {
+    // A key that has tables below it has no value besides.
+    let is_table = |key: &str| TABLES.iter().any(|table| table.header.starts_with(&format!("[{key}.")));
+    let mut text = String::new();
+    for table in &TABLES {
+        text += table.header;
+        let its = values.iter().filter(|(of, key, _)| of.name == table.name && !is_table(key));
+        its.for_each(|(_, key, value)| writeln!(text, "{key} = {value}").unwrap());
+    }
+    let found = mistakes(sandbox, &text);
+    values.iter().map(move |(table, key, _)| {
+        let begin = format!("{key}{}: ", table.of);
+        found.iter().find_map(|it| it.strip_prefix(&begin)).map(|it| it.replace(NO_VALUE, "VALUE"))
+    })
 }
 
-/// What a key takes: its type, and what is said of a value that has the type and nothing else.
-fn takes(sandbox: &Sandbox, table: &Table, key: &str) -> String {
-    let Some(expected) = said(sandbox, table, key, "[]") else { return "a table each".to_owned() };
-    let kind = expected.split(" is expected").next().unwrap_or_default().to_owned();
-    let value = match kind.as_str() {
-        "true or false" => return kind,
+/// What each key takes: its type, and what is said of a value that has the type and nothing else.
+fn taken(sandbox: &Sandbox, keys: &[(&'static Table, String)]) -> Vec<String> {
+    let lists: Vec<_> = keys.iter().map(|(table, key)| (*table, key.clone(), "[]".to_owned())).collect();
+    let expected = said(sandbox, &lists).map(|it| it.unwrap_or_default());
+    let kinds: Vec<String> =
+        expected.map(|it| it.split(" is expected").next().unwrap_or_default().to_owned()).collect();
+    let value = |kind: &str| match kind {
+        "true or false" => "true".to_owned(),
         "a number" => "-1".to_owned(),
         _ => format!("{NO_VALUE:?}"),
     };
-    match said(sandbox, table, key, &value) {
-        Some(refused) => format!("{kind}; {}", refused.trim_end_matches("; correct the file")),
-        None => format!("{kind}; any"),
-    }
+    let odd = keys.iter().zip(&kinds).filter(|(_, kind)| !kind.is_empty());
+    let odd: Vec<_> = odd.map(|((table, key), kind)| (*table, key.clone(), value(kind))).collect();
+    let mut refused = said(sandbox, &odd);
+    let taken = kinds.iter().map(|kind| {
+        if kind.is_empty() {
+            return "a table each".to_owned();
+        }
+        match (refused.next().flatten(), kind.as_str()) {
+            (_, "true or false") => kind.clone(),
+            (Some(refused), _) => format!("{kind}; {}", refused.trim_end_matches("; correct the file")),
+            (None, _) => format!("{kind}; any"),
+        }
+    });
+    taken.collect()
 }
 
 /// Fields and their values, of a value's debug form.
@@ -95,12 +125,11 @@ fn defaults(sandbox: &Sandbox) -> BTreeMap<String, String> {
 fn golden_keys_of_the_description_file() {
     let sandbox = Sandbox::new();
     let (defaults, mut all) = (defaults(&sandbox), String::new());
-    for table in TABLES {
-        for key in keys(&sandbox, &table) {
-            let path = format!("{}{key}", table.name);
-            let default = defaults.get(&path).map(|it| format!("; default {it}")).unwrap_or_default();
-            writeln!(all, "{path}: {}{default}", takes(&sandbox, &table, &key)).unwrap();
-        }
+    let keys = keys(&sandbox);
+    for ((table, key), takes) in keys.iter().zip(taken(&sandbox, &keys)) {
+        let path = format!("{}{key}", table.name);
+        let default = defaults.get(&path).map(|it| format!("; default {it}")).unwrap_or_default();
+        writeln!(all, "{path}: {takes}{default}").unwrap();
     }
     golden::assert_file("baton_toml.txt", &all);
 }

@@ -1,9 +1,6 @@
 //! The variables that the programs read, those that their children get, and the codes of the gateway's problems.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use baton_testkit::golden;
 use proc_macro2::{TokenStream, TokenTree};
@@ -13,13 +10,15 @@ use syn::Item;
 use crate::{
     fleet::SmallFleet,
     sandbox::{Sandbox, until},
-    sources::{is_of_tests, of_package},
+    sources::{is_of_tests, with_words},
 };
 
 /// The packages of which the command consists.
 const PACKAGES: [&str; 5] = ["baton", "baton-cli", "baton-gateway", "baton-bench", "baton-servers"];
 /// Functions that read a variable, or take its name.
 const READERS: [&str; 4] = ["var", "var_os", "folder", "variable"];
+/// What a file has that reads variables.
+const WITH_VARIABLES: [&str; 4] = ["BATON_", "var(", "var_os(", "folder("];
 /// What makes a problem, with the place of its code among the arguments.
 const PROBLEMS: [(&str, usize); 4] = [("new", 1), ("bad", 0), ("busy", 0), ("trouble", 0)];
 /// What a shell sets by itself.
@@ -44,27 +43,22 @@ fn text(token: &TokenTree) -> Option<String> {
     Some(shown.strip_prefix('"')?.strip_suffix('"')?.to_owned())
 }
 
-/// The tokens of all items that are not for tests.
-fn tokens(package: &str) -> Vec<TokenStream> {
-    fn is_of_tests_itself(item: &Item) -> bool {
-        matches!(item, Item::Mod(it) if is_of_tests(&it.attrs))
-            || matches!(item, Item::Fn(it) if is_of_tests(&it.attrs))
-    }
-    let items = of_package(package).into_iter().flat_map(|file| file.items);
-    items.filter(|item| !is_of_tests_itself(item)).map(|item| item.to_token_stream()).collect()
+/// The items of a package's files with one of these words, without those for tests.
+fn items(package: &str, words: &[&str]) -> Vec<Item> {
+    let is_for_tests = |item: &Item| match item {
+        Item::Mod(it) => is_of_tests(&it.attrs),
+        Item::Fn(it) => is_of_tests(&it.attrs),
+        _ => false,
+    };
+    let items = with_words(package, words).into_iter().flat_map(|file| file.items);
+    items.filter(|item| !is_for_tests(item)).collect()
 }
 
-/// The constants that are a text.
-fn constants(package: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for item in of_package(package).into_iter().flat_map(|file| file.items) {
-        if let Item::Const(constant) = item
-            && let Some(value) = constant.expr.to_token_stream().into_iter().next().as_ref().and_then(text)
-        {
-            all.entry(constant.ident.to_string()).or_default().insert(value);
-        }
-    }
-    all
+/// The name and the value of a constant that is a text.
+fn constant(item: &Item) -> Option<(String, String)> {
+    let Item::Const(constant) = item else { return None };
+    let value = constant.expr.to_token_stream().into_iter().next().as_ref().and_then(text)?;
+    Some((constant.ident.to_string(), value))
 }
 
 fn is_a_variable(name: &str) -> bool {
@@ -72,20 +66,21 @@ fn is_a_variable(name: &str) -> bool {
 }
 
 fn read_by_programs() -> BTreeSet<String> {
-    let constants: Vec<_> = PACKAGES.map(constants).into_iter().flatten().collect();
+    let items: Vec<Item> = PACKAGES.iter().flat_map(|package| items(package, &WITH_VARIABLES)).collect();
+    let constants: Vec<(String, String)> = items.iter().filter_map(constant).collect();
     let mut found = BTreeSet::new();
-    for stream in PACKAGES.iter().flat_map(|package| tokens(package)) {
-        calls(stream, &mut |name, arguments| {
+    for item in &items {
+        calls(item.to_token_stream(), &mut |name, arguments| {
             if let Some(first) = arguments.first().filter(|_| READERS.contains(&name)) {
                 let path = arguments.iter().take_while(|it| !matches!(it, TokenTree::Punct(it) if it.as_char() == ','));
                 let last = path.last().map(ToString::to_string).unwrap_or_default();
-                let named = constants.iter().filter(|(constant, _)| *constant == last).flat_map(|(_, values)| values);
-                found.extend(named.cloned().chain(text(first)).filter(|it| is_a_variable(it)));
+                let named = constants.iter().filter(|(constant, _)| *constant == last).map(|(_, value)| value.clone());
+                found.extend(named.chain(text(first)).filter(|it| is_a_variable(it)));
             }
         });
     }
-    // What clap, or a helper of another name, reads is known by its prefix.
-    found.extend(constants.into_iter().flat_map(|(_, values)| values).filter(|it| it.starts_with("BATON_")));
+    // What is read by a function of another name is known by its prefix.
+    found.extend(constants.into_iter().map(|(_, value)| value).filter(|it| it.starts_with("BATON_")));
     found
 }
 
@@ -121,8 +116,8 @@ fn golden_variables() {
 #[test]
 fn golden_codes_of_problems() {
     let mut codes = BTreeSet::new();
-    for stream in tokens("baton-gateway") {
-        calls(stream, &mut |name, arguments| {
+    for item in items("baton-gateway", &["Problem::"]) {
+        calls(item.to_token_stream(), &mut |name, arguments| {
             let Some((_, place)) = PROBLEMS.iter().find(|(maker, _)| *maker == name) else { return };
             let mut arguments = arguments.split(|it| matches!(it, TokenTree::Punct(it) if it.as_char() == ','));
             let code = arguments.nth(*place).and_then(|it| it.first()).and_then(text);

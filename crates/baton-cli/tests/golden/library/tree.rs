@@ -1,7 +1,7 @@
 //! The modules of a library with what stands in them, and the ways from a path to an item.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
 };
 
@@ -168,17 +168,24 @@ impl Tree {
         of_globs.chain(of_macros).next()
     }
 
-    /// The `impl` blocks without a trait of a type.
-    pub(super) fn impls_of<'a>(&'a self, home: ModuleId, name: &str) -> impl Iterator<Item = &'a ItemImpl> {
-        let wanted = Found::Item(home, name.to_owned());
-        let all = self.modules.iter().enumerate().flat_map(|(id, module)| module.items.iter().map(move |it| (id, it)));
-        all.filter_map(move |(module, item)| {
-            let Item::Impl(block) = item else { return None };
-            let Type::Path(of) = &*block.self_ty else { return None };
-            let path: Vec<String> = of.path.segments.iter().map(|it| it.ident.to_string()).collect();
-            let is_its = block.trait_.is_none() && !is_hidden(&block.attrs);
-            (is_its && self.resolve(module, &path).as_ref() == Some(&wanted)).then_some(block)
-        })
+    /// The `impl` blocks without a trait, by the module and the name of their type.
+    pub(super) fn impls(&self) -> HashMap<(ModuleId, String), Vec<&ItemImpl>> {
+        let mut impls: HashMap<_, Vec<_>> = HashMap::new();
+        for (module, items) in self.modules.iter().enumerate() {
+            for item in &items.items {
+                if let Item::Impl(block) = item
+                    && let Type::Path(of) = &*block.self_ty
+                    && block.trait_.is_none()
+                    && !is_hidden(&block.attrs)
+                {
+                    let path: Vec<String> = of.path.segments.iter().map(|it| it.ident.to_string()).collect();
+                    if let Some(Found::Item(home, name)) = self.resolve(module, &path) {
+                        impls.entry((home, name)).or_default().push(block);
+                    }
+                }
+            }
+        }
+        impls
     }
 
     /// The list that a macro of this module hands to the macros `requests`, as names of modules and of variants: the
