@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{Running, Sandbox, until};
+use crate::sandbox::{Ran, Running, Sandbox, until};
 
 /// The queue for which the node works, by the command below.
 pub(crate) const WORKED: &str = "work";
@@ -36,6 +36,12 @@ impl SmallFleet {
         let node = sandbox.start_by(&mut command);
         until("some messages are done", || sandbox.count(WORKED, "done") > 1);
         Self { sandbox, _node: node }
+    }
+
+    /// Runs a command that may need other programs.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.sandbox.command(arguments);
+        Ran::of(command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap())
     }
 
     /// The lines of a file that the children wrote.

@@ -52,11 +52,14 @@ fn commands_with_json() -> Vec<String> {
 #[test]
 fn golden_json_of_every_command() {
     let fleet = SmallFleet::start();
+    // A message that failed after another attempt has the error of both.
+    fleet.sandbox.run(&["push", "--queue", "retried", "1"]).expect(0);
+    let retried =
+        ["node", "--queue", "retried", "--exec-once", "false", "--retries", "1", "--backoff", "1ms", "--until-done"];
+    fleet.run(&retried).expect(3);
     let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
     for (name, arguments) in RUNS {
-        let mut command = fleet.sandbox.command(arguments);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let ran = crate::sandbox::Ran::of(command.env("PATH", path).output().unwrap()).expect(0);
+        let ran = fleet.run(arguments).expect(0);
         let found = values(&ran.out);
         assert!(!found.is_empty(), "{arguments:?}: {}", ran.out);
         let shape = shapes.entry(format!("{name}.txt")).or_default();
