@@ -140,7 +140,7 @@ async fn measure_and_clear(
         return measured;
     }
     // The first failure is the one to tell.
-    let cleared = target.given(target.admin.purge().await.map(drop));
+    let cleared = target.given(target.admin.destroy().await.map(drop));
     let cleared = match &target.bare {
         Some(bare) => bare.clear().await.and(cleared),
         None => cleared,

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Pause(command::pause::Pause),
     Resume(command::pause::Resume),
     Kill(command::kill::Kill),
-    Purge(command::purge::Purge),
+    Destroy(command::destroy::Destroy),
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
     Migrate(command::migrate::Migrate),

@@ -99,8 +99,8 @@ impl Failure {
                 format!("source {source_name} is known with another definition"),
                 "give this one another name, or start it over with `--rewind`",
             ),
-            StoreError::Refused(Refusal::Purging) => {
-                (Exit::Failed, "this fleet is being purged".to_owned(), "run `baton purge` again to finish")
+            StoreError::Refused(Refusal::Destroying) => {
+                (Exit::Failed, "this fleet is being destroyed".to_owned(), "run `baton destroy` again to finish")
             }
             StoreError::Refused(Refusal::DefinitionInUse { .. } | Refusal::Offered { .. }) => {
                 return Self::advised(Exit::Failed, &error.to_string());

@@ -21,7 +21,7 @@ const OTHER_WORDS: [(&[&str], &str); 8] = [
     (&["start", "run", "serve"], "up"),
     (&["work", "worker", "consume"], "node"),
     (&["enqueue", "add", "submit", "send"], "push"),
-    (&["flush", "clear", "reset", "delete"], "purge"),
+    (&["flush", "clear", "reset", "delete"], "destroy"),
 ];
 
 /// Flags that `up` alone has.

@@ -42,7 +42,7 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["source", "remove"], 2, "NAME"),
         (&["source"], 2, "source"),
         (&["audit", "--max-hold", "5"], 2, "unit"),
-        (&["purge"], 2, "--yes"),
+        (&["destroy"], 2, "--yes"),
         (&["push", "--file", "missing"], 1, "missing"),
         (&["push", "--file", "."], 1, "directory"),
         (&["push", ""], 1, "argument 1"),
@@ -53,7 +53,7 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["errors", "--wait", "0"], 5, "baton.db"),
         (&["pause", "--wait", "0"], 5, "baton.db"),
         (&["source", "list", "--wait", "0"], 5, "baton.db"),
-        (&["purge", "--yes", "--wait", "0"], 5, "baton.db"),
+        (&["destroy", "--yes", "--wait", "0"], 5, "baton.db"),
         (&["push", "1", "--rport", "1", "--wait", "0"], 5, "127.0.0.1:1"),
     ];
     for (arguments, code, hint) in cases {
@@ -207,7 +207,7 @@ fn help_is_laid_out_for_the_terminal() {
         "pause",
         "resume",
         "kill",
-        "purge",
+        "destroy",
         "backup",
         "restore",
         "bench",

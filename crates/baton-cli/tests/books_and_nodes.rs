@@ -1,4 +1,4 @@
-//! What audit, status and purge say of a fleet with live nodes, dead nodes and damaged books.
+//! What audit, status and destroy say of a fleet with live nodes, dead nodes and damaged books.
 
 mod sandbox;
 
@@ -53,28 +53,28 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
 }
 
 #[test]
-fn of_purges_at_once_one_says_what_it_removed() {
+fn of_several_destroys_at_once_one_says_what_it_removed() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
         sandbox.run_with(&["push", "-"], "1\n".repeat(1_000).as_bytes()).expect(0);
-        let purge = || sandbox.command(&["purge", "--yes", "--json"]).spawn().unwrap();
-        let purges: Vec<_> = (0..4).map(|_| purge()).collect();
-        let said = purges.into_iter().map(|purge| {
-            let output = purge.wait_with_output().unwrap();
+        let destroy = || sandbox.command(&["destroy", "--yes", "--json"]).spawn().unwrap();
+        let destroys: Vec<_> = (0..4).map(|_| destroy()).collect();
+        let said = destroys.into_iter().map(|destroy| {
+            let output = destroy.wait_with_output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            (said["purged"].as_bool().unwrap(), said["messages"].as_u64().unwrap())
+            (said["destroyed"].as_bool().unwrap(), said["messages"].as_u64().unwrap())
         });
         let mut said: Vec<(bool, u64)> = said.collect();
         said.sort_unstable();
         assert_eq!(said, [(false, 0), (false, 0), (false, 0), (true, 1_000)]);
-        let late = sandbox.run(&["purge", "--yes"]).expect(0);
-        assert!(late.out.contains("another purge was quicker"), "{}", late.out);
+        let late = sandbox.run(&["destroy", "--yes"]).expect(0);
+        assert!(late.out.contains("another destruction was quicker"), "{}", late.out);
     }
 }
 
 #[test]
-fn status_shows_live_nodes_and_purge_is_refused_while_they_live() {
+fn status_shows_live_nodes_and_destroy_is_refused_while_they_live() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "1", "--queue", "builtin"]).expect(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -92,16 +92,16 @@ fn status_shows_live_nodes_and_purge_is_refused_while_they_live() {
     let unattended: Vec<&str> = shown.lines().filter(|line| line.ends_with(" 0  nobody works for it")).collect();
     assert!(unattended.len() == 1 && unattended[0].starts_with("lonely "), "{shown}");
     assert_eq!((&status["queues"][0]["paused"], &status["sources"]), (&json!(false), &json!([])));
-    let refused = sandbox.run(&["purge", "--yes"]).expect(1);
+    let refused = sandbox.run(&["destroy", "--yes"]).expect(1);
     assert!(refused.one_line().contains(&format!("/{}; stop the fleet first", std::process::id())), "{}", refused.err);
     assert_eq!(sandbox.pushed(), 2);
 
-    // The node dies without leaving: it is no longer shown, and purge waits for its lease.
+    // The node dies without leaving: it is no longer shown, and destroy waits for its lease.
     drop(node);
     runtime.shutdown_background();
     until("the dead node is not shown", || sandbox.run(&["status", "--json"]).expect(0).json()["nodes"] == json!([]));
-    let purged = sandbox.run(&["purge", "--yes", "--json"]).expect(0).json();
-    assert_eq!((&purged["purged"], &purged["messages"]), (&json!(true), &json!(2)));
+    let destroyed = sandbox.run(&["destroy", "--yes", "--json"]).expect(0).json();
+    assert_eq!((&destroyed["destroyed"], &destroyed["messages"]), (&json!(true), &json!(2)));
     assert_eq!(sandbox.pushed(), 0);
     assert_eq!(sandbox.run(&["status", "--json"]).expect(0).json(), json!({"nodes": [], "sources": [], "queues": []}));
 }

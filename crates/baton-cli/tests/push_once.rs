@@ -242,32 +242,32 @@ fn what_a_store_that_stands_still_has_not_answered_is_not_said_to_be_missing() {
     assert!(said.contains("600 of standard input may or may not be stored"), "{said}");
 }
 
-/// A purge while a push is under way: what was stored before it is gone, so the push must not count it.
-fn a_purge_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
+/// A destruction while a push is under way: what was stored before it is gone, so the push must not count it.
+fn a_destruction_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
     let mut push = sandbox.command(&[&["push", "-", "--queue", "q"], flags].concat());
     let mut push = push.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = push.stdin.take().unwrap();
     input.write_all(lines(5_000).as_bytes()).unwrap();
     until("some are stored", || sandbox.count("q", "ready") >= 4_000);
-    sandbox.run(&["purge", "--yes"]).expect(0);
+    sandbox.run(&["destroy", "--yes"]).expect(0);
     // Nobody reads on after the push has seen it.
     input.write_all(lines(7_000).as_bytes()).ok();
     drop(input);
     let ran = sandbox::Ran::of(push.wait_with_output().unwrap()).expect(1);
     let line = ran.err.lines().last().unwrap_or_default();
-    assert!(line.contains("the fleet was purged while this push was under way: the "), "{flags:?}: {}", ran.err);
+    assert!(line.contains("the fleet was destroyed while this push was under way: the "), "{flags:?}: {}", ran.err);
     assert!(line.ends_with("are gone; push the whole input again"), "{flags:?}: {}", ran.err);
     sandbox.run_with(&[&["push", "-", "--queue", "q"], flags].concat(), lines(12_000).as_bytes()).expect(0);
     assert_eq!(sandbox.count("q", "ready"), 12_000, "{flags:?}");
 }
 
 #[test]
-fn a_purge_during_a_push_is_told() {
+fn a_destruction_during_a_push_is_told() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
         for flags in [&[][..], &["--key", "k"]] {
-            a_purge_ends_a_push(&sandbox, flags);
-            sandbox.run(&["purge", "--yes"]).expect(0);
+            a_destruction_ends_a_push(&sandbox, flags);
+            sandbox.run(&["destroy", "--yes"]).expect(0);
         }
     }
 }

@@ -336,12 +336,12 @@ async fn a_store_that_is_away_from_the_beginning_is_waited_for_once_and_noticed_
 }
 
 #[tokio::test]
-async fn a_purged_store_takes_what_was_kept_here_with_it() {
+async fn a_destroyed_store_takes_what_was_kept_here_with_it() {
     let store = baton_testkit::stores::in_memory();
     let (cache, counted) = (Setting::over(store.clone()).cache(), Counted::open());
     let generation = cache.invalidate(&CacheKey::new("other")).await.unwrap();
     warm(&cache, &counted).await;
-    baton::store::ask(&*store, baton::store::Purge).await.unwrap();
+    baton::store::ask(&*store, baton::store::Destroy).await.unwrap();
     let begun = Instant::now();
     while read(&cache, &counted, Reading::on()).await.value == "1" {
         assert!(begun.elapsed() < Duration::from_secs(5));

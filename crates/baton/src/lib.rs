@@ -51,7 +51,7 @@
 //! | [`deferred`] | calls made before what they need has started; stands on its own |
 //! | [`cache`] | equal computations made once, and their values kept: in this process, or for a whole fleet |
 //! | [`testing`] | a fleet in memory with its time in your hands; handlers tried on their own |
-//! | [`admin`] | what people do to a fleet: import, errors, stop, purge, pause, audit, overview, rates |
+//! | [`admin`] | what people do to a fleet: import, errors, stop, destroy, pause, audit, overview, rates |
 //! | [`settings`] | where a fleet is, by variables and a file; quantities as people write them |
 //! | [`builtin`] | built-in sources (tick, lines, cron) and handlers (exec, noop, demo); subset sums; total sales |
 //!

@@ -180,7 +180,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
         ImportCause::Interrupted { .. } if keyed => Failure::new(cause.to_string(), "wait for the store to answer"),
         ImportCause::Interrupted { .. } => Failure::new(cause.to_string(), "leave out what is stored"),
         ImportCause::Full { .. } => Failure::new(cause.to_string(), "start a node, or raise --max-backlog"),
-        ImportCause::Purged { .. } => Failure::new(cause.to_string(), "push the whole input again"),
+        ImportCause::Destroyed { .. } => Failure::new(cause.to_string(), "push the whole input again"),
         ImportCause::KeyInUse { .. } => Failure::new(cause.to_string(), "wait for it to end"),
         ImportCause::Thread(_) => Failure::new(cause.to_string(), "free some memory or threads"),
         ImportCause::Store(error) => Failure::of_store(error, url),

@@ -1,7 +1,7 @@
 //! Calls: how they begin and end, what joins them, and cancelling.
 
 use baton::store::{
-    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Disposal, Emitted, FollowCall, Purge, ReadCall,
+    CALL_TTL_MS, CallState, CallView, CancelCall, Cancelling, Claim, Destroy, Disposal, Emitted, FollowCall, ReadCall,
     ReadEvents, Refusal, Settle, SubmissionVerdict, UnfollowCall,
     message::{Calling, Outcome, Run, Submission},
 };
@@ -372,7 +372,7 @@ pub async fn a_later_message_with_the_id_is_another(scene: &mut Scene) {
     let node = scene.node().await;
     let lost = scene.begin(node, None).await;
     scene.leave(node).await;
-    scene.ask(Purge).await.unwrap();
+    scene.ask(Destroy).await.unwrap();
     scene.subject.pass(1).await;
     let node = scene.node().await;
     let call = scene.begin(node, None).await;

@@ -116,7 +116,7 @@ macro_rules! for_each_case {
             an_unused_store_is_empty
             a_survey_tells_of_many_and_progress_of_one
             progress_tells_when_the_first_delayed_message_is_due
-            a_purge_needs_all_nodes_gone
+            a_destruction_needs_all_nodes_gone
             malformed_requests_change_nothing
             a_push_wakes_a_waiting_worker
             a_wait_without_a_message_lasts_its_time_and_ends

@@ -3,7 +3,7 @@
 use baton::{
     Key, MessageId,
     store::{
-        Claim, DrainBegin, Kind, Peek, Place, Progress, Purge, Push, ReadBookmark, ReadProgress, ReadResult, Reaped,
+        Claim, Destroy, DrainBegin, Kind, Peek, Place, Progress, Push, ReadBookmark, ReadProgress, ReadResult, Reaped,
         Recount, Refusal, Removed, Settle, Submit,
         message::{Outcome, Submission},
     },
@@ -66,7 +66,7 @@ pub async fn progress_tells_when_the_first_delayed_message_is_due(scene: &mut Sc
 }
 
 /// Everything goes, and ids begin again.
-pub async fn a_purge_needs_all_nodes_gone(scene: &mut Scene) {
+pub async fn a_destruction_needs_all_nodes_gone(scene: &mut Scene) {
     let (node, other) = (scene.node().await, scene.node().await);
     scene.fill(node, 40).await;
     scene.finish(node, 3, dead("no")).await;
@@ -74,14 +74,14 @@ pub async fn a_purge_needs_all_nodes_gone(scene: &mut Scene) {
     scene.claim(node, 3).await;
     let submit = scene.a_submit(node, vec![keyed("k", "1")]);
     scene.ask(submit).await.unwrap();
-    assert_eq!(scene.refusal(Purge).await, Refusal::NodesAlive { nodes: 2 });
+    assert_eq!(scene.refusal(Destroy).await, Refusal::NodesAlive { nodes: 2 });
     assert_eq!(scene.books().await.pushed, 41);
     scene.leave(node).await;
     let client = scene.a_join(Kind::Client, Vec::new());
     scene.ask(client.clone()).await.unwrap();
     assert_eq!(scene.lose(client.session, other).await, Reaped::Taken { back: 0, failed: 0 });
-    assert_eq!(scene.ask(Purge).await.unwrap(), Some(Removed { queues: 1, messages: 38, errors: 3 }));
-    assert_eq!(scene.ask(Purge).await.unwrap(), None, "it was removed by the other");
+    assert_eq!(scene.ask(Destroy).await.unwrap(), Some(Removed { queues: 1, messages: 38, errors: 3 }));
+    assert_eq!(scene.ask(Destroy).await.unwrap(), None, "it was removed by the other");
     assert_eq!(scene.refusal(DrainBegin { session: client.session, queue: queue() }).await, Refusal::Stale);
     an_unused_store_is_empty(scene).await;
     let node = scene.node().await;

@@ -3,9 +3,9 @@
 use baton::{
     CallId, Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claimed, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look,
-        MoveBookmark, Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal,
-        Remove, Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
+        Answer, Beat, Claimed, Destroy, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look,
+        MoveBookmark, Offer, Operation, Pass, Peek, Place, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove,
+        Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
         message::{Body, Digest, Outcome, Parcel, Submission, SubmissionKey},
     },
 };
@@ -107,7 +107,7 @@ impl Script {
                 ReadResult { queue, id }.request()
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
-            97 if b.is_multiple_of(4) => Purge.request(),
+            97 if b.is_multiple_of(4) => Destroy.request(),
             100 if b.is_multiple_of(3) => return Move::Time(now + 3_600_000),
             100..108 => {
                 // Mostly one that holds a message of a call.

@@ -27,7 +27,7 @@
 //! | `errors`, `drain`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
 //! | `calls` | a call is begun, while there is room within the time to wait |
 //! | `import/` | long input pushed, exactly once under a key |
-//! | `pause`, `stop`, `purge` | a queue is held back; nodes are stopped and waited for; everything is removed |
+//! | `pause`, `stop`, `destroy` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
 //! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
 //! | `migrate` | a store of an older release is brought up to this one's format |
@@ -43,6 +43,7 @@ mod audit;
 mod backup;
 mod calls;
 mod causes;
+mod destroy;
 mod drain;
 mod errors;
 mod failed;
@@ -53,7 +54,6 @@ mod note;
 mod overview;
 mod patience;
 mod pause;
-mod purge;
 mod rates;
 mod refused;
 mod sources;
@@ -72,6 +72,7 @@ use self::patience::Voice;
 pub use self::{
     audit::{Audit, Fault},
     causes::{Cause, Causes},
+    destroy::Destroyed,
     errors::{HandedOver, Taken, Wanted},
     failed::FailedMessage,
     import::{Account, BadBody, Import, ImportCause, ImportError, Importer, Inputs, Progress, Receipt},
@@ -80,7 +81,6 @@ pub use self::{
     note::{Note, NoteEar},
     overview::{NodeState, Overview, QueueState, SourceState},
     pause::Paused,
-    purge::Purged,
     rates::{Glance, Latency, Rates, Watch},
     refused::{OperateError, Subject, Unknown},
     spawner::{Limits, Spawner, Workforce},

@@ -76,7 +76,7 @@ pub struct Reading {
     /// What it may share with others.
     pub mode: Mode,
     /// It knows of this generation: a value that an invalidation up to it covers is too old. A generation that the store
-    /// has not reached, as after a purge, is answered by a computation that nobody shares.
+    /// has not reached, as after a destruction, is answered by a computation that nobody shares.
     pub min_generation: Option<Generation>,
 }
 

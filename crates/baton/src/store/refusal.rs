@@ -141,8 +141,8 @@ pub enum Refusal {
         nodes: u64,
     },
     /// The fleet's data is being removed, or that was begun and not finished.
-    #[error("this fleet is being purged: purge it again to finish")]
-    Purging,
+    #[error("this fleet is being destroyed: destroy it again to finish")]
+    Destroying,
     /// The store is held still for a recount; retried by the library.
     #[error("the store is held for a recount for up to {ms} ms more")]
     Held {

@@ -79,7 +79,7 @@ async fn errors_are_removed_only_once_they_were_taken() {
     assert_eq!((cause.cause.as_str(), cause.count), ("no #", 2));
     let json = serde_json::to_value(&admin.errors(&all).await.unwrap()[0]).unwrap();
     assert!(json["body"] == 1 && json["queue"] == "messages" && json["error"] == "no 1", "{json}");
-    let alive = admin.purge().await.unwrap_err();
+    let alive = admin.destroy().await.unwrap_err();
     assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
 }
@@ -166,8 +166,8 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     assert_eq!(*notes.lock().unwrap(), [Note::Unknown(unknown)]);
     assert!(admin.pause(&name("messages")).await.unwrap().paused);
     assert!(admin.overview().await.unwrap().queues[0].paused);
-    let purged = admin.purge().await.unwrap();
-    assert_eq!((purged.queues, purged.messages, purged.errors), (1, 1, 0));
+    let destroyed = admin.destroy().await.unwrap();
+    assert_eq!((destroyed.queues, destroyed.messages, destroyed.errors), (1, 1, 0));
 }
 
 #[tokio::test]

@@ -102,8 +102,8 @@ async fn a_storm_of_failures_and_what_people_do_about_it_are_calls_of_bounded_wo
     let books = balanced(&store).await;
     assert_eq!((books.ready, books.removed, books.failed), (half, half, 0));
     node.leave().await.unwrap();
-    assert!(ask(&*store, Purge).await.unwrap().is_some());
-    check(&look.end(&server), &["submit", "claim", "settle", "dispose", "recount_page", "hold", "leave", "purge"]);
+    assert!(ask(&*store, Destroy).await.unwrap().is_some());
+    check(&look.end(&server), &["submit", "claim", "settle", "dispose", "recount_page", "hold", "leave", "destroy"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

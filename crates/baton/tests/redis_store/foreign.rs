@@ -53,7 +53,7 @@ async fn a_key_of_another_program_is_named_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_purge_names_a_key_of_another_program_and_removes_nothing() {
+async fn a_destruction_names_a_key_of_another_program_and_removes_nothing() {
     for (key, set) in FOREIGN.into_iter().skip(1) {
         let server = RedisServer::start(&[]);
         let store = store(&server);
@@ -63,10 +63,10 @@ async fn a_purge_names_a_key_of_another_program_and_removes_nothing() {
         let _: u64 = behind(&server, &format!("DEL {key}"));
         let _: redis::Value = behind(&server, set);
         let before = keys(&server);
-        names(ask(&store, Purge).await, key);
+        names(ask(&store, Destroy).await, key);
         assert_eq!(keys(&server), before);
         let _: u64 = behind(&server, &format!("DEL {key}"));
-        ask(&store, Purge).await.unwrap();
+        ask(&store, Destroy).await.unwrap();
         assert_eq!(keys(&server), [""; 0]);
     }
 }

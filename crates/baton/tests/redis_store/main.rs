@@ -95,8 +95,8 @@ async fn functions_a_server_forgot_are_loaded_again() {
     assert_eq!(verdicts, [SubmissionVerdict::Stored { first: 2 }]);
     assert_eq!(libraries(&server), 1);
     ask(&store, Leave { session }).await.unwrap();
-    ask(&store, Purge).await.unwrap();
-    assert_eq!(libraries(&server), 0, "a purge leaves none");
+    ask(&store, Destroy).await.unwrap();
+    assert_eq!(libraries(&server), 0, "a destruction leaves none");
     join(&store, Kind::Node).await;
 }
 
@@ -239,25 +239,25 @@ async fn a_restarted_server_ends_its_sessions_without_a_loss() {
 }
 
 #[tokio::test]
-async fn an_interrupted_purge_is_finished_by_the_next() {
+async fn an_interrupted_destruction_is_finished_by_the_next() {
     let server = RedisServer::start(&[]);
     let store = store(&server);
     let client = join(&store, Kind::Client).await;
     ask(&store, submit(client, 1, &[b"1"])).await.unwrap();
     let node = join(&store, Kind::Node).await;
-    assert_eq!(ask(&store, Purge).await.unwrap_err(), Refusal::NodesAlive { nodes: 1 }.into());
+    assert_eq!(ask(&store, Destroy).await.unwrap_err(), Refusal::NodesAlive { nodes: 1 }.into());
     ask(&store, Leave { session: node }).await.unwrap();
     let other = RedisStore::open(&server.url(), name("fleet2"), RedisOptions::default()).unwrap();
     join(&other, Kind::Node).await;
     let before: u64 = behind(&server, "DBSIZE");
-    let _: u64 = behind(&server, "HSET {fleet/0} purging 3,7,2");
+    let _: u64 = behind(&server, "HSET {fleet/0} destroying 3,7,2");
     let (host, pid, queues, offers) = ("here".to_owned(), 1, vec![], Vec::new());
     let (session, kind) = (SessionId::random(), Kind::Node);
     let joining = Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None };
-    assert_eq!(ask(&store, joining.clone()).await.unwrap_err(), Refusal::Purging.into());
-    assert_eq!(ask(&store, Order::Pause(name("new"))).await.unwrap_err(), Refusal::Purging.into());
+    assert_eq!(ask(&store, joining.clone()).await.unwrap_err(), Refusal::Destroying.into());
+    assert_eq!(ask(&store, Order::Pause(name("new"))).await.unwrap_err(), Refusal::Destroying.into());
     let removed = Some(Removed { queues: 3, messages: 7, errors: 2 });
-    assert_eq!(ask(&store, Purge).await.unwrap(), removed, "what was there when the first one began");
+    assert_eq!(ask(&store, Destroy).await.unwrap(), removed, "what was there when the first one began");
     let left: Vec<String> = behind(&server, "KEYS {fleet/0}*");
     assert!(left.is_empty(), "{left:?} of {before}");
     assert_eq!(ask(&other, TakeSurvey).await.unwrap().sessions.len(), 1);
@@ -275,7 +275,7 @@ async fn reading_a_fleet_that_does_not_exist_creates_nothing() {
     ask(&store, ReadBookmark { key: Key::new("k").unwrap() }).await.unwrap();
     ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
     ask(&store, Rewind { source: name("s") }).await.unwrap();
-    ask(&store, Purge).await.unwrap();
+    ask(&store, Destroy).await.unwrap();
     let stale = ask(&store, submit(SessionId::random(), 1, &[b"1"])).await.unwrap_err();
     assert_eq!(stale, Refusal::Stale.into());
     assert_eq!(behind::<u64>(&server, "DBSIZE"), 0);

@@ -38,7 +38,7 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     shutdown.graceful();
     node.await.unwrap().unwrap();
     admin.migrate(|_| {}).await.unwrap();
-    admin.purge().await.unwrap();
+    admin.destroy().await.unwrap();
     let denied: Vec<redis::Value> = behind(&server, "ACL LOG");
     assert!(denied.is_empty(), "{denied:?}");
 }

@@ -107,8 +107,8 @@ async fn a_storm_of_failures_by_the_clock() {
     balanced(&store).await;
     tell_longest(&server, "counted");
     ask(&*store, Leave { session: client }).await.unwrap();
-    assert!(ask(&*store, Purge).await.unwrap().is_some());
-    tell_longest(&server, "purged");
+    assert!(ask(&*store, Destroy).await.unwrap().is_some());
+    tell_longest(&server, "destroyed");
 }
 
 /// A source of a name with this number.

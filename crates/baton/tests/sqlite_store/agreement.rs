@@ -3,10 +3,10 @@
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claim, Claimed, Clock, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave, MemoryStore,
-        MoveBookmark, Offer, Operation as _, Order, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Recount,
-        Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError, Submit,
-        Take, TakeSurvey,
+        Answer, Beat, Claim, Claimed, Clock, Destroy, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave,
+        MemoryStore, MoveBookmark, Offer, Operation as _, Order, Peek, Place, Push, ReadBookmark, ReadResult, Reap,
+        Recount, Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError,
+        Submit, Take, TakeSurvey,
         message::{Body, Digest, Fields, Outcome, ParcelBuilder, Range, Run, Span, Submission, SubmissionKey},
     },
 };
@@ -199,7 +199,7 @@ impl Generator {
                 _ => Order::Resume(self.queue()).request(),
             },
             36 if self.one_in(6) => Leave { session }.request(),
-            36 if self.one_in(20) => Purge.request(),
+            36 if self.one_in(20) => Destroy.request(),
             36 | 37 => {
                 let limit = 1 + self.below(20) as u32;
                 let queue = self.drain.as_ref().map_or_else(|| name("a"), |(_, queue, _)| queue.clone());

@@ -10,7 +10,7 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Beat, Claim, Leave, Order, Purge, Recount, Settle, SqliteStore, Stop, Store as _, StoreError, StoreEvent,
+        Beat, Claim, Destroy, Leave, Order, Recount, Settle, SqliteStore, Stop, Store as _, StoreError, StoreEvent,
         Submit, Submitted, TakeSurvey, ask,
         message::{Outcome, Run, Submission},
     },
@@ -79,7 +79,7 @@ fn reserve(path: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_when_there_is_room() {
+async fn on_a_full_disk_stopping_settling_and_destroying_work_and_pushing_goes_on_when_there_is_room() {
     let Some(disk) = Disk::of(40) else {
         println!("skipped: no file system can be mounted here");
         return;
@@ -117,7 +117,7 @@ async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_w
     // Full again: all of it can be removed, and the room comes back.
     let more = disk.0.path().join("more");
     fs::write(&more, vec![1; 128 << 20]).unwrap_err();
-    ask(&store, Purge).await.unwrap();
+    ask(&store, Destroy).await.unwrap();
     assert!(ask(&store, TakeSurvey).await.unwrap().queues.is_empty());
     assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
     fs::remove_file(&other).unwrap();
@@ -130,7 +130,7 @@ async fn on_a_full_disk_stopping_settling_and_purging_work_and_pushing_goes_on_w
 
 /// Its log and the index of that are gone then: making them needs room too.
 #[tokio::test]
-async fn a_store_that_was_closed_can_be_worked_off_and_purged_on_a_full_disk() {
+async fn a_store_that_was_closed_can_be_worked_off_and_destroyed_on_a_full_disk() {
     let Some(disk) = Disk::of(24) else {
         println!("skipped: no file system can be mounted here");
         return;
@@ -152,7 +152,7 @@ async fn a_store_that_was_closed_can_be_worked_off_and_purged_on_a_full_disk() {
     ask(&store, join(session)).await.unwrap();
     assert_eq!(work(&store, session, 1).await, Some(8));
     ask(&store, Leave { session }).await.unwrap();
-    ask(&store, Purge).await.unwrap();
+    ask(&store, Destroy).await.unwrap();
 }
 
 /// The end of a span, and the beginning of the next, need room for the mark; where there is none, nobody is told of a crash.

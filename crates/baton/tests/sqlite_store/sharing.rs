@@ -9,7 +9,7 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Answer, Claim, Operation as _, Purge, Recount, Refusal, Store as _, StoreError, SubmissionVerdict, Submitted,
+        Answer, Claim, Destroy, Operation as _, Recount, Refusal, Store as _, StoreError, SubmissionVerdict, Submitted,
         TakeSurvey, ask,
     },
 };
@@ -93,7 +93,7 @@ async fn fleets_in_one_file_are_separate() {
         ask(store, join(session)).await.unwrap();
         ask(store, submit(session, 1, "a")).await.unwrap();
     }
-    ask(&red, Purge).await.unwrap();
+    ask(&red, Destroy).await.unwrap();
     assert!(ask(&red, TakeSurvey).await.unwrap().queues.is_empty());
     let recounted = ask(&blue, Recount { max_hold_ms: 0 }).await.unwrap();
     assert_eq!(recounted.queues.len(), 1);

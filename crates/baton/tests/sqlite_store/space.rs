@@ -1,4 +1,4 @@
-//! What a file gives back: pages that nothing is in, after the messages are done and after a purge. Counted, not timed.
+//! What a file gives back: pages that nothing is in, after the messages are done and after a destruction. Counted, not timed.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use baton::{
     SessionId,
     store::{
-        Beat, Claim, Purge, Recount, Settle, SqliteStore, Store as _, Submit, TakeSurvey, ask,
+        Beat, Claim, Destroy, Recount, Settle, SqliteStore, Store as _, Submit, TakeSurvey, ask,
         message::{Outcome, Run, Submission},
     },
 };
@@ -162,7 +162,7 @@ async fn what_still_waits_is_moved_to_the_front_of_the_file_and_unharmed() {
 }
 
 #[tokio::test]
-async fn a_purge_leaves_a_small_file_and_other_fleets_alone() {
+async fn a_destruction_leaves_a_small_file_and_other_fleets_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let (red, blue, session) = (open(&path, "red", true), open(&path, "blue", true), SessionId::random());
@@ -170,21 +170,21 @@ async fn a_purge_leaves_a_small_file_and_other_fleets_alone() {
         ask(store, join(session)).await.unwrap();
         fill(store, session, &["a", "b"], parcels).await;
     }
-    ask(&red, Purge).await.unwrap();
+    ask(&red, Destroy).await.unwrap();
     assert_eq!(number(&path, "freelist_count"), 0);
     let left = number(&path, "page_count");
     assert!(left < 400, "{left} pages for a megabyte");
     assert!(ask(&red, TakeSurvey).await.unwrap().queues.is_empty());
     let recounted = ask(&blue, Recount { max_hold_ms: 0 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance() && queue.ready.count == 50));
-    ask(&blue, Purge).await.unwrap();
+    ask(&blue, Destroy).await.unwrap();
     assert!(number(&path, "page_count") < 100);
     let rows = "SELECT (SELECT count(*) FROM parcels) + (SELECT count(*) FROM queues) + (SELECT count(*) FROM fleets)";
     assert_eq!(Connection::open(&path).unwrap().query_row(rows, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
 
 #[tokio::test]
-async fn a_purge_that_was_cut_off_is_finished_by_whoever_comes_next() {
+async fn a_destruction_that_was_cut_off_is_finished_by_whoever_comes_next() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let session = SessionId::random();
@@ -192,7 +192,7 @@ async fn a_purge_that_was_cut_off_is_finished_by_whoever_comes_next() {
     ask(&first, join(session)).await.unwrap();
     fill(&first, session, &["a"], 400).await;
     drop(first);
-    // As a purge leaves it that dies after its first step.
+    // As a destruction leaves it that dies after its first step.
     let sql = "UPDATE fleets SET name = ' ' || fleet";
     assert_eq!(Connection::open(&path).unwrap().execute(sql, []).unwrap(), 1);
     let next = open(&path, "baton", true);
@@ -206,7 +206,7 @@ async fn a_purge_that_was_cut_off_is_finished_by_whoever_comes_next() {
 }
 
 #[tokio::test]
-async fn a_file_of_former_times_works_as_before_and_is_small_after_a_purge() {
+async fn a_file_of_former_times_works_as_before_and_is_small_after_a_destruction() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let session = SessionId::random();
@@ -218,7 +218,7 @@ async fn a_file_of_former_times_works_as_before_and_is_small_after_a_purge() {
     fill(&store, session, &["a"], 50).await;
     assert_eq!(work_off(&store, session, "a").await, 500);
     assert!(number(&path, "page_count") > 1_000);
-    ask(&store, Purge).await.unwrap();
+    ask(&store, Destroy).await.unwrap();
     assert!(number(&path, "page_count") < 100);
     assert_eq!(number(&path, "auto_vacuum"), 0);
 }

@@ -54,8 +54,8 @@ pub(super) async fn push<P: FnMut(Progress)>(
             }
         }
         if let Err(cause) = pusher.store_unless(&batch, until).await {
-            if let Some(purged) = cause.of_purge(pusher.at.lines) {
-                return Err(purged.into());
+            if let Some(destroyed) = cause.of_destroy(pusher.at.lines) {
+                return Err(destroyed.into());
             }
             return Err(pusher.tally.broken_off(cause, labels, &[], &[]));
         }
@@ -142,7 +142,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                         return Ok(());
                     }
                     if stands == Place::START && self.at != Place::START {
-                        return Err(ImportCause::Purged { before: self.at.lines });
+                        return Err(ImportCause::Destroyed { before: self.at.lines });
                     }
                     if stands != self.at {
                         return Err(ImportCause::KeyInUse { key: self.bookmark.key.clone() });

@@ -82,8 +82,8 @@ pub(super) async fn push<P: FnMut(Progress)>(
     pusher.unknown.extend(pusher.sent.into_values());
     let refused: Vec<Chunk> = pusher.refused.into_values().collect();
     let cause = cause.or_else(|| stop.map(|stop| stop.cause(labels, None)));
-    if let Some(purged) = cause.as_ref().and_then(|cause| cause.of_purge(pusher.tally.pushed())) {
-        return Err(purged.into());
+    if let Some(destroyed) = cause.as_ref().and_then(|cause| cause.of_destroy(pusher.tally.pushed())) {
+        return Err(destroyed.into());
     }
     match cause {
         Some(cause) => Err(pusher.tally.broken_off(cause, labels, &refused, &pusher.unknown)),
@@ -144,7 +144,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         let incarnation = session.incarnation();
         if self.incarnation.as_ref().is_some_and(|before| *before != incarnation && self.tally.pushed() > 0) {
             self.refused.insert(chunk.number, chunk);
-            return Err(ImportCause::Purged { before: self.tally.pushed() });
+            return Err(ImportCause::Destroyed { before: self.tally.pushed() });
         }
         self.incarnation = Some(incarnation);
         self.session = Some(session.clone());

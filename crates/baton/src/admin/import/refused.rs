@@ -77,9 +77,9 @@ pub enum ImportCause {
         /// The key.
         key: Key,
     },
-    /// The fleet was purged, or its data replaced, while the import was under way; nothing was stored since.
-    #[error("the fleet was purged while this push was under way: the {} stored before that are gone", counted(*before))]
-    Purged {
+    /// The fleet was destroyed, or its data replaced, while the import was under way; nothing was stored since.
+    #[error("the fleet was destroyed while this push was under way: the {} stored before that are gone", counted(*before))]
+    Destroyed {
         /// Lines stored before, also by former runs under the key.
         before: u64,
     },
@@ -118,11 +118,13 @@ pub enum ImportCause {
 }
 
 impl ImportCause {
-    /// That the fleet was purged, if that is why an import ended which had stored so many lines.
-    pub(super) fn of_purge(&self, stored: u64) -> Option<Self> {
+    /// That the fleet was destroyed, if that is why an import ended which had stored so many lines.
+    pub(super) fn of_destroy(&self, stored: u64) -> Option<Self> {
         match self {
-            Self::Purged { .. } => Some(self.clone()),
-            Self::Store(StoreError::Refused(Refusal::Purging)) if stored > 0 => Some(Self::Purged { before: stored }),
+            Self::Destroyed { .. } => Some(self.clone()),
+            Self::Store(StoreError::Refused(Refusal::Destroying)) if stored > 0 => {
+                Some(Self::Destroyed { before: stored })
+            }
             _ => None,
         }
     }

@@ -15,6 +15,7 @@ mod cache_put;
 mod call;
 mod cancel;
 mod claim;
+mod destroy;
 mod dispose;
 mod drain_begin;
 mod emit;
@@ -29,7 +30,6 @@ mod order;
 mod pass;
 mod peek;
 mod progress;
-mod purge;
 mod push;
 mod reap;
 mod recount;
@@ -85,7 +85,7 @@ macro_rules! operations {
             invalidate: Invalidate(Invalidate) -> u64;
             invalidations: Invalidations(ReadInvalidations) -> Invalidations;
             recount: Recount(Recount) -> super::Recounted;
-            purge: Purge(Purge) -> Option<Removed>;
+            destroy: Destroy(Destroy) -> Option<Removed>;
         }
     };
 }

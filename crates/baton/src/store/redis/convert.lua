@@ -5,7 +5,7 @@
 -- KEYS: 1 root
 -- ARGV: 1 stamp of when the fleet was looked at
 -- Returns: OK sessions back dead, sessions left, or 1 before the first (none: it is of this format now) | DISTURBED | NEWER found known
---          | PURGING
+--          | DESTROYING
 -- Idempotency: each step finds what is left; behind the last one nothing is. Marked, a fleet is refused by every release:
 --              older ones take it for newer.
 local unfit, format = read_format()

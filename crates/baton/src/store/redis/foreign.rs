@@ -1,7 +1,7 @@
 //! Why a script failed: the key of the fleet under which another program keeps something, the right that a user lacks.
 //!
 //! Joins, and calls that name a queue for the first time, look before they write. This is for the rest: an operation that
-//! ran into such a key, and a purge, which removes nothing of another program's.
+//! ran into such a key, and a destruction, which removes nothing of another program's.
 
 use super::{RedisState, conn::Link, failure::is_unnamed_right, reply::Reply};
 use crate::store::StoreError;

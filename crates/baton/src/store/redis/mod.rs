@@ -23,7 +23,7 @@
 //!
 //! | key | kind | holds |
 //! |---|---|---|
-//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, purging, migrating (from which format), run (of the server), results (what they count for), calls (what those that have ended count for), forgotten (the generation of what is cached), floor, cached (what its values count for) |
+//! | `R` | hash | format, incarnation, clock, last, least, joins, stop_upto, stop_how, destroying, migrating (from which format), run (of the server), results (what they count for), calls (what those that have ended count for), forgotten (the generation of what is cached), floor, cached (what its values count for) |
 //! | `R:sessions`, `R:leases`, `R:nodes` | sorted sets, set | session → fleet clock of its expiry, session → lease; those that are nodes |
 //! | `R:hold` | string | `from until whose` while a recount in pages holds the messages still |
 //! | `R:s:<session>` | hash | the session record, its kept answers (`settle`, `dispose`), how many of a disposal that goes on were disposed of (`disposing`), the page of its submits, and its claim numbers by queue (`c:<queue>` → `highest\|unused\|w if it waits, and the claim that waits with it`) |

@@ -93,7 +93,7 @@ impl Reply {
             "DRAINBUSY" => Refusal::DrainBusy { holder: self.parsed()? },
             "NOTDRAINER" => Refusal::NotDrainer,
             "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },
-            "PURGING" => Refusal::Purging,
+            "DESTROYING" => Refusal::Destroying,
             "NOCALL" => Refusal::NoCall,
             "OTHERCALL" => Refusal::OtherCall,
             "NOTHELD" => Refusal::NotHeld,

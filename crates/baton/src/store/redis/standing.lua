@@ -3,7 +3,7 @@
 -- KEYS: 1 root
 -- ARGV: none
 -- Returns: OK format ('' for no fleet) stamp {{session, kind, host, pid, lease, expiry, beat} …} | NEWER found known
---          | PURGING
+--          | DESTROYING
 -- Idempotency: reads only.
 local unfit, format = read_format()
 if unfit then return unfit end

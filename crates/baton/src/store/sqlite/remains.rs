@@ -1,6 +1,6 @@
-//! What a purged fleet leaves in the file: its rows, which go a few at a time.
+//! What a destroyed fleet leaves in the file: its rows, which go a few at a time.
 //!
-//! A purge takes the fleet's name away, in one short transaction: from then on nobody finds it, and a fleet of that name
+//! A destruction takes the fleet's name away, in one short transaction: from then on nobody finds it, and a fleet of that name
 //! is a new one, with numbers of its own. The rows under the former numbers are removed in steps, by whoever writes to
 //! the file, and the row that holds the number goes last: killed midway, the next one goes on.
 
@@ -57,13 +57,13 @@ const STATEMENT: Duration = Duration::from_millis(1);
 
 /// Whether a fleet has left rows behind.
 pub(super) fn are_there(db: &Connection) -> rusqlite::Result<bool> {
-    Ok(purged(db)?.is_some())
+    Ok(destroyed(db)?.is_some())
 }
 
 /// Removes rows, inside a transaction, until this moment.
 pub(super) fn remove(db: &Connection, until: Instant) -> rusqlite::Result<()> {
     let mut rows = MOST / 8;
-    while let Some(fleet) = purged(db)? {
+    while let Some(fleet) = destroyed(db)? {
         while let Some(queue) = queue_of(db, fleet)? {
             for (table, key) in OF_QUEUES {
                 if !clear(db, table, key, "queue", queue, &mut rows, until)? {
@@ -82,7 +82,7 @@ pub(super) fn remove(db: &Connection, until: Instant) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn purged(db: &Connection) -> rusqlite::Result<Option<i64>> {
+fn destroyed(db: &Connection) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached(&format!("SELECT fleet FROM fleets WHERE NOT ({NAMED}) LIMIT 1"))?
         .query_row([], |row| row.get(0))
         .optional()

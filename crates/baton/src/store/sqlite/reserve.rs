@@ -1,4 +1,4 @@
-//! Room kept for what must always work: stopping, settling, purging, on a disk that is full.
+//! Room kept for what must always work: stopping, settling, destroying, on a disk that is full.
 //!
 //! **Invariant.** What brings new bodies (pushes, submits, settles with follow-ups or results) is carried out only while
 //! the reserve is there and the disk has room for it beside that, in the log and in the file. Everything else may have

@@ -1,11 +1,11 @@
-//! Room given back: rows of purged fleets are removed, and free pages leave the file, a little at a time.
+//! Room given back: rows of destroyed fleets are removed, and free pages leave the file, a little at a time.
 //!
 //! **Invariants.** A step is a transaction in its own turn, of at most [`PAGES`] pages and about [`WORK`]. While calls come,
 //! or others write, there is one step a second; when nobody does, they follow each other with short rests. None is made
 //! while a reader keeps the log from being emptied: it would only make it longer. The last process out makes one longer
 //! step. Killed at any moment, the next process goes on.
 //!
-//! Pages are given back once a quarter of the file is free, and over [`MANY`] of them, until [`FEW`] are left; after a purge all
+//! Pages are given back once a quarter of the file is free, and over [`MANY`] of them, until [`FEW`] are left; after a destruction all
 //! of them are. Files made before they could be given back keep their size until nothing is left in them, or until they are
 //! migrated. The log of a quiet fleet is emptied (see `idle_log`).
 
@@ -54,8 +54,8 @@ pub(super) struct Sweeper {
     /// Whether the disk was full at the last step.
     full: bool,
     idle_log: IdleLog,
-    /// Those who have purged and wait for the room.
-    purged: Vec<(Caller, Option<Removed>)>,
+    /// Those who have destroyed and wait for the room.
+    destroyed: Vec<(Caller, Option<Removed>)>,
 }
 
 /// What a step found.
@@ -75,7 +75,7 @@ impl Sweeper {
             at_it: false,
             full: false,
             idle_log: IdleLog::new(),
-            purged: Vec::new(),
+            destroyed: Vec::new(),
         }
     }
 
@@ -92,9 +92,9 @@ impl Sweeper {
         }
     }
 
-    /// Answers one who has purged when the room is free, with what it has removed.
+    /// Answers one who has destroyed when the room is free, with what it has removed.
     pub(super) fn answer_when_swept(&mut self, caller: Caller, removed: Option<Removed>) {
-        self.purged.push((caller, removed));
+        self.destroyed.push((caller, removed));
         self.due = Instant::now();
     }
 
@@ -107,14 +107,14 @@ impl Sweeper {
             if current.is_open() { self.sweep(current).unwrap_or(SweepStep::Nothing) } else { SweepStep::Nothing };
         let quiet = !called && former == self.version;
         let rest = match found {
-            SweepStep::More if !self.purged.is_empty() => Duration::ZERO,
+            SweepStep::More if !self.destroyed.is_empty() => Duration::ZERO,
             SweepStep::More if quiet => QUIET_REST,
             _ => BUSY_REST,
         };
         self.due = Instant::now() + rest;
         if matches!(found, SweepStep::Nothing) {
-            for (caller, removed) in self.purged.drain(..) {
-                caller.send(Ok(Answer::Purge(removed))).ok();
+            for (caller, removed) in self.destroyed.drain(..) {
+                caller.send(Ok(Answer::Destroy(removed))).ok();
             }
         }
     }
@@ -165,7 +165,7 @@ impl Sweeper {
     /// Whether pages should leave the file.
     fn wants(&self, file: &OpenFile) -> Result<bool, StoreError> {
         let (free, db) = (free(&file.db)?, &file.db);
-        let enough = if !self.purged.is_empty() {
+        let enough = if !self.destroyed.is_empty() {
             free > 0
         } else if self.at_it {
             free > FEW
@@ -177,7 +177,7 @@ impl Sweeper {
 
     /// Nothing is left to do: what was done is brought to the file itself.
     fn end(&mut self, file: &OpenFile, site: &Site) -> Result<SweepStep, StoreError> {
-        if std::mem::take(&mut self.at_it) || !self.purged.is_empty() {
+        if std::mem::take(&mut self.at_it) || !self.destroyed.is_empty() {
             let _turn = file.turn()?;
             if !can_give_back(&file.db)? {
                 shrink(file)?;

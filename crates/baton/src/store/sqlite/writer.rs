@@ -87,8 +87,8 @@ pub(super) fn run(channel: &WakeChannel, mut sweeper: Option<Sweeper>, inbox: &m
             let answer = answer.map(|answer| together(so_far, answer));
             match (&mut sweeper, answer) {
                 (_, Ok(answer)) if goes_on => going_on.push(Job { request, answer: caller, so_far: Some(answer) }),
-                // What a purge has freed is given back before it is answered; other calls do not wait for that.
-                (Some(sweeper), Ok(Answer::Purge(removed))) => sweeper.answer_when_swept(caller, removed),
+                // What a destruction has freed is given back before it is answered; other calls do not wait for that.
+                (Some(sweeper), Ok(Answer::Destroy(removed))) => sweeper.answer_when_swept(caller, removed),
                 // A caller that has gone away will repeat its call if it cares.
                 (_, answer) => drop(caller.send(answer)),
             }

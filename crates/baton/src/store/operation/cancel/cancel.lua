@@ -3,7 +3,7 @@
 --          that are delayed end here, some with each such call.
 -- KEYS: 1 root
 -- ARGV: 1 call, 2 1 if only one is meant that has had no follower for as long as it said
--- Returns: MARKED | LEFT (marked, and more is delayed) | ENDED | FOLLOWED | UNKNOWN | OTHERCALL | NEWER found known | OLDER found known | PURGING
+-- Returns: MARKED | LEFT (marked, and more is delayed) | ENDED | FOLLOWED | UNKNOWN | OTHERCALL | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat finds it marked, and ends more of what is delayed.
 local unfit = unfit_fleet()
 if unfit then return unfit end

@@ -2,7 +2,7 @@
 -- Purpose: forgets a key, or all below a prefix, in a new generation; wakes those who cache.
 -- KEYS: 1 root
 -- ARGV: 1 scope, 2 ms that it is told apart, 3 incarnation to give a new fleet
--- Returns: OK generation | NEWER found known | OLDER found known | PURGING
+-- Returns: OK generation | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat forgets once more, in a later generation.
 local unfit = unfit_fleet()
 if unfit then return unfit end

@@ -4,7 +4,7 @@
 -- ARGV: 1 session, 2 kind (n|c), 3 host, 4 pid, 5 queues `a,b`, 6 lease ms, 7 offers `source,queue,definition;…`,
 --       8 incarnation to give a new fleet, 9 join number of the session it goes on for, or empty,
 --       10 sources `a,b` among the offers that take a stored one over under another definition
--- Returns: OK incarnation now join number | NEWER found known | OLDER found known | PURGING
+-- Returns: OK incarnation now join number | NEWER found known | OLDER found known | DESTROYING
 --          | DEFINITION source | REDEFINED source session (it offers it otherwise)
 -- Idempotency: a session that exists is left as it is and answered the same.
 local id, offers, adopting = ARGV[1], read_offers(ARGV[7]), {}

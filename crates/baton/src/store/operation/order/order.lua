@@ -3,7 +3,7 @@
 -- KEYS: 1 root
 -- ARGV: 1 pause|resume|stop, 2 queue, or how to stop (drain|now), 3 incarnation to give a new fleet,
 --       4 stop up to this join number, or empty for all so far
--- Returns: OK | NEWER found known | OLDER found known | PURGING
+-- Returns: OK | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat changes nothing.
 local unfit = unfit_fleet()
 if unfit then return unfit end

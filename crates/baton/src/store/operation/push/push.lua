@@ -14,7 +14,7 @@ local source = call('HMGET', key.source(name), 'queue', 'holder', 'epoch', 'batc
 if not source[1] then return session and { 'STALEBATON', name } or { 'STALE' } end
 if not session or source[2] ~= id or source[3] ~= ARGV[3] then
   -- A fleet under removal must not get a queue back.
-  if call('HEXISTS', key.meta, 'purging') == 0 then
+  if call('HEXISTS', key.meta, 'destroying') == 0 then
     add(named_queue(source[1]), 'stale_pushes', 1)
     close_queues()
   end

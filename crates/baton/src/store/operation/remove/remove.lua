@@ -2,7 +2,7 @@
 -- Purpose: forgets a source that no live session offers, its cursor with it.
 -- KEYS: 1 root
 -- ARGV: 1 source
--- Returns: OK | OFFERED source session | NEWER found known | OLDER found known | PURGING
+-- Returns: OK | OFFERED source session | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat finds nothing to forget.
 local unfit = unfit_fleet()
 if unfit then return unfit end

@@ -2,7 +2,7 @@
 -- Purpose: resets the cursor, the end and the definition of a source that nobody holds.
 -- KEYS: 1 root
 -- ARGV: 1 source
--- Returns: OK | BATON source holder | NEWER found known | OLDER found known | PURGING
+-- Returns: OK | BATON source holder | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat changes nothing.
 local unfit = unfit_fleet()
 if unfit then return unfit end

@@ -29,7 +29,7 @@ end
 
 if not session then
   -- A fleet under removal must not get a queue back.
-  local at = call('HEXISTS', key.meta, 'purging') == 0 and not wait and 5 or #ARGV + 1
+  local at = call('HEXISTS', key.meta, 'destroying') == 0 and not wait and 5 or #ARGV + 1
   while at <= #ARGV do
     local queue = known_queue(ARGV[at + 1])
     if queue then add(queue, 'stale_settles', tonumber(ARGV[at + 3])) end

@@ -3,11 +3,11 @@
 -- The refusal of a fleet that must not be used now: of another format, half migrated or, unless it is only looked at,
 -- half removed. Nothing if it may.
 local function unfit_fleet(only_looks)
-  local stored = call('HMGET', key.meta, 'format', 'migrating', 'purging')
+  local stored = call('HMGET', key.meta, 'format', 'migrating', 'destroying')
   local format = tonumber(stored[1] or FORMAT)
   if format > FORMAT then return { 'NEWER', stored[1], text(FORMAT) } end
   if stored[2] or format < FORMAT then return { 'OLDER', stored[2] or stored[1], text(FORMAT) } end
-  if stored[3] and not only_looks then return { 'PURGING' } end
+  if stored[3] and not only_looks then return { 'DESTROYING' } end
   return nil
 end
 

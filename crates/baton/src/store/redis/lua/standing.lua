@@ -9,8 +9,8 @@ end
 -- The refusal of a fleet that no migration can help: of a newer format, or half removed; then the format it is in, which
 -- of one that is half migrated is the former. Nothing for no fleet.
 local function read_format()
-  local stored = call('HMGET', key.meta, 'format', 'migrating', 'purging')
+  local stored = call('HMGET', key.meta, 'format', 'migrating', 'destroying')
   if tonumber(stored[1] or 0) > FORMAT then return { 'NEWER', stored[1], text(FORMAT) } end
-  if stored[3] then return { 'PURGING' } end
+  if stored[3] then return { 'DESTROYING' } end
   return nil, stored[2] or stored[1] or nil
 end

@@ -1,25 +1,25 @@
 //! Removing a fleet: marked first, its keys in many small steps, its meta record last.
 //!
-//! While the mark stands, a join is refused, so that nothing new comes between the steps. A purge that was cut off
+//! While the mark stands, a join is refused, so that nothing new comes between the steps. A destruction that was cut off
 //! leaves the mark; run again, it finishes.
 
 use super::Removed;
 use crate::store::{
-    Purge, StoreError, TakeSurvey,
+    Destroy, StoreError, TakeSurvey,
     redis::{Coded, RedisState, Reply, Steps, refuse_foreign},
 };
 
 /// Keys looked at in one step.
 const STEP: usize = 1_000;
 
-impl Coded for Purge {
+impl Coded for Destroy {
     fn steps<'a>(&'a self, server: &'a RedisState) -> Option<Steps<'a, Option<Removed>>> {
-        Some(Box::pin(purge(server)))
+        Some(Box::pin(destroy(server)))
     }
 }
 
 /// Removes everything the fleet has stored; what that was, if it was this one that did.
-async fn purge(shared: &RedisState) -> Result<Option<Removed>, StoreError> {
+async fn destroy(shared: &RedisState) -> Result<Option<Removed>, StoreError> {
     // What another program keeps in the place of one of the fleet's keys is not this fleet's to remove.
     refuse_foreign(shared).await?;
     let Some(survey) = TakeSurvey.steps(shared) else { return Ok(None) };
@@ -58,7 +58,7 @@ async fn remove_keys(shared: &RedisState) -> Result<Option<Removed>, StoreError>
 
 /// The answer to one step; nothing if there is nothing (more) to remove.
 async fn step(shared: &RedisState, what: &str, with: &[String]) -> Result<Option<Reply>, StoreError> {
-    let mut reply = shared.run(&shared.scripts.purge, |to| to.arg(what).arg(with)).await?;
+    let mut reply = shared.run(&shared.scripts.destroy, |to| to.arg(what).arg(with)).await?;
     match reply.text()?.as_str() {
         "OK" => Ok(Some(reply)),
         "NONE" => Ok(None),

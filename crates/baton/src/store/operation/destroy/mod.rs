@@ -1,4 +1,4 @@
-//! Purging: a fleet is removed.
+//! Destroying: a fleet is removed.
 
 #[cfg(feature = "memory")]
 mod engine;
@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Removes everything the fleet has stored; refused while a node has a session. The answer is what this call has
-/// removed: nothing if nobody has joined or ordered anything since the last purge, or if another one was quicker.
+/// removed: nothing if nobody has joined or ordered anything since the last destruction, or if another one was quicker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purge;
+pub struct Destroy;
 
 /// What a fleet held when it was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,7 +37,7 @@ impl Removed {
     }
 }
 
-impl Facts for Purge {
+impl Facts for Destroy {
     fn session(&self) -> Option<SessionId> {
         None
     }

@@ -2,11 +2,11 @@
 
 use super::Removed;
 use crate::store::{
-    Kind, Purge, Refusal,
+    Destroy, Kind, Refusal,
     engine::{Effect, Moved, Tables},
 };
 
-impl Effect for Purge {
+impl Effect for Destroy {
     fn apply<T: Tables>(&self, tables: &mut T, _now: u64) -> Moved<Option<Removed>> {
         let nodes = tables.sessions()?.iter().filter(|(_, record)| record.kind == Kind::Node).count() as u64;
         if nodes > 0 {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Admin, OperateError, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
-    store::{Purge, Refusal, Removed, SessionView, StoreError},
+    store::{Destroy, Refusal, Removed, SessionView, StoreError},
 };
 
 /// How often it is looked whether the leftovers of dead nodes are gone.
@@ -16,11 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long after the longest lease the leftovers must be gone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What was there when it was removed: nothing if there was no fleet, or if another purge was quicker.
+/// What was there when it was removed: nothing if there was no fleet, or if another destruction was quicker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Purged {
-    /// Whether this purge has removed the fleet.
-    #[serde(rename = "purged")]
+pub struct Destroyed {
+    /// Whether this call has removed the fleet.
+    #[serde(rename = "destroyed")]
     pub removed: bool,
     /// Queues.
     pub queues: u64,
@@ -36,18 +36,18 @@ impl Admin {
     ///
     /// # Errors
     /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
-    /// be; purging again removes the rest.
-    pub async fn purge(&self) -> Result<Purged, OperateError> {
+    /// be; destroying again removes the rest.
+    pub async fn destroy(&self) -> Result<Destroyed, OperateError> {
         let admin = self.apart();
         let cleared = admin.clear().await;
         admin.leave().await;
-        let was_there = |Removed { queues, messages, errors }| Purged { removed: true, queues, messages, errors };
+        let was_there = |Removed { queues, messages, errors }| Destroyed { removed: true, queues, messages, errors };
         Ok(cleared?.map(was_there).unwrap_or_default())
     }
 
     /// Removes the fleet; what it held, if it was this call that removed it.
     async fn clear(&self) -> Result<Option<Removed>, OperateError> {
-        match self.ask_at_length(Purge).await {
+        match self.ask_at_length(Destroy).await {
             Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}
             removed => return Ok(removed?),
         }
@@ -67,7 +67,7 @@ impl Admin {
             if nodes(&survey).next().is_none() {
                 // Left first, so that nothing is written by this visitor after the data is gone.
                 self.leave().await;
-                return match self.ask_at_length(Purge).await {
+                return match self.ask_at_length(Destroy).await {
                     Err(StoreError::Refused(Refusal::NodesAlive { .. })) => Err(alive(nodes(&self.survey().await?))),
                     removed => Ok(removed?),
                 };

@@ -1,4 +1,4 @@
-//! `baton purge`: removes all a fleet has stored.
+//! `baton destroy`: removes all a fleet has stored.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -15,45 +15,46 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton purge
-  baton --fleet test purge --yes --json")]
-pub(crate) struct Purge {
+  baton destroy
+  baton --fleet test destroy --yes --json")]
+pub(crate) struct Destroy {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object: {"fleet","store","purged","queues","messages","errors"}; purged is
-    /// false if there was nothing to remove, or another purge was quicker
+    /// Print one JSON object: {"fleet","store","destroyed","queues","messages","errors"}; destroyed is
+    /// false if there was nothing to remove, or another destruction was quicker
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Purged {
+struct Destroyed {
     fleet: String,
     store: String,
     #[serde(flatten)]
-    was: baton::admin::Purged,
+    was: baton::admin::Destroyed,
 }
 
-impl Purge {
+impl Destroy {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         if !self.yes {
             confirm(settings)?;
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let was = connection.given(connection.admin.purge().await)?;
+        let was = connection.given(connection.admin.destroy().await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
-        let purged = Purged { fleet, store, was };
-        Output::print(self.json, &purged, |output| {
-            let baton::admin::Purged { removed, queues, messages, errors } = was;
+        let destroyed = Destroyed { fleet, store, was };
+        Output::print(self.json, &destroyed, |output| {
+            let baton::admin::Destroyed { removed, queues, messages, errors } = was;
             if !removed {
-                let (fleet, store) = (&purged.fleet, &purged.store);
-                return output.line(&format!("there is no fleet {fleet} in {store}, or another purge was quicker"));
+                let (fleet, store) = (&destroyed.fleet, &destroyed.store);
+                return output
+                    .line(&format!("there is no fleet {fleet} in {store}, or another destruction was quicker"));
             }
             let s = (plural(queues), plural(messages), plural(errors));
             output.line(&format!(
                 "removed fleet {} from {}: {queues} queue{}, {messages} waiting message{}, {errors} error{}",
-                purged.fleet, purged.store, s.0, s.1, s.2
+                destroyed.fleet, destroyed.store, s.0, s.1, s.2
             ))
         })
     }
@@ -62,7 +63,7 @@ impl Purge {
 /// Asks the person at the terminal; without one, the flag has to be given.
 fn confirm(settings: &Settings) -> Result<(), Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage("purge removes all data of the fleet and nobody can be asked", "add --yes"));
+        return Err(Failure::usage("destroy removes all data of the fleet and nobody can be asked", "add --yes"));
     }
     let (fleet, store) = (&settings.fleet.value, &settings.store.value);
     let mut stderr = io::stderr();
