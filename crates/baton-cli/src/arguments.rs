@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Resume(command::pause::Resume),
     Kill(command::kill::Kill),
     Destroy(command::destroy::Destroy),
+    Purge(command::purge::Purge),
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
     Migrate(command::migrate::Migrate),

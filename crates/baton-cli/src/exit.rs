@@ -5,6 +5,7 @@ use std::{fmt, process::ExitCode};
 use baton::{
     PushError,
     admin::OperateError,
+    settings::document::meant,
     store::{InvalidUrl, Refusal, StoreError, StoreUrl, session::SubmitError},
 };
 
@@ -115,12 +116,18 @@ impl Failure {
         let next = match error {
             OperateError::Store(error) => return Self::of_store(error, url),
             OperateError::Node(_) => return Self::usage(error.to_string(), "see `baton node --help`"),
-            OperateError::Unknown(_) => "name one that is there",
+            OperateError::Unknown(it) => {
+                let near = meant(it.name.as_str(), it.known.iter().map(baton::Name::as_str));
+                let next = near.map(|near| format!("did you mean {near}?"));
+                return Self::new(error.to_string(), next.unwrap_or_else(|| "name one that is there".to_owned()));
+            }
             OperateError::Offered { .. } => "stop it first",
             OperateError::Running { .. } => "stop it, then rewind",
             OperateError::Draining { .. } => "wait for it to end",
             OperateError::OfWhichQueue { .. } => "name one with --queue",
             OperateError::NodesAlive { .. } => "stop the fleet first, with `baton kill`",
+            OperateError::QueueInUse { .. } => "stop the nodes first, with `baton kill`",
+            OperateError::InFlight { .. } => "wait until they have ended, then run this again",
             OperateError::InUse { .. } => "stop it with the release it is of, then run this again",
             _ => "run this again",
         };

@@ -4,6 +4,7 @@
 mod arguments;
 mod attendance;
 mod command;
+mod confirming;
 mod connection;
 mod exit;
 mod following;
@@ -83,6 +84,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Pause(command) => command.run(&settings).await,
             Command::Resume(command) => command.run(&settings).await,
             Command::Kill(command) => command.run(&settings).await,
+            Command::Purge(command) => command.run(&settings).await,
             Command::Destroy(command) => command.run(&settings).await,
             Command::Backup(command) => command.run(&settings).await,
             Command::Restore(command) => command.run(&settings).await,

@@ -13,7 +13,7 @@ use clap::{
 use crate::{arguments::Arguments, exit::Failure};
 
 /// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
-const OTHER_WORDS: [(&[&str], &str); 8] = [
+const OTHER_WORDS: [(&[&str], &str); 9] = [
     (&["stop", "shutdown", "quit", "down"], "kill"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
     (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
@@ -21,7 +21,8 @@ const OTHER_WORDS: [(&[&str], &str); 8] = [
     (&["start", "run", "serve"], "up"),
     (&["work", "worker", "consume"], "node"),
     (&["enqueue", "add", "submit", "send"], "push"),
-    (&["flush", "clear", "reset", "delete"], "destroy"),
+    (&["flush", "clear", "empty"], "purge"),
+    (&["reset", "delete"], "destroy"),
 ];
 
 /// Flags that `up` alone has.

@@ -1,10 +1,10 @@
 //! `baton destroy`: removes all a fleet has stored.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-
+use baton::admin::{OperateError, Overview};
 use serde::Serialize;
 
 use crate::{
+    confirming::{confirm, somebody_there},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     output::{Output, plural},
@@ -38,9 +38,13 @@ struct Destroyed {
 impl Destroy {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         if !self.yes {
-            confirm(settings)?;
+            somebody_there("destroy removes all data of the fleet")?;
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
+        if !self.yes {
+            let held = connection.given(connection.admin.overview().await.map_err(OperateError::from))?;
+            confirm(&question(settings, &held))?;
+        }
         let was = connection.given(connection.admin.destroy().await)?;
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         let destroyed = Destroyed { fleet, store, was };
@@ -60,19 +64,14 @@ impl Destroy {
     }
 }
 
-/// Asks the person at the terminal; without one, the flag has to be given.
-fn confirm(settings: &Settings) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage("destroy removes all data of the fleet and nobody can be asked", "add --yes"));
-    }
+/// What is to be removed, as a question.
+fn question(settings: &Settings, held: &Overview) -> String {
+    let messages = held.queues.iter().map(|it| it.ready + it.delayed + it.in_flight).sum();
+    let (queues, failed) = (held.queues.len() as u64, held.queues.iter().map(|it| it.failed).sum());
     let (fleet, store) = (&settings.fleet.value, &settings.store.value);
-    let mut stderr = io::stderr();
-    write!(stderr, "Remove all messages, errors and positions of fleet {fleet} in {store}? [y/N] ").ok();
-    stderr.flush().ok();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).ok();
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failure::new("not confirmed: nothing was removed", "answer y, or add --yes")),
-    }
+    let s = (plural(queues), plural(messages), plural(failed));
+    format!(
+        "Remove fleet {fleet} from {store} with {queues} queue{}, {messages} waiting message{}, {failed} failed message{}?",
+        s.0, s.1, s.2
+    )
 }

@@ -12,6 +12,7 @@ pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod pause;
 pub(crate) mod performance;
+pub(crate) mod purge;
 pub(crate) mod push;
 pub(crate) mod restore;
 pub(crate) mod sales;

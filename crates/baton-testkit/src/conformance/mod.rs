@@ -14,6 +14,7 @@ mod error_cases;
 mod event_cases;
 mod header_cases;
 mod partly_cases;
+mod purge_cases;
 mod push_cases;
 mod reap_cases;
 mod scene;
@@ -25,8 +26,8 @@ mod wait_cases;
 
 pub use self::{
     baton_cases::*, body_cases::*, cache_cases::*, call_cases::*, claim_cases::*, clock_cases::*, error_cases::*,
-    event_cases::*, header_cases::*, partly_cases::*, push_cases::*, reap_cases::*, scene::Scene, session_cases::*,
-    settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
+    event_cases::*, header_cases::*, partly_cases::*, purge_cases::*, push_cases::*, reap_cases::*, scene::Scene,
+    session_cases::*, settle_cases::*, submit_cases::*, survey_cases::*, wait_cases::*,
 };
 
 /// Calls a macro with the name of every case.
@@ -113,6 +114,12 @@ macro_rules! for_each_case {
             a_repeated_disposal_disposes_once
             requeued_errors_run_again_under_their_ids
             pages_are_bounded_by_bytes_but_never_empty
+            a_purge_removes_what_waits_and_nothing_else
+            a_repeated_purge_removes_once
+            a_purge_goes_in_steps
+            a_purged_call_ends_as_cancelled
+            a_purge_removes_failed_messages_if_asked
+            a_removed_queue_is_forgotten_and_its_ids_go_on
             an_unused_store_is_empty
             a_survey_tells_of_many_and_progress_of_one
             progress_tells_when_the_first_delayed_message_is_due

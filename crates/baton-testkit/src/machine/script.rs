@@ -4,8 +4,8 @@ use baton::{
     CallId, Key, MessageId, Name, SessionId,
     store::{
         Answer, Beat, Claimed, Destroy, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look,
-        MoveBookmark, Offer, Operation, Pass, Peek, Place, Push, ReadBookmark, ReadResult, Reap, Refusal, Remove,
-        Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
+        MoveBookmark, Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal,
+        Remove, RemoveQueue, Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
         message::{Body, Digest, Outcome, Parcel, Submission, SubmissionKey},
     },
 };
@@ -39,6 +39,8 @@ pub(super) struct Script {
     abandoned: Vec<SessionId>,
     results: Vec<(Name, MessageId)>,
     drainer: Option<(SessionId, Name)>,
+    /// The last purge, and up to which id it went.
+    purged: Option<(Name, u64)>,
     history: Vec<Request>,
     places: [Place; 2],
     dead: Vec<(Name, MessageId)>,
@@ -54,6 +56,7 @@ impl Script {
             abandoned: Vec::new(),
             results: Vec::new(),
             drainer: None,
+            purged: None,
             history: Vec::new(),
             places: [Place::START; 2],
             dead: Vec::new(),
@@ -108,6 +111,8 @@ impl Script {
             }
             96 => ReadBookmark { key: Key::new(["k0", "k1"][a as usize % 2]).unwrap() }.request(),
             97 if b.is_multiple_of(4) => Destroy.request(),
+            98 if b.is_multiple_of(2) => self.purge(&known, a, b),
+            99 if b.is_multiple_of(2) => RemoveQueue { queue: queue(a) }.request(),
             100 if b.is_multiple_of(3) => return Move::Time(now + 3_600_000),
             100..108 => {
                 // Mostly one that holds a message of a call.
@@ -202,6 +207,10 @@ impl Script {
             }
             (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
                 self.drainer = Some((it.session, it.queue.clone()));
+            }
+            (Request::Purge(it), Answer::Purge(purged), Some(known)) => {
+                known.dispose_no = known.dispose_no.max(it.dispose_no);
+                self.purged = Some((it.queue.clone(), purged.upto));
             }
             (Request::Dispose(it), Answer::Dispose(_), Some(known)) => {
                 known.dispose_no = known.dispose_no.max(it.dispose_no);
@@ -325,6 +334,14 @@ impl Script {
             disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Drain },
         }
         .request()
+    }
+
+    fn purge(&self, known: &KnownSession, a: u16, b: u16) -> Request {
+        let queue = queue(a);
+        // A purge that goes on, or a new one.
+        let upto = self.purged.as_ref().filter(|(name, _)| *name == queue && b % 4 == 2).map(|(_, upto)| *upto);
+        let dispose_no = (known.dispose_no + 1 + u64::from(b % 16 == 4)).saturating_sub(u64::from(b % 16 == 6));
+        Purge { session: known.id, dispose_no, queue, upto, failed: b.is_multiple_of(3) }.request()
     }
 
     /// A copy of an old request that the network held up.

@@ -27,6 +27,7 @@
 //! | `errors`, `drain`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
 //! | `calls` | a call is begun, while there is room within the time to wait |
 //! | `import/` | long input pushed, exactly once under a key |
+//! | `purge` | a queue is emptied, or forgotten altogether |
 //! | `pause`, `stop`, `destroy` | a queue is held back; nodes are stopped and waited for; everything is removed |
 //! | `sources`, `until_done` | sources are listed, removed, rewound; their end is waited for |
 //! | `backup` | a store in a file is copied and brought back (feature `sqlite`) |
@@ -54,6 +55,7 @@ mod note;
 mod overview;
 mod patience;
 mod pause;
+mod purge;
 mod rates;
 mod refused;
 mod sources;
@@ -81,6 +83,7 @@ pub use self::{
     note::{Note, NoteEar},
     overview::{NodeState, Overview, QueueState, SourceState},
     pause::Paused,
+    purge::{PurgedQueue, RemovedQueue},
     rates::{Glance, Latency, Rates, Watch},
     refused::{OperateError, Subject, Unknown},
     spawner::{Limits, Spawner, Workforce},

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Admin, whereabouts::live_nodes};
+use super::{Admin, OperateError, Unknown, whereabouts::live_nodes};
 use crate::{
     Report,
     message::{Name, SessionId},
@@ -94,6 +94,17 @@ impl Admin {
     /// The store's failure after the time to wait for it.
     pub async fn overview(&self) -> Result<Overview, StoreError> {
         Ok(Overview::of(&self.survey().await?))
+    }
+
+    /// One queue as it is now.
+    ///
+    /// # Errors
+    /// [`OperateError::Unknown`] if the fleet has no such queue.
+    pub async fn queue(&self, name: &Name) -> Result<QueueState, OperateError> {
+        let survey = self.survey().await?;
+        Unknown::queue(name, &survey).map_or(Ok(()), Err)?;
+        let found = Overview::of(&survey).queues.into_iter().find(|it| it.name == *name);
+        found.ok_or_else(|| StoreError::Damaged(format!("queue {name} has no books")).into())
     }
 }
 

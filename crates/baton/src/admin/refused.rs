@@ -58,6 +58,22 @@ pub enum OperateError {
         /// Which.
         nodes: Vec<Whereabouts>,
     },
+    /// Live nodes work for the queue that is to be removed, or feed it.
+    #[error("queue {queue} is in use by {}", named(nodes))]
+    QueueInUse {
+        /// The queue.
+        queue: Name,
+        /// Which.
+        nodes: Vec<Whereabouts>,
+    },
+    /// Messages of the queue that is to be removed are in flight.
+    #[error("{messages} message{} of queue {queue} {} in flight", if *messages == 1 { "" } else { "s" }, if *messages == 1 { "is" } else { "are" })]
+    InFlight {
+        /// The queue.
+        queue: Name,
+        /// How many.
+        messages: u64,
+    },
     /// Somebody uses the store that is to be migrated.
     #[error("the store is in use{}", users(by))]
     InUse {

@@ -131,6 +131,22 @@ pub enum Refusal {
         /// Who drains.
         holder: SessionId,
     },
+    /// A node works for the queue, or offers a source that feeds it.
+    #[error("session {session} works for queue {queue} or feeds it: stop that node first")]
+    QueueInUse {
+        /// The queue.
+        queue: Name,
+        /// The first session that does.
+        session: SessionId,
+    },
+    /// The queue holds messages.
+    #[error("queue {queue} holds {messages} messages: purge it first")]
+    QueueNotEmpty {
+        /// The queue.
+        queue: Name,
+        /// Those that wait, are in flight or have failed.
+        messages: u64,
+    },
     /// The session does not drain this queue's errors (any more).
     #[error("this session does not drain that queue's errors")]
     NotDrainer,

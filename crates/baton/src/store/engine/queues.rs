@@ -1,4 +1,4 @@
-//! The records of queues: made when a queue is first named, and never removed but with the fleet.
+//! The records of queues: made when a queue is first named. One that is removed leaves its last id behind.
 //!
 //! A call that gives a queue something says so in its record. Closing the record writes it and wakes one of those who
 //! wait: once a queue and call, whatever was given.
@@ -16,7 +16,8 @@ pub(in crate::store) fn open_queue<T: Tables>(tables: &mut T, name: &Name) -> Mo
     if let Some(record) = tables.queue(name)? {
         return Ok(record);
     }
-    let record = QueueRecord { books: Books::new(name.clone()), drainer: None, wakes: 0 };
+    let books = tables.forgotten_queue(name)?.unwrap_or_else(|| Books::new(name.clone()));
+    let record = QueueRecord { books, drainer: None, wakes: 0 };
     tables.put_queue(&record)?;
     Ok(record)
 }

@@ -26,6 +26,11 @@ impl Errors for MemoryTables {
         Ok(page.map(|(_, message)| message.clone()).collect())
     }
 
+    fn first_errors(&mut self, queue: &Name, limit: u32) -> Moved<Vec<MessageId>> {
+        let dead = self.dead.get(queue).into_iter().flat_map(BTreeMap::values);
+        Ok(dead.take(limit as usize).map(|message| message.id).collect())
+    }
+
     fn take_error(&mut self, queue: &Name, id: MessageId) -> Moved<Option<ErrorRecord>> {
         let seq = self.error_seqs.remove(&(queue.clone(), id));
         Ok(seq.and_then(|seq| self.dead.get_mut(queue)?.remove(&seq)))

@@ -2,7 +2,7 @@
 
 use super::MemoryTables;
 use crate::{
-    message::Key,
+    message::{Key, Name},
     store::{
         Place,
         engine::{KeyRecord, Keys, Moved},
@@ -24,6 +24,18 @@ impl Keys for MemoryTables {
 
     fn key_count(&mut self) -> Moved<u64> {
         Ok(self.keys.len() as u64)
+    }
+
+    fn drop_keys_of(&mut self, queue: &Name) -> Moved<()> {
+        let ends = &mut self.key_ends;
+        self.keys.retain(|key, record| {
+            let stays = record.queue != *queue;
+            if !stays {
+                ends.remove(&(record.expires_ms, key.clone()));
+            }
+            stays
+        });
+        Ok(())
     }
 
     fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32> {

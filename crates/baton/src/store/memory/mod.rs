@@ -25,7 +25,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Answer, BoxFuture, Clock, ErrorRecord, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
+    Answer, Books, BoxFuture, Clock, ErrorRecord, MAX_WAIT, Place, Request, Store, StoreError, Waiting, Woken,
     engine::{
         self, BodyKey, CallRecord, ClaimNumbers, ClaimRecord, Hold, KeyRecord, Line, Meta, QueueRecord, Series,
         SessionRecord, SourceRecord,
@@ -164,6 +164,8 @@ struct MemoryTables {
     workers: BTreeMap<Name, u64>,
     sources: BTreeMap<Name, SourceRecord>,
     queues: BTreeMap<Name, QueueRecord>,
+    /// What is kept of queues that were removed.
+    forgotten_queues: BTreeMap<Name, Books>,
     lines: BTreeMap<(Name, Line), VecDeque<Span>>,
     delayed: BTreeMap<Name, BTreeMap<(u64, MessageId), Span>>,
     bodies: BTreeMap<(Name, BodyKey), Parcel>,

@@ -41,6 +41,15 @@ impl Results for MemoryTables {
         Ok(())
     }
 
+    fn drop_results_of(&mut self, queue: &Name) -> Moved<()> {
+        let of_queue = self.results.range((queue.clone(), MessageId(0))..=(queue.clone(), MessageId(u64::MAX)));
+        let ids: Vec<MessageId> = of_queue.map(|((_, id), _)| *id).collect();
+        for id in ids {
+            self.forget_result(queue, id);
+        }
+        Ok(())
+    }
+
     fn result_bytes(&mut self) -> Moved<u64> {
         Ok(self.result_bytes)
     }

@@ -33,6 +33,7 @@
 //! | `R:z:<session>` | hash | of one that is over while its claims are not all back: whose they were, whether they were lost |
 //! | `R:sources`, `R:o:<source>` | set, hashes | the sources; queue, definition, holder, epoch, cursor, batch_no, ended |
 //! | `R:queues`, `R:q:<queue>` | set, hashes | the queues; the counters of the books that seldom change, the drainer, and how many nodes without a baton work for it |
+//! | `R:lastids` | hash | of queues that were removed: `last id,messages removed,their sum` |
 //! | `R:k:<queue>` | string | packed: the counters that most calls change, whether somebody may wait, whether a recount may hold it, since when it may have an inbox |
 //! | `R:I:<queue>:<since>:<last>` | list | its inbox: short messages pushed singly, behind all that is ready and not yet counted, as `born\|parcel`; `since` stands in the counters, `last` is the last id that is |
 //! | `R:L:<queue>:<first>` | list | a bundle: an inbox that was taken in, as it was |

@@ -92,6 +92,8 @@ impl Reply {
             }
             "DRAINBUSY" => Refusal::DrainBusy { holder: self.parsed()? },
             "NOTDRAINER" => Refusal::NotDrainer,
+            "QUEUEINUSE" => Refusal::QueueInUse { queue: self.parsed()?, session: self.parsed()? },
+            "QUEUENOTEMPTY" => Refusal::QueueNotEmpty { queue: self.parsed()?, messages: self.parsed()? },
             "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },
             "DESTROYING" => Refusal::Destroying,
             "NOCALL" => Refusal::NoCall,

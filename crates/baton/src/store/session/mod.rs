@@ -53,8 +53,8 @@ pub use self::{
 };
 use super::{
     Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, MAX_KEYS, MAX_RESULTS,
-    MoveBookmark, Offer, Operation, ReadProgress, Refusal, Resign, Store, StoreError, SubmissionVerdict, Take, Taken,
-    ask,
+    MoveBookmark, Offer, Operation, Purged, ReadProgress, Refusal, Resign, Store, StoreError, SubmissionVerdict, Take,
+    Taken, ask,
 };
 use crate::{
     drivers::{self, Missing},
@@ -409,6 +409,18 @@ impl Session {
     /// The errors are disposed of whether or not the future is kept.
     pub async fn dispose(&self, queue: Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<Disposed, StoreError> {
         disposals::dispose(self, queue, ids, disposal).await
+    }
+
+    /// Removes what waits in a queue, a bounded number of messages a step; see [`Purge`](crate::store::Purge). Repeat it with
+    /// the answer's `upto` while something is left.
+    ///
+    /// # Errors
+    /// As [`Session::dispose`]; [`Refusal::DrainBusy`] with `failed` while another session removes failed messages.
+    ///
+    /// # Shutdown safety
+    /// The step is carried out whether or not the future is kept.
+    pub async fn purge(&self, queue: Name, upto: Option<u64>, failed: bool) -> Result<Purged, StoreError> {
+        disposals::purge(self, queue, upto, failed).await
     }
 
     /// Ends the session: claims go back without a crash, batons are free.

@@ -21,6 +21,8 @@ pub(crate) struct KeyRecord {
 pub(crate) trait Keys {
     fn key(&mut self, key: &Key) -> Moved<Option<KeyRecord>>;
     fn put_key(&mut self, key: &Key, record: &KeyRecord) -> Moved<()>;
+    /// Forgets the keys of a queue's messages.
+    fn drop_keys_of(&mut self, queue: &Name) -> Moved<()>;
     fn key_count(&mut self) -> Moved<u64>;
     /// Forgets up to `limit` keys that expired at `now`, oldest first; how many.
     fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32>;

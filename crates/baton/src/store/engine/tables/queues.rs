@@ -20,6 +20,10 @@ pub(crate) struct QueueRecord {
 pub(crate) trait Queues {
     fn queue(&mut self, name: &Name) -> Moved<Option<QueueRecord>>;
     fn put_queue(&mut self, record: &QueueRecord) -> Moved<()>;
+    /// Forgets a queue that holds nothing. These books are kept for a later queue of the name.
+    fn forget_queue(&mut self, books: &Books) -> Moved<()>;
+    /// The books kept of a queue that was forgotten, for the record of the one that takes its name.
+    fn forgotten_queue(&mut self, name: &Name) -> Moved<Option<Books>>;
     /// All queues by name.
     fn queues(&mut self) -> Moved<Vec<QueueRecord>>;
 }

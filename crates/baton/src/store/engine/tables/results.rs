@@ -12,6 +12,8 @@ pub(crate) trait Results {
     fn put_result(&mut self, queue: &Name, id: MessageId, expires_ms: u64, result: &Bytes) -> Moved<()>;
     /// Forgets one, if there is one.
     fn drop_result(&mut self, queue: &Name, id: MessageId) -> Moved<()>;
+    /// Forgets those of a queue.
+    fn drop_results_of(&mut self, queue: &Name) -> Moved<()>;
     /// What all of them count for ([`weight`](crate::store::engine::results::weight)).
     fn result_bytes(&mut self) -> Moved<u64>;
     /// Forgets up to `limit` results that expired at `now`, oldest first.

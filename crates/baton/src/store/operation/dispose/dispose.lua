@@ -12,7 +12,7 @@ local wait = held()
 if wait then return wait end
 local last = tonumber(session[2] or 0)
 if dispose_no ~= last + 1 then
-  if dispose_no == last and session[3] then return { 'OK', session[3] } end
+  if dispose_no == last and session[3] and not string.find(session[3], ' ') then return { 'OK', session[3] } end
   return { 'TURN', text(last) }
 end
 if call('HGET', key.queue(name), 'drainer') ~= id then return { 'NOTDRAINER' } end

@@ -3,7 +3,7 @@
 use crate::{
     message::{BodyPlace, IdSum, Parcel, Range, Span},
     store::{
-        Disposal, Dispose, Disposed, Refusal, StoreError,
+        Disposal, Dispose, Disposed, Refusal,
         engine::{BodyKey, Effect, Line, Moved, Series, Tables, clock::visit, queues},
     },
 };
@@ -13,9 +13,9 @@ impl Effect for Dispose {
         let mut session = visit(tables, self.session)?;
         if self.dispose_no != session.dispose_no + 1 {
             let answer = tables.answer(self.session, Series::Dispose, self.dispose_no)?;
-            let answer = answer.ok_or(Refusal::OutOfTurn { last: session.dispose_no })?;
-            let count = answer.parse().map_err(|_| StoreError::Damaged("a kept answer is not a number".into()))?;
-            return Ok(Disposed { count });
+            // What is no number is the answer to a purge.
+            let count = answer.and_then(|answer| answer.parse().ok());
+            return Ok(Disposed { count: count.ok_or(Refusal::OutOfTurn { last: session.dispose_no })? });
         }
         let queue = tables.queue(&self.queue)?.filter(|queue| queue.drainer == Some(self.session));
         let mut queue = queue.ok_or(Refusal::NotDrainer)?;

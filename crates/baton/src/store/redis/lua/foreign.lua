@@ -5,7 +5,7 @@ local foreign = {
     meta = 'hash', hold = 'string', sessions = 'zset', leases = 'zset', nodes = 'set', sources = 'set', queues = 'set',
     keys = 'hash', key_ends = 'zset', marks = 'hash', results = 'hash', result_ends = 'zset', cached = 'hash',
     cached_heads = 'hash', cached_ends = 'zset', forgotten = 'zset', invalidated_at = 'hash', compute_rights = 'hash',
-    cache_users = 'set', joined = 'hash', looks = 'zset', call_ends = 'zset',
+    cache_users = 'set', last_ids = 'hash', joined = 'hash', looks = 'zset', call_ends = 'zset',
   },
   queue_kinds = {
     counts = 'string', queue = 'hash', ready = 'list', suspects = 'list', delayed = 'zset', dead_order = 'zset',

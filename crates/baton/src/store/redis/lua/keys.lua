@@ -55,6 +55,7 @@ local function name_keys(fleet)
   key.nodes = root .. ':nodes'
   key.sources = root .. ':sources'
   key.queues = root .. ':queues'
+  key.last_ids = root .. ':lastids'
   key.keys = root .. ':keys'
   key.key_ends = root .. ':keyends'
   key.marks = root .. ':marks'

@@ -32,7 +32,13 @@ local function named_queue(name)
   if queue then return queue end
   local waiting = foreign.refuse_queue(name) and call('EXISTS', key.waiters(name)) or 0
   local held = call('EXISTS', key.hold)
-  queue = open_record(name, 0, 0, waiting, held, 0, 0, 0, 0, 0, 0, 0)
+  -- A queue of this name that was removed: ids go on, and all before count as removed.
+  local last, gone, sum = string.match(call('HGET', key.last_ids, name) or '', '^(%d+),(%d+),(%d+)$')
+  queue = open_record(name, tonumber(last or 0), 0, waiting, held, 0, 0, 0, 0, 0, 0, 0)
+  if last then
+    call('HSET', key.queue(name), 'drained', gone, 'drained_sum', sum)
+    call('HDEL', key.last_ids, name)
+  end
   write_counts(queue)
   call('SADD', key.queues, name)
   return queue

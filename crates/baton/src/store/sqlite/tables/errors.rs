@@ -53,6 +53,12 @@ impl Errors for SqliteTables<'_> {
         Ok(page)
     }
 
+    fn first_errors(&mut self, queue: &Name, limit: u32) -> Moved<Vec<MessageId>> {
+        let Some(queue) = self.queue_number(queue)? else { return Ok(Vec::new()) };
+        let sql = "SELECT id FROM dead WHERE queue = ?1 ORDER BY seq LIMIT ?2";
+        self.all(sql, params![queue, limit], |row| Ok(MessageId(uint(row, 0)?)))
+    }
+
     fn take_error(&mut self, queue: &Name, id: MessageId) -> Moved<Option<ErrorRecord>> {
         let Some(queue) = self.queue_number(queue)? else { return Ok(None) };
         let sql = "SELECT seq, id, attempts, losses, born, at, node, error, headers, body FROM dead \

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::{SqliteTables, int, name, ordered, text, uint};
 use crate::{
-    message::{Key, MessageId},
+    message::{Key, MessageId, Name},
     store::{
         Place,
         engine::{KeyRecord, Keys, Moved},
@@ -48,6 +48,13 @@ impl Keys for SqliteTables<'_> {
             self.recount_keys(|keys| keys + 1)?;
         }
         Ok(())
+    }
+
+    fn drop_keys_of(&mut self, queue: &Name) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "DELETE FROM keys WHERE fleet = ?1 AND queue = ?2";
+        let gone = self.run(sql, params![fleet, queue.as_str()])? as u64;
+        self.recount_keys(|keys| keys.saturating_sub(gone))
     }
 
     fn key_count(&mut self) -> Moved<u64> {

@@ -1,4 +1,5 @@
-//! Queues: their numbers in the file, and their books.
+//! Queues: their numbers in the file, and their books. The row of a queue that was removed keeps its last id, under the
+//! name behind a space, as no name begins.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use rusqlite::{Row, params};
 
 use super::{SqliteTables, int, name, optional_session, uint};
 use crate::{
-    message::Name,
+    message::{IdSum, Name},
     store::{
         Books, StoreError,
         engine::{Moved, QueueRecord, Queues},
@@ -70,11 +71,39 @@ impl Queues for SqliteTables<'_> {
             row.changed = true;
         } else {
             let fleet = self.own_fleet()?;
-            self.run("INSERT INTO queues (fleet, name) VALUES (?1, ?2)", params![fleet, name.as_str()])?;
-            let row = QueueRow { queue: self.db.last_insert_rowid(), record: record.clone(), changed: true };
+            let sql = "UPDATE queues SET name = ?2 WHERE fleet = ?1 AND name = ' ' || ?2 RETURNING queue";
+            let former = self.one(sql, params![fleet, name.as_str()], |row| Ok(row.get(0)?))?;
+            let queue = match former {
+                Some(queue) => queue,
+                None => {
+                    self.run("INSERT INTO queues (fleet, name) VALUES (?1, ?2)", params![fleet, name.as_str()])?;
+                    self.db.last_insert_rowid()
+                }
+            };
+            let row = QueueRow { queue, record: record.clone(), changed: true };
             self.queues.insert(name.clone(), Some(row));
         }
         Ok(())
+    }
+
+    fn forget_queue(&mut self, books: &Books) -> Moved<()> {
+        let record = QueueRecord { books: books.clone(), drainer: None, wakes: 0 };
+        self.put_queue(&record)?;
+        self.flush_heads()?;
+        self.flush_queues()?;
+        let queue = self.own_queue(&books.queue)?;
+        self.run("UPDATE queues SET name = ' ' || name WHERE queue = ?1", [queue])?;
+        self.queues.insert(books.queue.clone(), None);
+        Ok(())
+    }
+
+    fn forgotten_queue(&mut self, name: &Name) -> Moved<Option<Books>> {
+        let Some(fleet) = self.fleet()? else { return Ok(None) };
+        let sql = "SELECT pushed, drained, drained_sum FROM queues WHERE fleet = ?1 AND name = ' ' || ?2";
+        self.one(sql, params![fleet, name.as_str()], |row| {
+            let (pushed, removed, sum) = (uint(row, 0)?, uint(row, 1)?, IdSum::from_u64(uint(row, 2)?));
+            Ok(Books { pushed, removed, removed_sum: sum, ..Books::new(name.clone()) })
+        })
     }
 
     fn queues(&mut self) -> Moved<Vec<QueueRecord>> {
@@ -96,7 +125,8 @@ static READ: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT queue, name, drainer{} FROM queues", counters.collect::<String>())
 });
 static READ_ONE: LazyLock<String> = LazyLock::new(|| format!("{} WHERE fleet = ?1 AND name = ?2", *READ));
-static READ_ALL: LazyLock<String> = LazyLock::new(|| format!("{} WHERE fleet = ?1 ORDER BY name", *READ));
+static READ_ALL: LazyLock<String> =
+    LazyLock::new(|| format!("{} WHERE fleet = ?1 AND name NOT LIKE ' %' ORDER BY name", *READ));
 
 fn read_record(row: &Row<'_>) -> Moved<QueueRecord> {
     let mut books = Books::new(name(row, 1)?);

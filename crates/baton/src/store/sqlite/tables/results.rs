@@ -49,6 +49,11 @@ impl Results for SqliteTables<'_> {
         self.forget_results(sql, params![queue, int(id.0)])
     }
 
+    fn drop_results_of(&mut self, queue: &Name) -> Moved<()> {
+        let queue = self.own_queue(queue)?;
+        self.forget_results("DELETE FROM results WHERE queue = ?1 RETURNING length(result)", [queue])
+    }
+
     fn result_bytes(&mut self) -> Moved<u64> {
         Ok(self.fleet_row()?.map_or(0, |row| row.results))
     }
