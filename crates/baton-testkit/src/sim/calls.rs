@@ -201,6 +201,13 @@ impl Scene {
                 self.note(by, "cancels", cancel.call.to_string());
                 self.ledgers[queue_no].marked(cancel.call.id.0);
             }
+            // Of a purge in several steps the queue is paused, so that nothing is claimed between them.
+            (Request::Purge(purge), Answer::Purge(purged)) if !purged.left => {
+                let Some(queue_no) = number(purge.queue.as_str()) else { return };
+                self.moved_ms = now;
+                self.note(None, "an admin purges", purge.queue.to_string());
+                self.ledgers[queue_no].purged(purged.upto);
+            }
             (Request::Order(Order::Pause(queue) | Order::Resume(queue)), _) => {
                 let Some(queue_no) = number(queue.as_str()) else { return };
                 self.moved_ms = now;

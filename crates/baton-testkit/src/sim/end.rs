@@ -102,6 +102,7 @@ async fn books(world: &World) {
             scene.ledgers[queue_no].count(State::Dead),
         );
         let cancelled = scene.ledgers[queue_no].cancelled();
+        let removed = scene.ledgers[queue_no].count(State::Removed);
         if !queue.balance() {
             wrong = Some((format!("the deep audit balances: {queue:?}"), None));
         } else if seen != (books.pushed, books.done, books.failed) {
@@ -109,6 +110,8 @@ async fn books(world: &World) {
                 format!("nothing is lost or done twice: {seen:?} pushed, done and dead were seen, {books:?}"),
                 None,
             ));
+        } else if removed != books.removed {
+            wrong = Some((format!("a purge removes what waits: {removed} were seen, {books:?}"), None));
         } else if cancelled != books.cancelled + books.ready + books.delayed {
             wrong = Some((format!("what was cancelled ends so: {cancelled} were seen, {books:?}"), None));
         }

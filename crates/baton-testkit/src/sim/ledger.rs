@@ -17,6 +17,7 @@ pub(super) enum State {
     Done,
     Dead,
     Cancelled,
+    Removed,
 }
 
 /// What is known of a message.
@@ -40,7 +41,7 @@ impl Entry {
             State::Waiting => true,
             State::Delayed { due } => due <= now,
             State::Held { begun, .. } => !begun,
-            State::Done | State::Dead | State::Cancelled => false,
+            State::Done | State::Dead | State::Cancelled | State::Removed => false,
         }
     }
 
@@ -196,9 +197,25 @@ impl QueueLedger {
         }
     }
 
+    /// A purge has come to its end: what waits up to this id is removed, and what is delayed.
+    pub(super) fn purged(&mut self, upto: u64) {
+        let Self { entries, open, .. } = self;
+        for (id, entry) in (1..).zip(entries) {
+            let is_gone = match entry.state {
+                State::Waiting => id <= upto,
+                State::Delayed { .. } => true,
+                _ => false,
+            };
+            if is_gone {
+                entry.state = State::Removed;
+                open.remove(&id);
+            }
+        }
+    }
+
     /// How many were cancelled, or will be when somebody comes to them.
     pub(super) fn cancelled(&self) -> u64 {
-        let is = |entry: &&Entry| entry.is_marked && !matches!(entry.state, State::Done | State::Dead);
+        let is = |entry: &&Entry| entry.is_marked && !matches!(entry.state, State::Done | State::Dead | State::Removed);
         self.entries.iter().filter(is).count() as u64
     }
 

@@ -37,6 +37,8 @@ use crate::soak::random::Random;
 
 /// Store time at the beginning.
 const START_MS: u64 = 1_700_000_000_000;
+/// Each so many a held queue is purged before it goes on.
+const PURGED: u64 = 2;
 
 /// One run.
 pub(super) struct World {
@@ -311,9 +313,25 @@ impl World {
                 let name = Name::new(&format!("q{queue}")).unwrap();
                 fleet.ask(Order::Pause(name.clone())).await.unwrap();
                 sleep(millis(ms)).await;
+                if ms % PURGED == 0 {
+                    self.purge(&fleet, &name).await;
+                }
                 fleet.ask(Order::Resume(name)).await.unwrap();
             }
         }
+    }
+
+    /// Removes what waits in a queue.
+    async fn purge(&self, fleet: &Fleet, name: &Name) {
+        let (session, mut upto) = (fleet.session().await.unwrap(), None);
+        loop {
+            let purged = session.purge(name.clone(), upto, false).await.unwrap();
+            upto = Some(purged.upto);
+            if !purged.left {
+                break;
+            }
+        }
+        session.leave().await.unwrap();
     }
 
     /// Notes that a node is held (`None`), or that the life that was held goes on.

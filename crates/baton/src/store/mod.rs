@@ -13,6 +13,7 @@
 //!                 ▲  back, reap     │ │  retry
 //!                 └─────────────────┘ └──► DELAYED ──due──► READY
 //!      attempts or crashes used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
+//!      READY, DELAYED ──purge──► DRAINED
 //!      a claim, a retry, a hand-back or a loss of a message whose call was cancelled ──► CANCELLED
 //! ```
 //!
@@ -56,6 +57,8 @@
 //! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
 //!   drainer at a time; the next one takes over when its session is gone. A message whose body is missing becomes an
 //!   error when it is claimed, and is never requeued.
+//! * **Purges** ([`Purge`], [`RemoveQueue`]). What waits in a queue is removed in bounded steps, which share the numbers of
+//!   disposals; what is in flight is not touched. An empty queue that no node uses can be forgotten: its last id is kept.
 //! * **Books** ([`TakeSurvey`], [`Recount`]). Counters kept by every operation, and a recount of the data itself that
 //!   must agree with them on every id ever allotted, and find a body for each message that may still run.
 //!
