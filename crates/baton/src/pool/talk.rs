@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     Event, Limits, PoolError, Task,
-    answer_times::Patience,
+    answer_times::AnswerTimes,
     output::Output,
     protocol::{self, Said, shown},
 };
