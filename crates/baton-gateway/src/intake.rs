@@ -131,19 +131,10 @@ impl State {
 
     /// That the queue has no room, and when it may.
     async fn full(&self, queue: &Name) -> Problem {
-        self.look_at_queues(queue).await;
-        let seconds = self.queue_paces.until_room(queue);
+        self.view.now().await;
+        let seconds = self.view.paces().until_room(queue);
         let detail = format!("queue {queue} is full; try again later, or start more workers");
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "queue-full", detail).after(seconds)
-    }
-
-    /// Sees how fast queues are worked off, unless that is known.
-    pub(crate) async fn look_at_queues(&self, queue: &Name) {
-        if self.queue_paces.is_old(queue)
-            && let Ok(Ok(survey)) = timeout(self.limits.store_time, self.fleet.ask(baton::store::TakeSurvey)).await
-        {
-            self.queue_paces.look(&survey);
-        }
     }
 }
 

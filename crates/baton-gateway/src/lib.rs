@@ -17,7 +17,7 @@
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may admin |
 //! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
-//! | `readiness`, `staff` | whether the store answers; how many nodes work for a queue |
+//! | `readiness`, `fleet_view` | whether the store answers; the queues of the fleet, and how many live nodes work for each |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
 //! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
 //! | `say` | a module that takes its time to start |
@@ -28,6 +28,7 @@ mod admission;
 mod apart;
 mod body;
 mod connection;
+mod fleet_view;
 mod forms;
 mod gate;
 mod hosts;
@@ -45,7 +46,6 @@ mod say;
 mod searching;
 mod server;
 mod shares;
-mod staff;
 mod stall;
 mod state;
 mod stream;

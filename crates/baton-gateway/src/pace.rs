@@ -119,11 +119,6 @@ impl QueuePaces {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is time to look again.
-    pub(crate) fn is_old(&self, queue: &Name) -> bool {
-        self.seen().get(queue).is_none_or(|seen| seen.at.elapsed() >= SPAN)
-    }
-
     /// Notes how the queues stand, by which their pace is known. Those that are empty have none to tell.
     pub(crate) fn look(&self, survey: &Survey) {
         let (at, mut seen) = (Instant::now(), self.seen());

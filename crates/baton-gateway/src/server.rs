@@ -22,7 +22,9 @@ use tokio::{
 };
 
 use crate::{
-    Limits, connection, gate,
+    Limits, connection,
+    fleet_view::FleetView,
+    gate,
     hosts::Hosts,
     limits::make_room,
     pace::Pace,
@@ -219,8 +221,7 @@ impl Gateway {
             keeper,
             room: Room::new(&limits, connections),
             readiness: Readiness::new(limits.waiting),
-            queue_paces: Default::default(),
-            staff: Default::default(),
+            view: FleetView::new(fleet),
             cache: Cache::shared(fleet, CacheOptions::default()),
             sales,
             speaker: Speaker::start(demo_init, limits.waiting),

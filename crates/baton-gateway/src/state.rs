@@ -6,14 +6,8 @@ use baton::{Fleet, builtin::sales::Sales, cache::Cache, deferred::Deferred};
 use tokio::sync::watch;
 
 use crate::{
-    GatewayEar, Limits,
-    hosts::Hosts,
-    pace::{Lasting, QueuePaces},
-    readiness::Readiness,
-    room::Room,
-    say::Speaker,
-    staff::Staff,
-    tokens::Keeper,
+    GatewayEar, Limits, fleet_view::FleetView, hosts::Hosts, pace::Lasting, readiness::Readiness, room::Room,
+    say::Speaker, tokens::Keeper,
 };
 
 /// What all requests share.
@@ -24,8 +18,7 @@ pub(crate) struct State {
     pub(crate) keeper: Keeper,
     pub(crate) room: Room,
     pub(crate) readiness: Readiness,
-    pub(crate) queue_paces: QueuePaces,
-    pub(crate) staff: Staff,
+    pub(crate) view: FleetView,
     /// What expensive answers are cached by, for all of the fleet.
     pub(crate) cache: Cache,
     /// The sales, where some are kept.

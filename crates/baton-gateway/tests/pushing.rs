@@ -18,7 +18,7 @@ fn a_message_is_stored_when_it_is_answered() {
         let answer = scene.push("emails:high", br#" {"to": "ada"} "#);
         assert_eq!(answer.status, 202, "{answer:?}");
         let (pushed, born) = answer.json_and_birth();
-        assert_eq!(pushed, json!({"queue": "emails:high", "stored": 1, "ids": [{"first": 1, "last": 1}]}));
+        assert_eq!(pushed, json!({"queue": "emails:high", "stored": 1, "ids": [{"first": 1, "last": 1}], "nodes": 0}));
         assert_eq!(answer.header("location"), Some(format!("/messages/emails:high/1@{born}").as_str()));
         assert_eq!(scene.ready("emails:high"), 1);
     });
@@ -49,7 +49,10 @@ fn many_messages_are_stored_as_they_come_and_a_bad_line_says_how_many_are() {
         let many: String = (1..=2000).map(|n| format!("{{\"n\":{n}}}\r\n\n")).collect();
         let answer = scene.ask("POST", "/push/many", &[NDJSON], many.as_bytes());
         assert_eq!(answer.status, 202, "{answer:?}");
-        assert_eq!(answer.json(), json!({"queue": "many", "stored": 2000, "ids": [{"first": 1, "last": 2000}]}));
+        assert_eq!(
+            answer.json(),
+            json!({"queue": "many", "stored": 2000, "ids": [{"first": 1, "last": 2000}], "nodes": 0})
+        );
         let some = format!("{}[[\n1\n2\n", "7\n".repeat(700));
         let problem = scene.ask("POST", "/push/many", &[NDJSON], some.as_bytes()).problem(400, "bad-json");
         assert_eq!((&problem["stored"], &problem["line"]), (&json!(700), &json!(701)));

@@ -52,8 +52,8 @@ pub(crate) struct StoredMessage<'a> {
     /// Why it is dead, in one line; `baton errors` has all of it
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-    /// While it waits: how many nodes work for its queue, counted every 2 s. 0 where none does, as of a queue whose name has a
-    /// slip in it
+    /// While it waits, and in the answer of a push: how many live nodes work for its queue, at most a second ago. 0 where
+    /// none does, e.g. where the name of the queue is mistyped
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<u64>,
     /// The first event that is kept
@@ -88,7 +88,7 @@ impl state::State {
     /// How many nodes could take up a call that waits.
     async fn nodes_while_waiting(&self, call: &CallId, status: &CallStatus) -> Option<u64> {
         match status.state {
-            CallState::Waiting | CallState::Delayed | CallState::Cancelling => self.nodes_of(&call.queue).await,
+            CallState::Waiting | CallState::Delayed | CallState::Cancelling => self.view.nodes_of(&call.queue).await,
             _ => None,
         }
     }

@@ -48,6 +48,10 @@ pub(crate) struct Pushed<'a> {
     /// again when a store loses its data.
     #[serde(skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
+    /// How many live nodes work for the queue, at most a second ago: with 0 the messages wait. Missing if the store does not
+    /// answer that in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<u64>,
 }
 
 /// Push messages
@@ -111,9 +115,11 @@ pub(crate) async fn push(
             drop(permit);
             match negotiation::wait(&headers) {
                 // Keys are kept for longer than results: it may have ended long ago.
-                Some(_) if !is_new && is_unknown(&state.status(&call).await) => Ok(accepted(&call)),
+                Some(_) if !is_new && is_unknown(&state.status(&call).await) => {
+                    Ok(accepted(&call, state.view.nodes_of(&queue).await))
+                }
                 Some(time) => waited(&state, &admission, &call, time).await,
-                None => Ok(accepted(&call)),
+                None => Ok(accepted(&call, state.view.nodes_of(&queue).await)),
             }
         }
         Media::Lines => {
@@ -124,14 +130,14 @@ pub(crate) async fn push(
                 return Err(problem);
             }
             let (count, ids) = Lines::new(&state, &admission, &queue).store(&headers, body).await?;
-            Ok(stored(&queue, count, &ids, None))
+            Ok(stored(&queue, count, &ids, None, state.view.nodes_of(&queue).await))
         }
     }
 }
 
-fn accepted(call: &CallId) -> Response<Body> {
+fn accepted(call: &CallId, nodes: Option<u64>) -> Response<Body> {
     let id = call.id.0;
-    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }], call.born);
+    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }], call.born, nodes);
     response.headers_mut().extend(place(call).map(|place| (header::LOCATION, place)));
     response
 }
@@ -152,7 +158,7 @@ async fn waited(
     tokio::select! {
         biased;
         // That it is stored is true still; how it ends is not for this peer any more.
-        () = Validity::ends(&mut validity, state) => Ok(accepted(call)),
+        () = Validity::ends(&mut validity, state) => Ok(accepted(call, None)),
         ended = ended => ended,
     }
 }
@@ -166,14 +172,16 @@ fn is_unknown(status: &Result<CallStatus, Problem>) -> bool {
 async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response<Body>, Problem> {
     let applied = HeaderValue::from_str(&format!("wait={}", time.as_secs())).ok();
     let mut response = match state.status(call).await {
-        Ok(status) if status.state.is_end() => shown(StatusCode::OK, call, &status, None),
+        Ok(status) if status.state.is_end() => {
+            shown(StatusCode::OK, call, &status, state.view.nodes_of(&call.queue).await)
+        }
         // The store lost it while its end was waited for.
         Err(problem) if problem.status() == StatusCode::GONE => return Err(problem),
         unknown if is_unknown(&unknown) => return Err(lost()),
         _ => {
-            state.look_at_queues(&call.queue).await;
-            let mut response = accepted(call);
-            let seconds = state.queue_paces.until_empty(&call.queue);
+            let nodes = state.view.nodes_of(&call.queue).await;
+            let mut response = accepted(call, nodes);
+            let seconds = state.view.paces().until_empty(&call.queue);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             response
         }
@@ -182,8 +190,8 @@ async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response
     Ok(response)
 }
 
-fn stored(queue: &Name, stored: u64, ids: &[Ids], born: Option<u64>) -> Response<Body> {
-    let pushed = Pushed { queue: queue.as_str(), stored, ids, born };
+fn stored(queue: &Name, stored: u64, ids: &[Ids], born: Option<u64>, nodes: Option<u64>) -> Response<Body> {
+    let pushed = Pushed { queue: queue.as_str(), stored, ids, born, nodes };
     let mut response = Response::new(Body::from(serde_json::to_vec(&pushed).unwrap_or_default()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -39,14 +39,19 @@ impl Scene {
     pub(crate) fn begin(
         url: &str, of_fleet: impl FnOnce(&mut FleetOptions), change: impl FnOnce(&mut GatewayOptions),
     ) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let mut fleet = FleetOptions::new(Name::new("test").unwrap());
         fleet.wait = Duration::ZERO;
         of_fleet(&mut fleet);
+        Self::over(|| Fleet::connect_with(&url.parse().unwrap(), fleet).unwrap(), change)
+    }
+
+    /// Over a fleet that is connected in the runtime of the gateway.
+    pub(crate) fn over(connect: impl FnOnce() -> Fleet, change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let mut options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() };
         change(&mut options);
         let (fleet, gateway) = runtime.block_on(async {
-            let fleet = Fleet::connect_with(&url.parse().unwrap(), fleet).unwrap();
+            let fleet = connect();
             let gateway = Gateway::bind(&fleet, options).await.unwrap();
             (fleet, gateway)
         });
