@@ -8,7 +8,7 @@ use std::{
 };
 
 use baton::{
-    Shutdown,
+    Name, Shutdown,
     builtin::sales::{Sales, SalesError},
     settings::quantity,
 };
@@ -21,7 +21,8 @@ use tokio::task::JoinHandle;
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    node::Log,
+    node::{Description, Log},
+    settings::{self, Settings},
 };
 
 /// Where HTTP is answered, and for whom.
@@ -33,11 +34,15 @@ pub(crate) struct GatewayArguments {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Answer no HTTP
-    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens", "linger", "sales", "demo_init"])]
+    #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens", "linger", "sales", "demo_init", "open_queues"])]
     no_gateway: bool,
     /// A name by which the gateway is addressed, beside localhost and its address; may be given several times
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// Take messages for any queue. Otherwise, where a baton.toml describes queues, a push to a queue that is not described,
+    /// not stored and not worked for is answered with 404 [key of the file: open_queues under [gateway]]
+    #[arg(long)]
+    open_queues: bool,
     /// How long a search goes on whose caller is cut off, and may come again
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     linger: Duration,
@@ -66,9 +71,17 @@ impl GatewayArguments {
         !self.no_gateway && (!until_done || self.listen.is_some())
     }
 
+    /// The queues that the fleet's file describes; nothing if messages for any queue are to be taken.
+    fn described(&self, settings: &Settings) -> Result<Option<Vec<Name>>, Failure> {
+        let description = Description::of(settings).map_err(settings::refused)?;
+        let closed = description.filter(|it| !self.open_queues && !it.open_queues);
+        Ok(closed.map(|it| it.queue_names().cloned().collect()))
+    }
+
     /// Listens and begins to answer, if that is wanted. The store need not be up.
     pub(crate) async fn start(
-        &self, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>, shutdown: &Shutdown,
+        &self, settings: &Settings, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>,
+        shutdown: &Shutdown,
     ) -> Result<Option<Answering>, Failure> {
         if !self.is_wanted(until_done) {
             return Ok(None);
@@ -78,6 +91,7 @@ impl GatewayArguments {
         let options = GatewayOptions {
             listen: self.listen.map_or(Listen::Default, Listen::At),
             hosts: self.hosts.clone(),
+            queues: self.described(settings)?,
             tokens: self.tokens.clone().map(TokenFile::at).or_else(TokenFile::of_user),
             sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
             demo_init: self.demo_init,

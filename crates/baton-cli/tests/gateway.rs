@@ -247,3 +247,28 @@ fn a_search_that_takes_too_long_ends_with_an_error_and_its_child_is_gone() {
     assert!(found.contains("Error: the search was not finished after 1s"), "{found}");
     until("the child is gone", || is_gone(child));
 }
+
+#[test]
+fn a_queue_that_the_file_does_not_describe_is_refused_unless_the_file_or_a_flag_opens_the_gateway() {
+    let described = "[queues.messages]\nhandler = \"noop\"\n";
+    let opened = format!("{described}[gateway]\nopen_queues = true\n");
+    for (file, flags, status) in
+        [(described, &[][..], "404"), (described, &["--open-queues"], "202"), (&opened, &[], "202")]
+    {
+        let sandbox = Sandbox::new();
+        sandbox.write("baton.toml", file);
+        let mut up = sandbox.start(&[&["up", "--workers", "0", "--listen", "0"][..], flags].concat());
+        let address = address(&sandbox);
+        let pushed = ask(&address, "POST /push/mesages", "1");
+        assert!(pushed.starts_with(&format!("HTTP/1.1 {status} ")), "{pushed}");
+        assert_eq!(status == "404", pushed.contains("no queue `mesages`; did you mean `messages`?"), "{pushed}");
+        let pushed = ask(&address, "POST /push/messages", "1");
+        assert!(pushed.starts_with("HTTP/1.1 202 "), "{pushed}");
+        up.signal("-TERM");
+        assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("baton.toml", &format!("{described}[gateway]\nopen_queue = true\n"));
+    let told = sandbox.run(&["config", "--check"]).expect(2).err;
+    assert!(told.contains("unknown key \"open_queue\" of gateway; did you mean open_queues?"), "{told}");
+}

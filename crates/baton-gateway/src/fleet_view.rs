@@ -89,6 +89,11 @@ impl FleetView {
         timeout(WAIT, looking).await.ok()?.ok()?
     }
 
+    /// Whether this queue is stored or worked for, by the newest answer of the store.
+    pub(crate) fn has_seen(&self, queue: &Name) -> bool {
+        self.0.seen().answered.as_ref().is_some_and(|view| view.has(queue))
+    }
+
     /// How many live nodes work for this queue; nothing if the store does not answer in time.
     pub(crate) async fn nodes_of(&self, queue: &Name) -> Option<u64> {
         Some(self.now().await?.nodes_of(queue))
@@ -143,6 +148,32 @@ impl View {
             view.queues.entry(queue).or_default().nodes += 1;
         }
         view
+    }
+
+    /// Whether this queue is stored, or a live node works for it.
+    pub(crate) fn has(&self, queue: &Name) -> bool {
+        self.queues.contains_key(queue)
+    }
+
+    /// The queues that are stored or worked for.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Name> {
+        self.queues.keys()
+    }
+
+    /// What keeps the messages of this queue from being run.
+    pub(crate) fn obstacle(&self, queue: &Name) -> Option<String> {
+        match self.queues.get(queue) {
+            Some(it) if it.is_paused => Some(format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),
+            None | Some(QueueView { nodes: 0, .. }) => Some(format!("no live node works for queue {queue}")),
+            Some(_) => None,
+        }
+    }
+
+    /// Why a message waits in this queue.
+    pub(crate) fn why_waits(&self, queue: &Name) -> Option<String> {
+        let ready = self.queues.get(queue).map_or(0, |it| it.ready);
+        let before = || (ready > 1).then(|| format!("up to {} messages are before it in queue {queue}", ready - 1));
+        self.obstacle(queue).or_else(before)
     }
 
     /// How many live nodes work for this queue.

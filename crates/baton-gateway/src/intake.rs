@@ -195,7 +195,7 @@ pub(crate) fn lost() -> Problem {
     Problem::new(StatusCode::GONE, "gone", detail)
 }
 
-fn away() -> Problem {
+pub(crate) fn away() -> Problem {
     Problem::trouble("store-away", "the store does not answer").leaving(UNSTORED)
 }
 

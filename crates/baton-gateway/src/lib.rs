@@ -17,6 +17,7 @@
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may admin |
 //! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
+//! | `queues` | which queues messages are taken for |
 //! | `readiness`, `fleet_view` | whether the store answers; the queues of the fleet, and how many live nodes work for each |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
 //! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
@@ -39,6 +40,7 @@ mod negotiation;
 mod openapi;
 mod pace;
 mod problem;
+mod queues;
 mod readiness;
 mod room;
 mod routes;

@@ -10,7 +10,7 @@ use std::{
 
 use axum::Router;
 use baton::{
-    Fleet, Shutdown,
+    Fleet, Name, Shutdown,
     builtin::sales::{Sales, SalesError},
     cache::{Cache, CacheOptions},
 };
@@ -73,6 +73,9 @@ pub struct GatewayOptions {
     pub listen: Listen,
     /// Names by which it is addressed, beside `localhost` and its own address.
     pub hosts: Vec<String>,
+    /// The queues that the fleet's description names. Messages for a queue that is neither one of them, nor stored, nor worked
+    /// for by a live node are refused; without a description, messages for any queue are taken.
+    pub queues: Option<Vec<Name>>,
     /// Who may ask for what; without a file, or with an empty one, everybody on this machine for everything.
     pub tokens: Option<TokenFile>,
     /// The file with the sales; without one there are none.
@@ -94,6 +97,7 @@ impl Default for GatewayOptions {
         Self {
             listen,
             hosts: Vec::new(),
+            queues: None,
             tokens: None,
             sales,
             demo_init,
@@ -106,11 +110,12 @@ impl Default for GatewayOptions {
 
 impl fmt::Debug for GatewayOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { listen, hosts, tokens, sales, demo_init, linger, limits, ear: _ } = self;
+        let Self { listen, hosts, queues, tokens, sales, demo_init, linger, limits, ear: _ } = self;
         let mut shown = f.debug_struct("GatewayOptions");
         shown
             .field("listen", listen)
             .field("hosts", hosts)
+            .field("queues", queues)
             .field("tokens", tokens)
             .field("sales", sales)
             .field("demo_init", demo_init)
@@ -194,7 +199,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError`]: what others could reach and nobody guards is not listened at; nor is where sales have no folder.
     pub async fn bind(fleet: &Fleet, options: GatewayOptions) -> Result<Self, GatewayError> {
-        let GatewayOptions { listen, hosts, tokens, sales, demo_init, linger, limits, ear } = options;
+        let GatewayOptions { listen, hosts, queues, tokens, sales, demo_init, linger, limits, ear } = options;
         let keeper = Keeper::new(tokens)?;
         let sales = sales.map(Sales::at);
         // A file that is not there yet may come; its folder does not.
@@ -222,6 +227,7 @@ impl Gateway {
             room: Room::new(&limits, connections),
             readiness: Readiness::new(limits.waiting),
             view: FleetView::new(fleet),
+            described: queues.map(|queues| queues.into_iter().collect()),
             cache: Cache::shared(fleet, CacheOptions::default()),
             sales,
             speaker: Speaker::start(demo_init, limits.waiting),

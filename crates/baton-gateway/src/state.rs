@@ -1,8 +1,8 @@
 //! What all requests of a gateway share.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use baton::{Fleet, builtin::sales::Sales, cache::Cache, deferred::Deferred};
+use baton::{Fleet, Name, builtin::sales::Sales, cache::Cache, deferred::Deferred};
 use tokio::sync::watch;
 
 use crate::{
@@ -19,6 +19,8 @@ pub(crate) struct State {
     pub(crate) room: Room,
     pub(crate) readiness: Readiness,
     pub(crate) view: FleetView,
+    /// The queues of the fleet's description; without one, messages are taken for any queue.
+    pub(crate) described: Option<BTreeSet<Name>>,
     /// What expensive answers are cached by, for all of the fleet.
     pub(crate) cache: Cache,
     /// The sales, where some are kept.

@@ -70,7 +70,10 @@ A file that describes a fleet, here with all keys of each kind:
   count = 1000
   # lines_from = \"COMMAND\", interval = \"1s\",
   # or cron = \"0 3 * * *\" (in UTC), which takes catch_up = \"skip\",
-  # \"once\" or \"all\"")]
+  # \"once\" or \"all\"
+
+  [gateway]
+  open_queues = false       # true: take messages for queues not described")]
 pub(crate) struct Config {
     /// Check both files: each mistake is printed with its line and column, and the exit code is 2
     ///

@@ -96,7 +96,7 @@ impl Up {
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let shutdown = Shutdown::new();
         let times = Times { stop: self.grace, search: self.node.searches.timeout };
-        let gateway = self.gateway.start(&connection, self.node.until_done, times, &log, &shutdown).await?;
+        let gateway = self.gateway.start(settings, &connection, self.node.until_done, times, &log, &shutdown).await?;
         obey_signals(&shutdown, &log, self.node.work.lease)?;
         let up = tokio::select! {
             biased;

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 impl NodeArguments {
     /// The part of a described fleet that this command is about: all of it, or the queues and the source it names.
     pub(super) fn choose(&self, role: Role, described: Description) -> Result<Plan, Failure> {
-        let Description { queues, sources, file } = described;
+        let Description { queues, sources, file, .. } = described;
         let file = file.display();
         let unknown = |kind: &str, name: &Name, known: Vec<&str>| {
             let next = meant(name.as_str(), known.iter().copied())

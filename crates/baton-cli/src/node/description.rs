@@ -32,6 +32,8 @@ const ELSEWHERE: &str = "none";
 pub(crate) struct Description {
     pub(super) queues: Vec<QueueWork>,
     pub(super) sources: Vec<SourceFeed>,
+    /// Whether the gateway takes messages for queues that are not described.
+    pub(crate) open_queues: bool,
     /// The file, as messages name it.
     pub(super) file: PathBuf,
 }
@@ -78,10 +80,12 @@ impl Description {
                 queue(name, section)
             });
             let sources = root.each("sources", "source", |name, section| source(name, section, &names, document));
+            let open_queues = root.table("gateway", |section| section.switch("open_queues")).unwrap_or_default();
             let file = document.path().to_owned();
             Self {
                 queues: queues.into_iter().flatten().collect(),
                 sources: sources.into_iter().flatten().collect(),
+                open_queues,
                 file,
             }
         })

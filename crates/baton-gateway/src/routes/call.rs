@@ -52,6 +52,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 400, description = "No JSON, too deep, no queue, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "The queues of the fleet are described, and this is none of them, not stored, and no live node works for it: the name is probably mistyped", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
         (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
         (status = 413, description = "The message is too long", body = ProblemShape, content_type = "application/problem+json"),
@@ -63,12 +64,13 @@ pub(crate) async fn call(
     _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
-    let wanted = || {
+    let wanted = async || {
         Query::none(query.as_deref(), &KEY_HEADERS)?;
-        let (form, options) = wanted(&headers)?;
+        let (form, options) = wanted_of(&headers)?;
+        state.check_queue(&queue).await?;
         Ok((form, options, state.seat(awaited_bytes(&state.limits, &headers))?))
     };
-    let (form, options, mut seat) = match wanted() {
+    let (form, options, mut seat) = match wanted().await {
         Ok(wanted) => wanted,
         Err(problem) => {
             refuse(&headers, body).await;
@@ -84,7 +86,7 @@ pub(crate) async fn call(
     Ok(Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission, place))
 }
 
-fn wanted(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
+fn wanted_of(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
     if media(headers)? != Media::Json {
         let detail = "a call is one message; push many to /push as application/x-ndjson";
         return Err(Problem::new(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));

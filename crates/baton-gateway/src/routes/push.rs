@@ -72,6 +72,7 @@ pub(crate) struct Pushed<'a> {
         (status = 400, description = "No JSON, too deep, no queue, or a query; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "The queues of the fleet are described, and this is none of them, not stored, and no live node works for it: the name is probably mistyped", body = ProblemShape, content_type = "application/problem+json"),
         (status = 408, description = "The message took too long to come in", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "The store lost data: with the code `gone` or `other-message`, while the end was waited for, and the message with it; with `data-lost`, while lines came in: those before the loss are gone, and `stored` and `ids` tell only what came after it", body = ProblemShape, content_type = "application/problem+json"),
         (status = 413, description = "A message is too long", body = ProblemShape, content_type = "application/problem+json"),
@@ -83,13 +84,14 @@ pub(crate) async fn push(
     _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap, body: Body,
 ) -> Result<Response<Body>, Problem> {
-    let wanted = || {
+    let wanted = async || {
         Query::none(query.as_deref(), &HEADERS)?;
         let (media, key) = (media(&headers)?, idempotency_key(&headers)?);
         if media == Media::Lines && key.is_some() {
             let detail = "an Idempotency-Key is for one message; push many without, or each with its own";
             return Err(Problem::bad("key-of-many", detail));
         }
+        state.check_queue(&queue).await?;
         // Before anything of the body is read.
         let seat = match media {
             Media::Json => state.seat(awaited_bytes(&state.limits, &headers)),
@@ -97,7 +99,7 @@ pub(crate) async fn push(
         }?;
         Ok((media, key, seat))
     };
-    let (media, key, mut seat) = match wanted() {
+    let (media, key, mut seat) = match wanted().await {
         Ok(wanted) => wanted,
         Err(problem) => {
             refuse(&headers, body).await;

@@ -193,6 +193,19 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Reads the table under a key, such as `[gateway]`, if it is there.
+    pub fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'a>) -> T) -> Option<T> {
+        let (value, at) = self.look(key)?;
+        let DeValue::Table(table) = value else {
+            self.refuse(key, &format!("{key} is no table"), &format!("write its keys under [{key}]"));
+            return None;
+        };
+        let mut section = Section::new(self.document, format!(" of {key}"), at, table, self.found);
+        let read = read(&mut section);
+        section.finish();
+        Some(read)
+    }
+
     /// Reads each table under a key, such as `[queues.NAME]` under `queues`; `kind` is what one of them is called.
     pub fn each<T>(
         &mut self, key: &'static str, kind: &str, mut read: impl FnMut(&str, &mut Section<'a>) -> T,

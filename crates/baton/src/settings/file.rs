@@ -26,6 +26,7 @@ impl File {
         let read = document.read(|root| {
             root.leave("queues");
             root.leave("sources");
+            root.leave("gateway");
             Self::read(document, root)
         });
         read.map_err(SettingsError::Mistakes)
@@ -34,12 +35,13 @@ impl File {
     /// Reads the user's file.
     pub(super) fn of_user(document: &Document) -> Result<Self, SettingsError> {
         let read = document.read(|root| {
-            for key in ["queues", "sources"] {
+            for key in ["queues", "sources", "gateway"] {
+                let has = if key == "gateway" { "has" } else { "have" };
                 if root.has(key) {
                     root.leave(key);
                     root.refuse(
                         key,
-                        &format!("{key} have no place in the user's file"),
+                        &format!("{key} {has} no place in the user's file"),
                         "describe them in a baton.toml",
                     );
                 }
