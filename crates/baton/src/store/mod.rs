@@ -222,6 +222,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Whether the store may drop what is stored, as it was last seen: then it takes nothing new.
+    fn may_drop(&self) -> bool {
+        false
+    }
+
     /// Closes what is open, in order: what was handed in before is carried out first. Other calls may follow.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -71,6 +71,11 @@ impl Eviction {
         }
     }
 
+    /// Whether the server may drop what is stored, by the policy seen last.
+    pub(super) fn is_possible(&self) -> bool {
+        self.evicts.load(Ordering::Relaxed)
+    }
+
     /// Whether the policy has to be looked at; the one who is told so does.
     fn is_due(&self) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +110,7 @@ impl RedisState {
         if (brings || matches!(request, Request::Beat(_))) && eviction.is_due() {
             Box::pin(self.look_at_policy(link)).await?;
         }
-        if eviction.evicts.load(Ordering::Relaxed) && (brings || matches!(request, Request::Join(_))) {
+        if eviction.is_possible() && (brings || matches!(request, Request::Join(_))) {
             Box::pin(self.refuse_on_evicting(link, brings)).await?;
         }
         Ok(())

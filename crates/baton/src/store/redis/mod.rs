@@ -210,6 +210,10 @@ impl Store for RedisStore {
         self.shared.connector.hear(ear);
     }
 
+    fn may_drop(&self) -> bool {
+        self.shared.connector.eviction.is_possible()
+    }
+
     fn wait(&self, session: SessionId, waiting: Arc<dyn Waiting>) -> BoxFuture<'_, Result<Woken, StoreError>> {
         Box::pin(self.shared.wait(session, waiting))
     }
