@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{
-    Fleet, Name,
+    CallState, Fleet, Name,
     admin::Overview,
     store::{Survey, TakeSurvey},
 };
@@ -169,11 +169,23 @@ impl View {
         }
     }
 
-    /// Why a message waits in this queue.
-    pub(crate) fn why_waits(&self, queue: &Name) -> Option<String> {
-        let ready = self.queues.get(queue).map_or(0, |it| it.ready);
-        let before = || (ready > 1).then(|| format!("up to {} messages are before it in queue {queue}", ready - 1));
-        self.obstacle(queue).or_else(before)
+    /// Why a message of this queue, whose call is in this state, has not ended.
+    pub(crate) fn why_unended(&self, queue: &Name, state: CallState) -> Option<String> {
+        match state {
+            CallState::Running => Some("a node runs it".to_owned()),
+            CallState::Delayed => self.obstacle(queue).or_else(|| Some("it waits for its next attempt".to_owned())),
+            CallState::Waiting | CallState::Cancelling => self.obstacle(queue).or_else(|| self.ahead(queue)),
+            CallState::Done | CallState::Failed | CallState::Cancelled => None,
+        }
+    }
+
+    /// How many messages a waiting one may have before it.
+    fn ahead(&self, queue: &Name) -> Option<String> {
+        match self.queues.get(queue).map_or(0, |it| it.ready) {
+            0 | 1 => None,
+            2 => Some(format!("up to 1 message is before it in queue {queue}")),
+            ready => Some(format!("up to {} messages are before it in queue {queue}", ready - 1)),
+        }
     }
 
     /// How many live nodes work for this queue.

@@ -6,7 +6,7 @@
 use axum::http::HeaderValue;
 use baton::{CallEvent, CallId, Chunk, admin::wording::tame};
 use bytes::{Bytes, BytesMut};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An event of a message, for the description of the routes.
 ///
@@ -16,13 +16,14 @@ use serde_json::Value;
 /// Handlers tell events of names of their own, as `match` of a subset sum. These are not theirs: `restart`, the message is run
 /// again, and what it told before without a key is void (data: which attempt this is); `part`, of a subset sum that is split, one of its parts
 /// has ended (data: `count`, `complete`); `gap`, events before the number `next` in its data are not kept any more;
-/// `closing`, of NDJSON alone, the gateway stops, and `next` in its data is the number to go on from. The last is one of `end`
+/// `closing`, of NDJSON alone, the gateway stops, and `next` in its data is the number to go on from; `waiting`, of NDJSON alone,
+/// the message waits, and `why` in its data says for what (server-sent events say that in a comment). The last is one of `end`
 /// (data: the result), `error` (data: `message`, the cause in one line, or a problem of the gateway itself) and `cancelled`.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[schema(as = Event)]
 pub(crate) struct EventShape {
-    /// Its number among the events of the message, from 1: `from` names the first that is wanted. None for `gap`, `closing` and
-    /// problems of the gateway, nor for a subset sum in the mode `interleaved`.
+    /// Its number among the events of the message, from 1: `from` names the first that is wanted. None for `gap`, `closing`,
+    /// `waiting` and problems of the gateway, nor for a subset sum in the mode `interleaved`.
     number: Option<u64>,
     /// Its name.
     event: String,
@@ -158,6 +159,15 @@ impl Form {
         match self {
             Self::Events => Bytes::from_static(b": still here\n\n"),
             Self::Lines => Bytes::from_static(b"\n"),
+            Self::Matches | Self::Count => Bytes::new(),
+        }
+    }
+
+    /// Why a call that has told nothing yet waits; nothing where people read.
+    pub(crate) fn waiting(self, why: &str) -> Bytes {
+        match self {
+            Self::Events => format!(": waiting: {why}\n\n").into(),
+            Self::Lines => format!("{{\"event\":\"waiting\",\"data\":{}}}\n", json!({ "why": why })).into(),
             Self::Matches | Self::Count => Bytes::new(),
         }
     }

@@ -131,9 +131,12 @@ impl State {
 
     /// That the queue has no room, and when it may.
     async fn full(&self, queue: &Name) -> Problem {
-        self.view.now().await;
+        let obstacle = self.view.now().await.and_then(|view| view.obstacle(queue));
         let seconds = self.view.paces().until_room(queue);
-        let detail = format!("queue {queue} is full; try again later, or start more workers");
+        let detail = match obstacle {
+            Some(obstacle) => format!("queue {queue} is full: {obstacle}"),
+            None => format!("queue {queue} is full; try again later, or start more workers"),
+        };
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "queue-full", detail).after(seconds)
     }
 }

@@ -20,7 +20,8 @@
 //! | `queues` | which queues messages are taken for |
 //! | `readiness`, `fleet_view` | whether the store answers; the queues of the fleet, and how many live nodes work for each |
 //! | `body`, `lines`, `intake` | bodies as they come in, many in one request, and their way into the store |
-//! | `negotiation`, `forms`, `stream` | what a caller wants to read, events as bytes, and calls as they are followed |
+//! | `negotiation`, `forms` | what a caller wants to read, and events as bytes |
+//! | `stream`, `following`, `searching` | bodies that stream; calls as they are followed; searches in the gateway itself |
 //! | `say` | a module that takes its time to start |
 //! | `problem` | refusals |
 //! | `routes/`, `openapi` | what can be asked, a resource a file, and its description |
@@ -30,6 +31,7 @@ mod apart;
 mod body;
 mod connection;
 mod fleet_view;
+mod following;
 mod forms;
 mod gate;
 mod hosts;

@@ -217,6 +217,28 @@ fn equal_calls_are_one_job_if_they_ask_for_it_and_who_joins_late_reads_from_the_
 }
 
 #[test]
+fn equal_pushes_are_one_message_if_they_ask_for_it_and_other_uses_of_the_header_are_refused() {
+    on_each_store(|scene| {
+        let push =
+            |share: &[(&str, &str)], body: &[u8]| scene.ask("POST", "/push/count", &[&[JSON], share].concat(), body);
+        let share = [("baton-share", "1")];
+        let one = push(&share, b"0");
+        assert_eq!(one.status, 202, "{one:?}");
+        assert_eq!(push(&share, b"0").header("location"), one.header("location"));
+        assert_ne!(push(&share, b"1").header("location"), one.header("location"));
+        assert_ne!(push(&[], b"0").header("location"), one.header("location"));
+        counts(scene, &Arc::new(Semaphore::new(0)));
+        let joined = push(&[("baton-share", "1"), ("prefer", "wait=30")], b"0");
+        assert_eq!(joined.status, 200, "{joined:?}");
+        push(&[("baton-share", "yes")], b"0").problem(400, "bad-share");
+        push(&[("baton-share", "1"), ("idempotency-key", "k")], b"0").problem(400, "bad-share");
+        push(&[("baton-linger", "1")], b"0").problem(400, "bad-linger");
+        let lines = scene.ask("POST", "/push/count", &[NDJSON, ("baton-share", "1")], b"0\n").problem(400, "bad-share");
+        assert!(lines["detail"].as_str().unwrap().contains("is for one message"), "{lines}");
+    });
+}
+
+#[test]
 fn a_call_that_asked_for_it_is_cancelled_when_nobody_follows_it_any_more() {
     on_each_store(|scene| {
         counts(scene, &Arc::new(Semaphore::new(0)));

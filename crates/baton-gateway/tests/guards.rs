@@ -157,3 +157,23 @@ fn what_other_machines_could_reach_is_not_listened_at_without_a_token() {
         Gateway::bind(&fleet, options).await.unwrap();
     });
 }
+
+#[test]
+fn a_search_starts_work_and_needs_the_right_to_admin_in_every_mode() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = TokenFile::at(folder.path().join("tokens.json"));
+    let read = format!("Bearer {}", file.add(&Name::new("reader").unwrap(), Right::Read).unwrap());
+    let admin = format!("Bearer {}", file.add(&Name::new("writer").unwrap(), Right::Operate).unwrap());
+    let scene = Scene::with(|options| options.tokens = Some(file));
+    let search = "/subsetSum?data=%5B1,2,-3%5D&sum=0";
+    for mode in ["", "&mode=process", "&mode=fleet", "&mode=interleaved"] {
+        scene.ask("GET", &format!("{search}{mode}"), &[("authorization", &read)], b"").problem(403, "right");
+    }
+    assert_eq!(scene.ready("subset-sum"), 0);
+    let (head, _) = scene.open("GET", search, &[("authorization", &admin)], b"");
+    assert_eq!(head.status, 200);
+    // One that was begun may be read.
+    let events = format!("{}/events", head.message().unwrap());
+    assert_eq!(scene.open("GET", &events, &[("authorization", &read)], b"").0.status, 200);
+    assert_eq!(scene.get("/health/ready").status, 200);
+}

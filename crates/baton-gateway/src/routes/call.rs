@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, Response},
     routing::{MethodRouter, post},
 };
-use baton::{CallOptions, Since};
+use baton::{CallOptions, Key, Since};
 use tokio::time::Duration;
 
 use super::{
@@ -17,16 +17,16 @@ use super::{
 use crate::{
     admission::Admission,
     body::{Media, awaited_bytes, check, media, read_message, refuse},
+    following::Streaming,
     forms::Form,
     gate::Operates,
     negotiation,
     problem::{Problem, ProblemShape},
     state::Shared,
-    stream::Streaming,
 };
 
-const SHARE: &str = "baton-share";
-const LINGER: &str = "baton-linger";
+pub(super) const SHARE: &str = "baton-share";
+pub(super) const LINGER: &str = "baton-linger";
 /// The longest that a call goes on without a follower if it does not go on for ever, in seconds.
 const LONGEST_LINGER: u64 = 3600;
 
@@ -83,7 +83,20 @@ pub(crate) async fn call(
     // Once it is stored there is no refusal any more.
     let place = state.room.stream()?;
     let (call, _) = state.store_call(&mut seat, &queue, message, &options).await?;
-    Ok(Streaming { call, since: Since::Start, form, forsaken: false, time: None }.respond(&state, &admission, place))
+    Ok(Streaming { call, since: Since::Start, form, forsaken: false, limit: None }.respond(&state, &admission, place))
+}
+
+/// Whether equal bodies are to be one message.
+pub(super) fn is_shared(headers: &HeaderMap, key: Option<&Key>) -> Result<bool, Problem> {
+    match headers.get(SHARE).map(|it| it.as_bytes()) {
+        None => Ok(false),
+        Some(b"1") if key.is_some() => {
+            let detail = "a message is known by its Idempotency-Key or shared by its body: send one of the two headers";
+            Err(Problem::bad("bad-share", detail))
+        }
+        Some(b"1") => Ok(true),
+        Some(_) => Err(Problem::bad("bad-share", "Baton-Share is 1, or left out")),
+    }
 }
 
 fn wanted_of(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
@@ -92,18 +105,8 @@ fn wanted_of(headers: &HeaderMap) -> Result<(Form, CallOptions), Problem> {
         return Err(Problem::new(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
     }
     let form = negotiation::form(headers, &[Form::Lines, Form::Events])?;
-    let share = match headers.get(SHARE).map(|it| it.as_bytes()) {
-        None => false,
-        Some(b"1") => true,
-        Some(_) => return Err(Problem::bad("bad-share", "Baton-Share is 1, or left out")),
-    };
     let key = idempotency_key(headers)?;
-    if share && key.is_some() {
-        return Err(Problem::bad(
-            "bad-share",
-            "a message is known by its Idempotency-Key or shared by its body, not both",
-        ));
-    }
+    let share = is_shared(headers, key.as_ref())?;
     let linger = match headers.get(LINGER).map(|it| it.to_str().ok().and_then(|text| text.parse::<u64>().ok())) {
         None => None,
         Some(Some(seconds)) => Some(Duration::from_secs(seconds.clamp(1, LONGEST_LINGER))),

@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 use super::{bad_path, bad_queue, query::Query};
 use crate::{
     admission::Admission,
+    following::{Streaming, place},
     forms::Form,
     gate::Operates,
     intake::other_message,
     negotiation,
     problem::{Problem, ProblemShape},
     state::{self, Shared},
-    stream::{Streaming, place},
 };
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -246,7 +246,7 @@ pub(super) async fn follow(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let place = state.room.stream()?;
-    let streaming = Streaming { call, since: Since::Number(wanted), form, forsaken: false, time: None };
+    let streaming = Streaming { call, since: Since::Number(wanted), form, forsaken: false, limit: None };
     Ok(streaming.respond(state, admission, place))
 }
 

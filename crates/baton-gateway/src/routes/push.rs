@@ -6,21 +6,26 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
     routing::{MethodRouter, post},
 };
-use baton::{CallId, CallOptions, CallStatus, Key, Name};
+use baton::{CallId, CallOptions, CallState, CallStatus, Key};
 use serde::Serialize;
 use tokio::time::Duration;
 
-use super::{OfQueue, messages::shown, query::Query};
+use super::{
+    OfQueue,
+    call::{LINGER, SHARE, is_shared},
+    messages::shown,
+    query::Query,
+};
 use crate::{
     admission::{Admission, Validity},
     body::{Media, awaited_bytes, check_one, media, read_message, refuse},
+    following::place,
     gate::Operates,
     intake::lost,
     lines::{Ids, Lines, PARCEL_BYTES},
     negotiation,
     problem::{Problem, ProblemShape},
     state::Shared,
-    stream::place,
 };
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -35,7 +40,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 }
 
 /// What was stored.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(crate) struct Pushed<'a> {
     /// The queue.
     #[schema(value_type = String)]
@@ -52,6 +57,13 @@ pub(crate) struct Pushed<'a> {
     /// answer that in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<u64>,
+    /// After a wait (`Prefer: wait`) that ended before the message: `waiting`, `delayed`, `running` or `cancelling`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    state: Option<CallState>,
+    /// After such a wait: why the message has not ended, e.g. that its queue is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 /// Push messages
@@ -62,7 +74,8 @@ pub(crate) struct Pushed<'a> {
     params(
         ("queue" = String, Path, description = "The queue", pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: the answer comes when the message has ended, or after N seconds, at most 60"),
-        ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200)),
+        ("Idempotency-Key" = Option<String>, Header, description = "One message exists once however often it is pushed under its key, for a day", min_length = 1, max_length = 200),
+        ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one message as long as it has not ended; for a single message", pattern = "^1$")),
     request_body(content(
         (serde_json::Value = "application/json"),
         (String = "application/x-ndjson"))),
@@ -91,15 +104,24 @@ pub(crate) async fn push(
             let detail = "an Idempotency-Key is for one message; push many without, or each with its own";
             return Err(Problem::bad("key-of-many", detail));
         }
+        let share = is_shared(&headers, key.as_ref())?;
+        if media == Media::Lines && share {
+            let detail = format!("{SHARE} is for one message: push each with its own request, or leave the header out");
+            return Err(Problem::bad("bad-share", detail));
+        }
+        if headers.contains_key(LINGER) {
+            let detail = format!("{LINGER} is for /call, whose caller follows the message: leave it out, or use /call");
+            return Err(Problem::bad("bad-linger", detail));
+        }
         state.check_queue(&queue).await?;
         // Before anything of the body is read.
         let seat = match media {
             Media::Json => state.seat(awaited_bytes(&state.limits, &headers)),
             Media::Lines => state.seat(PARCEL_BYTES),
         }?;
-        Ok((media, key, seat))
+        Ok((media, CallOptions { key, share, linger: None }, seat))
     };
-    let (media, key, mut seat) = match wanted().await {
+    let (media, options, mut seat) = match wanted().await {
         Ok(wanted) => wanted,
         Err(problem) => {
             refuse(&headers, body).await;
@@ -111,17 +133,16 @@ pub(crate) async fn push(
             let mut permit = admission.bytes(&state.room);
             let bytes = read_message(&state, &headers, body, &mut permit).await?;
             let message = check_one(&state.limits, &bytes)?;
-            let options = CallOptions { key, ..CallOptions::default() };
             let (call, is_new) = state.store_call(&mut seat, &queue, message, &options).await?;
             drop(seat);
             drop(permit);
             match negotiation::wait(&headers) {
                 // Keys are kept for longer than results: it may have ended long ago.
                 Some(_) if !is_new && is_unknown(&state.status(&call).await) => {
-                    Ok(accepted(&call, state.view.nodes_of(&queue).await))
+                    Ok(accepted(&call, state.view.nodes_of(&queue).await, None))
                 }
                 Some(time) => waited(&state, &admission, &call, time).await,
-                None => Ok(accepted(&call, state.view.nodes_of(&queue).await)),
+                None => Ok(accepted(&call, state.view.nodes_of(&queue).await, None)),
             }
         }
         Media::Lines => {
@@ -132,14 +153,18 @@ pub(crate) async fn push(
                 return Err(problem);
             }
             let (count, ids) = Lines::new(&state, &admission, &queue).store(&headers, body).await?;
-            Ok(stored(&queue, count, &ids, None, state.view.nodes_of(&queue).await))
+            let nodes = state.view.nodes_of(&queue).await;
+            Ok(answer(&Pushed { queue: queue.as_str(), stored: count, ids: &ids, nodes, ..Pushed::default() }))
         }
     }
 }
 
-fn accepted(call: &CallId, nodes: Option<u64>) -> Response<Body> {
-    let id = call.id.0;
-    let mut response = stored(&call.queue, 1, &[Ids { first: id, last: id }], call.born, nodes);
+/// The answer for a message that is stored; with its state and why it has not ended, if its end was waited for.
+fn accepted(call: &CallId, nodes: Option<u64>, stands: Option<(CallState, Option<String>)>) -> Response<Body> {
+    let ids = [Ids { first: call.id.0, last: call.id.0 }];
+    let (state, why) = stands.map_or((None, None), |(state, why)| (Some(state), why));
+    let mut response =
+        answer(&Pushed { queue: call.queue.as_str(), stored: 1, ids: &ids, born: call.born, nodes, state, why });
     response.headers_mut().extend(place(call).map(|place| (header::LOCATION, place)));
     response
 }
@@ -160,7 +185,7 @@ async fn waited(
     tokio::select! {
         biased;
         // That it is stored is true still; how it ends is not for this peer any more.
-        () = Validity::ends(&mut validity, state) => Ok(accepted(call, None)),
+        () = Validity::ends(&mut validity, state) => Ok(accepted(call, None, None)),
         ended = ended => ended,
     }
 }
@@ -180,9 +205,14 @@ async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response
         // The store lost it while its end was waited for.
         Err(problem) if problem.status() == StatusCode::GONE => return Err(problem),
         unknown if is_unknown(&unknown) => return Err(lost()),
-        _ => {
-            let nodes = state.view.nodes_of(&call.queue).await;
-            let mut response = accepted(call, nodes);
+        status => {
+            let view = state.view.now().await;
+            let nodes = view.as_ref().map(|view| view.nodes_of(&call.queue));
+            let stands = status.ok().map(|status| {
+                let why = view.as_ref().and_then(|view| view.why_unended(&call.queue, status.state));
+                (status.state, why)
+            });
+            let mut response = accepted(call, nodes, stands);
             let seconds = state.view.paces().until_empty(&call.queue);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             response
@@ -192,9 +222,8 @@ async fn ended(state: &Shared, call: &CallId, time: Duration) -> Result<Response
     Ok(response)
 }
 
-fn stored(queue: &Name, stored: u64, ids: &[Ids], born: Option<u64>, nodes: Option<u64>) -> Response<Body> {
-    let pushed = Pushed { queue: queue.as_str(), stored, ids, born, nodes };
-    let mut response = Response::new(Body::from(serde_json::to_vec(&pushed).unwrap_or_default()));
+fn answer(pushed: &Pushed<'_>) -> Response<Body> {
+    let mut response = Response::new(Body::from(serde_json::to_vec(pushed).unwrap_or_default()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

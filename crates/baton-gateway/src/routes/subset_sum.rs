@@ -16,6 +16,7 @@ use super::{messages, query::Query};
 use crate::{
     admission::Admission,
     apart,
+    following::Streaming,
     forms::Form,
     gate::{Operates, fault},
     intake::of_store,
@@ -24,7 +25,7 @@ use crate::{
     room::Room,
     searching::Searching,
     state::Shared,
-    stream::Streaming,
+    stream::{TimeLimit, respond},
 };
 
 /// The queue of subset sums.
@@ -41,7 +42,9 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 ///
 /// Each match is a line `Match: [1,2,-3]`, as it is found; or an event `match`, where events are accepted. With
 /// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled. What would take over ten
-/// minutes is refused before it is begun; what is not finished after twenty (`--search-timeout`) ends with an error.
+/// minutes is refused before it is begun; what is not finished after twenty (`--search-timeout`) ends with an error. A search starts
+/// work, and is stored as a message but for `mode=interleaved`: a token needs the right to admin, as for `POST /push`. One with
+/// the right to read can follow a search that was begun, at the `events` of the message that `Location` names.
 #[utoipa::path(get, path = "/subsetSum", tag = "subset sums",
     params(
         ("data" = String, Query, description = "Up to 64 integers of 64 bits, as a JSON array"),
@@ -55,7 +58,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 204, description = "The search has ended, and its last event was read before"),
         (status = 400, description = "What is missing or malformed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 403, description = "The token has only the right to read, and a search starts work in every mode; or another site asks", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is no such search, or no more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "No form is accepted", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "These events are not kept any more, or another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
@@ -81,13 +84,15 @@ pub(crate) async fn search(
         return messages::follow(&state, &admission, call, Since::Number(number.saturating_add(1)), form).await;
     }
     let sought = sought?;
+    let limit = TimeLimit { time: state.limits.search_time, advice: sought.mode.advice() };
     if sought.mode == Mode::Interleaved {
         let (place, turn) = (state.room.stream()?, state.room.search()?);
         let Sought { problem, options, .. } = sought;
         let ready = apart::compute(turn, move |is_left| Interleaved::ready(problem, options, is_left)).await;
         let (search, turn) = ready.ok_or_else(fault)?;
-        let search = search.map_err(|it| too_long(&it, false))?;
-        return Ok(Searching::respond(search, turn, form, &state, &admission, place));
+        let search = search.map_err(|it| too_long(&it, Mode::Interleaved))?;
+        let searching = Searching { search, form, _turn: turn };
+        return Ok(respond(searching, form, Some(limit), &state, &admission, place));
     }
     let task = sought.task()?;
     let place = state.room.stream()?;
@@ -95,8 +100,8 @@ pub(crate) async fn search(
     let options = CallOptions { linger: Some(state.linger), ..CallOptions::default() };
     let call = begun(&state, &queue, &task, &options).await;
     let call = call.map_err(|problem| problem.leaving_instead("no search was begun"))?;
-    let (forsaken, time) = (!form.has_numbers(), Some(state.limits.search_time));
-    Ok(Streaming { call, since: Since::Start, form, forsaken, time }.respond(&state, &admission, place))
+    let forsaken = !form.has_numbers();
+    Ok(Streaming { call, since: Since::Start, form, forsaken, limit: Some(limit) }.respond(&state, &admission, place))
 }
 
 /// The search as a call that was stored.
@@ -122,6 +127,16 @@ enum Mode {
     Fleet,
     /// In the gateway itself.
     Interleaved,
+}
+
+impl Mode {
+    /// How a search in this mode ends sooner.
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::Fleet => "take mode=process instead of mode=fleet, with limit=1000 or count_only=true",
+            Self::Process | Self::Interleaved => "give limit=1000 or count_only=true",
+        }
+    }
 }
 
 fn bad(detail: impl Into<String>) -> Problem {
@@ -156,7 +171,8 @@ impl Sought {
         };
         // Each part of a search would count for itself.
         if mode == Mode::Fleet && (limit.is_some() || count_only) {
-            return Err(bad("limit and count_only are not for mode=fleet"));
+            let given = if limit.is_some() { "limit" } else { "count_only" };
+            return Err(bad(format!("{given} is for mode=process and mode=interleaved, not for mode=fleet")));
         }
         let options = SearchOptions { limit, count_only, ..SearchOptions::default() };
         Ok(Self { problem: subset_sum::Problem::new(data, sum), options, mode })
@@ -180,19 +196,17 @@ impl Sought {
         let checked =
             move |is_left: &dyn Fn() -> bool| problem.check(&options, &|| is_left() || Instant::now() >= until);
         match apart::compute(turn, checked).await {
-            Some((Err(refusal), _turn)) => Err(too_long(&refusal, self.mode == Mode::Fleet)),
+            Some((Err(refusal), _turn)) => Err(too_long(&refusal, self.mode)),
             _ => Ok(()),
         }
     }
 }
 
-fn too_long(refusal: &subset_sum::Refusal, is_split: bool) -> Problem {
+fn too_long(refusal: &subset_sum::Refusal, mode: Mode) -> Problem {
     let detail = match refusal {
         subset_sum::Refusal::TooLong { matches, seconds, most } => {
-            let how = if is_split { "without mode=fleet give" } else { "give" };
-            format!(
-                "about {matches} matches would take about {seconds} s, more than {most} s: {how} limit=1000 or count_only=true"
-            )
+            let advice = mode.advice();
+            format!("about {matches} matches would take about {seconds} s, more than {most} s: {advice}")
         }
         refusal => refusal.to_string(),
     };
@@ -235,7 +249,8 @@ mod tests {
             ("data=[1]&sum=1&limit=0", "limit is a number from 1 on"),
             ("data=[1]&sum=1&limit=x", "limit is a number from 1 on"),
             ("data=[1]&sum=1&count_only=1", "count_only is true or false"),
-            ("data=[1]&sum=1&limit=1&mode=fleet", "not for mode=fleet"),
+            ("data=[1]&sum=1&limit=1&mode=fleet", "limit is for mode=process and mode=interleaved, not for mode=fleet"),
+            ("data=[1]&sum=1&count_only=true&mode=fleet", "count_only is for mode=process and mode=interleaved"),
         ] {
             let problem = task(query).unwrap_err();
             let detail = problem.json()["detail"].as_str().unwrap().to_owned();
