@@ -1,4 +1,4 @@
-//! What a request was admitted with: by whose token, and the place that it holds to the last byte of its answer.
+//! The admission of a request: its token, and the place that it holds to the last byte of its answer.
 
 use std::{
     pin::Pin,
@@ -22,14 +22,14 @@ use crate::{
     tokens::{Access, Right},
 };
 
-/// What a response holds until its last byte is sent, or it is dropped.
+/// The place that a response holds until its last byte is sent, or it is dropped.
 pub(crate) enum Holding {
     Nothing,
     Request(#[expect(dead_code, reason = "it is held")] RequestPermit),
     Stream(#[expect(dead_code, reason = "it is held")] StreamPermit),
 }
 
-/// What a request was admitted with. One that turns out to take long becomes a stream, and leaves its place to others.
+/// The admission of a request. One that takes long becomes a stream, and leaves its place to others.
 #[derive(Clone)]
 pub(crate) struct Admission {
     peer: Peer,
@@ -38,7 +38,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Of a request that was judged; without a validity of one that everybody may make.
+    /// For a request that was judged; without a validity if it needs no token.
     pub(crate) fn new(peer: Peer, validity: Option<Validity>, holding: Holding) -> Self {
         Self { peer, validity, holding: Arc::new(Mutex::new(holding)) }
     }
@@ -48,7 +48,7 @@ impl Admission {
         room.bytes(self.peer.clone())
     }
 
-    /// What the peer may do.
+    /// The right of the peer.
     pub(crate) fn right(&self) -> Right {
         self.validity.as_ref().map_or(Right::Read, |it| it.right)
     }
@@ -58,8 +58,8 @@ impl Admission {
         self.validity.clone()
     }
 
-    /// Returns once the request may not go on, if it is the gate that has to end it. A stream ends itself: it has something
-    /// to say at its end.
+    /// Returns once the request may not go on, if it is the gate that has to end it. A stream ends itself: it has
+    /// something to say at its end.
     pub(crate) async fn is_void(&self, state: &State) {
         let mut validity = self.validity();
         Validity::ends(&mut validity, state).await;
@@ -79,7 +79,7 @@ impl Admission {
         self.replace(Holding::Stream(place));
     }
 
-    /// What it holds, for its response.
+    /// The place, for its response.
     pub(crate) fn into_holding(self) -> Holding {
         self.replace(Holding::Nothing)
     }
@@ -103,7 +103,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Of what was judged with the tokens of this version.
+    /// For a request that was judged with the tokens of this version.
     pub(crate) const fn new(bearer: Option<Arc<str>>, right: Right, version: u64) -> Self {
         Self { bearer, right, version }
     }
@@ -128,7 +128,7 @@ impl Validity {
         }
     }
 
-    /// What is said at that end.
+    /// The problem at that end.
     pub(crate) fn ended() -> Problem {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "token", "the token is not valid any more");
         let challenge = HeaderValue::from_static("Bearer realm=\"baton\", error=\"invalid_token\"");

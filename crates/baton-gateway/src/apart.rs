@@ -1,15 +1,15 @@
-//! Computations on a thread for what blocks, of which only so many run at once.
+//! Computations on a thread for blocking work; the number of turns bounds how many run at once.
 //!
-//! Such a thread cannot be stopped from outside. So the computation itself holds its turn, to its end, and it hears when its
-//! caller has gone: what callers leave behind is never more than the turns there are, and ends soon.
+//! Such a thread cannot be stopped from outside. So the computation itself holds its turn, to its end, and it hears
+//! when its caller has gone: what callers leave behind is never more than the turns there are, and ends soon.
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-/// Computes with a turn, which comes back with what was computed. `compute` is given whether its caller has gone. Nothing if
-/// it panicked.
+/// Computes with a turn, which comes back with what was computed. `compute` is given whether its caller has gone.
+/// Nothing if it panicked.
 ///
 /// # Shutdown safety
-/// Dropped, it tells the computation so; one that has not begun never does.
+/// Dropping it notifies the computation; one that has not begun never begins.
 pub(crate) async fn compute<T: Send + 'static>(
     turn: OwnedSemaphorePermit, compute: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
 ) -> Option<(T, OwnedSemaphorePermit)> {
@@ -19,7 +19,7 @@ pub(crate) async fn compute<T: Send + 'static>(
             return;
         }
         let computed = compute(&|| answer.is_closed());
-        // What its caller does not take is dropped here, the turn last.
+        // A result that the caller does not take is dropped here, the turn last.
         answer.send((computed, turn)).ok();
     });
     answered.await.ok()

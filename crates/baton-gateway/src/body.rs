@@ -1,4 +1,4 @@
-//! Bodies of requests as they come in: bounded in length, in time, in depth, and as they are, since nothing is unpacked.
+//! Bodies of requests as they arrive: bounded in length, time and depth. Compressed bodies are refused.
 
 use axum::{
     body::{Body, Bytes},
@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::{limits::Limits, problem::Problem, room::BytesPermit, state::State};
 
-/// What is read of a body that was refused, so that its sender comes to read why, and how long that may take.
+/// How much of a refused body is read so that its sender reads the answer, and how long that may take.
 const REFUSED_BYTES: usize = 4 << 20;
 const REFUSED_TIME: Duration = Duration::from_millis(500);
 
@@ -23,12 +23,12 @@ pub(crate) enum Media {
     Lines,
 }
 
-/// What the headers say the body is.
+/// The kind of the body, by the headers.
 pub(crate) fn media(headers: &HeaderMap) -> Result<Media, Problem> {
     let unsupported = |code, detail: &str| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail));
     let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.into_iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return unsupported("encoded", "nothing is unpacked here; send the body as it is, without Content-Encoding");
+        return unsupported("encoded", "compressed bodies are not accepted; send the body without Content-Encoding");
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = match (types.next(), types.next()) {
@@ -90,13 +90,13 @@ pub(crate) async fn read_message(
 pub(crate) async fn next(body: &mut Body, deadline: Instant, time: Duration) -> Result<Option<Bytes>, Problem> {
     loop {
         let frame = timeout_at(deadline, body.frame()).await.map_err(|_| {
-            let detail = format!("a message took longer than {} s to come in", time.as_secs_f64());
+            let detail = format!("the message did not arrive within {} s", time.as_secs_f64());
             Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail)
         })?;
         match frame {
             None => return Ok(None),
             Some(Err(_)) => {
-                return Err(Problem::bad("broken-body", "the body broke off, or is not as its headers say"));
+                return Err(Problem::bad("broken-body", "the body ended early, or does not match its headers"));
             }
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(bytes) if bytes.is_empty() => {}
@@ -108,7 +108,7 @@ pub(crate) async fn next(body: &mut Body, deadline: Instant, time: Duration) -> 
     }
 }
 
-/// Reads some of a body that nobody wants: a connection that is closed with something unread takes the answer along.
+/// Reads a part of a refused body: the answer is lost if a connection is closed with unread bytes.
 pub(crate) async fn refuse(headers: &HeaderMap, mut body: Body) {
     if headers.contains_key(header::EXPECT) {
         return;
@@ -123,7 +123,7 @@ pub(crate) async fn refuse(headers: &HeaderMap, mut body: Body) {
 }
 
 pub(crate) fn too_large(most: usize) -> Problem {
-    let detail = format!("a message has at most {most} bytes: store what is larger elsewhere and send where it is");
+    let detail = format!("a message has at most {most} bytes: store larger data elsewhere, and push its address");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn too_large(most: usize) -> Problem {
 pub(crate) fn check<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Problem> {
     let bytes = bytes.trim_ascii();
     if depth(bytes) > limits.depth {
-        let detail = format!("arrays and objects lie more than {} deep in each other", limits.depth);
+        let detail = format!("arrays and objects are nested more than {} levels deep", limits.depth);
         return Err(Problem::bad("too-deep", detail));
     }
     match BadBody::check(bytes, limits.message_bytes) {
@@ -141,10 +141,10 @@ pub(crate) fn check<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Pr
     }
 }
 
-/// Checks the same of a body that is one message where many could have been sent: what is many is told how.
+/// Checks a body that is one message, where many could be sent; a problem of several messages says how to send them.
 pub(crate) fn check_one<'a>(limits: &Limits, bytes: &'a [u8]) -> Result<&'a [u8], Problem> {
     check(limits, bytes).map_err(|problem| match has_several(bytes) {
-        true => problem.next("many, one a line, are sent as Content-Type: application/x-ndjson"),
+        true => problem.next("for many messages, one a line, send Content-Type: application/x-ndjson"),
         false => problem,
     })
 }

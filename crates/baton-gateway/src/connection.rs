@@ -1,7 +1,7 @@
 //! One connection from its begin to its end.
 //!
-//! It ends when its peer is silent for too long before or between heads, sends a head that is too long or none, or reads
-//! nothing of what is sent to it; and when the gateway stops, after what is under way.
+//! It ends when its peer is silent for too long before or between heads, sends a head that is too long or none, or
+//! reads nothing of what is sent to it; and when the gateway stops, after what is under way.
 
 use std::{convert::Infallible, net::IpAddr, pin::pin, sync::Arc};
 
@@ -23,7 +23,8 @@ pub(crate) fn protocol(limits: &Limits) -> http1::Builder {
     // Without a timer the time for a head would not run.
     protocol.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     protocol.max_headers(HEADERS).max_header_size(HEAD_BYTES).max_buf_size(HEAD_BYTES).keep_alive(true);
-    // Answers are short: head and body together are sent sooner than as a list of two (a twentieth of a hit's rate).
+    // Answers are short: head and body together are sent sooner than as a list of two (a twentieth of a hit's
+    // rate).
     protocol.writev(false);
     protocol
 }

@@ -1,7 +1,7 @@
 //! The fleet as all requests of a gateway see it: its queues, how they stand, and how many live nodes work for each.
 //!
-//! **Invariant.** A survey costs the store more the larger the fleet is. So one survey answers all requests that it is new
-//! enough for, two never overlap, and two begin at least [`PAUSE`] apart, however many requests come.
+//! **Invariant.** A survey costs the store more the larger the fleet is. So one survey answers all requests that it is
+//! new enough for, two never overlap, and two begin at least [`PAUSE`] apart, however many requests come.
 
 use std::{
     collections::BTreeMap,
@@ -160,7 +160,7 @@ impl View {
         self.queues.keys()
     }
 
-    /// What keeps the messages of this queue from being run.
+    /// The obstacle that keeps messages of this queue from running, if there is one.
     pub(crate) fn obstacle(&self, queue: &Name) -> Option<String> {
         match self.queues.get(queue) {
             Some(it) if it.is_paused => Some(format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),

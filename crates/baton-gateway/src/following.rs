@@ -44,7 +44,8 @@ pub(crate) struct Streaming {
 }
 
 impl Streaming {
-    /// The response that follows the call. Its place was taken before anything was stored: from then on it cannot be refused.
+    /// The response that follows the call. Its place was taken before anything was stored: from then on it cannot be
+    /// refused.
     pub(crate) fn respond(self, state: &Shared, admission: &Admission, room: StreamPermit) -> Response<Body> {
         let Self { call, since, form, forsaken, limit } = self;
         let location = place(&call);

@@ -1,7 +1,7 @@
 //! Events as bytes: for browsers, for programs, for people.
 //!
-//! What a form makes of events depends on nothing but them and their call, so that what was made for one follower is sent
-//! to all.
+//! What a form makes of events depends on nothing but them and their call, so that what was made for one follower is
+//! sent to all.
 
 use axum::http::HeaderValue;
 use baton::{CallEvent, CallId, Chunk, admin::wording::tame};
@@ -10,24 +10,25 @@ use serde_json::{Value, json};
 
 /// An event of a message, for the description of the routes.
 ///
-/// As NDJSON each line is one; lines that are empty only show that the way is open and are to be skipped. As server-sent
-/// events `id` is `queue/id@born:number`, `event` its name and `data` its data.
+/// As NDJSON each line is one; lines that are empty only show that the way is open and are to be skipped. As
+/// server-sent events `id` is `queue/id@born:number`, `event` its name and `data` its data.
 ///
-/// Handlers tell events of names of their own, as `match` of a subset sum. These are not theirs: `restart`, the message is run
-/// again, and what it told before without a key is void (data: which attempt this is); `part`, of a subset sum that is split, one of its parts
-/// has ended (data: `count`, `complete`); `gap`, events before the number `next` in its data are not kept any more;
-/// `closing`, of NDJSON alone, the gateway stops, and `next` in its data is the number to go on from; `waiting`, of NDJSON alone,
-/// the message waits, and `why` in its data says for what (server-sent events say that in a comment). The last is one of `end`
-/// (data: the result), `error` (data: `message`, the cause in one line, or a problem of the gateway itself) and `cancelled`.
+/// Handlers emit events with names of their own, e.g. `match` of a subset sum. Baton emits these: `restart`, the
+/// message runs again, and its earlier events without an event key are void (data: the attempt); `part`, of a subset
+/// sum that is split, one of its parts has ended (data: `count`, `complete`); `gap`, events before the number `next` in
+/// its data are not kept any more; `closing`, of NDJSON alone, the gateway stops, and `next` in its data is the number
+/// to go on from; `waiting`, of NDJSON alone, the message waits, and `why` in its data says for what (server-sent
+/// events say that in a comment). The last is one of `end` (data: the result), `error` (data: `message`, the cause in
+/// one line, or a problem of the gateway itself) and `cancelled`.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[schema(as = Event)]
 pub(crate) struct EventShape {
-    /// Its number among the events of the message, from 1: `from` names the first that is wanted. None for `gap`, `closing`,
-    /// `waiting` and problems of the gateway, nor for a subset sum in the mode `interleaved`.
+    /// Its number among the events of the message, from 1: `from` names the first that is wanted. None for `gap`,
+    /// `closing`, `waiting` and problems of the gateway, nor for a subset sum in the mode `interleaved`.
     number: Option<u64>,
     /// Its name.
     event: String,
-    /// Of a message that was split: which of its messages told it, as `queue/id@born`; none for the first.
+    /// In a call of several messages: the message that emitted it, as `queue/id@born`; none for the first.
     message: Option<String>,
     /// Any JSON.
     #[schema(value_type = Value)]
@@ -57,7 +58,7 @@ impl Form {
         }
     }
 
-    /// What the header says of it.
+    /// The value of the header `Content-Type`.
     pub(crate) const fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Events => "text/event-stream",
@@ -141,12 +142,12 @@ impl Form {
         }
     }
 
-    /// What comes before all events: how long a browser waits before it comes again, not all at the same time.
+    /// The first bytes: the pause before a browser connects again, with jitter.
     pub(crate) fn greeting(self) -> Bytes {
         match self {
             Self::Events => {
                 let mut chance = [0; 2];
-                // Without chance all come at once, which is no harm to one of them.
+                // Without jitter all connect at once, which does no harm to one of them.
                 getrandom::fill(&mut chance).ok();
                 format!("retry: {}\n\n", 1000 + u32::from(u16::from_le_bytes(chance)) % 3000).into()
             }
@@ -175,7 +176,7 @@ impl Form {
     /// That events before this number are not kept any more.
     pub(crate) fn gap(self, call: &CallId, next: u64) -> Bytes {
         match self {
-            // With the id of the last one lost, whoever comes again comes behind it.
+            // With the id of the last event lost, a browser that connects again goes on behind it.
             Self::Events => {
                 let lost = next.saturating_sub(1);
                 format!("id: {call}:{lost}\nevent: gap\ndata: {{\"next\":{next}}}\n\n").into()
@@ -200,7 +201,7 @@ impl Form {
     /// That the gateway stops, and from where on events are still to be read, here or elsewhere.
     pub(crate) fn farewell(self, next: Option<u64>) -> Bytes {
         match self {
-            Self::Events => Bytes::from_static(b": the gateway stops; come again\n\n"),
+            Self::Events => Bytes::from_static(b": the gateway stops; connect again\n\n"),
             Self::Lines => {
                 let next = next.map_or(Value::Null, Value::from);
                 format!("{{\"event\":\"closing\",\"data\":{{\"next\":{next}}}}}\n").into()

@@ -1,5 +1,5 @@
-//! What every request passes, whatever its method and path, in this order: the names of this host, the page that asks, the
-//! token, room. And what its response holds to its last byte.
+//! The checks that every request passes, whatever its method and path, in this order: the names of this host, the page
+//! that asks, the token, room.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -24,14 +24,14 @@ use crate::{
     tokens::{Access, LOOK_AGAIN, Right},
 };
 
-/// Paths that everybody may ask for at any time: those who watch over processes have no token.
+/// Paths that need no token and no room: programs that watch processes have none.
 const FREE: [&str; 2] = ["/health", "/health/ready"];
 
 /// A path that stores a message in spite of its method.
 const BEGINS: &str = "/subsetSum";
 
-/// What is said of a request that was broken off, and may have changed something.
-const UNKNOWN: &str = "it is not known whether what was asked for is done";
+/// The outcome of a request that was broken off and may have changed something.
+const UNKNOWN: &str = "the request may have been carried out";
 
 /// Answers a request that came from this address.
 pub(crate) async fn answer(
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
         biased;
         answered = AssertUnwindSafe(router.call(request)).catch_unwind() => match answered {
             Ok(Ok(response)) => response,
-            // The place is told where panics are.
+            // The panic hook logs the place.
             Err(_) => fault().into_response(),
         },
         // Looked at only by those who are not answered at once.
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
 
 /// That something panicked.
 pub(crate) fn fault() -> Problem {
-    let detail = "a fault in the gateway itself; its log tells where";
+    let detail = "the gateway has a fault; its log says where";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", detail)
 }
 
@@ -87,7 +87,7 @@ fn admit(state: &State, address: IpAddr, request: Request<Incoming>) -> Result<(
         .get(header::TRANSFER_ENCODING)
         .is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked"))
     {
-        let detail = "a body may come in chunks, and not packed besides: send Transfer-Encoding: chunked alone";
+        let detail = "only the transfer encoding chunked is accepted: send Transfer-Encoding: chunked alone";
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-encoding", detail));
     }
     let is_free = FREE.contains(&request.uri().path());
@@ -107,7 +107,7 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<(Option<Arc<str>>, Optio
         (Some(one), None) => {
             let secret = one.to_str().ok().and_then(|text| text.split_once(' '));
             let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-            // What is no token is as wrong as another one.
+            // A value that is no token is as wrong as another token.
             (Some(secret.map_or("", |(_, secret)| secret.trim())), secret.is_some())
         }
         (Some(_), Some(_)) => (Some(""), false),
@@ -140,7 +140,7 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<(Option<Arc<str>>, Optio
     }
 }
 
-/// What the bearer of this may do now.
+/// The access that this bearer has now.
 pub(crate) fn judge(state: &State, presented: Option<&str>) -> Access {
     let (access, trouble) = state.keeper.judge(presented);
     if let Some(why) = trouble {
@@ -159,7 +159,7 @@ pub(crate) async fn watch_tokens(state: &State) {
     }
 }
 
-/// Whoever asks may admin; what changes something asks for this.
+/// Proof that the caller may admin; routes that change something, or start work, demand it.
 pub(crate) struct Operates;
 
 impl FromRequestParts<Shared> for Operates {

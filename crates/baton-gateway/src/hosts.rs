@@ -2,7 +2,7 @@
 //!
 //! A page whose name is made to point here (rebinding) sends its own name as that of the host: it is refused before
 //! anything else is looked at. A page of another site, also of another port, is refused by what browsers say of it: no
-//! request from another origin is answered, and nothing tells a browser that one might be. Programs that are no browsers
+//! request from another origin is answered, and no header lets a browser expect one. Programs that are no browsers
 //! send neither header.
 
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The names by which this host may be addressed, at whatever port: somebody may forward one.
+/// The names by which this host may be addressed, at any port: one may be forwarded.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     bound: IpAddr,
@@ -27,7 +27,7 @@ impl Hosts {
         Self { bound: bound.ip(), named: named.to_vec() }
     }
 
-    /// Refuses what was addressed to somebody else, and what another page asks for.
+    /// Refuses a request for another host, or from another page.
     pub(crate) fn admit<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let headers = request.headers();
         let host =

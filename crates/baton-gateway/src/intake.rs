@@ -1,8 +1,8 @@
-//! The way of messages into the store. They are stored when this says so; if it says that a queue is full or the store is
-//! away, they are not; and if it cannot know, it says that.
+//! The way of messages into the store. They are stored when this says so; if it says that a queue is full or the store
+//! is away, they are not; and if it cannot know, it says that.
 //!
-//! A request that comes while the store is away waits for it with a seat of the line in `readiness`. The seat is taken before
-//! the body is read, and holds the bytes that came in.
+//! A request that comes while the store is away waits for it with a seat of the line in `readiness`. The seat is taken
+//! before the body is read, and holds the bytes that came in.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::{problem::Problem, readiness::StoreSeat, state::State};
 
-/// What became of a request that was to store something, and of one that may be made twice.
+/// The outcome of a request that stores something, and of one that is safe to repeat.
 const UNSTORED: &str = "nothing was stored";
 pub(crate) const REPEATABLE: &str = "it is safe to ask again";
 
@@ -25,23 +25,23 @@ pub(crate) const MAYBE_STORED: &str = "maybe-stored";
 /// The code of an upload whose first lines are gone.
 pub(crate) const DATA_LOST: &str = "data-lost";
 
-/// As often something is tried anew that the store has not carried out.
+/// How often a call is repeated that the store has not carried out.
 const ATTEMPTS: usize = 8;
 
 /// Messages that the store has.
 pub(crate) struct Stored {
     /// The first id.
     pub(crate) first: u64,
-    /// Of a call, the store's time of its push.
+    /// The store's time of the push, if this is a call.
     pub(crate) born: Option<u64>,
     /// Whether the store has them from now on, and not from before under their key.
     pub(crate) is_new: bool,
-    /// What the data is known by that they went to.
+    /// The incarnation of the data that holds them.
     pub(crate) data: Arc<str>,
 }
 
 impl State {
-    /// A seat for a request whose body, of so many bytes, has yet to come: there is room for it now.
+    /// A seat for a request whose body, of this length, has yet to come: there is room for it now.
     pub(crate) fn seat(&self, awaited: usize) -> Result<StoreSeat, Problem> {
         let mut seat = self.readiness.store.seat(awaited).map_err(unready)?;
         seat.hold(0).map_err(unready)?;
@@ -58,8 +58,8 @@ impl State {
         Ok((CallId { queue: queue.clone(), id: MessageId(first), born }, is_new))
     }
 
-    /// Stores messages, only in this data if one is named. Waits for a store that is away as long as the seat allows, and for
-    /// no room in a queue.
+    /// Stores messages, only in this data if one is named. Waits for a store that is away as long as the seat allows,
+    /// and for no room in a queue.
     pub(crate) async fn store_submission(
         &self, seat: &mut StoreSeat, submission: Submission, data: Option<&Arc<str>>,
     ) -> Result<Stored, Problem> {
@@ -99,16 +99,17 @@ impl State {
                     "key-used",
                     "the Idempotency-Key was used with another body or for another queue; take another key",
                 )),
-                Some(SubmissionVerdict::KeysFull) => {
-                    Err(Problem::trouble("keys-full", "as many keys live as may be; try again when some have expired"))
-                }
+                Some(SubmissionVerdict::KeysFull) => Err(Problem::trouble(
+                    "keys-full",
+                    "the store holds as many idempotency keys as it may; try again when some have expired, or raise BATON_MAX_KEYS",
+                )),
                 _ => Err(of_store(&StoreError::Damaged("no verdict on a submission".to_owned()))),
             };
         }
         Err(away())
     }
 
-    /// What the store answers to something that may be asked twice; waits for one that is away.
+    /// The store's answer to a question that is safe to repeat; waits for a store that is away.
     pub(crate) async fn asked<T, F: Future<Output = Result<T, StoreError>>>(
         &self, ask: impl Fn(Fleet) -> F,
     ) -> Result<T, Problem> {
@@ -141,7 +142,7 @@ impl State {
     }
 }
 
-/// What the store says to messages.
+/// The store's reply to messages.
 enum HandedIn {
     /// The verdict on them, and the data that it is of.
     Judged(Option<SubmissionVerdict>, Arc<str>),
@@ -163,38 +164,42 @@ async fn hand_in(fleet: Fleet, submission: Submission, wanted: Option<&Arc<str>>
 pub(crate) fn of_store(error: &StoreError) -> Problem {
     match error {
         StoreError::NoRoom(_) => {
-            Problem::trouble("no-room", "the store takes nothing new at the moment").leaving(UNSTORED)
+            Problem::trouble("no-room", "the store takes no new messages at the moment; `baton status` says why")
+                .leaving(UNSTORED)
         }
         StoreError::Unreachable(_) | StoreError::Refused(Refusal::Held { .. } | Refusal::Stale) => away(),
         StoreError::Refused(Refusal::OtherCall) => other_message(),
-        StoreError::Refused(_) => Problem::trouble("store-refuses", "the store refuses; `baton status` tells why"),
-        StoreError::Unfit(_) => {
-            Problem::trouble("store-unfit", "what is there is no store that can be used; `baton status` tells why")
+        StoreError::Refused(_) => {
+            Problem::trouble("store-refuses", "the store refuses the request; `baton status` says why")
         }
+        StoreError::Unfit(_) => Problem::trouble(
+            "store-unfit",
+            "the store cannot be used, e.g. because its format is another; `baton status` says why",
+        ),
         _ => Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "store",
-            "the store cannot be used; `baton status` tells why",
+            "the store cannot be used; `baton status` says why",
         ),
     }
 }
 
 /// That the message which was meant went with data that the store has lost.
 pub(crate) fn other_message() -> Problem {
-    let detail = "another message has this id by now: the store lost data after yours was pushed; push it again if it may run twice";
+    let detail = "the store lost data after this message was pushed, and another message has its id now; push it again if it may run twice";
     Problem::new(StatusCode::GONE, "other-message", detail)
 }
 
 /// That the first lines of an upload went with data that the store has lost.
 pub(crate) fn data_lost() -> Problem {
-    let detail =
-        "the store lost data while these lines came in, and the first of them with it; push the whole input again";
+    let detail = "the store lost data during the upload, and its first lines with it; push the whole input again";
     Problem::new(StatusCode::GONE, DATA_LOST, detail)
 }
 
 /// That a message was stored and is not known any more.
 pub(crate) fn lost() -> Problem {
-    let detail = "the store lost data while the end of this message was waited for, and the message with it; push it again if it may run twice";
+    let detail =
+        "the store lost data, and this message with it, before the message ended; push it again if it may run twice";
     Problem::new(StatusCode::GONE, "gone", detail)
 }
 
@@ -206,7 +211,7 @@ pub(crate) fn away() -> Problem {
 pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
     match unready {
         Unready::Full => {
-            let detail = "the store does not answer, and as many requests wait for it as may";
+            let detail = "the store does not answer, and as many requests wait for it as are allowed";
             Problem::trouble("store-away", detail).leaving(UNSTORED)
         }
         Unready::Failed(error) => of_store(&error),
@@ -216,6 +221,7 @@ pub(crate) fn unready(unready: Unready<StoreError>) -> Problem {
 
 /// A repeated message may be a second one, which only its sender can judge.
 fn maybe_stored(why: &str) -> Problem {
-    let detail = format!("{why}: the message may be stored; with an Idempotency-Key it is safe to repeat it");
+    let detail =
+        format!("{why}: the message may be stored; it is safe to repeat the request only with an Idempotency-Key");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, MAYBE_STORED, detail)
 }

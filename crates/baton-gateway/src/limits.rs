@@ -8,10 +8,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The bounds. Those who test may make them small.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at once; fewer where the system allows fewer open files. Further ones are told so and closed.
+    /// Connections at once; fewer where the system allows fewer open files. Further ones get 503 and are closed.
     pub connections: usize,
-    /// Requests being answered at once, streams apart. A peer, which is the bearer of a token or else an address, gets half of
-    /// them at most, and some are always left for another peer.
+    /// Requests being answered at once, streams apart. A peer, which is the bearer of a token or else an address, gets
+    /// half of them at most, and some are always left for another peer.
     pub requests: usize,
     /// Bytes of request bodies held at once; of them too a peer gets half at most. At least twice the longest message.
     pub body_bytes: usize,
@@ -24,12 +24,13 @@ pub struct Limits {
     pub head_time: Duration,
     /// How long a message may take to come in.
     pub body_time: Duration,
-    /// How long the store may take for a message before the caller is told that it is not known whether it has it.
+    /// How long the store may take for a message; after that the answer is that the message may be stored.
     pub store_time: Duration,
     /// How many requests, and how many bytes of theirs, may wait for a store that is away, and how long. Fewer than
     /// `requests`, so that others are answered meanwhile.
     pub waiting: Bounds,
-    /// Subset sums searched in the gateway's own threads at once: each holds up what else its thread does by 2 ms a turn.
+    /// Subset sums searched in the gateway's own threads at once: each holds up what else its thread does by 2 ms a
+    /// turn.
     pub searches: usize,
     /// How long a subset sum may take, its reader's pauses included.
     pub search_time: Duration,

@@ -1,7 +1,8 @@
 //! Many messages in one request, a line each, stored as they come in.
 //!
-//! Lines are stored in their order, a parcel after the other, so what is stored is always the first so many of them: a
-//! problem says how many, and the sender can go on behind them. Where no more come for a moment, those that came are stored.
+//! Lines are stored in their order, a parcel after the other, so the lines that are stored are always the first ones: a
+//! problem says how many, and the sender can go on behind them. Where no more come for a moment, those that came are
+//! stored.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -29,7 +30,7 @@ pub(crate) const PARCEL_BYTES: usize = 256 << 10;
 /// How long lines that came in wait for more to be stored with them.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a range of ids comes to when it is told: an upload without end has more and more of them.
+/// The bytes of a range of ids in the answer: an endless upload has ever more ranges.
 const RANGE_BYTES: usize = 256;
 
 /// Ids that follow each other.
@@ -84,7 +85,7 @@ impl<'a> Lines<'a> {
         match taken {
             Ok(()) => Ok((self.stored, self.ids)),
             Err((problem, in_order)) => {
-                // What came before the line that is wrong is as good as if there were no such line.
+                // Lines before a wrong one are stored as if the wrong one did not exist.
                 let problem = match in_order {
                     true => tokio::select! {
                         biased;
@@ -119,7 +120,7 @@ impl<'a> Lines<'a> {
                 Ok(came) => came,
                 Err(_) => {
                     self.flush().await.map_err(|it| (it, false))?;
-                    // What was handed in to the store is held no more.
+                    // Bytes that the store has are not held any more.
                     permit.hold(rest.len() + self.held()).map_err(|it| (it, true))?;
                     tokio::select! {
                         biased;
@@ -201,8 +202,8 @@ impl<'a> Lines<'a> {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Looks once more, before all is said to be stored, whether the data is there that it went to. A store that does not
-    /// answer now has answered before.
+    /// Looks once more, before all is said to be stored, whether the data is there that it went to. A store that does
+    /// not answer now has answered before.
     async fn check_data(&mut self) -> Result<(), Problem> {
         let Some(data) = &self.data else { return Ok(()) };
         match timeout(self.state.limits.store_time, self.state.fleet.session()).await {
@@ -211,7 +212,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What was stored so far is gone.
+    /// The lines stored so far are gone.
     fn loses(&mut self) -> Problem {
         (self.stored, self.ids) = (0, Vec::new());
         data_lost()
@@ -219,12 +220,11 @@ impl<'a> Lines<'a> {
 }
 
 fn stopping() -> Problem {
-    Problem::busy("stopping", "the gateway stops; push the lines behind those that are stored again", 2)
+    Problem::busy("stopping", "the gateway stops; push the lines after those that are stored again", 2)
 }
 
 /// That the store had not answered yet when the time to stop was over.
 fn broken_off() -> Problem {
-    let detail =
-        "the gateway stops, and the store has not answered: the lines behind those that are stored may be stored";
+    let detail = "the gateway stops, and the store has not answered: lines after those that are stored for sure may be stored too";
     Problem::busy(MAYBE_STORED, detail, 2)
 }

@@ -1,4 +1,4 @@
-//! What a caller wants to read (`Accept`) and how long it waits for it (`Prefer`).
+//! The form that a caller accepts (`Accept`), and how long it waits for a result (`Prefer`).
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use tokio::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) fn form(headers: &HeaderMap, offered: &[Form]) -> Result<Form, Proble
 
 fn unacceptable(offered: &[Form]) -> Problem {
     let media: Vec<&str> = offered.iter().map(|form| form.media()).collect();
-    let detail = format!("this is told as {}; Accept one of them", media.join(" or "));
+    let detail = format!("this is available as {}; name one of them in Accept", media.join(" or "));
     Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", detail)
 }
 

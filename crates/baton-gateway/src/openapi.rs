@@ -1,4 +1,4 @@
-//! The description of all routes, made of what stands beside each.
+//! The description of all routes, made from the attributes of each.
 
 use std::sync::OnceLock;
 
@@ -54,7 +54,7 @@ impl Modify for Bearer {
     }
 }
 
-/// What every request may be answered before it comes to its route, where the route does not say it itself.
+/// The answers that every route may give, unless the route describes them itself.
 struct Guards;
 
 impl Modify for Guards {
@@ -74,13 +74,13 @@ impl Modify for Guards {
 }
 
 const GUARDS: [(&str, &str); 7] = [
-    ("400", "The host is missing, or what it or the page's origin is cannot be read"),
-    ("403", "A page of another site asks"),
-    ("405", "The method is none of this path; `Allow` names them"),
-    ("421", "The gateway is not addressed by this name"),
-    ("500", "A fault in the gateway itself"),
-    ("501", "The body is packed, and in chunks besides"),
-    ("503", "Too much is under way"),
+    ("400", "The header `Host` is missing, or it or `Origin` is malformed"),
+    ("403", "The request comes from a page of another origin"),
+    ("405", "The path has no such method; `Allow` names those it has"),
+    ("421", "The header `Host` names another host; `--host` adds a name"),
+    ("500", "The gateway has a fault"),
+    ("501", "The transfer encoding is not `chunked` alone"),
+    ("503", "The gateway is at one of its bounds; `Retry-After` says when to try again"),
 ];
 
 /// The description as JSON.

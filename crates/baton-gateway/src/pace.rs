@@ -8,13 +8,13 @@ use std::{
 use baton::{Name, store::Survey};
 use tokio::time::{Duration, Instant};
 
-/// What is told where nothing was measured.
+/// The seconds where nothing was measured.
 const UNKNOWN: u64 = 5;
-/// The longest that is told.
+/// The most seconds.
 const LONGEST: u64 = 60;
-/// What was ended in so long is counted together.
+/// The time over which a pace is measured.
 const SPAN: Duration = Duration::from_millis(500);
-/// A queue that is full has room again once so much of it is gone.
+/// The part of a full queue that must go before it has room again.
 const PART_OF_A_QUEUE: f64 = 0.01;
 
 /// The pace of one kind of thing.
@@ -119,7 +119,7 @@ impl QueuePaces {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how the queues stand, by which their pace is known. Those that are empty have none to tell.
+    /// Notes how the queues stand, by which their pace is known. Empty queues have no pace.
     pub(crate) fn look(&self, survey: &Survey) {
         let (at, mut seen) = (Instant::now(), self.seen());
         seen.retain(|queue, _| survey.queues.iter().any(|books| books.queue == *queue && books.ready > 0));

@@ -1,7 +1,7 @@
 //! Refusals as of RFC 9457.
 //!
-//! A problem says what is wrong and what to do, and repeats no body, header or query of the request but for names that were
-//! found to be names.
+//! A problem says what is wrong and what to do, and repeats no body, header or query of the request but for names that
+//! were found to be names.
 
 use axum::{
     body::Body,
@@ -21,7 +21,7 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    /// What became of the request, where that is to be said.
+    /// The outcome of the request, if it matters.
     outcome: Option<&'static str>,
     members: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -38,12 +38,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// What cannot be done now, and after how many seconds it may be tried again.
+    /// A request that cannot be answered now, and the seconds after which to try again.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>, seconds: u64) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(seconds)
     }
 
-    /// What cannot be done now; the gate says after how long it may be tried again, by how long that has lasted.
+    /// A request that cannot be answered now; the gate adds when to try again, by how long the trouble has lasted.
     pub(crate) fn trouble(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
     }
@@ -125,22 +125,22 @@ impl IntoResponse for Problem {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemShape {
-    /// Always `about:blank`: `code` tells problems apart.
+    /// Always `about:blank`: `code` distinguishes problems.
     r#type: String,
     title: String,
     status: u16,
     code: String,
-    /// What is wrong, and what to do.
+    /// The cause, and the next step.
     detail: String,
-    /// Of many messages in one request: how many of the first ones are stored for sure; with the code `data-lost`, how many
-    /// that came after the loss.
+    /// For an upload of many messages: how many of the first ones are stored for sure; with the code `data-lost`, how
+    /// many that came after the loss.
     stored: Option<u64>,
-    /// Of many messages in one request: the line that is wrong, from 1.
+    /// For an upload of many messages: the wrong line, from 1.
     line: Option<u64>,
-    /// Of many messages in one request: the ids of those that are stored for sure.
+    /// For an upload of many messages: the ids of those that are stored for sure.
     ids: Option<Vec<Ids>>,
-    /// Of events that are not kept any more: the number of the first that is.
+    /// With `events-gone`: the number of the first event that is kept.
     first: Option<u64>,
-    /// Of a store that does not answer: how many requests wait for it.
+    /// With `store-away`: how many requests wait for the store.
     waiting: Option<u64>,
 }

@@ -1,8 +1,8 @@
 //! Which queues a gateway takes messages for.
 //!
-//! **Invariant.** Where the queues of the fleet are described, a message for a queue that is neither described, nor stored, nor
-//! worked for by a live node is refused before it is stored. The refusal follows from a survey that began after the request
-//! came, so a queue that a node has just begun to work for is never refused.
+//! **Invariant.** Where the queues of the fleet are described, a message for a queue that is neither described, nor
+//! stored, nor worked for by a live node is refused before it is stored. The refusal follows from a survey that began
+//! after the request came, so a queue that a node has just begun to work for is never refused.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
-//! Whether the store answers, looked at beside all requests so that none waits to find out; and the line of those that came
-//! while it does not.
+//! Whether the store answers, and the line of requests that wait while it does not. A task of its own looks, so that no
+//! request waits to find out.
 //!
-//! A store is there when it answers and the session that messages are handed in by is one that it knows: so whatever waited
-//! is handed in by one session, in its order. It is away from the first call on that found it so, be that a beat, a request
-//! or a look.
+//! A store is there when it answers and the session that messages are handed in by is one that it knows: so whatever
+//! waited is handed in by one session, in its order. It is away from the first call on that found it so, be that a
+//! beat, a request or a look.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -30,12 +30,12 @@ const ANY_QUEUE: &str = "baton-gateway";
 /// A request's right to wait for the store.
 pub(crate) type StoreSeat = Seat<Fleet, StoreError>;
 
-/// What is known of the store.
+/// The state of the store.
 pub(crate) struct Readiness {
     pub(crate) store: Deferred<Fleet, StoreError>,
     starter: Starter<Fleet, StoreError>,
     doubted: Notify,
-    /// Whether nobody looks any more.
+    /// Whether the task that looks has ended.
     is_closed: AtomicBool,
 }
 
@@ -55,8 +55,8 @@ impl Readiness {
         }
     }
 
-    /// Nobody looks any more: whoever waits for a store that is away is told so, and whoever finds it away from now on. One
-    /// that answers is used to the end.
+    /// The task that looks has ended: requests that wait for the store, or find it away from now on, are refused. A
+    /// store that answers is used to the end.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         if !self.store.is_started() {
@@ -97,7 +97,7 @@ impl Readiness {
     async fn until_doubted(&self, session: &Session) {
         let mut troubles = session.troubles();
         let away = async {
-            // A session that has gone is told by `over`.
+            // The end of a session shows in `over`.
             if troubles.wait_for(is_away).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -116,8 +116,8 @@ const fn is_away(trouble: &Option<StoreError>) -> bool {
     matches!(trouble, Some(StoreError::Unreachable(_)))
 }
 
-/// Joins, so that the first request need not, and asks something small. A session that was cut off is one of the store's
-/// only once a beat was answered; one that the store has forgotten is over then, and the next look joins anew.
+/// Joins, so that the first request need not, and asks something small. A session that was cut off is one of the
+/// store's only once a beat was answered; one that the store has forgotten is over then, and the next look joins again.
 async fn look(fleet: &Fleet) -> Result<Session, StoreError> {
     let session = fleet.session().await?;
     let queue = Name::new(ANY_QUEUE)?;

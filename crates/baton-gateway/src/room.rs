@@ -1,7 +1,8 @@
 //! How much there may be at once. What finds no room is refused at once.
 //!
-//! A permit lives as long as the response it was taken for, to the last byte of its body: a peer that takes its time counts.
-//! Bytes count from when they came in until they are handed in to the store. A length that was only declared does not count.
+//! A permit lives as long as the response it was taken for, to the last byte of its body: a peer that takes its time
+//! counts. Bytes count from when they came in until they are handed in to the store. A length that was only declared
+//! does not count.
 
 use std::sync::Arc;
 
@@ -66,13 +67,13 @@ pub(crate) struct BytesPermit {
 }
 
 impl BytesPermit {
-    /// Makes it one for so many bytes. Fewer than before are always allowed.
+    /// Changes the number of bytes. Fewer than before are always allowed.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Problem> {
         if self.share.hold(bytes) {
             return Ok(());
         }
         let seconds = self.pace.seconds_for(1);
-        Err(Problem::busy("busy", "as many bytes are coming in as may be; try again later", seconds))
+        Err(Problem::busy("busy", "too many bytes of requests are arriving; try again later", seconds))
     }
 }
 
@@ -96,7 +97,7 @@ impl Room {
             return Ok(RequestPermit { _share: share, pace: Arc::clone(&self.pace) });
         }
         let seconds = self.pace.seconds_for(1);
-        Err(Problem::busy("busy", "as many requests are being answered as may be; try again later", seconds))
+        Err(Problem::busy("busy", "too many requests are under way; try again later", seconds))
     }
 
     pub(crate) fn stream(&self) -> Result<StreamPermit, Problem> {
@@ -104,7 +105,7 @@ impl Room {
             Ok(permit) => Ok(StreamPermit { _permit: permit, pace: Arc::clone(&self.stream_pace) }),
             Err(_) => {
                 let seconds = self.stream_pace.seconds_for(1);
-                Err(Problem::busy("too-many-streams", "there are as many streams as may be; try again later", seconds))
+                Err(Problem::busy("too-many-streams", "too many streams are open; try again later", seconds))
             }
         }
     }
@@ -112,7 +113,7 @@ impl Room {
     /// For a search in the threads of the gateway.
     pub(crate) fn search(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.searches).try_acquire_owned().map_err(|_| {
-            let detail = "as many searches run in the gateway itself as may; take mode=process, or try again later";
+            let detail = "too many searches run in the gateway itself; take mode=process, or try again later";
             Problem::busy("busy", detail, self.stream_pace.seconds_for(1))
         })
     }

@@ -21,7 +21,7 @@ impl Speaker {
         })
     }
 
-    /// What it has to say.
+    /// The text that it says.
     pub(crate) fn something(self) -> String {
         format!("Current time is: {}", httpdate::fmt_http_date(SystemTime::now()))
     }

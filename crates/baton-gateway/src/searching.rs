@@ -1,7 +1,8 @@
 //! A subset sum that is searched in the thread of its connection: a source of a stream.
 //!
-//! It computes for a slice of time, and then all other work of the thread has its turn. It searches as fast as its reader reads,
-//! and ends with its reader. It needs no store: it goes on while the store is away, and a cut ends it for good.
+//! It computes for a slice of time, and then all other work of the thread has its turn. It searches as fast as its
+//! reader reads, and ends with its reader. It needs no store: it goes on while the store is away, and a cut ends it for
+//! good.
 
 use axum::body::Bytes;
 use baton::builtin::subset_sum::Interleaved;

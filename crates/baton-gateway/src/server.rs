@@ -37,18 +37,18 @@ use crate::{
     tokens::{Keeper, TokenError, TokenFile},
 };
 
-/// Where a gateway is if nobody says it.
+/// The default address.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 /// How many ports after it are tried.
 const PORTS: u16 = 100;
-/// How long whoever is told at the very end may take to hear it.
+/// How long peers have to read the last answers.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system could not.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
-/// What those who come over the bound are told, as JSON.
+/// The answer to connections over the bound, as JSON.
 const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
-    \"code\":\"too-many-connections\",\"detail\":\"there are as many connections as may be\"}";
-/// A peer that says nothing, not even that it has heard, is asked after so long, again so often, and given up.
+    \"code\":\"too-many-connections\",\"detail\":\"the gateway has as many connections as it may have; try again later\"}";
+/// Keep-alive: the silence before the first probe, the pause between probes, and their number.
 const SILENT: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_secs(10);
 const ASKED: u32 = 3;
@@ -63,7 +63,7 @@ pub enum Listen {
     At(SocketAddr),
 }
 
-/// Hears what a gateway has to tell.
+/// The listener for the events of a gateway.
 pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
 
 /// How a gateway is set up.
@@ -71,12 +71,12 @@ pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
 pub struct GatewayOptions {
     /// Where it listens.
     pub listen: Listen,
-    /// Names by which it is addressed, beside `localhost` and its own address.
+    /// Names by which it is addressed, in addition to `localhost` and its own address.
     pub hosts: Vec<String>,
-    /// The queues that the fleet's description names. Messages for a queue that is neither one of them, nor stored, nor worked
-    /// for by a live node are refused; without a description, messages for any queue are taken.
+    /// The queues that the fleet's description names. Messages for a queue that is neither one of them, nor stored, nor
+    /// worked for by a live node are refused; without a description, messages for any queue are taken.
     pub queues: Option<Vec<Name>>,
-    /// Who may ask for what; without a file, or with an empty one, everybody on this machine for everything.
+    /// The tokens; without a file, or with an empty one, every caller on this machine may do everything.
     pub tokens: Option<TokenFile>,
     /// The file with the sales; without one there are none.
     pub sales: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub struct GatewayOptions {
     pub linger: Duration,
     /// Its bounds.
     pub limits: Limits,
-    /// Hears what it has to tell.
+    /// The listener for its events.
     pub ear: Option<GatewayEar>,
 }
 
@@ -125,21 +125,21 @@ impl fmt::Debug for GatewayOptions {
     }
 }
 
-/// What a gateway has to tell; none of it holds anything of a request.
+/// An event of a gateway; none holds data of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GatewayEvent {
-    /// The tokens cannot be read any more: nobody is let in.
+    /// The tokens cannot be read any more: every request is refused.
     TokensUnreadable {
         /// Why.
         why: String,
     },
-    /// There are as many connections as there may be; further ones are turned away. Told once.
+    /// There are as many connections as there may be; further ones are refused. Emitted once.
     Full {
         /// How many.
         connections: usize,
     },
-    /// The system let it accept no connection. Told once.
+    /// The system let it accept no connection. Emitted once.
     CannotAccept {
         /// Why.
         why: String,
@@ -149,9 +149,11 @@ pub enum GatewayEvent {
 impl fmt::Display for GatewayEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TokensUnreadable { why } => write!(f, "gateway: {why}: nobody is let in until it can be read again"),
+            Self::TokensUnreadable { why } => {
+                write!(f, "gateway: {why}: every request is refused until it can be read again")
+            }
             Self::Full { connections } => {
-                write!(f, "gateway: {connections} connections are open, further ones are turned away")
+                write!(f, "gateway: {connections} connections are open, further ones are refused")
             }
             Self::CannotAccept { why } => write!(f, "gateway: cannot accept connections: {why}"),
         }
@@ -197,7 +199,7 @@ impl Gateway {
     /// Listens. The store need not be up.
     ///
     /// # Errors
-    /// [`GatewayError`]: what others could reach and nobody guards is not listened at; nor is where sales have no folder.
+    /// [`GatewayError`]: e.g. an address that other machines can reach and no token guards, or sales without a folder.
     pub async fn bind(fleet: &Fleet, options: GatewayOptions) -> Result<Self, GatewayError> {
         let GatewayOptions { listen, hosts, queues, tokens, sales, demo_init, linger, limits, ear } = options;
         let keeper = Keeper::new(tokens)?;
@@ -247,9 +249,9 @@ impl Gateway {
         self.address
     }
 
-    /// Answers until it is asked to stop. Then streams and those who wait for the store are told, what is under way may end,
-    /// and after [`Limits::stop_time`], or at once if that is asked for, all others are told, and who does not listen is cut
-    /// off.
+    /// Answers until it is asked to stop. Then streams, and requests that wait for the store, are answered at once.
+    /// Others may end within [`Limits::stop_time`], or not at all if the stop is immediate; then they are answered, and
+    /// cut off.
     pub async fn run(self, shutdown: Shutdown) {
         let state = Arc::clone(&self.state);
         tokio::select! {
@@ -277,7 +279,7 @@ impl Gateway {
             _ = tokio::time::timeout(state.limits.stop_time, all_ended(&mut open)) => {}
         }
         state.over.send_replace(true);
-        // Who does not hear it is cut off.
+        // A peer that does not read it is cut off.
         tokio::time::timeout(LAST_WORDS, all_ended(&mut open)).await.ok();
         open.shutdown().await;
     }
@@ -329,7 +331,7 @@ async fn accept(
     }
 }
 
-/// Says why and closes, without waiting: who does not hear it sees the end of the connection.
+/// Says why and closes, without waiting: a peer that does not read it sees the end of the connection.
 fn turn_away(stream: &TcpStream, seconds: u64) {
     let length = TOO_MANY.len();
     let answer = format!(
@@ -339,8 +341,8 @@ fn turn_away(stream: &TcpStream, seconds: u64) {
     stream.try_write(answer.as_bytes()).ok();
 }
 
-/// Has the system find out that a peer is gone without a word, as one that lost its power: a stream may have nothing to send
-/// for long, and what it sends may be heard by nobody.
+/// Turns keep-alive on: the system finds out that a peer is gone, e.g. without power, also while a stream sends
+/// nothing.
 fn ask_after(stream: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, SILENT)?;

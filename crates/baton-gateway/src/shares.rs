@@ -1,7 +1,7 @@
 //! A fair part of what is scarce.
 //!
-//! A peer may hold as much as is free. One peer alone gets half of all, two that are greedy get a third each, and so on: some
-//! is always left for the next one.
+//! A peer may hold as much as is free. One peer alone gets half of all, two that are greedy get a third each, and so
+//! on: some is always left for the next one.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Who holds something: the bearer of a token that is valid, else all at an address.
+/// The holder of a share: the bearer of a valid token, else all callers at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
     Token(Arc<str>),
@@ -29,7 +29,7 @@ impl Peer {
     }
 }
 
-/// So much of something, and who holds how much of it.
+/// A bounded amount, and how much of it each peer holds.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: usize,
@@ -43,12 +43,12 @@ struct Taken {
 }
 
 impl Shares {
-    /// Of so much in all.
+    /// Shares of this much in all.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
-    /// What a peer holds of it: nothing yet.
+    /// The share of a peer: nothing yet.
     pub(crate) fn share(self: &Arc<Self>, peer: Peer) -> Share {
         Share { of: Arc::clone(self), peer, amount: 0 }
     }
@@ -58,7 +58,7 @@ impl Shares {
     }
 }
 
-/// What one request holds, until it is dropped.
+/// The share of one request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Arc<Shares>,
@@ -67,7 +67,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Holds so much from now on, instead of what it held. Whether that is allowed; less always is.
+    /// Changes the amount that it holds, if that is allowed; a smaller one always is.
     #[must_use]
     pub(crate) fn hold(&mut self, amount: usize) -> bool {
         if amount == self.amount {

@@ -17,8 +17,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// How long the end of what a peer sends is kept back while it has not been answered: it may be listening still, or gone,
-/// which is the same to see.
+/// How long the end of what a peer sends is kept back while it has not been answered: it may be listening still, or
+/// gone, which is the same to see.
 const LISTENS: Duration = Duration::from_secs(2);
 
 /// The requests of a connection whose answers are not complete.
@@ -92,7 +92,7 @@ impl AsyncRead for Stalling {
                 return Poll::Ready(Ok(()));
             }
         }
-        // What came in at once may be several requests, of which one was answered.
+        // One read may bring several requests, of which one was answered.
         if self.owes || self.under_way.is_some() {
             let ends = self.ends.get_or_insert_with(|| Box::pin(tokio::time::sleep(LISTENS)));
             ready!(ends.as_mut().poll(context));

@@ -1,4 +1,4 @@
-//! What all requests of a gateway share.
+//! The state that all requests of a gateway share.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     say::Speaker, tokens::Keeper,
 };
 
-/// What all requests share.
+/// See the module.
 pub(crate) struct State {
     pub(crate) fleet: Fleet,
     pub(crate) limits: Limits,
@@ -21,19 +21,19 @@ pub(crate) struct State {
     pub(crate) view: FleetView,
     /// The queues of the fleet's description; without one, messages are taken for any queue.
     pub(crate) described: Option<BTreeSet<Name>>,
-    /// What expensive answers are cached by, for all of the fleet.
+    /// The cache of expensive answers, for all of the fleet.
     pub(crate) cache: Cache,
     /// The sales, where some are kept.
     pub(crate) sales: Option<Sales>,
-    /// Who says the time, once it has started.
+    /// The demonstration behind `/say`, once it has started.
     pub(crate) speaker: Deferred<Speaker, std::convert::Infallible>,
-    /// What is told as 503 without a measure of its own.
+    /// How long the trouble lasts that is answered with 503 and has no pace of its own.
     pub(crate) trouble: Lasting,
-    /// How long what was begun by a caller who has gone, and could come again, goes on.
+    /// How long a search goes on whose caller has gone and could return.
     pub(crate) linger: Duration,
     /// Whether the gateway stops: streams end then.
     pub(crate) closing: watch::Sender<bool>,
-    /// Whether its time to stop is over: whoever is not answered is told so.
+    /// Whether its time to stop is over: all requests under way are answered with that.
     pub(crate) over: watch::Sender<bool>,
     pub(crate) ear: GatewayEar,
 }

@@ -1,7 +1,8 @@
 //! Bodies that stream: the loop that every source of events shares.
 //!
-//! A stream ends with the last part of its source, or with an event that says why it ends before: the gateway stops, the
-//! token was revoked, or the time is over. While the source is silent, the peer gets a sign that the connection is open.
+//! A stream ends with the last part of its source, or with an event that says why it ends before: the gateway stops,
+//! the token was revoked, or the time is over. While the source is silent, the peer gets a sign that the connection is
+//! open.
 
 use std::{convert::Infallible, sync::Arc};
 

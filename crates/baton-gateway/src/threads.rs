@@ -1,8 +1,9 @@
 //! The threads that speak to peers.
 //!
-//! A connection is on one of them from its begin to its end, and so is what is answered at once: no other thread is woken for
-//! it, which costs more than most answers do. What its requests begin, such as calls to the store and computations, belongs to
-//! the runtime on which the gateway runs, and outlives the connection. They end with the gateway.
+//! A connection is on one of them from its begin to its end, and so is what is answered at once: no other thread is
+//! woken for it, which costs more than most answers do. What its requests begin, such as calls to the store and
+//! computations, belongs to the runtime on which the gateway runs, and outlives the connection. They end with the
+//! gateway.
 
 use std::{future::poll_fn, io, num::NonZero, pin::pin, thread};
 

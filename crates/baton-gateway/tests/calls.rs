@@ -290,7 +290,7 @@ fn a_stop_is_told_to_streams_first() {
     events.streamed("data: 1\n\n");
     lines.streamed("\"data\":1}\n");
     scene.shutdown.graceful();
-    assert_eq!(events.rest(), ": the gateway stops; come again\n\n");
+    assert_eq!(events.rest(), ": the gateway stops; connect again\n\n");
     assert_eq!(lines.rest(), "{\"event\":\"closing\",\"data\":{\"next\":2}}\n");
     assert!(events.closes() < Duration::from_secs(2));
     scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();

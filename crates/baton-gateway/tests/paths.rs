@@ -54,7 +54,7 @@ fn a_name_in_the_query_that_a_route_does_not_know_is_refused_and_a_header_that_w
         ("POST", "/sales?secret=1"),
         ("GET", "/say?secret=1"),
     ] {
-        assert_eq!(said(method, path), "the query has a name that is not known; there is none here", "{path}");
+        assert_eq!(said(method, path), "the query has a name that is not known; this path has none", "{path}");
     }
     assert!(said("GET", "/say?%").contains("no code"));
     // Those who watch over processes, and who fetches the description, may add what they like.

@@ -1,4 +1,4 @@
-//! Messages whose caller follows what becomes of them.
+//! Messages whose caller follows their events.
 
 use axum::{
     body::Body,
@@ -36,19 +36,19 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 
 /// Push a message and follow it
 ///
-/// The answer is the stream of its events, up to the last: `end`, `error` or `cancelled`. After a cut it is gone on with at
-/// the `events` of the message that `Location` names. They come as NDJSON, an `Event` a line, which is also for who accepts
-/// `application/json` or anything, or as server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one
-/// after 15 s without an event, are to be skipped.
+/// The answer is the stream of its events, up to the last: `end`, `error` or `cancelled`. After a cut it is gone on
+/// with at the `events` of the message that `Location` names. They come as NDJSON, an `Event` a line, which is also for who
+/// accepts `application/json` or anything, or as server-sent events for who accepts `text/event-stream`. In NDJSON
+/// empty lines, one after 15 s without an event, are to be skipped.
 #[utoipa::path(post, path = "/call/{queue}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body again are the same message, for a day", min_length = 1, max_length = 200),
         ("Baton-Share" = Option<String>, Header, description = "`1`: equal bodies are one message as long as it has not ended; who joins late reads its events from the first", pattern = "^1$"),
-        ("Baton-Linger" = Option<u64>, Header, description = "After so many seconds without a follower the message is cancelled", maximum = 3600)),
+        ("Baton-Linger" = Option<u64>, Header, description = "Seconds without a follower after which the message is cancelled", maximum = 3600)),
     request_body(content((serde_json::Value = "application/json"))),
     responses(
-        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream")), headers(("Location" = String, description = "The message"))),
+        (status = 200, description = "Events as they are emitted", content((String = "application/x-ndjson"), (String = "text/event-stream")), headers(("Location" = String, description = "The message"))),
         (status = 400, description = "No JSON, too deep, no queue, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
@@ -59,7 +59,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 415, description = "Not JSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored", body = ProblemShape, content_type = "application/problem+json")))]
+        (status = 503, description = "Too much is under way, or the store is away and did not answer in time; with the code `maybe-stored` the message may be stored", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn call(
     _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap, body: Body,

@@ -1,4 +1,5 @@
-//! Whether the gateway lives, and whether it can store messages. Both answers need no token and no store, and come at once.
+//! Whether the gateway lives, and whether it can store messages. Both answers need no token and no store, and come at
+//! once.
 
 use axum::{
     extract::State,
@@ -36,7 +37,7 @@ pub(crate) async fn ready(State(state): State<Shared>) -> Result<impl IntoRespon
         Ok("ready")
     } else {
         let waiting = state.readiness.store.waiting();
-        let detail = "the store does not answer; `baton status`, on the gateway's machine, tells more";
+        let detail = "the store does not answer; `baton status`, on the gateway's machine, says more";
         Err(Problem::trouble("store-away", detail).with("waiting", waiting))
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that were made: how they stand, what they told, and their end before it is due.
+//! Calls: their state, their events, and cancelling them.
 
 use axum::{
     body::Body,
@@ -39,21 +39,21 @@ pub(crate) struct StoredMessage<'a> {
     #[schema(value_type = String)]
     queue: &'a str,
     id: u64,
-    /// The store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin again when a store loses
-    /// its data
+    /// The store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin again when a
+    /// store loses its data
     born: u64,
     /// waiting, delayed, running, cancelling; in the end done, dead or cancelled
     #[schema(value_type = String)]
     state: CallState,
-    /// What its handler left, if it is done
+    /// The result of its handler, if it is done
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value)]
     result: Option<&'a RawValue>,
     /// Why it is dead, in one line; `baton errors` has all of it
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-    /// While it waits, and in the answer of a push: how many live nodes work for its queue, at most a second ago. 0 where
-    /// none does, e.g. where the name of the queue is mistyped
+    /// While it waits, and in the answer of a push: how many live nodes work for its queue, at most a second ago. 0
+    /// where none does, e.g. where the name of the queue is mistyped
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<u64>,
     /// The first event that is kept
@@ -73,7 +73,7 @@ impl FromRequestParts<Shared> for OfCall {
         let Path((queue, id)) = path.map_err(|_| bad_path())?;
         let queue = Name::new(&queue).map_err(|_| bad_queue())?;
         let call = format!("{queue}/{id}").parse();
-        let detail = "an id is a number from 1 on, or that and the time of its push, as 7@1763300000000";
+        let detail = "an id is a number from 1 on, or such a number and the time of the push, e.g. 7@1763300000000";
         call.map(Self).map_err(|_| Problem::bad("bad-id", detail))
     }
 }
@@ -96,7 +96,7 @@ impl state::State {
 
 fn unknown() -> Problem {
     let detail =
-        "there is no such message: it never was, it was one of many in a request, or it ended over an hour ago";
+        "there is no such message: it never existed, it was one of many in a request, or it ended over an hour ago";
     Problem::new(StatusCode::NOT_FOUND, "unknown-message", detail)
 }
 
@@ -126,12 +126,12 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
 #[utoipa::path(get, path = "/messages/{queue}/{id}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which distinguishes the message from a later one with its id if the store loses data. The id alone names the message that has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "Its state, and its result if it is done", body = StoredMessage<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such message, or not any more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "Another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn message(
@@ -145,20 +145,20 @@ pub(crate) async fn message(
 
 /// Shutdown a message
 ///
-/// What waits is not run; what waits for another attempt ends at once; what runs is broken off within a moment. What has ended
-/// stays as it is. Cancelling is a mark that nodes act upon: a message that waits for its first attempt where no node works for
-/// its queue stays `cancelling` until one does.
+/// A message that waits does not run; one that waits for another attempt ends at once; one that runs is stopped within
+/// a moment. One that has ended stays as it is. Cancelling is a mark that nodes act upon: a message that waits for its
+/// first attempt where no node works for its queue stays `cancelling` until one does.
 #[utoipa::path(delete, path = "/messages/{queue}/{id}", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which distinguishes the message from a later one with its id if the store loses data. The id alone names the message that has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
         (status = 200, description = "It had ended before", body = StoredMessage<'static>, content_type = "application/json"),
         (status = 202, description = "It is being cancelled", body = StoredMessage<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such message, or not any more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "Another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
@@ -181,22 +181,22 @@ pub(crate) async fn cancel(
 
 /// Follow the events of a message
 ///
-/// From its first event on, or behind `Last-Event-ID`, or from a number or `now`; up to its last event: `end`, `error` or
-/// `cancelled`. They come as NDJSON, an `Event` a line, which is also for who accepts `application/json` or anything, or as
-/// server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one after 15 s without an event, are to be
-/// skipped.
+/// From its first event on, or behind `Last-Event-ID`, or from a number or `now`; up to its last event: `end`, `error`
+/// or `cancelled`. They come as NDJSON, an `Event` a line, which is also for who accepts `application/json` or
+/// anything, or as server-sent events for who accepts `text/event-stream`. In NDJSON empty lines, one after 15 s
+/// without an event, are to be skipped.
 #[utoipa::path(get, path = "/messages/{queue}/{id}/events", tag = "messages",
     params(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
-        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which tells the message from a later one with its id should the store lose data. The id alone is whichever message has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$"),
+        ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which distinguishes the message from a later one with its id if the store loses data. The id alone names the message that has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$"),
         ("from" = Option<String>, Query, description = "The `number` of the first event wanted, which is what stands behind the colon of the `id` of a server-sent one; or `now`", pattern = "^([0-9]{1,18}|now)$"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `queue/id@born:number`")),
     responses(
-        (status = 200, description = "Events as they are told", content((String = "application/x-ndjson"), (String = "text/event-stream"))),
+        (status = 200, description = "Events as they are emitted", content((String = "application/x-ndjson"), (String = "text/event-stream"))),
         (status = 204, description = "It has ended, and its last event was read before"),
         (status = 400, description = "No queue, no id or no place among events", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 404, description = "There is none, or no more", body = ProblemShape, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such message, or not any more", body = ProblemShape, content_type = "application/problem+json"),
         (status = 406, description = "Neither form is accepted", body = ProblemShape, content_type = "application/problem+json"),
         (status = 410, description = "These events are not kept any more, or another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 503, description = "Too much is under way, or the store is away", body = ProblemShape, content_type = "application/problem+json")))]
@@ -216,10 +216,10 @@ pub(crate) async fn events(
     follow(&state, &admission, call, since, form).await
 }
 
-/// The call of a path of which somebody has read events before.
+/// The call of a path, whose caller has read events before.
 fn read_before(call: CallId, of: CallId) -> Result<CallId, Problem> {
     if (&of.queue, of.id) != (&call.queue, call.id) {
-        return Err(Problem::bad("bad-event-id", "the Last-Event-ID is one of another message"));
+        return Err(Problem::bad("bad-event-id", "the Last-Event-ID belongs to another message"));
     }
     match (call.born, of.born) {
         (Some(now), Some(before)) if now != before => Err(other_message()),
@@ -253,9 +253,9 @@ pub(super) async fn follow(
 /// The last event that a caller has read: of which call, unless it gives a number alone, and which.
 pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<(Option<CallId>, u64)>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let bad = || Problem::bad("bad-event-id", "a Last-Event-ID is as `queue/id@born:number`");
+    let bad = || Problem::bad("bad-event-id", "a Last-Event-ID has the form `queue/id@born:number`");
     let text = value.to_str().map_err(|_| bad())?;
-    // What a browser sends that has read none.
+    // A browser that has read none sends this.
     if text.is_empty() {
         return Ok(None);
     }

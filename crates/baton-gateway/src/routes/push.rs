@@ -29,7 +29,7 @@ use crate::{
 };
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// What somebody may take for a name of the query, and the header that says it.
+/// Names that are likely in a query, and the headers that they are.
 pub(super) const KEY_HEADERS: [(&str, &str); 2] =
     [("key", "Idempotency-Key: KEY"), (IDEMPOTENCY_KEY, "Idempotency-Key: KEY")];
 const HEADERS: [(&str, &str); 3] = [("wait", "Prefer: wait=N"), KEY_HEADERS[0], KEY_HEADERS[1]];
@@ -39,7 +39,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     post(push)
 }
 
-/// What was stored.
+/// The messages that were stored.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(crate) struct Pushed<'a> {
     /// The queue.
@@ -49,12 +49,12 @@ pub(crate) struct Pushed<'a> {
     stored: u64,
     /// Their ids, in the order of the messages.
     ids: &'a [Ids],
-    /// Of a single message: the store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin
-    /// again when a store loses its data.
+    /// For a single message: the store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids
+    /// begin again when a store loses its data.
     #[serde(skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
-    /// How many live nodes work for the queue, at most a second ago: with 0 the messages wait. Missing if the store does not
-    /// answer that in time.
+    /// How many live nodes work for the queue, at most a second ago: with 0 the messages wait. Missing if the store
+    /// does not answer that in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<u64>,
     /// After a wait (`Prefer: wait`) that ended before the message: `waiting`, `delayed`, `running` or `cancelling`.
@@ -68,8 +68,8 @@ pub(crate) struct Pushed<'a> {
 
 /// Push messages
 ///
-/// One JSON body is one message; NDJSON is many, one a line, which are stored as they come in. The answer comes when they
-/// are stored.
+/// One JSON body is one message; NDJSON is many, one a line, which are stored as they come in. The answer comes when
+/// they are stored.
 #[utoipa::path(post, path = "/push/{queue}", tag = "messages",
     params(
         ("queue" = String, Path, description = "The queue", pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
@@ -92,7 +92,7 @@ pub(crate) struct Pushed<'a> {
         (status = 415, description = "Neither JSON nor NDJSON, or packed", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "The key was used with another body", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64))),
-        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat; with `stopping` the gateway stops, and of many lines the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
+        (status = 503, description = "Too much is under way, or the store is away and did not answer in time; with the code `maybe-stored` the message may be stored, and only with a key it is safe to repeat; with `stopping` the gateway stops, and of many lines the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json", headers(("Retry-After" = u64)))))]
 pub(crate) async fn push(
     _: Operates, State(state): State<Shared>, OfQueue(queue): OfQueue, admission: Admission, RawQuery(query): RawQuery,
     headers: HeaderMap, body: Body,
@@ -173,7 +173,7 @@ fn accepted(call: &CallId, nodes: Option<u64>, stands: Option<(CallState, Option
 async fn waited(
     state: &Shared, admission: &Admission, call: &CallId, time: Duration,
 ) -> Result<Response<Body>, Problem> {
-    // Whoever finds no room for a wait gets its answer now: the message is stored.
+    // Without room for a wait, the answer comes now: the message is stored.
     if time.is_zero() || admission.becomes_stream(&state.room).is_err() {
         return ended(state, call, time).await;
     }
@@ -184,7 +184,7 @@ async fn waited(
     let mut validity = admission.validity();
     tokio::select! {
         biased;
-        // That it is stored is true still; how it ends is not for this peer any more.
+        // The message is stored; its end is not for this peer any more.
         () = Validity::ends(&mut validity, state) => Ok(accepted(call, None, None)),
         ended = ended => ended,
     }

@@ -25,11 +25,11 @@ impl<'a> Query<'a> {
         }
         Err(Problem::bad(
             "bad-query",
-            format!("the query has a name that is not known; there are: {}", known.join(", ")),
+            format!("the query has a name that is not known; the names are: {}", known.join(", ")),
         ))
     }
 
-    /// Refuses every name, where there is none. What is said in a header here is told so by its name: names and headers.
+    /// Refuses every name, where there is none; `in_headers` has names that are headers here.
     pub(super) fn none(text: Option<&'a str>, in_headers: &[(&str, &str)]) -> Result<(), Problem> {
         let query = Self::parse(text.unwrap_or_default())?;
         if query.0.is_empty() {
@@ -38,7 +38,7 @@ impl<'a> Query<'a> {
         let given = |name: &str| query.0.iter().any(|(it, _)| it.replace('_', "-").eq_ignore_ascii_case(name));
         let meant = in_headers.iter().find(|(name, _)| given(name));
         let meant = meant.map(|(_, header)| format!(": send the header `{header}`")).unwrap_or_default();
-        Err(Problem::bad("bad-query", format!("the query has a name that is not known; there is none here{meant}")))
+        Err(Problem::bad("bad-query", format!("the query has a name that is not known; this path has none{meant}")))
     }
 
     /// The value of a name that may be given once.
@@ -88,7 +88,7 @@ mod tests {
         assert!(Query::none(None, &headers).is_ok() && Query::none(Some("&"), &headers).is_ok());
         let said = |text| Query::none(Some(text), &headers).unwrap_err().json()["detail"].to_string();
         assert!(said("a=1&Wait=5").contains("send the header `Prefer: wait=N`"), "{}", said("wait=5"));
-        assert!(said("secret").contains("there is none here\"") && !said("secret").contains("secret"));
+        assert!(said("secret").contains("this path has none\"") && !said("secret").contains("secret"));
         for bad in ["a=%", "a=%4", "a=%zz", "a=%ff"] {
             assert!(Query::parse(bad).is_err(), "{bad}");
         }

@@ -36,7 +36,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     post(add)
 }
 
-/// What a sale has.
+/// A sale.
 const FIELDS: [&str; 3] = ["transaction_id", "item", "amount"];
 
 /// A sale as it comes in.
@@ -81,7 +81,7 @@ pub(crate) enum SalesShape {
     Many(Vec<SaleShape>),
 }
 
-/// What became of sales.
+/// The outcome of a request with sales.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct Sold {
     /// Sales that are stored now.
@@ -92,8 +92,8 @@ pub(crate) struct Sold {
 
 /// Add sales
 ///
-/// One as a JSON object, many as an array or as NDJSON, one a line: all are stored or none. When it is answered, no total
-/// that was computed before is kept any more. A transaction exists once, so it is safe to repeat.
+/// One as a JSON object, many as an array or as NDJSON, one a line: all are stored or none. When it is answered, no
+/// total that was computed before is kept any more. A transaction exists once, so it is safe to repeat.
 #[utoipa::path(post, path = "/sales", tag = "sales",
     request_body(content((SalesShape = "application/json"), (String = "application/x-ndjson"))),
     responses(
@@ -134,8 +134,8 @@ pub(crate) async fn add(
         Media::Lines => of_lines(&bytes),
     }?;
     drop(bytes);
-    // In a task of its own: whoever leaves in the middle leaves no total behind that is older than what is stored. Its bytes
-    // count until then.
+    // In a task of its own: a caller that leaves in the middle must leave no total behind that is older than the stored
+    // sales. Its bytes count until then.
     let held = std::sync::Arc::clone(&state);
     let begin = |_| {
         std::future::ready(tokio::spawn(async move {
@@ -178,8 +178,8 @@ async fn stored(state: &GatewayState, rows: Vec<(u64, Sale)>) -> Result<(Added, 
         _ => unreadable(),
     })?;
     let prefix = sales.prefix().await.map_err(|_| unreadable())?;
-    let told = tokio::time::timeout(state.limits.store_time, state.cache.invalidate_prefix(&prefix)).await;
-    match told {
+    let invalidated = tokio::time::timeout(state.limits.store_time, state.cache.invalidate_prefix(&prefix)).await;
+    match invalidated {
         Ok(Ok(generation)) => Ok((added, generation)),
         _ => {
             let detail = "the sales are stored, but the store went away before it took note: totals may be up to 30 s old; it is safe to repeat this";
@@ -210,7 +210,7 @@ fn row(line: u64, bytes: &[u8]) -> Result<Sale, Problem> {
     Sale::new(&row.transaction_id, &row.item, &amount).map_err(|error| bad(line, &error.to_string()))
 }
 
-/// What is wrong with a row, without anything of the row itself but the name of a field that it should not have.
+/// The mistake in a row, without data of the row but the name of a field that it should not have.
 fn no_echo(error: &serde_json::Error, bytes: &[u8]) -> String {
     let fields: BTreeMap<Cow<'_, str>, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
     if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_ref())) {

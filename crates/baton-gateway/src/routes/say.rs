@@ -1,4 +1,4 @@
-//! The time, told by a module that may not have started yet.
+//! The time, from a module that may not have started yet.
 
 use axum::{
     extract::{RawQuery, State},
@@ -15,9 +15,10 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     get(say)
 }
 
-/// What time it is
+/// The time
 ///
-/// The module that says it may take its time to start (`--demo-init`): requests that come earlier wait for it, in order.
+/// The module that says it may take its time to start (`--demo-init`): requests that come earlier wait for it, in
+/// order.
 #[utoipa::path(get, path = "/say", tag = "demonstration",
     responses(
         (status = 200, description = "`I say Current time is: …`", body = String, content_type = "text/plain"),

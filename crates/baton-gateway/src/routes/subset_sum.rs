@@ -30,8 +30,8 @@ use crate::{
 
 /// The queue of subset sums.
 const QUEUE: &str = "subset-sum";
-/// How long the estimate of what a search costs may take, with the wait for a turn. What is not known by then is judged by the
-/// worker that searches.
+/// How long the estimate of what a search costs may take, with the wait for a turn. What is not known by then is judged
+/// by the worker that searches.
 const ESTIMATE: Duration = Duration::from_secs(2);
 
 pub(super) fn routes() -> MethodRouter<Shared> {
@@ -41,17 +41,18 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 /// Which subsets of some integers have a sum
 ///
 /// Each match is a line `Match: [1,2,-3]`, as it is found; or an event `match`, where events are accepted. With
-/// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled. What would take over ten
-/// minutes is refused before it is begun; what is not finished after twenty (`--search-timeout`) ends with an error. A search starts
-/// work, and is stored as a message but for `mode=interleaved`: a token needs the right to admin, as for `POST /push`. One with
-/// the right to read can follow a search that was begun, at the `events` of the message that `Location` names.
+/// `Last-Event-ID` a search that was begun is gone on with. A search whose caller leaves is cancelled. What would take
+/// over ten minutes is refused before it is begun; what is not finished after twenty (`--search-timeout`) ends with an
+/// error. A search starts work, and is stored as a message but for `mode=interleaved`: a token needs the right to
+/// admin, as for `POST /push`. One with the right to read can follow a search that was begun, at the `events` of the
+/// message that `Location` names.
 #[utoipa::path(get, path = "/subsetSum", tag = "subset sums",
     params(
         ("data" = String, Query, description = "Up to 64 integers of 64 bits, as a JSON array"),
         ("sum" = String, Query, description = "The sum that they must have", pattern = "^-?[0-9]{1,38}$"),
         ("mode" = Option<String>, Query, description = "Where it is computed: by one worker, split over the fleet, or in the gateway itself, in slices of time; the last needs no store, and cannot be gone on with", pattern = "^(process|fleet|interleaved)$"),
-        ("limit" = Option<u64>, Query, description = "The search ends after so many matches; not with `mode=fleet`", minimum = 1),
-        ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not told; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
+        ("limit" = Option<u64>, Query, description = "The number of matches after which the search ends; not with `mode=fleet`", minimum = 1),
+        ("count_only" = Option<bool>, Query, description = "`true`: matches are counted and not listed; the answer is a line `Count: N`, or the event `end` with the count; not with `mode=fleet`"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read, as `subset-sum/id@born:number`")),
     responses(
         (status = 200, description = "Matches as they are found", content((String = "text/plain"), (String = "text/event-stream"), (String = "application/x-ndjson")), headers(("Location" = String, description = "The message"))),
@@ -64,14 +65,17 @@ pub(super) fn routes() -> MethodRouter<Shared> {
         (status = 410, description = "These events are not kept any more, or another message has this id by now: the store lost data after the push", body = ProblemShape, content_type = "application/problem+json"),
         (status = 422, description = "It would take too long", body = ProblemShape, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full", body = ProblemShape, content_type = "application/problem+json"),
-        (status = 503, description = "Too much is under way, or the store is away and was waited for in vain; with the code `maybe-stored` it may have begun", body = ProblemShape, content_type = "application/problem+json")))]
+        (status = 503, description = "Too much is under way, or the store is away and did not answer in time; with the code `maybe-stored` it may have begun", body = ProblemShape, content_type = "application/problem+json")))]
 pub(crate) async fn search(
     _: Operates, State(state): State<Shared>, admission: Admission, method: Method, RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     if method == Method::HEAD {
-        let problem =
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "HEAD would begin a search for nobody: use GET");
+        let problem = Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method",
+            "HEAD would begin a search without a reader: use GET",
+        );
         return Err(problem.header(header::ALLOW, HeaderValue::from_static("GET")));
     }
     let queue = Name::new(QUEUE).map_err(|error| of_store(&error.into()))?;
@@ -110,7 +114,7 @@ async fn begun(state: &Shared, queue: &Name, task: &str, options: &CallOptions) 
     Ok(state.store_call(&mut seat, queue, task.as_bytes(), options).await?.0)
 }
 
-/// What is asked for.
+/// The parameters of a request.
 #[derive(Debug)]
 struct Sought {
     problem: subset_sum::Problem,
@@ -178,7 +182,7 @@ impl Sought {
         Ok(Self { problem: subset_sum::Problem::new(data, sum), options, mode })
     }
 
-    /// What a worker is given.
+    /// The message for a worker.
     fn task(&self) -> Result<String, Problem> {
         let task = match (self.mode == Mode::Fleet, self.options == SearchOptions::default()) {
             (true, _) => serde_json::to_string(&Order::new(&self.problem, &self.options)),
@@ -188,7 +192,7 @@ impl Sought {
         task.map_err(|error| bad(error.to_string()))
     }
 
-    /// Refuses what every worker would: it would be an error of the fleet for each who asks.
+    /// Refuses a search that every worker would refuse: each request would be an error of the fleet.
     async fn check(&self, room: &Room) -> Result<(), Problem> {
         let (problem, options) = (self.problem.clone(), self.options);
         let until = Instant::now() + ESTIMATE;

@@ -31,8 +31,9 @@ pub(super) fn routes() -> MethodRouter<Shared> {
 
 /// Total sales
 ///
-/// Of an item, or of all. Equal requests at the same time share one computation, in all of the fleet, and its answer is kept
-/// for 30 s or until sales are added. While the store is away it is not waited for: each request computes, and nothing is kept.
+/// The total of an item, or of all. Equal requests at the same time share one computation, in all of the fleet, and its
+/// answer is kept for 30 s or until sales are added. While the store is away it is not waited for: each request
+/// computes, and nothing is kept.
 #[utoipa::path(get, path = "/totalSales", tag = "sales",
     params(
         ("item" = Option<String>, Query, description = "The item; without it all of them", max_length = 1024),
@@ -88,7 +89,7 @@ async fn computed(sales: &Sales, item: Option<&str>) -> Result<Value, SalesError
     }
 }
 
-/// What is kept: the tag of the text, and the text.
+/// The cached value: the tag of the text, and the text.
 fn shown(item: Option<&str>, total: Total) -> Bytes {
     let text = match item {
         Some(item) => format!("Total sales for item {item} is {total}"),
@@ -111,11 +112,16 @@ fn reading(query: &Query<'_>, headers: &HeaderMap) -> Result<Reading, Problem> {
     let least = if given.next().is_none() { least.to_str().ok() } else { None };
     let least = least.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let least: Option<Generation> = least.and_then(|text| text.parse().ok());
-    let bad = || Problem::bad("bad-generation", "Baton-Min-Generation is one number, as Baton-Generation told it");
+    let bad = || {
+        Problem::bad(
+            "bad-generation",
+            "Baton-Min-Generation is one number, taken from the header Baton-Generation of an answer",
+        )
+    };
     Ok(Reading::by(mode).since(least.ok_or_else(bad)?))
 }
 
-/// What is said of hits, by the seconds that are left; most are one of these.
+/// The header values of hits, by the seconds that are left; most are one of these.
 static HITS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| (0..=60).map(hit).collect());
 
 fn hit(left: u64) -> HeaderValue {
@@ -181,7 +187,7 @@ pub(super) fn none() -> Problem {
 
 /// The file's own words name paths.
 pub(super) fn unreadable() -> Problem {
-    let detail = "the sales cannot be used; `baton sales total`, with the gateway's --sales, tells why";
+    let detail = "the sales cannot be used; `baton sales total`, with the gateway's --sales, says why";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "sales", detail)
 }
 
