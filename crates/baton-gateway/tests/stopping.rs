@@ -56,6 +56,6 @@ fn what_is_broken_off_at_the_end_may_be_stored() {
     assert_eq!(peer.head().status, 100);
     scene.shutdown.graceful();
     let problem = peer.answer().problem(503, "maybe-stored");
-    assert!(problem["detail"].to_string().contains("not known"), "{problem}");
+    assert!(problem["detail"].to_string().contains("may have been carried out"), "{problem}");
     scene.runtime.block_on(scene.gateway.take().unwrap()).unwrap();
 }
