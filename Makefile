@@ -1,5 +1,5 @@
 # One verb for each thing; CI calls the same ones.
-#   make        build the release binary and run a fleet on this machine (make build: only build it)
+#   make        build the release binary and run the demonstration on this machine (make build: only build it)
 #   make errors, make performance, make kill
 #               print failed messages and remove them, measure the running fleet, stop it
 #   make soak   kill, pause and cut off the nodes of a fleet for a while, then prove that nothing was lost
@@ -21,7 +21,9 @@
 CARGO ?= cargo
 STORE ?=
 ARGS ?=
-BATON := target/release/baton
+# Where cargo builds; what `make build` has built is named at its end.
+TARGET := $(or $(CARGO_TARGET_DIR),$(CARGO_BUILD_TARGET_DIR),target)
+BATON := $(TARGET)/release/baton
 WITH_STORE := $(if $(STORE),--store '$(STORE)')
 # What `make soak` runs on (redis, sqlite or both, always on servers of its own) and for how long; SEED replays a run.
 SOAK_STORE ?= $(or $(patsubst rediss,redis,$(firstword $(subst :, ,$(STORE)))),both)
@@ -42,10 +44,11 @@ FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron admin cache settings 
 .PHONY: up build errors performance kill soak test golden lint bench fuzz mutants fuzz-http tools
 
 up: build
-	@exec $(BATON) $(WITH_STORE) up $(ARGS)
+	@exec $(BATON) $(WITH_STORE) up --demo $(ARGS)
 
 build:
 	$(CARGO) build --release --locked -p baton-cli
+	@echo "built $(BATON)"
 
 errors: $(BATON)
 	@exec $(BATON) $(WITH_STORE) errors --drain $(ARGS)
@@ -58,7 +61,7 @@ $(BATON):
 
 soak: tools
 	$(CARGO) build --release --locked -p baton-cli -p baton-testkit
-	target/release/soak --baton $(BATON) --store $(SOAK_STORE) --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(TARGET)/release/soak --baton $(BATON) --store $(SOAK_STORE) --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: tools
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
