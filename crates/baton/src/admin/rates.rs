@@ -57,7 +57,7 @@ pub struct Glance {
     pub paused: bool,
     /// Live nodes of the fleet.
     pub nodes: usize,
-    /// Those that run a source of what is watched.
+    /// Those that run a source of what is watched, each once.
     pub generators: Vec<Whereabouts>,
 }
 
@@ -117,7 +117,9 @@ impl Glance {
         let queues = || later.queues.iter().filter(|it| wanted(&it.queue));
         let sum = |pick: fn(&Books) -> u64| queues().map(pick).fold(0, u64::saturating_add);
         let live: Vec<&SessionView> = live_nodes(later).collect();
-        let holders = later.sources.iter().filter(|it| wanted(&it.queue)).filter_map(|it| it.holder);
+        // A node that runs several sources is named once.
+        let holds =
+            |node: &SessionView| later.sources.iter().any(|it| wanted(&it.queue) && it.holder == Some(node.session));
         Self {
             rates: Rates::between(earlier, later, queue),
             done: sum(|it| it.done),
@@ -126,10 +128,7 @@ impl Glance {
             is_fed: later.sources.iter().any(|it| wanted(&it.queue) && !it.ended),
             paused: queues().any(|it| it.paused),
             nodes: live.len(),
-            generators: holders
-                .filter_map(|id| live.iter().find(|node| node.session == id))
-                .map(|it| Whereabouts::of(it))
-                .collect(),
+            generators: live.iter().filter(|node| holds(node)).map(|it| Whereabouts::of(it)).collect(),
         }
     }
 }
