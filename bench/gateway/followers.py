@@ -38,9 +38,9 @@ def main():
         log = pathlib.Path(folder, "log")
         up = subprocess.Popen([baton, *flags], env=environment, cwd=folder, stderr=log.open("w"))
         try:
-            while "gateway at http://" not in log.read_text():
+            while "gateway=http://" not in log.read_text():
                 time.sleep(0.1)
-            port = int(log.read_text().split("gateway at http://127.0.0.1:")[1].split()[0])
+            port = int(log.read_text().split("gateway=http://127.0.0.1:")[1].split()[0])
             while b" 200 " not in ask(port, b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"):
                 time.sleep(0.1)
             # A call that nobody works for goes on.

@@ -16,7 +16,7 @@ measure() { wrk -t1 -c20 -d"${seconds}s" --timeout 30s --latency "$2" >"$folder/
 
 export HOME="$folder" BATON_STORE="sqlite:$folder/baton.db"
 "$baton" sales load --random "$rows" --seed 1 >/dev/null
-"$baton" up --queue none --handler noop --workers 0 --listen "$port" --quiet 2>"$folder/up.log" &
+"$baton" up --queue none --handler noop --workers 0 --recipes --listen "$port" --quiet 2>"$folder/up.log" &
 started="$started $!"
 until_up "http://127.0.0.1:$port/health/ready"
 

@@ -78,15 +78,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         environment = {"HOME": folder, "BATON_STORE": f"sqlite:{folder}/baton.db", "PATH": os.environ["PATH"]}
         log = open(f"{folder}/log", "w+")
-        flags = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0"]
+        flags = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--recipes", "--listen", "0"]
         up = subprocess.Popen([baton, *flags], env=environment, cwd=folder, stderr=log, stdout=subprocess.DEVNULL)
         over = threading.Event()
         sweeper = threading.Thread(target=sweep, args=(baton, environment, folder, over))
         try:
             sweeper.start()
             said = lambda: pathlib.Path(log.name).read_text()
-            until("the gateway is there", lambda: "gateway at http://" in said())
-            port = int(said().split("gateway at http://127.0.0.1:")[1].split()[0])
+            until("the gateway is there", lambda: "gateway=http://" in said())
+            port = int(said().split("gateway=http://127.0.0.1:")[1].split()[0])
             until("it is ready", lambda: is_ready(port))
             before = resident(up.pid)
             url = f"http://127.0.0.1:{port}/api/openapi.json"

@@ -13,7 +13,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  baton up                                  a fleet on this machine, with a demonstration
+  baton up --demo                           a demonstration: a fleet on this machine
   baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
   baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`

@@ -1,6 +1,7 @@
 //! The gateway of `up`: its flags, and its way from the start to the end.
 
 use std::{
+    io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -13,7 +14,7 @@ use baton::{
     settings::quantity,
 };
 use baton_gateway::{
-    DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Limits, Listen,
+    DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Limits, Listen, Recipes,
     tokens::{TokenError, TokenFile},
 };
 use tokio::task::JoinHandle;
@@ -21,7 +22,8 @@ use tokio::task::JoinHandle;
 use crate::{
     connection::Connection,
     exit::{Exit, Failure},
-    node::{Description, Log},
+    node::{Description, Log, only_with_recipes},
+    port_holder,
     settings::{self, Settings},
 };
 
@@ -30,39 +32,48 @@ use crate::{
 #[command(next_help_heading = "Gateway")]
 pub(crate) struct GatewayArguments {
     /// Answer HTTP at this address, or at this port of 127.0.0.1; any other address needs a token (`baton token add`)
-    /// [default: 127.0.0.1:8000, or the next port that is free; none with --until-done]
+    /// [default: 127.0.0.1:8000, with --demo the next port that is free; none with --until-done]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Answer no HTTP
     #[arg(long, conflicts_with_all = ["listen", "hosts", "tokens", "linger", "sales", "demo_init", "open_queues"])]
     no_gateway: bool,
-    /// A name by which the gateway is addressed, beside localhost and its address; may be given several times
+    /// A further name by which callers address the gateway; it knows localhost and its address. May be given several times
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     /// Take messages for any queue. Otherwise, where a baton.toml describes queues, a push to a queue that is not described,
     /// not stored and not worked for is answered with 404 [key of the file: open_queues under [gateway]]
     #[arg(long)]
     open_queues: bool,
-    /// How long a search goes on whose caller is cut off, and may come again
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
-    linger: Duration,
-    /// The file with the sales that /totalSales adds up [default: sales.db in your state folder]
-    #[arg(long, value_name = "PATH")]
+    /// How long a search goes on after its caller was cut off, who may come again; needs --recipes or --demo
+    /// [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time, help_heading = "Recipes")]
+    linger: Option<Duration>,
+    /// The file with the sales that /totalSales adds up; needs --recipes or --demo [default: sales.db in your state folder]
+    #[arg(long, value_name = "PATH", help_heading = "Recipes")]
     sales: Option<PathBuf>,
-    /// How long the demonstration behind /say takes to start: requests that come earlier wait
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = quantity::time)]
-    demo_init: Duration,
+    /// How long the module behind /say takes to start: requests that come earlier wait; needs --recipes or --demo
+    /// [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time, help_heading = "Demonstration")]
+    demo_init: Option<Duration>,
     /// The file with the tokens in force [default: tokens.json in your state folder]
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
 }
 
-/// How long things may take.
-pub(crate) struct Times {
-    /// What is under way when the gateway stops.
-    pub(crate) stop: Duration,
-    /// A search, if that is said.
-    pub(crate) search: Option<Duration>,
+/// The rest of the command and the fleet's file, as far as they concern a gateway.
+pub(crate) struct Surroundings {
+    pub(crate) until_done: bool,
+    /// Whether the demonstration runs: it may listen at another port than the usual one.
+    pub(crate) demonstrates: bool,
+    /// Whether the fleet has the recipes.
+    pub(crate) recipes: bool,
+    /// Where the fleet's file has it listen.
+    pub(crate) listen: Option<SocketAddr>,
+    /// How long requests under way may take when the gateway stops.
+    pub(crate) stop_time: Duration,
+    /// How long a search may take, if that is said.
+    pub(crate) search_time: Option<Duration>,
 }
 
 impl GatewayArguments {
@@ -78,25 +89,53 @@ impl GatewayArguments {
         Ok(closed.map(|it| it.queue_names().cloned().collect()))
     }
 
+    /// Refuses flags about recipes where there are none.
+    pub(crate) fn check(&self, recipes: bool) -> Result<(), Failure> {
+        let about_recipes = [
+            ("--linger", self.linger.is_some()),
+            ("--sales", self.sales.is_some()),
+            ("--demo-init", self.demo_init.is_some()),
+        ];
+        match about_recipes.into_iter().find(|(_, given)| *given && !recipes) {
+            Some((flag, _)) => Err(only_with_recipes(flag)),
+            None => Ok(()),
+        }
+    }
+
+    fn recipes(&self) -> Recipes {
+        let usual = Recipes::default();
+        Recipes {
+            sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
+            demo_init: self.demo_init.unwrap_or(usual.demo_init),
+            linger: self.linger.unwrap_or(usual.linger),
+        }
+    }
+
     /// Listens and begins to answer, if that is wanted. The store need not be up.
     pub(crate) async fn start(
-        &self, settings: &Settings, connection: &Connection, until_done: bool, times: Times, log: &Arc<Log>,
-        shutdown: &Shutdown,
+        &self, settings: &Settings, connection: &Connection, around: Surroundings, log: &Arc<Log>, shutdown: &Shutdown,
     ) -> Result<Option<Answering>, Failure> {
-        if !self.is_wanted(until_done) {
+        if !self.is_wanted(around.until_done) {
             return Ok(None);
         }
         let told = Arc::clone(log);
         let limits = Limits::default();
+        let listen = match self.listen.or(around.listen) {
+            Some(address) => Listen::At(address),
+            None if around.demonstrates => Listen::NextFree,
+            None => Listen::Default,
+        };
         let options = GatewayOptions {
-            listen: self.listen.map_or(Listen::Default, Listen::At),
+            listen,
             hosts: self.hosts.clone(),
             queues: self.described(settings)?,
             tokens: self.tokens.clone().map(TokenFile::at).or_else(TokenFile::of_user),
-            sales: self.sales.clone().or_else(|| Sales::of_user().map(|sales| sales.path().to_owned())),
-            demo_init: self.demo_init,
-            linger: self.linger,
-            limits: Limits { stop_time: times.stop, search_time: times.search.unwrap_or(limits.search_time), ..limits },
+            recipes: around.recipes.then(|| self.recipes()),
+            limits: Limits {
+                stop_time: around.stop_time,
+                search_time: around.search_time.unwrap_or(limits.search_time),
+                ..limits
+            },
             ear: Some(Arc::new(move |event| told.line(&event.to_string()))),
         };
         let gateway = Gateway::bind(connection.admin.fleet(), options).await.map_err(refused)?;
@@ -107,7 +146,7 @@ impl GatewayArguments {
             log.line(&format!("gateway: there are no sales in {sales} yet, totals are 0 until some are added"));
         }
         let address = gateway.address();
-        let is_elsewhere = self.listen.is_none() && address != DEFAULT_ADDRESS;
+        let is_elsewhere = listen == Listen::NextFree && address != DEFAULT_ADDRESS;
         let running = tokio::spawn(gateway.run(shutdown.clone()));
         Ok(Some(Answering { running, address, is_elsewhere }))
     }
@@ -122,11 +161,17 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// Says where it is; if that is not where it is expected, also to those who want no log.
-    pub(crate) fn announce(&self, log: &Log) {
-        let line = format!("gateway at http://{}", self.address);
-        let taken = || format!("port {} is taken: {line}", DEFAULT_ADDRESS.port());
-        if self.is_elsewhere { log.say(&taken()) } else { log.line(&line) }
+    /// Its address.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Says where it is if that is not where it is expected, also to those who want no log.
+    pub(crate) fn say_if_elsewhere(&self, log: &Log) {
+        if self.is_elsewhere {
+            let (port, holder) = (DEFAULT_ADDRESS.port(), taken_by(DEFAULT_ADDRESS));
+            log.say(&format!("port {port} is {holder}: the gateway of the demonstration is at {}", self.url()));
+        }
     }
 
     /// Waits for its end.
@@ -136,8 +181,13 @@ impl Answering {
     }
 }
 
+/// That an address is taken, and by whom if that is known.
+fn taken_by(address: SocketAddr) -> String {
+    port_holder::of(address).map_or_else(|| "taken".to_owned(), |holder| format!("taken by {holder}"))
+}
+
 /// An address, or a port of loopback.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse().ok();
     let loopback = port.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let named = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
@@ -155,6 +205,10 @@ fn refused(error: GatewayError) -> Failure {
         }
         GatewayError::Tokens(error) => of_tokens(&error),
         GatewayError::Sales(error) => Failure::advised(Exit::Store, &error.to_string()),
+        GatewayError::Listen { address, error } if error.kind() == ErrorKind::AddrInUse => Failure::new(
+            format!("cannot listen at {address}: it is {}", taken_by(address)),
+            "name another address by --listen, or by listen under [gateway] in baton.toml; --no-gateway starts none",
+        ),
         GatewayError::Thread(_) => Failure::new(error.to_string(), "free some memory or threads"),
         _ => Failure::new(error.to_string(), "choose another address with --listen, or start none with --no-gateway"),
     }

@@ -13,7 +13,6 @@ use baton::{
 
 use crate::{
     connection::Connection,
-    gateway::Answering,
     node::Log,
     settings::{Origin, Settings},
 };
@@ -23,18 +22,17 @@ const LONG: Duration = Duration::from_secs(1);
 /// How often a store is tried that is waited for without a bound.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Waits for the store, and says where the gateway is: at once before a server, for which requests wait; before a file when it
-/// is open, or once that takes long, since what is wrong with it is told at once and ends this.
+/// Waits for the store, and says the first lines: at once before a server, for which requests wait; before a file when it is
+/// open, or once that takes long. An error of the file comes at once and ends this without them.
 pub(crate) async fn awaited(
-    settings: &Settings, connection: &Connection, gateway: Option<&Answering>, log: &Log,
+    settings: &Settings, connection: &Connection, has_gateway: bool, announce: impl Fn(), log: &Log,
 ) -> Result<(), StoreError> {
     let is_server = matches!(settings.store.value, StoreUrl::Redis(_));
-    let is_bounded = gateway.is_none() || !is_server || settings.wait.from != Origin::Default;
+    let is_bounded = !has_gateway || !is_server || settings.wait.from != Origin::Default;
     let up = async {
         if is_bounded { connection.admin.survey().await.map(drop) } else { until_up(&connection.admin, log).await }
     };
     tokio::pin!(up);
-    let announce = || gateway.iter().for_each(|gateway| gateway.announce(log));
     if is_server {
         announce();
         return up.await;

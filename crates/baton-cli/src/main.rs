@@ -7,6 +7,7 @@ mod command;
 mod confirming;
 mod connection;
 mod exit;
+mod first_lines;
 mod following;
 mod gateway;
 mod help;
@@ -15,6 +16,7 @@ mod late_store;
 mod node;
 mod output;
 mod panel;
+mod port_holder;
 mod progress;
 mod refusal;
 mod settings;
@@ -52,6 +54,13 @@ fn main() -> ExitCode {
         .into()
 }
 
+/// The threads of the runtime: one for each core within these bounds. With one alone, what blocks it would hold up all the
+/// rest; over the upper bound nothing was measured, and calls to the store and connections of the gateway have threads of
+/// their own.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8)
+}
+
 fn run() -> Result<Exit, Failure> {
     let arguments = match arguments::read(std::env::args_os())? {
         ControlFlow::Continue(arguments) => arguments,
@@ -66,7 +75,7 @@ fn run() -> Result<Exit, Failure> {
     let runtime = match &arguments.command {
         // It does one thing at a time, as a web process that pushes what each request asks for.
         Command::Bench(bench) if bench.produces() => Builder::new_current_thread().enable_all().build(),
-        _ => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+        _ => Builder::new_multi_thread().worker_threads(threads()).enable_all().build(),
     };
     let runtime =
         runtime.map_err(|error| Failure::new(format!("cannot start: {error}"), "free some memory or threads"))?;

@@ -16,16 +16,16 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How many worker processes there may be.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Workers")]
+#[command(next_help_heading = "Worker processes")]
 pub(crate) struct Workers {
-    /// So many worker processes beside this one, whatever the load; 0 for none. With --exec and --exec-once there are none,
-    /// and this means --concurrency
+    /// Start exactly this many worker processes, whatever the load; 0 for none. Not with --exec or --exec-once, whose
+    /// children all belong to one process: see --concurrency
     #[arg(long, value_name = "N", value_parser = number(), conflicts_with_all = ["min_workers", "max_workers"])]
     workers: Option<u16>,
-    /// As few worker processes as this while there is little to do [default: 1]
+    /// The fewest worker processes, while there is little to do [default: 1]
     #[arg(long, value_name = "N", value_parser = number())]
     min_workers: Option<u16>,
-    /// As many worker processes as this when there is much to do [default: as many as cores]
+    /// The most worker processes, when there is much to do [default: as many as cores]
     #[arg(long, value_name = "N", value_parser = number())]
     max_workers: Option<u16>,
 }
@@ -68,15 +68,17 @@ impl Workers {
         }
     }
 
-    /// Where there are no workers because this process runs all children: how many at once, if that is said.
-    pub(crate) fn in_place_of_concurrency(&self) -> Result<Option<usize>, Failure> {
-        if self.min_workers.or(self.max_workers).is_some() {
-            return Err(Failure::usage(
-                "a command is run by children of this process, and by no workers",
+    /// Refuses a number of worker processes where this process runs all children.
+    pub(crate) fn refuse(&self) -> Result<(), Failure> {
+        let flags =
+            [("--workers", self.workers), ("--min-workers", self.min_workers), ("--max-workers", self.max_workers)];
+        match flags.into_iter().find(|(_, given)| given.is_some()) {
+            Some((flag, _)) => Err(Failure::usage(
+                format!("{flag} is about worker processes, and children of this process run the commands"),
                 "say how many run at once by --concurrency",
-            ));
+            )),
+            None => Ok(()),
         }
-        Ok(self.workers.map(|workers| usize::from(workers.max(1))))
     }
 }
 

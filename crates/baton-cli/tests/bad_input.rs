@@ -164,7 +164,7 @@ fn a_store_that_a_slip_in_its_path_made_is_told() {
 #[test]
 fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
     let sandbox = Sandbox::new();
-    for command in [&["push", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up"]] {
+    for command in [&["push", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up", "--demo"]] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:typo/deep/baton.db"]].concat()).expect(5);
         let folder = std::fs::canonicalize(sandbox.dir.path()).unwrap().join("typo/deep");
         let cause = format!("the store cannot be used: there is no folder {} for baton.db; ", folder.display());

@@ -200,7 +200,7 @@ lines = "words"
 #[test]
 fn workers_go_by_the_text_that_up_has_read() {
     let sandbox = described();
-    let mut up = sandbox.start(&["up", "--workers", "1"]);
+    let mut up = sandbox.start(&["up", "--no-gateway", "--workers", "1"]);
     until("the worker is there", || sandbox.nodes(None).len() == 2);
     let first: Vec<u32> = sandbox.nodes(None).into_iter().filter(|pid| *pid != up.pid()).collect();
     sandbox.write("baton.toml", "[queues.fetch");

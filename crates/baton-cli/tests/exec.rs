@@ -103,7 +103,7 @@ fn what_processes_print_is_never_mixed() {
     sandbox.run_with(&["push", "-"], "1\n".repeat(200).as_bytes()).expect(0);
     let thrice =
         script(&sandbox, "thrice", "echo $BATON_ID; sleep 0.00$((BATON_ID % 10)); echo $BATON_ID; echo $BATON_ID");
-    let ran = run(&sandbox, &["up", "--workers", "8", "--exec-once", &thrice, "--until-done", "-q"]);
+    let ran = run(&sandbox, &["up", "--concurrency", "8", "--exec-once", &thrice, "--until-done", "-q"]);
     let ran = ran.expect(0);
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines.len(), 600);

@@ -19,8 +19,7 @@ fn address(sandbox: &Sandbox) -> String {
     let mut found = None;
     until("the gateway is there", || {
         let log = sandbox.log();
-        found =
-            log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+        found = log.split("gateway=http://").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
         found.is_some()
     });
     found.unwrap()
@@ -47,7 +46,7 @@ fn up(sandbox: &Sandbox, flags: &[&str]) -> Running {
 fn up_answers_and_what_is_pushed_is_worked_off() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
-        let mut up = up(&sandbox, &["--listen", "0"]);
+        let mut up = up(&sandbox, &["--listen", "0", "--recipes"]);
         let address = address(&sandbox);
         assert!(ask(&address, "GET /health", "").ends_with("\r\n\r\nI'm alive!"));
         let pushed = ask(&address, "POST /push/work", "{\"n\":1}");
@@ -86,24 +85,61 @@ fn a_request_that_is_broken_off_at_the_stop_is_no_message_that_runs_again() {
 }
 
 #[test]
-fn the_next_port_is_taken_if_the_usual_one_is_not_free_and_none_where_none_is_wanted() {
-    let (one, other, none) = (Sandbox::new(), Sandbox::new(), Sandbox::new());
-    let (_one, _other, _none) = (up(&one, &[]), up(&other, &["--quiet"]), up(&none, &["--no-gateway"]));
-    assert_ne!(address(&one), address(&other));
-    // Another test may have been faster than either of them.
-    for sandbox in [&one, &other] {
-        let is_usual = address(sandbox) == "127.0.0.1:8000";
-        assert_ne!(sandbox.log().contains("port 8000 is taken: gateway at"), is_usual, "{}", sandbox.log());
-    }
-    assert!(!none.log().contains("gateway"), "{}", none.log());
+fn only_the_demonstration_takes_the_next_port_and_says_so() {
+    // Another program, or another test, has the usual one.
+    let _taken = std::net::TcpListener::bind("127.0.0.1:8000");
+    let demo = Sandbox::new();
+    let _demo = demo.start(&["up", "--demo", "--workers", "0", "--quiet"]);
+    until("it says where it is", || demo.log().contains("the gateway of the demonstration is at http://127.0.0.1:80"));
+    assert!(demo.log().contains("baton: port 8000 is taken"), "{}", demo.log());
+    let plain = Sandbox::new();
+    let refused = plain.run(&["up", "--queue", "work", "--handler", "noop", "--workers", "0"]).expect(1);
+    let line = refused.one_line();
+    assert!(line.starts_with("baton: cannot listen at 127.0.0.1:8000: it is taken"), "{line}");
+    assert!(line.contains("by --listen") && line.contains("--no-gateway"), "{line}");
+}
+
+#[test]
+fn a_file_may_say_where_the_gateway_listens_and_none_is_there_where_none_is_wanted() {
+    let described = Sandbox::new();
+    described.write("baton.toml", "[gateway]\nlisten = 0\n[queues.work]\nhandler = \"noop\"\n");
+    let _up = described.start(&["up", "--workers", "0"]);
+    assert_ne!(address(&described), "127.0.0.1:8000");
+    described.write("baton.toml", "[gateway]\nlisten = \"nowhere\"\nlistn = 1\n");
+    let refused = described.run(&["config", "--check"]).expect(2).err;
+    assert!(refused.contains("baton.toml:2:10: listen of gateway: not an address"), "{refused}");
+    assert!(refused.contains("baton.toml:3:1: unknown key \"listn\" of gateway; did you mean listen?"), "{refused}");
+    let none = Sandbox::new();
+    let _none = up(&none, &["--no-gateway"]);
+    assert!(none.log().contains(" gateway=none "), "{}", none.log());
     let until_done = Sandbox::new();
     until_done.write("lines", "a\nb\n");
-    let ran =
-        until_done.run(&["up", "--queue", "work", "--lines", "lines", "--handler", "noop", "--until-done"]).expect(0);
-    assert!(!ran.err.contains("gateway"), "{}", ran.err);
-    let ran =
-        until_done.run(&["up", "--queue", "work", "--handler", "noop", "--until-done", "--listen", "0"]).expect(0);
-    assert!(ran.err.contains("gateway at http://127.0.0.1:"), "{}", ran.err);
+    let work = ["up", "--queue", "work", "--handler", "noop", "--until-done"];
+    let ran = until_done.run(&[&work[..], &["--lines", "lines"]].concat()).expect(0);
+    assert!(ran.err.contains(" gateway=none "), "{}", ran.err);
+    let ran = until_done.run(&[&work[..], &["--listen", "0"]].concat()).expect(0);
+    assert!(ran.err.contains(" gateway=http://127.0.0.1:"), "{}", ran.err);
+}
+
+#[test]
+fn recipes_are_there_on_request_by_flag_or_file_and_in_no_other_fleet() {
+    let plain = Sandbox::new();
+    let _plain = up(&plain, &["--listen", "0"]);
+    let refused = ask(&address(&plain), "GET /totalSales", "");
+    assert!(refused.starts_with("HTTP/1.1 404 ") && refused.contains("start it with --recipes"), "{refused}");
+    let queues = |sandbox: &Sandbox| sandbox.status()["queues"].to_string();
+    assert!(!queues(&plain).contains("subset-sum"), "{}", queues(&plain));
+    let described = Sandbox::new();
+    described.write("baton.toml", "recipes = true\n[queues.work]\nhandler = \"noop\"\n");
+    let _described = described.start(&["up", "--workers", "0", "--listen", "0"]);
+    let address = address(&described);
+    assert!(ask(&address, SEARCH, "").contains("Match: [1,2,-3]\n"));
+    assert!(queues(&described).contains("subset-sum"), "{}", queues(&described));
+    for flag in ["--linger", "--sales", "--search-timeout", "--search-output-timeout", "--demo-init"] {
+        let refused = plain.run(&["up", "--queue", "q", "--handler", "noop", flag, "5s"]).expect(2);
+        let line = refused.one_line();
+        assert!(line.contains(flag) && line.ends_with("; add --recipes or --demo"), "{line}");
+    }
 }
 
 #[test]
@@ -111,11 +147,14 @@ fn an_address_that_is_taken_or_open_to_others_is_refused_with_what_to_do() {
     let sandbox = Sandbox::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let ran = sandbox.run(&["up", "--listen", &address]).expect(1);
-    assert!(ran.one_line().contains("cannot listen at") && ran.one_line().contains("--listen"), "{}", ran.err);
-    let ran = sandbox.run(&["up", "--listen", "0.0.0.0:0"]).expect(2);
+    // Where an address is named, the demonstration takes no other either.
+    let ran = sandbox.run(&["up", "--demo", "--listen", &address]).expect(1);
+    let holder = if cfg!(target_os = "linux") { format!(" (process {})", std::process::id()) } else { String::new() };
+    assert!(ran.one_line().contains(&format!("cannot listen at {address}: it is taken")), "{}", ran.err);
+    assert!(ran.one_line().contains(&holder) && ran.one_line().contains("--listen"), "{}", ran.err);
+    let ran = sandbox.run(&["up", "--demo", "--listen", "0.0.0.0:0"]).expect(2);
     assert!(ran.one_line().contains("`baton token add NAME`"), "{}", ran.err);
-    let ran = sandbox.run(&["up", "--listen", "nonsense"]).expect(2);
+    let ran = sandbox.run(&["up", "--demo", "--listen", "nonsense"]).expect(2);
     assert!(ran.one_line().contains("not an address"), "{}", ran.err);
 }
 
@@ -150,7 +189,7 @@ fn tokens_are_made_listed_and_revoked_and_asked_for_from_the_first_on() {
 #[test]
 fn a_call_is_followed_from_the_shell() {
     let sandbox = Sandbox::new();
-    let _up = up(&sandbox, &["--listen", "0"]);
+    let _up = up(&sandbox, &["--listen", "0", "--recipes"]);
     let ran = sandbox.run(&["call", "subset-sum", r#"{"data":[1,2,-3],"sum":0}"#]).expect(0);
     let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0], json!({"number": 1, "event": "match", "data": [1, 2, -3]}));
@@ -212,7 +251,7 @@ const SEARCH: &str = "GET /subsetSum?data=[1,2,-3,3]&sum=0";
 
 /// A gateway whose only child, which has searched before and waits, stands still.
 fn with_a_frozen_child(sandbox: &Sandbox, flags: &[&str]) -> (Running, String, u32) {
-    let up = up(sandbox, &[&["--listen", "0"], flags].concat());
+    let up = up(sandbox, &[&["--recipes", "--listen", "0"], flags].concat());
     let address = address(sandbox);
     assert!(ask(&address, SEARCH, "").contains("Match: [1,2,-3]\n"));
     let children = || {

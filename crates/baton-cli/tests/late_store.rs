@@ -28,7 +28,7 @@ fn address(sandbox: &Sandbox) -> String {
     let mut address = String::new();
     until("the gateway is there", || {
         let log = sandbox.log();
-        let found = log.split("gateway at http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let found = log.split("gateway=http://").nth(1).and_then(|rest| rest.split_whitespace().next());
         address = found.unwrap_or_default().to_owned();
         !address.is_empty()
     });
@@ -98,7 +98,7 @@ fn up_with_a_gateway_waits_for_redis_without_a_bound_unless_one_is_said_and_tell
             let said = "is waited for (--wait SECONDS bounds that)";
             until("it says so", || sandbox.log().contains(said));
             let log = sandbox.log();
-            assert!(log.find("gateway at ") < log.find(said), "it is told where it is when it listens: {log}");
+            assert!(log.find("gateway=http") < log.find(said), "it is told where it is when it listens: {log}");
             up.signal("-TERM");
         }
         let told = answer(waiting);

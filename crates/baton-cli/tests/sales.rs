@@ -17,7 +17,7 @@ fn address(sandbox: &Sandbox) -> String {
     let mut found = None;
     until("the gateway is there", || {
         let log = sandbox.log();
-        found = log.split("gateway at http://").nth(1).and_then(|it| it.split_whitespace().next()).map(str::to_owned);
+        found = log.split("gateway=http://").nth(1).and_then(|it| it.split_whitespace().next()).map(str::to_owned);
         found.is_some()
     });
     found.unwrap()
@@ -69,7 +69,8 @@ fn sales_are_loaded_whole_or_not_at_all_and_added_up() {
 #[test]
 fn up_is_refused_where_sales_have_no_folder_and_says_where_there_are_none_yet() {
     let sandbox = Sandbox::new();
-    let flags = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0", "--sales"];
+    let flags =
+        ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--recipes", "--listen", "0", "--sales"];
     let refused = sandbox.run(&[&flags[..], &["typo/sales.db"]].concat()).expect(5);
     assert!(refused.one_line().contains("there is no folder typo for the sales sales.db; make it"), "{}", refused.err);
     let mut up = sandbox.start(&[&flags[..], &["shop.db"]].concat());
@@ -116,8 +117,20 @@ fn what_is_loaded_beside_a_gateway_is_in_its_next_total() {
         sandbox.write("one.csv", "transaction_id,item,amount\n1,book,1\n");
         sandbox.write("two.csv", "transaction_id,item,amount\n2,book,2.50\n");
         sandbox.run(&["sales", "load", "one.csv"]).expect(0);
-        let flags =
-            ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0", "--demo-init", "1s"];
+        let flags = [
+            "up",
+            "--queue",
+            "work",
+            "--handler",
+            "noop",
+            "--workers",
+            "0",
+            "--recipes",
+            "--listen",
+            "0",
+            "--demo-init",
+            "1s",
+        ];
         let mut up = sandbox.start(&flags);
         let address = address(&sandbox);
         assert!(get(&address, "/say").contains("\r\n\r\nI say Current time is: "));

@@ -71,7 +71,7 @@ fn a_settings_file_of_former_releases_is_told_and_not_passed_over() {
     );
     std::fs::write(folder.join("config.toml"), "[queues.a]\nhandler = \"noop\"\n").unwrap();
     let line = sandbox.run(&["status"]).expect(2).one_line().to_owned();
-    assert!(line.contains("config.toml:1:2: queues have no place in the user's file; describe them in"), "{line}");
+    assert!(line.contains("config.toml:1:2: the user's file takes no queues; write that in a baton.toml"), "{line}");
     std::fs::write(folder.join("config.toml"), "store = \"memory:\"\n").unwrap();
     assert_eq!(in_force(&sandbox, &[], &[])["store"]["value"], "memory:");
 }

@@ -5,19 +5,8 @@ mod sandbox;
 use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};
 
-const TICKS: [&str; 11] = [
-    "--count",
-    "200",
-    "--interval",
-    "0",
-    "--demo-delay",
-    "0",
-    "--demo-fail",
-    "0.1",
-    "--until-done",
-    "--queue",
-    "ticking",
-];
+const TICKS: [&str; 7] = ["--count", "200", "--interval", "0", "--until-done", "--queue", "ticking"];
+const DEMO: [&str; 6] = ["--handler", "demo", "--demo-delay", "0", "--demo-fail", "0.1"];
 
 /// The scenario on both real stores.
 fn on_both(scenario: fn(&Sandbox)) {
@@ -29,7 +18,7 @@ fn on_both(scenario: fn(&Sandbox)) {
 #[test]
 fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     let sandbox = Sandbox::new();
-    let up = [&["up", "--workers", "2", "--handler", "demo"][..], &TICKS].concat();
+    let up = [&["up", "--workers", "2"][..], &DEMO, &TICKS].concat();
     let ran = sandbox.run(&up).expect(3);
     assert!(ran.err.contains("source ticks has ended fleet=baton session="), "{}", ran.err);
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
@@ -63,13 +52,13 @@ fn every_line_of_a_file_is_a_message() {
     let (joined, ended, done) = (place(" joined "), place(" has ended; --rewind "), place(" done: nothing is left "));
     assert!(joined < ended && ended < done, "{again}");
     // The same lines as JSON values are another source, of whose end there is nothing to tell.
-    let clash = sandbox.run(&[&lines[..], &["--json-lines"]].concat()).expect(1);
+    let clash = sandbox.run(&[&lines[..], &["-q", "--json-lines"]].concat()).expect(1);
     assert!(
         clash.one_line().contains("is known with another definition: other lines, or the same in"),
         "{}",
         clash.err
     );
-    let elsewhere = sandbox.run(&[&lines[..], &["--queue", "other"]].concat()).expect(1);
+    let elsewhere = sandbox.run(&[&lines[..], &["-q", "--queue", "other"]].concat()).expect(1);
     let told = "is known with another definition: it feeds queue messages, not other; give this one another name \
                 (--source), or start it over with --rewind";
     assert!(elsewhere.one_line().ends_with(told), "{}", elsewhere.err);
@@ -182,12 +171,12 @@ fn what_cannot_work_is_refused_in_one_line() {
             if command == "up" && flags.contains(&"--role") {
                 continue;
             }
-            let quiet = if command == "up" { &["-q"][..] } else { &[] };
-            let ran = sandbox.run(&[&[command, "--handler", "noop"][..], quiet, flags].concat());
+            // Some of it is found out once the first lines were said.
+            let ran = sandbox.run(&[&[command, "-q", "--handler", "noop"][..], flags].concat());
             ran.expect(code).one_line();
         }
     }
-    sandbox.run(&["up", "--store", "memory:", "--workers", "1"]).expect(2).one_line();
+    sandbox.run(&["up", "--demo", "--store", "memory:", "--workers", "1"]).expect(2).one_line();
 }
 
 #[test]

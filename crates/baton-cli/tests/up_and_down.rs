@@ -8,7 +8,18 @@ use serde_json::json;
 
 /// An `up` with two workers that has begun to work.
 fn up(sandbox: &Sandbox) -> Running {
-    let up = sandbox.start(&["up", "--workers", "2", "--interval", "5ms", "--demo-delay", "0..5ms"]);
+    let up = sandbox.start(&[
+        "up",
+        "--demo",
+        "--listen",
+        "0",
+        "--workers",
+        "2",
+        "--interval",
+        "5ms",
+        "--demo-delay",
+        "0..5ms",
+    ]);
     until("all run", || sandbox.nodes(None).len() == 3 && sandbox.count("demo", "done") > 0);
     up
 }

@@ -27,7 +27,7 @@ fn runs(sandbox: &Sandbox) -> BTreeMap<u64, u64> {
 #[test]
 fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     let sandbox = Sandbox::new();
-    let mut up = sandbox.start(&[&["up", "--journal", "journal"][..], &WORK, &LIMITS].concat());
+    let mut up = sandbox.start(&[&["up", "--no-gateway", "--journal", "journal"][..], &WORK, &LIMITS].concat());
     until("one worker runs", || sandbox.nodes(None).len() == 2);
     let bodies: String = (0..8_000).map(|number| format!("{number}\n")).collect();
     sandbox.run_with(&["push", "--queue", "builtin", "-"], bodies.as_bytes()).expect(0);
@@ -53,7 +53,7 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
 #[test]
 fn a_worker_that_keeps_crashing_is_started_again_after_longer_pauses() {
     let sandbox = Sandbox::new();
-    let up = sandbox.start(&["up", "--workers", "1", "--handler", "noop", "--queue", "builtin"]);
+    let up = sandbox.start(&["up", "--no-gateway", "--workers", "1", "--handler", "noop", "--queue", "builtin"]);
     for pause in ["1 s", "2 s"] {
         let mut worker = None;
         until("the worker runs", || {
@@ -70,7 +70,7 @@ fn a_worker_that_keeps_crashing_is_started_again_after_longer_pauses() {
 #[test]
 fn numbers_of_workers_that_contradict_each_other_are_refused() {
     let sandbox = Sandbox::new();
-    let refused = |flags: &[&str]| sandbox.run(&[&["up"][..], flags].concat()).expect(2);
+    let refused = |flags: &[&str]| sandbox.run(&[&["up", "--demo"][..], flags].concat()).expect(2);
     let told = refused(&["--min-workers", "3", "--max-workers", "2"]);
     assert_eq!(
         told.one_line(),

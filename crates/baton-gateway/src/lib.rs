@@ -58,5 +58,5 @@ pub mod tokens;
 
 pub use self::{
     limits::Limits,
-    server::{DEFAULT_ADDRESS, Gateway, GatewayEar, GatewayError, GatewayEvent, GatewayOptions, Listen},
+    server::{DEFAULT_ADDRESS, Gateway, GatewayEar, GatewayError, GatewayEvent, GatewayOptions, Listen, Recipes},
 };

@@ -11,12 +11,18 @@ use utoipa::{
     },
 };
 
-use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
+use crate::{
+    forms::EventShape,
+    lines::Ids,
+    problem::ProblemShape,
+    routes::{self, Route},
+};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Baton", description = "HTTP in front of a fleet"),
     paths(
+        routes::root,
         routes::health,
         routes::ready,
         routes::push,
@@ -34,6 +40,7 @@ use crate::{forms::EventShape, lines::Ids, problem::ProblemShape, routes};
         Ids,
         EventShape,
         ProblemShape,
+        routes::Greeting,
         routes::Pushed<'static>,
         routes::StoredMessage<'static>,
         routes::SaleShape,
@@ -83,10 +90,48 @@ const GUARDS: [(&str, &str); 7] = [
     ("503", "The gateway is at one of its bounds; `Retry-After` says when to try again"),
 ];
 
+/// The description, with the recipes or without.
+fn description(with_recipes: bool) -> utoipa::openapi::OpenApi {
+    let mut description = Description::openapi();
+    if !with_recipes {
+        description.paths.paths.retain(|path, _| !routes::is_recipe(path));
+        if let Some(components) = &mut description.components {
+            RECIPE_SCHEMAS.iter().for_each(|name| drop(components.schemas.remove(*name)));
+        }
+    }
+    description
+}
+
+/// The schemas that only recipes use.
+const RECIPE_SCHEMAS: [&str; 3] = ["Sale", "SalesShape", "Sold"];
+
 /// The description as JSON.
-pub(crate) fn json() -> Bytes {
-    static JSON: OnceLock<Bytes> = OnceLock::new();
-    JSON.get_or_init(|| Description::openapi().to_json().unwrap_or_default().into()).clone()
+pub(crate) fn json(with_recipes: bool) -> Bytes {
+    static JSON: [OnceLock<Bytes>; 2] = [const { OnceLock::new() }; 2];
+    let [without, with] = &JSON;
+    let kept = if with_recipes { with } else { without };
+    kept.get_or_init(|| description(with_recipes).to_json().unwrap_or_default().into()).clone()
+}
+
+/// The routes, with what each does.
+pub(crate) fn listing(with_recipes: bool) -> &'static [Route] {
+    static ROUTES: [OnceLock<Vec<Route>>; 2] = [const { OnceLock::new() }; 2];
+    let [without, with] = &ROUTES;
+    let kept = if with_recipes { with } else { without };
+    kept.get_or_init(|| {
+        let paths = description(with_recipes).paths.paths.into_iter();
+        let routes = paths.flat_map(|(path, item)| {
+            let methods = [("GET", item.get), ("POST", item.post), ("DELETE", item.delete)];
+            let methods = methods.into_iter().filter_map(|(method, operation)| Some((method, operation?)));
+            let routes = methods.map(move |(method, operation)| Route {
+                method,
+                path: path.clone(),
+                summary: operation.summary.unwrap_or_default(),
+            });
+            routes.collect::<Vec<_>>()
+        });
+        routes.collect()
+    })
 }
 
 /// The methods of a path, for people.
@@ -104,18 +149,23 @@ mod tests {
 
     #[test]
     fn every_path_is_described_and_there_is_no_other() {
-        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        let description: serde_json::Value = serde_json::from_slice(&json(true)).unwrap();
         let mut described: Vec<_> = description["paths"].as_object().unwrap().keys().map(String::as_str).collect();
         let mut known = routes::paths();
         described.sort_unstable();
         known.sort_unstable();
         assert_eq!(described, known);
+        let without: serde_json::Value = serde_json::from_slice(&json(false)).unwrap();
+        let mut plain: Vec<_> = without["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        plain.sort_unstable();
+        assert_eq!(plain, known.iter().copied().filter(|path| !routes::is_recipe(path)).collect::<Vec<_>>());
+        assert!(!without.to_string().contains("schemas/S"), "a schema of the recipes is left");
         assert!(known.iter().all(|path| methods(path).split(" or ").all(|it| ["GET", "POST", "DELETE"].contains(&it))));
     }
 
     #[test]
     fn what_every_request_may_be_answered_is_said_of_each_and_a_sale_has_no_other_fields() {
-        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        let description: serde_json::Value = serde_json::from_slice(&json(true)).unwrap();
         for (path, item) in description["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
                 for (status, _) in GUARDS {
@@ -132,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_message_and_a_result_may_be_any_json() {
-        let description: serde_json::Value = serde_json::from_slice(&json()).unwrap();
+        let description: serde_json::Value = serde_json::from_slice(&json(true)).unwrap();
         for path in ["/push/{queue}", "/call/{queue}"] {
             let body = &description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
             assert!(body.is_object() && body.get("type").is_none(), "{path}: {body}");

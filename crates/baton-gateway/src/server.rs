@@ -56,15 +56,34 @@ const ASKED: u32 = 3;
 /// Where a gateway listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Listen {
-    /// At [`DEFAULT_ADDRESS`] or, if that is taken, at the next free port.
+    /// At [`DEFAULT_ADDRESS`].
     #[default]
     Default,
+    /// At [`DEFAULT_ADDRESS`] or, if that is taken, at the next free port.
+    NextFree,
     /// At this address.
     At(SocketAddr),
 }
 
 /// The listener for the events of a gateway.
 pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
+
+/// The routes of the recipes: `/subsetSum`, `/totalSales`, `/sales` and `/say`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipes {
+    /// The file with the sales; without one there are none.
+    pub sales: Option<PathBuf>,
+    /// How long the module behind `/say` takes to start: requests that come earlier wait.
+    pub demo_init: Duration,
+    /// How long a search goes on whose caller has gone, and could come again: a second at least.
+    pub linger: Duration,
+}
+
+impl Default for Recipes {
+    fn default() -> Self {
+        Self { sales: None, demo_init: Duration::ZERO, linger: Duration::from_secs(10) }
+    }
+}
 
 /// How a gateway is set up.
 #[derive(Clone)]
@@ -78,12 +97,8 @@ pub struct GatewayOptions {
     pub queues: Option<Vec<Name>>,
     /// The tokens; without a file, or with an empty one, every caller on this machine may do everything.
     pub tokens: Option<TokenFile>,
-    /// The file with the sales; without one there are none.
-    pub sales: Option<PathBuf>,
-    /// How long the module behind `/say` takes to start: requests that come earlier wait.
-    pub demo_init: Duration,
-    /// How long a search goes on whose caller has gone, and could come again: a second at least.
-    pub linger: Duration,
+    /// The recipes; without them their routes answer 404.
+    pub recipes: Option<Recipes>,
     /// Its bounds.
     pub limits: Limits,
     /// The listener for its events.
@@ -93,33 +108,20 @@ pub struct GatewayOptions {
 impl Default for GatewayOptions {
     fn default() -> Self {
         let (listen, limits) = (Listen::default(), Limits::default());
-        let (sales, demo_init) = (None, Duration::ZERO);
-        Self {
-            listen,
-            hosts: Vec::new(),
-            queues: None,
-            tokens: None,
-            sales,
-            demo_init,
-            linger: Duration::from_secs(10),
-            limits,
-            ear: None,
-        }
+        Self { listen, hosts: Vec::new(), queues: None, tokens: None, recipes: None, limits, ear: None }
     }
 }
 
 impl fmt::Debug for GatewayOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { listen, hosts, queues, tokens, sales, demo_init, linger, limits, ear: _ } = self;
+        let Self { listen, hosts, queues, tokens, recipes, limits, ear: _ } = self;
         let mut shown = f.debug_struct("GatewayOptions");
         shown
             .field("listen", listen)
             .field("hosts", hosts)
             .field("queues", queues)
             .field("tokens", tokens)
-            .field("sales", sales)
-            .field("demo_init", demo_init)
-            .field("linger", linger)
+            .field("recipes", recipes)
             .field("limits", limits);
         shown.finish_non_exhaustive()
     }
@@ -201,8 +203,10 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError`]: e.g. an address that other machines can reach and no token guards, or sales without a folder.
     pub async fn bind(fleet: &Fleet, options: GatewayOptions) -> Result<Self, GatewayError> {
-        let GatewayOptions { listen, hosts, queues, tokens, sales, demo_init, linger, limits, ear } = options;
+        let GatewayOptions { listen, hosts, queues, tokens, recipes, limits, ear } = options;
         let keeper = Keeper::new(tokens)?;
+        let has_recipes = recipes.is_some();
+        let Recipes { sales, demo_init, linger } = recipes.unwrap_or_default();
         let sales = sales.map(Sales::at);
         // A file that is not there yet may come; its folder does not.
         if let Some(Err(error @ SalesError::Folder { .. })) = sales.as_ref().map(Sales::look) {
@@ -235,6 +239,7 @@ impl Gateway {
             speaker: Speaker::start(demo_init, limits.waiting),
             trouble: Default::default(),
             limits,
+            has_recipes,
             linger: linger.max(Duration::from_secs(1)),
             closing: watch::Sender::new(false),
             over: watch::Sender::new(false),
@@ -355,7 +360,8 @@ fn ask_after(stream: &TcpStream) -> rustix::io::Result<()> {
 
 async fn bind(listen: Listen) -> Result<TcpListener, GatewayError> {
     let (mut address, tries) = match listen {
-        Listen::Default => (DEFAULT_ADDRESS, PORTS),
+        Listen::Default => (DEFAULT_ADDRESS, 0),
+        Listen::NextFree => (DEFAULT_ADDRESS, PORTS),
         Listen::At(address) => (address, 0),
     };
     for _ in 0..tries {

@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) speaker: Deferred<Speaker, std::convert::Infallible>,
     /// How long the trouble lasts that is answered with 503 and has no pace of its own.
     pub(crate) trouble: Lasting,
+    /// Whether there are the routes of the recipes.
+    pub(crate) has_recipes: bool,
     /// How long a search goes on whose caller has gone and could return.
     pub(crate) linger: Duration,
     /// Whether the gateway stops: streams end then.

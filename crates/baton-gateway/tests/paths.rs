@@ -15,9 +15,53 @@ fn the_gateway_lives_and_its_store_answers() {
 }
 
 #[test]
+fn the_root_lives_and_names_the_routes_as_text_or_json() {
+    let scene = Scene::new();
+    let root = scene.get("/");
+    let text = root.text();
+    assert!(root.status == 200 && text.starts_with("I'm alive!\n\n"), "{text}");
+    for route in
+        ["POST   /push/{queue}  ", "GET    /messages/{queue}/{id}  ", "DELETE /jobs/{queue}/{id}  ", "GET    /say  "]
+    {
+        assert!(text.contains(&format!("\n{route}")), "{route}: {text}");
+    }
+    let json = scene.ask("GET", "/", &[("accept", "application/json")], b"").json();
+    assert_eq!(json["says"], "I'm alive!");
+    let routes = json["routes"].as_array().unwrap();
+    assert_eq!(routes.len(), text.lines().count() - 2, "{json}");
+    assert!(
+        routes.iter().all(|it| it["method"].is_string() && it["path"].is_string() && it["summary"] != ""),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_gateway_without_recipes_has_none_of_their_routes_and_says_how_to_have_them() {
+    let scene = Scene::with(|options| options.recipes = None);
+    let asked = [
+        ("GET", "/subsetSum?data=[1,-1]&sum=0"),
+        ("GET", "/totalSales"),
+        ("POST", "/sales"),
+        ("GET", "/say"),
+        ("PUT", "/say"),
+    ];
+    for (method, path) in asked {
+        let told = scene.ask(method, path, &[], b"").problem(404, "no-recipes");
+        let path = path.split('?').next().unwrap();
+        let detail = told["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("{path} is a recipe")) && detail.contains("--recipes"), "{detail}");
+    }
+    let described = scene.get("/api/openapi.json").json();
+    let paths: Vec<_> = described["paths"].as_object().unwrap().keys().collect();
+    assert!(paths.iter().all(|path| !asked.iter().any(|(_, asked)| asked.starts_with(path.as_str()) && *path != "/")));
+    assert!(!scene.get("/").text().contains("/subsetSum"));
+    assert!(scene.get("/health").status == 200 && scene.ask("POST", "/push/q", &[JSON], b"1").status == 202);
+}
+
+#[test]
 fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     let scene = Scene::new();
-    for unknown in ["/", "/healthy", "/push", "/push/", "/push/q/1", "/health/", "//health", "/..%2fhealth"] {
+    for unknown in ["/healthy", "/push", "/push/", "/push/q/1", "/health/", "//health", "/..%2fhealth"] {
         scene.get(unknown).problem(404, "unknown");
     }
     for (asked, meant) in [("/totalsales", "/totalSales"), ("/health/", "/health"), ("/Push/q", "/push/{queue}")] {

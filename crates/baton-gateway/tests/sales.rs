@@ -3,11 +3,14 @@
 
 mod scene;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use baton::{Fleet, Name, builtin::sales::SalesError};
 use baton_gateway::{
-    Gateway, GatewayError, GatewayOptions, Listen,
+    Gateway, GatewayError, GatewayOptions, Listen, Recipes,
     tokens::{Right, TokenFile},
 };
 use baton_servers::RedisServer;
@@ -23,7 +26,7 @@ struct Shop {
 
 fn shop() -> Shop {
     let folder = TempDir::new().unwrap();
-    let scene = Scene::with(|options| options.sales = Some(folder.path().join("sales.db")));
+    let scene = Scene::with(|options| options.recipes = keeping(Some(folder.path().join("sales.db"))));
     Shop { scene, folder }
 }
 
@@ -47,6 +50,16 @@ impl Shop {
         assert_eq!(answer.header("cache-status").unwrap(), status);
         answer
     }
+}
+
+/// The recipes with their sales in this file.
+fn keeping(sales: Option<PathBuf>) -> Option<Recipes> {
+    Some(Recipes { sales, ..Default::default() })
+}
+
+/// The recipes with a module behind `/say` that takes this long to start.
+fn starting(demo_init: Duration) -> Option<Recipes> {
+    Some(Recipes { demo_init, ..Default::default() })
 }
 
 #[test]
@@ -213,7 +226,7 @@ fn totals_need_a_token_where_there_is_one_and_adding_needs_the_right_to_admin() 
     let file = TokenFile::at(folder.path().join("tokens.json"));
     let read = file.add(&Name::new("reader").unwrap(), Right::Read).unwrap();
     let sales = Some(folder.path().join("sales.db"));
-    let scene = Scene::with(|options| (options.tokens, options.sales) = (Some(file), sales));
+    let scene = Scene::with(|options| (options.tokens, options.recipes) = (Some(file), keeping(sales)));
     scene.get("/totalSales").problem(401, "token");
     scene.get("/say").problem(401, "token");
     let bearer = format!("Bearer {read}");
@@ -230,7 +243,7 @@ fn a_gateway_without_sales_and_one_whose_file_is_none_say_so() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("sales.db");
     std::fs::write(&path, "something else, and of some length so that nobody takes it for a database").unwrap();
-    let scene = Scene::with(|options| options.sales = Some(path));
+    let scene = Scene::with(|options| options.recipes = keeping(Some(path)));
     let problem = scene.get("/totalSales").problem(500, "sales");
     assert!(!problem.to_string().contains("sales.db"), "{problem}");
     assert!(
@@ -244,7 +257,8 @@ fn a_gateway_without_sales_and_one_whose_file_is_none_say_so() {
 fn a_gateway_whose_sales_have_no_folder_does_not_start() {
     let folder = TempDir::new().unwrap();
     let sales = Some(folder.path().join("none/sales.db"));
-    let options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), sales, ..Default::default() };
+    let (listen, recipes) = (Listen::At("127.0.0.1:0".parse().unwrap()), keeping(sales));
+    let options = GatewayOptions { listen, recipes, ..Default::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let refused = runtime.block_on(async {
         let fleet = Fleet::connect("memory:").unwrap();
@@ -260,7 +274,7 @@ fn totals_are_computed_while_the_store_is_away_and_sales_wait_for_it() {
     let mut server = RedisServer::start(folder.path(), &[]).unwrap();
     server.kill();
     let sales = Some(folder.path().join("sales.db"));
-    let scene = Scene::begin(&server.url(), |_| {}, |options| options.sales = sales);
+    let scene = Scene::begin(&server.url(), |_| {}, |options| options.recipes = keeping(sales));
     let mut peer = scene.peer();
     peer.send(&request("POST", "/sales", &[JSON], sale("a", "book", 2).to_string().as_bytes()));
     until("it waits", || scene.get("/health/ready").json()["waiting"] == 1);
@@ -274,7 +288,7 @@ fn totals_are_computed_while_the_store_is_away_and_sales_wait_for_it() {
 fn who_asks_before_a_module_has_started_waits_for_it() {
     let takes = Duration::from_millis(700);
     let begun = Instant::now();
-    let scene = Scene::begin("memory:", |_| {}, |options| options.demo_init = takes);
+    let scene = Scene::begin("memory:", |_| {}, |options| options.recipes = starting(takes));
     let early = scene.get("/say");
     assert!(begun.elapsed() >= takes, "{:?}", begun.elapsed());
     assert_eq!(early.status, 200);
@@ -284,7 +298,7 @@ fn who_asks_before_a_module_has_started_waits_for_it() {
         "memory:",
         |_| {},
         |options| {
-            options.demo_init = Duration::from_secs(3600);
+            options.recipes = starting(Duration::from_secs(3600));
             options.limits.waiting.calls = 0;
         },
     );
@@ -296,7 +310,7 @@ fn who_asks_before_a_module_has_started_waits_for_it() {
 #[test]
 fn who_is_not_answered_when_the_time_to_stop_is_over_is_told_so() {
     let mut scene = Scene::with(|options| {
-        options.demo_init = Duration::from_secs(3600);
+        options.recipes = starting(Duration::from_secs(3600));
         options.limits.stop_time = Duration::from_millis(200);
         options.limits.requests = 1;
     });

@@ -47,6 +47,10 @@ A file that describes a fleet, here with all keys of each kind:
   max_keys = 10_000_000
   key_lifetime = \"7d\"
   max_results = \"1GiB\"
+  recipes = false           # true adds /subsetSum, /totalSales, …
+
+  [gateway]
+  listen = \"127.0.0.1:8000\"
 
   [queues.fetch]
   exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler
@@ -205,10 +209,10 @@ pub(crate) fn check(globals: Globals) -> Result<Exit, Failure> {
     };
     let mistakes = match checked {
         Ok((described, settings)) => {
-            let doubts = described.iter().flat_map(Description::doubts);
+            let doubts = described.doubts().into_iter();
             let doubts = without_folder(&settings).into_iter().chain(doubts);
             doubts.for_each(|it| remark(&tame(&format!("warning: {it}"))));
-            let (queues, sources) = described.map_or((0, 0), |it| it.size());
+            let (queues, sources) = described.size();
             let (some_queues, some_sources) = (plural(queues), plural(sources));
             let mut output = Output::new();
             output.line(&match &settings.fleet_file {

@@ -8,24 +8,25 @@ use clap::ValueEnum;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
+    first_lines, late_store,
     node::{Log, NodeArguments, obey_leash, obey_signals},
     settings::Settings,
 };
 
-/// Run one node of the fleet: it works, and generates when a source is nobody's
+/// Run one node of the fleet: it works, and it generates while it holds a source
 ///
-/// A node needs a handler for the messages of its queue, and has a source only if one is named. Exactly one node
-/// runs a source at a time; another takes it up when that one leaves or dies. Ctrl-C or SIGTERM finishes what runs and
-/// leaves; a second one leaves at once. A node of role worker ignores the source's flags, but for --source: with
-/// --until-done it waits for the end of that one too.
+/// A node needs a handler for the messages of its queue, and offers a source only if one is named. Exactly one node
+/// runs a source at a time; another one takes over when that node leaves or dies. Ctrl-C or SIGTERM finishes the running
+/// messages and leaves; a second one leaves at once. A node of role worker ignores the flags of a source, except --source:
+/// with --until-done it also waits for the end of that source.
 ///
-/// Where a baton.toml describes queues and sources (see `baton config --help`), it is a member of that fleet: for all of it,
-/// or for the queues that --queue names and the sources that feed them. With one queue chosen, flags about a queue go before
+/// If a baton.toml describes queues and sources (see `baton config --help`), the node belongs to that fleet: to all of it,
+/// or to the queues chosen by --queue and the sources that feed them. With one queue chosen, flags about a queue override
 /// the file; with several they are refused. The same holds for --source and flags about a source.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton node --queue fetch --queue resize     two queues of those that baton.toml describes
+  baton node --queue fetch --queue resize     two of the queues that baton.toml describes
   baton node --exec 'python3 resize.py' --queue resize --retries 3
   baton node --handler demo --role worker --concurrency 8 --retries 3
   baton node --exec-once 'curl -fsS -- {}' --lines urls.txt --queue fetch --until-done
@@ -33,12 +34,12 @@ Examples:
   baton node --exec-once ./nightly.sh --cron '0 3 * * *' --catch-up once --queue nightly
   baton node --role generator --interval 1s --queue resize")]
 pub(crate) struct Node {
-    /// What it is willing to do
+    /// What the node may do
     #[arg(long, value_enum, value_name = "ROLE", default_value = "auto")]
     role: Part,
     #[command(flatten)]
     node: NodeArguments,
-    /// No log
+    /// Print no log
     #[arg(short, long)]
     quiet: bool,
     /// Stop when standard input ends
@@ -48,7 +49,7 @@ pub(crate) struct Node {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Part {
-    /// Works, and generates when it is its turn
+    /// Works, and generates while it holds a source
     Auto,
     /// Only works
     Worker,
@@ -67,13 +68,20 @@ impl From<Part> for Role {
 }
 
 impl Node {
-    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+    pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
+        self.node.prepare(settings)?;
         let plan = self.node.plan(self.role.into(), settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
-        // From here on outages are waited for; a store that was never there is an error.
-        connection.given(connection.admin.survey().await)?;
         let log = Log::new(settings.fleet.value.clone(), self.quiet, None).beneath(self.leashed);
         let (shutdown, log) = (Shutdown::new(), Arc::new(log));
+        // `up` says them for its workers.
+        let announce = || {
+            if !self.leashed {
+                first_lines::say(settings, &plan, None, &log);
+            }
+        };
+        // From here on outages are waited for; a store that was never there is an error.
+        connection.given(late_store::awaited(settings, &connection, false, announce, &log).await)?;
         obey_signals(&shutdown, &log, self.node.work.lease)?;
         if self.leashed {
             obey_leash(&shutdown);

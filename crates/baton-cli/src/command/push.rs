@@ -97,8 +97,8 @@ const NOTHING_YET: Overview = Overview { nodes: Vec::new(), sources: Vec::new(),
 
 /// The queues that the fleet's file describes; a mistake in it is for who runs them.
 fn described(settings: &Settings) -> Vec<Name> {
-    let description = Description::of(settings).ok().flatten();
-    description.iter().flat_map(Description::queue_names).cloned().collect()
+    let description = Description::of(settings).unwrap_or_default();
+    description.queue_names().cloned().collect()
 }
 
 /// Opens everything and checks the arguments, before anything is sent.

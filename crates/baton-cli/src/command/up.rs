@@ -18,46 +18,49 @@ use tokio::sync::watch;
 use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    gateway::{GatewayArguments, Times},
+    first_lines,
+    gateway::{Answering, GatewayArguments, Surroundings},
     late_store,
-    node::{Log, NodeArguments, obey_signals},
+    node::{Description, Log, NodeArguments, obey_signals},
     output::span,
     panel::Panel,
-    settings::Settings,
+    settings::{Settings, refused},
     supervisor::{Workers, cores, supervisor},
 };
 
-/// Run a fleet on this machine: a node with the source, and worker processes beside it
+/// Run a fleet on this machine: one node with the sources, and worker processes
 ///
-/// There are as many workers as the load asks for, from --min-workers to --max-workers: they come within two seconds of
-/// a burst, and leave, with what they run finished, when fewer were needed for ten. Workers that crash are replaced,
-/// after ever longer pauses. Run it on further machines with the same store to make the fleet larger: they share the
-/// load by their cores, each within its own limits.
+/// The number of worker processes follows the load, from --min-workers to --max-workers. They start within two seconds of
+/// a burst. When fewer were needed for ten seconds, some finish their messages and leave. A worker that crashes is
+/// replaced, after a pause that grows with each crash. Further machines with the same store make the fleet larger: they
+/// share the load by their cores, each within its own limits.
 ///
-/// Ctrl-C, SIGTERM or `baton kill` finishes what runs and ends them all, a second Ctrl-C does so at once; if this process
-/// is killed, the workers notice and leave by themselves.
+/// Ctrl-C, SIGTERM or `baton kill` finishes the running messages and ends all processes; a second Ctrl-C ends them at once.
+/// If this process is killed, its workers notice that and leave.
 ///
-/// Where a baton.toml describes queues and sources (see `baton config --help`), it runs all of them, or those that --queue
-/// and --source choose. Worker processes go by the text it has read, whatever becomes of the file.
+/// If a baton.toml describes queues and sources (see `baton config --help`), all of them run, or those chosen by --queue
+/// and --source. Worker processes use the text that this process has read, even if the file changes later.
 ///
-/// It answers HTTP at 127.0.0.1:8000, or at the next port that is free: `curl --json 1 localhost:8000/push/QUEUE` pushes a
-/// message, /api/openapi.json describes the rest. --listen names another address, --no-gateway none. With a gateway a Redis that
-/// is not up yet is waited for, for ever unless --wait says how long.
+/// The gateway answers HTTP at 127.0.0.1:8000. `curl --json 1 localhost:8000/push/QUEUE` pushes a message, and
+/// `curl localhost:8000` lists the routes. --listen names another address, --no-gateway starts none. With a gateway the
+/// command waits for a Redis that is not up yet, without a bound unless --wait sets one.
 ///
-/// Otherwise, without --queue, --exec, --exec-once, --handler, --lines, --lines-from and --cron it is a demonstration, on a queue of its own: `demo`.
+/// --demo runs a demonstration on a queue of its own, `demo`. The command is refused if neither a file nor a flag says what
+/// to run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton up
+  baton up --demo
+  baton up                                   all that baton.toml describes
   baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --retries 3 --until-done > pages
-  find . -name '*.png' | baton up --queue small --lines - --exec-once 'optipng -- {}' --workers 8 --until-done
+  find . -name '*.png' | baton up --queue small --lines - --exec-once 'optipng -- {}' --concurrency 8 --until-done
   baton up --queue resize --exec 'python3 resize.py' --retries 3
   baton --config etc/baton.toml up --until-done
-  baton up --interval 10ms --demo-delay 0..50ms
+  baton up --demo --interval 10ms --demo-delay 0..50ms
   baton up --min-workers 2 --max-workers 16 --concurrency 8 --handler noop --queue resize
   baton --rhost 10.0.0.5 up --workers 8 --handler noop --queue resize")]
 pub(crate) struct Up {
-    /// How long what runs may take to finish when stopping
+    /// How long running messages may take to finish when it stops
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     grace: Duration,
     #[command(flatten)]
@@ -66,21 +69,31 @@ pub(crate) struct Up {
     gateway: GatewayArguments,
     #[command(flatten)]
     node: NodeArguments,
-    /// Neither log nor figures
+    /// Print neither the log nor figures
     #[arg(short, long)]
     quiet: bool,
 }
 
 impl Up {
+    /// What the gateway has to know of the rest.
+    fn surroundings(&self, settings: &Settings) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            until_done: self.node.until_done,
+            demonstrates: self.node.work.demonstrates(),
+            recipes: self.node.recipes.wanted,
+            listen: Description::of(settings).map_err(refused)?.listen,
+            stop_time: self.grace,
+            search_time: self.node.recipes.timeout,
+        })
+    }
+
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
-        self.node.demonstrate_if_bare(settings)?;
-        self.node.searches.wanted = self.gateway.is_wanted(self.node.until_done);
+        self.node.prepare(settings)?;
+        self.gateway.check(self.node.recipes.wanted)?;
         let mut plan = self.node.plan(Role::Auto, settings)?;
         let limits = if plan.has_programs() {
             // This node runs them all: another process would only stand between it and them.
-            if let Some(workers) = self.workers.in_place_of_concurrency()? {
-                plan.set_concurrency(workers);
-            }
+            self.workers.refuse()?;
             Limits { min: 0, max: 0 }
         } else if plan.has_work() {
             self.workers.limits(settings)?
@@ -95,13 +108,17 @@ impl Up {
         let panel = Panel::new(self.quiet, self.node.until_done);
         let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
         let shutdown = Shutdown::new();
-        let times = Times { stop: self.grace, search: self.node.searches.timeout };
-        let gateway = self.gateway.start(settings, &connection, self.node.until_done, times, &log, &shutdown).await?;
+        let around = self.surroundings(settings)?;
+        let gateway = self.gateway.start(settings, &connection, around, &log, &shutdown).await?;
         obey_signals(&shutdown, &log, self.node.work.lease)?;
+        let announce = || {
+            first_lines::say(settings, &plan, gateway.as_ref().map(Answering::url).as_deref(), &log);
+            gateway.iter().for_each(|gateway| gateway.say_if_elsewhere(&log));
+        };
         let up = tokio::select! {
             biased;
             () = shutdown.any() => Ok(false),
-            up = late_store::awaited(settings, &connection, gateway.as_ref(), &log) => up.map(|()| true),
+            up = late_store::awaited(settings, &connection, gateway.is_some(), announce, &log) => up.map(|()| true),
         };
         // From here on outages are waited for.
         if up != Ok(true) {

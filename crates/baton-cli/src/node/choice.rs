@@ -80,8 +80,8 @@ impl NodeArguments {
                 "choose others with --queue, or describe it there",
             )),
             None => {
-                let searches = self.searches.clone();
-                let plan = Plan { role, queues, sources, is_described: true, awaited, cores: None, searches };
+                let recipes = self.recipes.clone();
+                let plan = Plan { role, queues, sources, is_described: true, awaited, cores: None, recipes };
                 plan.check_programs()?;
                 Ok(plan)
             }

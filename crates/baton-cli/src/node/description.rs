@@ -1,6 +1,6 @@
 //! A fleet as its file describes it: `[queues.NAME]` with their work, `[sources.NAME]` and what they feed.
 
-use std::{convert::Infallible, path::PathBuf};
+use std::{convert::Infallible, net::SocketAddr, path::PathBuf};
 
 use baton::{
     Name,
@@ -19,7 +19,7 @@ use super::{
     source_feed::{Pull, SourceFeed, calendar},
     work::Built,
 };
-use crate::{exit::Failure, settings::Settings};
+use crate::{exit::Failure, gateway::address, settings::Settings};
 
 /// What to do in place of lines from standard input.
 const STDIN: &str = "name a file, or give the flag --lines - to the command that reads it";
@@ -36,13 +36,21 @@ pub(crate) struct Description {
     pub(crate) open_queues: bool,
     /// The file, as messages name it.
     pub(super) file: PathBuf,
+    /// Whether the fleet has the recipes.
+    pub(super) recipes: bool,
+    /// Where its gateway listens, if that is said.
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl Description {
-    /// What the fleet's file describes, if there is one and it describes something; all of its mistakes if it has some.
-    pub(crate) fn of(settings: &Settings) -> Result<Option<Self>, Vec<Mistake>> {
-        let described = settings.fleet_file.as_ref().map(Self::read).transpose()?;
-        Ok(described.filter(|it| !it.queues.is_empty()))
+    /// What the fleet's file describes, nothing if there is none; all of its mistakes if it has some.
+    pub(crate) fn of(settings: &Settings) -> Result<Self, Vec<Mistake>> {
+        Ok(settings.fleet_file.as_ref().map(Self::read).transpose()?.unwrap_or_default())
+    }
+
+    /// Whether it describes queues: only then it takes the place of flags about one.
+    pub(crate) const fn has_queues(&self) -> bool {
+        !self.queues.is_empty()
     }
 
     /// How many queues and sources it has.
@@ -80,13 +88,18 @@ impl Description {
                 queue(name, section)
             });
             let sources = root.each("sources", "source", |name, section| source(name, section, &names, document));
-            let open_queues = root.table("gateway", |section| section.switch("open_queues")).unwrap_or_default();
+            let recipes = root.switch("recipes");
+            let gateway =
+                root.table("gateway", |section| (section.value("listen", address), section.switch("open_queues")));
+            let (listen, open_queues) = gateway.unwrap_or_default();
             let file = document.path().to_owned();
             Self {
                 queues: queues.into_iter().flatten().collect(),
                 sources: sources.into_iter().flatten().collect(),
                 open_queues,
                 file,
+                recipes,
+                listen,
             }
         })
     }

@@ -12,12 +12,12 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
-    /// The source's name; all nodes that offer it must mean the same [default: ticks (demo if
-    /// nothing is named), cron:HASH of the expression, lines:HASH of the command, lines:FILE:HASH of the path, or
+    /// The source's name; all nodes that offer it must mean the same [default: ticks (demo with
+    /// --demo), cron:HASH of the expression, lines:HASH of the command, lines:FILE:HASH of the path, or
     /// one of its own for each standard input]
     #[arg(long, value_name = "NAME")]
     pub(super) source: Option<Name>,
-    /// A message every so often; 0 is as fast as the store takes them [default of ticks: 500ms]
+    /// A message each time this has passed; 0 is as fast as the store takes them [default with --demo: 500ms]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, conflicts_with_all = ["lines", "lines_from", "cron"])]
     interval: Option<Duration>,
     /// A message for each line of this file, read to its end as it is then: a last line without a line end counts, and
@@ -48,10 +48,10 @@ pub(super) struct Feed {
     /// What to send for due times that were missed [default: skip]
     #[arg(long, value_enum, value_name = "HOW", requires = "cron")]
     catch_up: Option<HowToCatchUp>,
-    /// End the source behind so many messages, counted over the whole fleet
+    /// End the source after this many messages, counted over the whole fleet
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Start the source over; nobody may be running it
+    /// Start the source over; no node may be running it
     #[arg(long)]
     pub(super) rewind: bool,
 }

@@ -1,6 +1,7 @@
 //! A node as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
 mod choice;
+mod demonstration;
 mod description;
 mod feed;
 mod interpreter;
@@ -8,8 +9,8 @@ mod log;
 mod plan;
 mod program;
 mod queue_work;
+mod recipes;
 mod run;
-mod searches;
 mod shell;
 mod signals;
 mod source_feed;
@@ -21,21 +22,18 @@ use std::{ffi::OsString, path::PathBuf};
 
 use baton::{Name, Role};
 
+use self::{demonstration::DEMONSTRATION, feed::Feed, source_feed::SourceFeed, work::Work};
 pub(crate) use self::{
     description::Description,
     log::Log,
     plan::Plan,
-    searches::{SEARCHES, Searches},
+    recipes::{Recipes, SEARCHES, only_with_recipes},
     signals::{obey_leash, obey_signals},
 };
-use self::{feed::Feed, work::Work};
 use crate::{
     exit::Failure,
     settings::{Settings, refused},
 };
-
-/// The queue of the demonstration, and the name of the source that feeds it.
-const DEMONSTRATION: &str = "demo";
 
 /// Everything that makes a node.
 #[derive(Debug, clap::Args)]
@@ -49,38 +47,67 @@ pub(crate) struct NodeArguments {
     #[arg(long)]
     pub(crate) until_done: bool,
     #[command(flatten)]
-    pub(crate) searches: Searches,
+    pub(crate) recipes: Recipes,
     /// Append what was pushed and run to this file
     #[arg(long, value_name = "PATH", hide = true)]
     journal: Option<PathBuf>,
 }
 
 impl NodeArguments {
-    /// Makes a demonstration of a command that names neither queue nor handler nor lines nor calendar where no file
-    /// describes some, on a queue and with a source that nothing else uses.
-    pub(crate) fn demonstrate_if_bare(&mut self, settings: &Settings) -> Result<(), Failure> {
-        let is_described = Description::of(settings).map_err(refused)?.is_some();
-        if !is_described && self.work.is_bare() && !self.feed.is_of_its_own() {
-            let name = Name::new(DEMONSTRATION).map_err(|error| Failure::usage(error.to_string(), "name a --queue"))?;
-            self.work.demonstrate_on(&name);
-            self.feed.tick_as(&name);
+    /// Turns `--demo` into what it stands for, on a queue and with a source that nothing else uses, and adds what the
+    /// fleet's file says of the recipes.
+    pub(crate) fn prepare(&mut self, settings: &Settings) -> Result<(), Failure> {
+        let described = Description::of(settings).map_err(refused)?;
+        self.recipes.wanted |= self.work.demo.wanted || described.recipes;
+        if !self.work.demo.wanted {
+            return Ok(());
         }
+        if described.has_queues() {
+            return Err(Failure::usage(
+                format!("--demo runs a queue of its own, and {} describes queues", described.file.display()),
+                "leave --demo out to run those, or run the demonstration in another folder",
+            ));
+        }
+        let name = Name::new(DEMONSTRATION).map_err(|error| Failure::usage(error.to_string(), "name a --queue"))?;
+        self.work.demonstrate_on(&name);
+        self.feed.tick_as(&name);
         Ok(())
+    }
+
+    /// Refuses a command that names no work at all where no file describes some.
+    fn refuse_bare(&self, settings: &Settings) -> Result<(), Failure> {
+        if !self.work.is_bare() || self.feed.is_named() {
+            return Ok(());
+        }
+        let file = match &settings.fleet_file {
+            Some(file) => format!("{} describes no queue", file.path().display()),
+            None => {
+                let here = std::env::current_dir().unwrap_or_default();
+                format!("there is no baton.toml in {}", here.display())
+            }
+        };
+        Err(Failure::usage(
+            format!("nothing says what to run: no flag names work, and {file}"),
+            "add --demo for a demonstration, or --queue NAME --exec COMMAND for a worker of your own, or describe queues \
+             in a baton.toml (`baton config --help`)",
+        ))
     }
 
     /// The flags that describe its work to another process.
     pub(crate) fn flags(&self) -> Vec<OsString> {
         let journal = self.journal.iter().flat_map(|path| ["--journal".into(), path.into()]);
-        self.work.flags().into_iter().chain(journal).chain(self.searches.flags()).collect()
+        self.work.flags().into_iter().chain(journal).chain(self.recipes.flags()).collect()
     }
 
     /// What the node is to do in this role; what cannot work is refused before anything is touched.
     pub(crate) fn plan(&self, role: Role, settings: &Settings) -> Result<Plan, Failure> {
         self.work.check()?;
-        self.searches.check()?;
-        if let Some(described) = Description::of(settings).map_err(refused)? {
+        self.recipes.check()?;
+        let described = Description::of(settings).map_err(refused)?;
+        if described.has_queues() {
             return self.choose(role, described);
         }
+        self.refuse_bare(settings)?;
         let work = self.work.described()?;
         // A worker leaves the source to others, but may wait for the end of one that is named.
         let (sources, awaited) = if role == Role::Worker {
@@ -88,11 +115,14 @@ impl NodeArguments {
         } else {
             self.feed.check(self.until_done)?;
             let sources: Vec<_> = self.feed.described(&work.queue)?.into_iter().collect();
+            if let Some(why) = sources.iter().find_map(SourceFeed::unreadable) {
+                return Err(why);
+            }
             let awaited = sources.iter().map(|source| source.name.clone()).collect();
             (sources, awaited)
         };
-        let (queues, searches) = (vec![work], self.searches.clone());
-        let plan = Plan { role, queues, sources, is_described: false, awaited, cores: None, searches };
+        let (queues, recipes) = (vec![work], self.recipes.clone());
+        let plan = Plan { role, queues, sources, is_described: false, awaited, cores: None, recipes };
         plan.check()?;
         Ok(plan)
     }

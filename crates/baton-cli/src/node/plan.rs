@@ -7,7 +7,7 @@ use baton::{Name, Node, Role, builtin::Exec, store::Survey};
 use super::{
     program::{ProgramTask, Stage},
     queue_work::{QueueWork, Task},
-    searches::{AT_ONCE, SEARCHES, Searches},
+    recipes::{AT_ONCE, Recipes, SEARCHES},
     source_feed::SourceFeed,
     witness::Witness,
     work::Work,
@@ -27,8 +27,8 @@ pub(crate) struct Plan {
     pub(super) awaited: Vec<Name>,
     /// The machine's cores, if worker processes are started on it beside the node.
     pub(super) cores: Option<u32>,
-    /// Whether it works for [`SEARCHES`] beside its own queues, and how.
-    pub(super) searches: Searches,
+    /// Whether it works for [`SEARCHES`] in addition to its own queues, and how.
+    pub(super) recipes: Recipes,
 }
 
 /// A source that the node does not offer, and why.
@@ -54,6 +54,19 @@ impl Plan {
         if worked.is_empty() { self.queues.iter().map(|it| it.queue.clone()).collect() } else { worked }
     }
 
+    /// The names of the queues whose messages run here.
+    pub(crate) fn worked(&self) -> Vec<&str> {
+        let here = self.role != Role::Generator;
+        let own = self.queues.iter().filter(|it| it.task.is_some()).map(|it| it.queue.as_str());
+        let searches = self.searches_too().then_some(SEARCHES);
+        own.chain(searches).filter(|_| here).collect()
+    }
+
+    /// The names of the sources that are offered here.
+    pub(crate) fn source_names(&self) -> Vec<&str> {
+        self.sources.iter().map(|source| source.name.as_str()).collect()
+    }
+
     /// Refuses what cannot work, before anything is touched.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self.role {
@@ -64,7 +77,7 @@ impl Plan {
             Role::Auto | Role::Worker => match self.queues.iter().find(|it| it.task.is_none()) {
                 Some(idle) => Err(Failure::usage(
                     format!("no handler is named for the messages of queue {}", idle.queue),
-                    "add --exec or --exec-once with a command, or --handler; `baton up` without flags is a demonstration",
+                    "add --exec or --exec-once with a command, or --handler; `baton up --demo` is a demonstration",
                 )),
                 None => Ok(()),
             },
@@ -115,18 +128,12 @@ impl Plan {
 
     /// Whether subset sums are searched here; not where its own queues have that name.
     fn searches_too(&self) -> bool {
-        self.searches.wanted && !self.queues.iter().any(|work| work.queue.as_str() == SEARCHES)
+        self.recipes.wanted && !self.queues.iter().any(|work| work.queue.as_str() == SEARCHES)
     }
 
     /// The node tells the fleet that worker processes are started beside it, on so many cores.
     pub(crate) const fn beside_workers(&mut self, cores: u32) {
         self.cores = Some(cores);
-    }
-
-    /// As many messages at once of each queue that a program runs.
-    pub(crate) fn set_concurrency(&mut self, concurrency: usize) {
-        let programs = self.queues.iter_mut().filter(|work| matches!(work.task, Some(Task::Program(_))));
-        programs.for_each(|work| work.policy.concurrency = concurrency);
     }
 
     /// Refuses programs that are not here, of the queues that are worked.
@@ -169,7 +176,7 @@ impl Plan {
             }
         }
         if self.searches_too() && self.role != Role::Generator {
-            let (given, pool) = self.searches.work()?.give(node, &Stage { prints: false, ..*stage });
+            let (given, pool) = self.recipes.work()?.give(node, &Stage { prints: false, ..*stage });
             node = given;
             children.extend(pool);
         }

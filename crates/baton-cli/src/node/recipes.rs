@@ -1,4 +1,5 @@
-//! The work for subset sums that a node does beside its own.
+//! The recipes: finished answers to common questions, which a fleet has on request. A node works for the queue of their
+//! subset sums; the gateway of `up` has their routes.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -17,37 +18,50 @@ pub(super) const AT_ONCE: usize = 2;
 /// Attempts of a search whose child was lost, after the first; one that is refused is not tried again.
 const RETRIES: u32 = 2;
 
-/// Whether there is such work, and how long it may take.
+/// Whether they are wanted, and how long a search may take.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Subset sums of the gateway")]
-pub(crate) struct Searches {
-    /// Work for the queue of the gateway's subset sums too
-    #[arg(long = "searches", hide = true)]
+#[command(next_help_heading = "Recipes")]
+pub(crate) struct Recipes {
+    /// Add the recipes: the routes /subsetSum, /totalSales, /sales and /say, and work for the queue `subset-sum`;
+    /// `recipes = true` in a baton.toml does the same
+    #[arg(id = "recipes", long = "recipes")]
     pub(crate) wanted: bool,
-    /// The longest a subset sum of the gateway may take, its reader's pauses included [default: 20m]
+    /// The longest a subset sum of the gateway may take, its reader's pauses included; needs --recipes or --demo
+    /// [default: 20m]
     #[arg(long = "search-timeout", value_name = "TIME", value_parser = quantity::time)]
     pub(crate) timeout: Option<Duration>,
-    /// The longest its child may print nothing; one that searches prints every second. Another child goes on in its place
-    /// [default: 30s]
+    /// The longest its child may print nothing; one that searches prints every second. Another child goes on in its place.
+    /// Needs --recipes or --demo [default: 30s]
     #[arg(long = "search-output-timeout", value_name = "TIME", value_parser = quantity::time)]
     output_timeout: Option<Duration>,
 }
 
-impl Searches {
-    /// Refuses times in which nothing can be done.
+/// Refuses a flag that is about the recipes where they are not wanted.
+pub(crate) fn only_with_recipes(flag: &str) -> Failure {
+    Failure::usage(format!("{flag} is about the recipes, which this fleet does not have"), "add --recipes or --demo")
+}
+
+impl Recipes {
+    fn times(&self) -> [(&'static str, Option<Duration>); 2] {
+        [("--search-timeout", self.timeout), ("--search-output-timeout", self.output_timeout)]
+    }
+
+    /// Refuses times in which nothing can be done, or that are about nothing.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let given = [("--search-timeout", self.timeout), ("--search-output-timeout", self.output_timeout)];
-        match given.iter().find(|(_, time)| time.is_some_and(|time| time.is_zero())) {
-            Some((flag, _)) => Err(Failure::usage(format!("{flag} 0 lets no search end"), "leave it out")),
+        let given = || self.times().into_iter().filter_map(|(flag, time)| Some((flag, time?)));
+        if let Some((flag, _)) = given().find(|(_, time)| time.is_zero()) {
+            return Err(Failure::usage(format!("{flag} 0 lets no search end"), "leave it out"));
+        }
+        match given().next().filter(|_| !self.wanted) {
+            Some((flag, _)) => Err(only_with_recipes(flag)),
             None => Ok(()),
         }
     }
 
     /// The flags that describe it to another process.
     pub(super) fn flags(&self) -> impl Iterator<Item = OsString> {
-        let wanted = self.wanted.then(|| "--searches".into());
-        let times = [("--search-timeout", self.timeout), ("--search-output-timeout", self.output_timeout)];
-        let times = times.into_iter().filter_map(|(flag, time)| Some((flag, time?)));
+        let wanted = self.wanted.then(|| "--recipes".into());
+        let times = self.times().into_iter().filter_map(|(flag, time)| Some((flag, time?)));
         let times = times.flat_map(|(flag, time)| [flag.into(), format!("{}ms", time.as_millis()).into()]);
         wanted.into_iter().chain(times)
     }

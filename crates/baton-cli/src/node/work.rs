@@ -1,11 +1,12 @@
 //! The flags that say what a node does with messages, and how it keeps its place in the fleet.
 
-use std::{ffi::OsString, ops::RangeInclusive, time::Duration};
+use std::{ffi::OsString, time::Duration};
 
 use baton::{DEFAULT_QUEUE, Name, Node, builtin::Demo, settings::quantity};
 use clap::ValueEnum;
 
 use super::{
+    demonstration::Demonstration,
     program::ProgramTask,
     queue_work::{QueueWork, Task},
 };
@@ -15,39 +16,36 @@ use crate::{command::subset_sum, exit::Failure};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Work {
-    /// The queue to work for [default: messages]; where a file describes queues, those to choose of them: it may then be
+    /// The queue to work for [default: messages]. With a file that describes queues: a queue to choose, and the flag may be
     /// given several times
     #[arg(long = "queue", value_name = "NAME")]
     queues: Vec<Name>,
-    /// Run messages by this command: children that stay, one for each message at work. A child gets a message as a line
-    /// of JSON on its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"crashes":0,"body":…}, with "call" where somebody may
-    /// follow the events it tells, and answers with the line
-    /// {"id":7,"event":"end","data":…} or {"id":7,"event":"error","message":…}
+    /// Run messages with children of this command that stay, one for each message at work. A child reads each message as a
+    /// line of JSON from its standard input, {"id":7,"key":…,"queue":…,"attempt":1,"crashes":0,"body":…}, with "call" if
+    /// callers may follow its events. It answers with the line {"id":7,"event":"end","data":…} or
+    /// {"id":7,"event":"error","message":…}
     #[arg(long, value_name = "COMMAND", conflicts_with = "handler")]
     exec: Option<String>,
-    /// Run each message by a process of its own: its body on standard input, a JSON string as its text, or in place of
-    /// {} in the command (put -- before it: curl -fsS -- {}); BATON_MESSAGE_KEY, BATON_QUEUE, BATON_ID, BATON_ATTEMPT and BATON_CRASHES in its environment. Exit code 0 is done, and
-    /// what it prints is the result; 75 is tried again after the backoff, any other as --retries says. No shell reads the
-    /// command; if you want one, give it the body as an argument: sh -c 'gzip -k -- "$1"' sh {}
+    /// Run each message with a process of its own. It gets the body on standard input, a JSON string as its text, or in place
+    /// of {} in the command (put -- before it: curl -fsS -- {}). BATON_MESSAGE_KEY, BATON_QUEUE, BATON_ID, BATON_ATTEMPT and BATON_CRASHES are in its environment.
+    /// Exit code 0 means done, and its output is the result; 75 is tried again after the backoff, any other
+    /// as --retries says. No shell reads the command; if you want one, give it the body as an argument:
+    /// sh -c 'gzip -k -- "$1"' sh {}
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["handler", "exec"])]
     exec_once: Option<String>,
-    /// Let a body begin with - in place of {} where no word -- stands before it; refused otherwise, as the command of
-    /// --exec-once would take it for an option
+    /// Let a body that replaces {} begin with - without a word -- before it. The command of --exec-once would take it for an
+    /// option, so it is refused otherwise
     #[arg(long, requires = "exec_once")]
     allow_dash: bool,
-    /// What to do with a message where no command does it
+    /// Run messages with a handler of the program itself
     #[arg(long, value_enum, value_name = "NAME")]
     handler: Option<Built>,
-    /// How long the handler demo takes, as 20ms or 0..1000ms [default: 0..1000ms]
-    #[arg(long, value_name = "RANGE", value_parser = quantity::range)]
-    demo_delay: Option<RangeInclusive<Duration>>,
-    /// How likely the handler demo fails, from 0 to 1 [default: 0.15]
-    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
-    demo_fail: Option<f64>,
-    /// Messages at work at once in one process [default: 64; with --exec and --exec-once as many as cores]
+    #[command(flatten)]
+    pub(super) demo: Demonstration,
+    /// How many messages one process runs at once [default: 64; with --exec and --exec-once as many as cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: Option<u32>,
-    /// Attempts after the first, before a message goes to the errors [default: 0]
+    /// How often a failed message is tried again before it has failed for good [default: 0]
     #[arg(long, value_name = "N", value_parser = quantity::whole::<u32>)]
     retries: Option<u32>,
     /// The pause before the first retry; it doubles with each [default: 1s]
@@ -65,10 +63,10 @@ pub(crate) struct Work {
     /// Messages after which a child is replaced [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     recycle: Option<u64>,
-    /// Silence after which others take its work
+    /// After this time without a sign of life other nodes take over its work
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
     pub(crate) lease: Duration,
-    /// How often it shows that it is alive; at most a third of the lease
+    /// How often it gives a sign of life; at most a third of the lease
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = quantity::time)]
     heartbeat: Duration,
     /// Sources wait while the queue holds more than this
@@ -79,7 +77,7 @@ pub(crate) struct Work {
 /// Handlers that come with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Built {
-    /// Demonstrates: takes a while and fails now and then
+    /// A demonstration: takes a while and fails now and then
     Demo,
     /// Throws messages away: they count as done
     Noop,
@@ -118,7 +116,12 @@ impl Work {
         self.queues.is_empty() && self.about_a_queue().is_some()
     }
 
-    /// The demonstration, on a queue that is nobody's.
+    /// Whether this is the demonstration.
+    pub(crate) const fn demonstrates(&self) -> bool {
+        self.demo.wanted
+    }
+
+    /// The demonstration, on this queue.
     pub(super) fn demonstrate_on(&mut self, queue: &Name) {
         self.queues = vec![queue.clone()];
         self.handler = Some(Built::Demo);
@@ -151,8 +154,8 @@ impl Work {
             ("--exec-once", self.exec_once.is_some()),
             ("--allow-dash", self.allow_dash),
             ("--handler", self.handler.is_some()),
-            ("--demo-delay", self.demo_delay.is_some()),
-            ("--demo-fail", self.demo_fail.is_some()),
+            ("--demo-delay", self.demo.about_its_handler() == Some("--demo-delay")),
+            ("--demo-fail", self.demo.about_its_handler() == Some("--demo-fail")),
             ("--concurrency", self.concurrency.is_some()),
             ("--retries", self.retries.is_some()),
             ("--backoff", self.backoff.is_some()),
@@ -177,10 +180,7 @@ impl Work {
         if let Some(built) = self.handler {
             work.take_up(built.task()?);
         }
-        if let Some(Task::Demo(demo)) = &mut work.task {
-            demo.delay = self.demo_delay.clone().unwrap_or_else(|| demo.delay.clone());
-            demo.fail = self.demo_fail.unwrap_or(demo.fail);
-        }
+        self.demo.override_in(work.task.as_mut())?;
         self.check_bounds(work.task.as_ref())?;
         if let Some(Task::Program(program)) = &mut work.task {
             let bounds = &mut program.bounds;
@@ -237,11 +237,8 @@ impl Work {
     pub(super) fn flags(&self) -> Vec<OsString> {
         let time = |time: Duration| format!("{}ms", time.as_secs_f64() * 1000.0);
         let handler = self.handler.map(|handler| handler.name().to_owned());
-        let delay = self.demo_delay.as_ref().map(|it| format!("{}..{}", time(*it.start()), time(*it.end())));
         let flags = [
             ("--handler", handler),
-            ("--demo-delay", delay),
-            ("--demo-fail", self.demo_fail.map(|it| it.to_string())),
             ("--concurrency", self.concurrency.map(|it| it.to_string())),
             ("--retries", self.retries.map(|it| it.to_string())),
             ("--backoff", self.backoff.map(time)),
@@ -251,6 +248,6 @@ impl Work {
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?.into()]));
         let queues = self.queues.iter().map(|queue| ["--queue".into(), queue.as_str().into()]);
-        queues.chain(given).flatten().collect()
+        queues.chain(given).chain(self.demo.flags()).flatten().collect()
     }
 }

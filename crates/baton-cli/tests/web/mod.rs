@@ -10,7 +10,7 @@ use std::{
 };
 
 use baton::{Fleet, Shutdown};
-use baton_gateway::{Gateway, GatewayOptions, Listen};
+use baton_gateway::{Gateway, GatewayOptions, Listen, Recipes};
 use serde_json::Value;
 
 use super::sandbox::until;
@@ -30,8 +30,8 @@ impl Web {
     /// The same with other options.
     pub(crate) fn with(url: &str, change: impl FnOnce(&mut GatewayOptions)) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let shutdown = Shutdown::new();
-        let mut options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() };
+        let (listen, recipes) = (Listen::At("127.0.0.1:0".parse().unwrap()), Some(Recipes::default()));
+        let (shutdown, mut options) = (Shutdown::new(), GatewayOptions { listen, recipes, ..Default::default() });
         change(&mut options);
         let gateway = runtime.block_on(async {
             let fleet = Fleet::connect(url).unwrap();

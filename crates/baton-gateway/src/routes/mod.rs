@@ -6,6 +6,7 @@ mod messages;
 mod openapi;
 mod push;
 mod query;
+mod root;
 mod sales;
 mod say;
 mod subset_sum;
@@ -15,7 +16,7 @@ use axum::{
     Router,
     extract::{FromRequestParts, Path},
     http::{StatusCode, Uri, request::Parts},
-    routing::MethodRouter,
+    routing::{MethodRouter, any},
 };
 use baton::Name;
 
@@ -25,6 +26,7 @@ pub(crate) use self::{
     messages::{__path_cancel, __path_events, __path_message, StoredMessage},
     openapi::__path_description,
     push::{__path_push, Pushed},
+    root::{__path_root, Greeting, Route},
     sales::{__path_add, SaleShape, Sold},
     say::__path_say,
     subset_sum::__path_search,
@@ -38,6 +40,7 @@ use crate::{
 /// All paths. A path and its methods stand here once; the description is held against this.
 fn table() -> Vec<(&'static str, MethodRouter<Shared>)> {
     vec![
+        ("/", root::routes()),
         ("/health", health::routes()),
         ("/health/ready", health::ready_routes()),
         ("/push/{queue}", push::routes()),
@@ -58,6 +61,14 @@ pub(crate) fn paths() -> Vec<&'static str> {
     table().into_iter().map(|(path, _)| path).collect()
 }
 
+/// The paths of the recipes, which a gateway has on request.
+const RECIPES: [&str; 4] = ["/subsetSum", "/totalSales", "/sales", "/say"];
+
+/// Whether a gateway without recipes has no such path.
+pub(crate) fn is_recipe(path: &str) -> bool {
+    RECIPES.contains(&path)
+}
+
 /// All routes over what they share.
 pub(crate) fn router(state: Shared) -> Router {
     let unknown = |uri: Uri| async move {
@@ -70,8 +81,22 @@ pub(crate) fn router(state: Shared) -> Router {
         let detail = format!("this method is not for {path}: use {}", crate::openapi::methods(path));
         Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)
     };
-    let router = table().into_iter().fold(Router::new(), |router, (path, routes)| router.route(path, routes));
+    let has_recipes = state.has_recipes;
+    let router = table().into_iter().fold(Router::new(), |router, (path, routes)| {
+        let routes = if has_recipes || !is_recipe(path) { routes } else { any(without_recipes) };
+        router.route(path, routes)
+    });
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(state)
+}
+
+/// The answer for a recipe where there are none.
+async fn without_recipes(uri: Uri) -> Problem {
+    let detail = format!(
+        "{} is a recipe, and this gateway was started without them; start it with --recipes, or with recipes = true in its \
+         baton.toml",
+        meant(&uri).unwrap_or_default()
+    );
+    Problem::new(StatusCode::NOT_FOUND, "no-recipes", detail)
 }
 
 /// The path that is asked for, or was meant.

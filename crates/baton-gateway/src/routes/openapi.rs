@@ -1,6 +1,7 @@
 //! The description of all routes.
 
 use axum::{
+    extract::State,
     http::{HeaderValue, header},
     response::IntoResponse,
     routing::{MethodRouter, get},
@@ -17,6 +18,6 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     responses(
         (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
         (status = 401, description = "No token, or none that is valid", body = crate::problem::ProblemShape, content_type = "application/problem+json")))]
-pub(crate) async fn description() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], openapi::json())
+pub(crate) async fn description(State(state): State<Shared>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], openapi::json(state.has_recipes))
 }

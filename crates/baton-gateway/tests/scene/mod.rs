@@ -9,7 +9,7 @@ use std::{
 };
 
 use baton::{Fleet, FleetOptions, Name, Shutdown};
-use baton_gateway::{Gateway, GatewayOptions, Listen};
+use baton_gateway::{Gateway, GatewayOptions, Listen, Recipes};
 use baton_servers::RedisServer;
 use serde_json::Value;
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -48,7 +48,8 @@ impl Scene {
     /// Over a fleet that is connected in the runtime of the gateway.
     pub(crate) fn over(connect: impl FnOnce() -> Fleet, change: impl FnOnce(&mut GatewayOptions)) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let mut options = GatewayOptions { listen: Listen::At("127.0.0.1:0".parse().unwrap()), ..Default::default() };
+        let (listen, recipes) = (Listen::At("127.0.0.1:0".parse().unwrap()), Some(Recipes::default()));
+        let mut options = GatewayOptions { listen, recipes, ..Default::default() };
         change(&mut options);
         let (fleet, gateway) = runtime.block_on(async {
             let fleet = connect();

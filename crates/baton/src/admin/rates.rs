@@ -176,11 +176,13 @@ fn waits(earlier: &Survey, later: &Survey, queue: Option<&Name>) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{message::SessionId, store::Kind};
+    use crate::{
+        message::SessionId,
+        store::{Kind, SourceView},
+    };
 
-    #[test]
-    fn what_a_node_counted_before_is_found_beside_other_sessions_of_its_process() {
-        let session = |number: u128, kind, waits: &[u64]| SessionView {
+    fn session(number: u128, kind: Kind, waits: &[u64]) -> SessionView {
+        SessionView {
             session: SessionId::from_u128(number),
             kind,
             host: "here".to_owned(),
@@ -191,7 +193,32 @@ mod tests {
             joined_ms: 0,
             beat_ms: 0,
             report: serde_json::to_vec(&Report { waits: waits.to_vec(), ..Report::default() }).unwrap().into(),
+        }
+    }
+
+    #[test]
+    fn a_node_that_runs_two_sources_is_named_once() {
+        let source = |name: &str, holder: u128| SourceView {
+            name: Name::new(name).unwrap(),
+            queue: Name::new("q").unwrap(),
+            holder: Some(SessionId::from_u128(holder)),
+            epoch: 1,
+            cursor: String::new(),
+            ended: false,
         };
+        let sources = vec![source("a", 1), source("b", 1), source("c", 2)];
+        let survey = Survey {
+            now_ms: 0,
+            sessions: [1, 2, 3].map(|it| session(it, Kind::Node, &[])).into(),
+            sources,
+            queues: Vec::new(),
+        };
+        let named = Glance::between(&survey, &survey, None).generators;
+        assert_eq!(named.len(), 2, "{named:?}");
+    }
+
+    #[test]
+    fn what_a_node_counted_before_is_found_beside_other_sessions_of_its_process() {
         let survey = |now_ms, sessions| Survey { now_ms, sessions, sources: Vec::new(), queues: Vec::new() };
         let earlier = survey(0, vec![session(1, Kind::Client, &[]), session(2, Kind::Node, &[5, 3])]);
         let later =

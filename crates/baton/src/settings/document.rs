@@ -193,7 +193,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reads the table under a key, such as `[gateway]`, if it is there.
+    /// Reads the one table under a key, such as `[gateway]`, if it is there.
     pub fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'a>) -> T) -> Option<T> {
         let (value, at) = self.look(key)?;
         let DeValue::Table(table) = value else {

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{message::Name, store::StoreUrl};
 
+/// The keys of a fleet's file that are for those who run its nodes.
+const OF_THE_FLEET: [&str; 4] = ["queues", "sources", "gateway", "recipes"];
+
 /// What the file says.
 #[derive(Debug, Default)]
 pub(super) struct File {
@@ -21,12 +24,12 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Reads a file that describes a fleet; its queues and sources are for who runs them.
+    /// Reads a file that describes a fleet; its queues, sources, gateway and recipes are for those who run nodes.
     pub(super) fn of_fleet(document: &Document) -> Result<Self, SettingsError> {
         let read = document.read(|root| {
-            root.leave("queues");
-            root.leave("sources");
-            root.leave("gateway");
+            for key in OF_THE_FLEET {
+                root.leave(key);
+            }
             Self::read(document, root)
         });
         read.map_err(SettingsError::Mistakes)
@@ -35,15 +38,10 @@ impl File {
     /// Reads the user's file.
     pub(super) fn of_user(document: &Document) -> Result<Self, SettingsError> {
         let read = document.read(|root| {
-            for key in ["queues", "sources", "gateway"] {
-                let has = if key == "gateway" { "has" } else { "have" };
+            for key in OF_THE_FLEET {
                 if root.has(key) {
                     root.leave(key);
-                    root.refuse(
-                        key,
-                        &format!("{key} {has} no place in the user's file"),
-                        "describe them in a baton.toml",
-                    );
+                    root.refuse(key, &format!("the user's file takes no {key}"), "write that in a baton.toml");
                 }
             }
             Self::read(document, root)

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What there is to do where nobody works for its queue.
-const ADVICE: &str = "no node works for queue subset-sum; `baton up` starts one that does";
+const ADVICE: &str = "no node works for queue subset-sum; `baton up --demo`, or --recipes, starts one that does";
 /// How long the search goes on after this process was killed.
 const LINGER: Duration = Duration::from_secs(5);
 /// How long the store may take to hear that it is cancelled.

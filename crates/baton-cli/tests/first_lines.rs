@@ -1,0 +1,66 @@
+//! The first lines of `up` and `node`: one event where the log is no terminal, a short block where it is one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use std::process::Command;
+
+use sandbox::{Sandbox, until};
+
+/// The fields of the first line of a log.
+fn first(log: &str) -> Vec<&str> {
+    log.lines().next().unwrap_or_default().split(' ').skip(1).collect()
+}
+
+#[test]
+fn the_log_begins_with_what_runs_where() {
+    let sandbox = Sandbox::new();
+    let (version, format) =
+        (format!("version={}", env!("CARGO_PKG_VERSION")), format!("format={}", baton::store::FORMAT));
+    let store = format!("store=sqlite:{}", sandbox.path().display());
+    let node = ["node", "--handler", "noop", "--queue", "q", "--until-done"];
+    let ran = sandbox.run(&node).expect(0);
+    let expected = [&version[..], &format, &store, "description=none", "gateway=none", "queues=q", "sources=none"];
+    assert_eq!(first(&ran.err)[..8], [&["started"][..], &expected].concat(), "{}", ran.err);
+    assert_eq!(sandbox.run(&[&node[..], &["-q"]].concat()).expect(0).err, "");
+
+    let file = "[queues.a]\nhandler = \"noop\"\n[queues.b]\nhandler = \"none\"\n[sources.s]\nqueue = \"b\"\ninterval = \"1h\"\n";
+    sandbox.write("baton.toml", file);
+    let _up = sandbox.start(&["up", "--listen", "0", "--recipes", "--workers", "1"]);
+    until("its worker is there", || sandbox.nodes(None).len() == 2);
+    let log = sandbox.log();
+    let said = first(&log);
+    let description = said.iter().find(|it| it.starts_with("description=")).unwrap();
+    assert!(description.ends_with("/baton.toml") && description.starts_with("description=/"), "{log}");
+    assert!(said.contains(&"queues=a,subset-sum") && said.contains(&"sources=s"), "{log}");
+    assert!(said.iter().any(|it| it.starts_with("gateway=http://127.0.0.1:")), "{log}");
+    assert_eq!(log.matches(" started version=").count(), 1, "workers do not say it again: {log}");
+}
+
+#[test]
+fn a_password_is_not_said() {
+    let sandbox = Sandbox::new();
+    let node = ["--store", "redis://me:secret@127.0.0.1:1/0", "--wait", "0", "node", "--handler", "noop"];
+    let ran = sandbox.run(&node).expect(5);
+    assert!(ran.err.contains(" store=redis://me:***@127.0.0.1:1/0 ") && !ran.err.contains("secret"), "{}", ran.err);
+}
+
+#[test]
+fn on_a_terminal_it_is_a_block_of_five_lines() {
+    let sandbox = Sandbox::new();
+    // `script` gives the command a terminal.
+    if Command::new("script").arg("--version").output().is_err() {
+        return;
+    }
+    let line = format!("{} --fleet shop node --handler noop --queue q --until-done", env!("CARGO_BIN_EXE_baton"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env_clear().env("HOME", sandbox.dir.path()).env("PATH", "/usr/bin:/bin");
+    script.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).current_dir(sandbox.dir.path());
+    let ran = script.output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout).replace('\r', "");
+    let block: Vec<&str> = text.lines().take(5).collect();
+    let head = format!("baton {}, store format {}", env!("CARGO_PKG_VERSION"), baton::store::FORMAT);
+    let store = format!("  store        sqlite:{}, fleet shop", sandbox.path().display());
+    let rest = ["  description  none", "  gateway      none", "  queues       q; sources: none"];
+    assert_eq!(block, [&[&head[..], &store][..], &rest].concat(), "{text}");
+}
