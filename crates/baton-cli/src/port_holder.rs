@@ -1,6 +1,10 @@
 //! Which process of this machine listens at a port, as far as the system tells this user.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 /// The state of a socket that listens, in the kernel's tables.
 const LISTENS: &str = "0A";
@@ -18,9 +22,15 @@ pub(crate) fn of(address: SocketAddr) -> Option<String> {
         return None;
     }
     let processes = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
-    let process = processes.into_iter().find(|process| holds(process, &sockets))?;
+    let mut processes = processes.filter(is_numbered);
+    let process = processes.find(|process| holds(process, &sockets))?;
     let name = fs::read_to_string(process.join("comm")).ok()?;
     Some(format!("{} (process {})", name.trim_end(), process.file_name()?.to_str()?))
+}
+
+/// Whether a folder of /proc is a process by its number; `self` is none.
+fn is_numbered(folder: &PathBuf) -> bool {
+    folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.parse::<u32>().is_ok())
 }
 
 /// The inodes of the sockets in such a table that listen at this port.
