@@ -70,7 +70,7 @@ def measure(options: argparse.Namespace, fleet: Fleet, folder: Path) -> dict[str
     bodies.write_text("".join(f"{number}\n" for number in range(options.messages)))
     least, most = options.min_workers, options.max_workers
     up = fleet.command(
-        "up", "--queue", QUEUE, "--handler", "demo", "--demo-delay", options.delay, "--demo-fail", "0",
+        "up", "--no-gateway", "--queue", QUEUE, "--handler", "demo", "--demo-delay", options.delay, "--demo-fail", "0",
         "--concurrency", str(options.concurrency), "--min-workers", str(least), "--max-workers", str(most),
         "--journal", str(journal))
     seen: set[int] = set()

@@ -83,7 +83,7 @@ pub(super) enum Built {
     Noop,
     /// Finds the subsets of integers that have a sum, in children: the body is {"data":[…],"sum":N,"limit":1000,
     /// "count_only":false}, the result {"count","complete","matches"}; of a call each match is an event, and with
-    /// "parts":64 the call is split into so many messages
+    /// "parts":64 the call is split into 64 messages
     SubsetSum,
 }
 
