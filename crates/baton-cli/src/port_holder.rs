@@ -1,10 +1,6 @@
 //! Which process of this machine listens at a port, as far as the system tells this user.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{fs, net::SocketAddr, path::Path};
 
 /// The state of a socket that listens, in the kernel's tables.
 const LISTENS: &str = "0A";
@@ -22,14 +18,14 @@ pub(crate) fn of(address: SocketAddr) -> Option<String> {
         return None;
     }
     let processes = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
-    let mut processes = processes.filter(is_numbered);
+    let mut processes = processes.filter(|folder| is_numbered(folder));
     let process = processes.find(|process| holds(process, &sockets))?;
     let name = fs::read_to_string(process.join("comm")).ok()?;
     Some(format!("{} (process {})", name.trim_end(), process.file_name()?.to_str()?))
 }
 
 /// Whether a folder of /proc is a process by its number; `self` is none.
-fn is_numbered(folder: &PathBuf) -> bool {
+fn is_numbered(folder: &Path) -> bool {
     folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.parse::<u32>().is_ok())
 }
 
