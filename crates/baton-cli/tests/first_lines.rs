@@ -1,5 +1,4 @@
 //! The first lines of `up` and `node`: one event where the log is no terminal, a short block where it is one.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 

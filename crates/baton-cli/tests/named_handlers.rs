@@ -1,5 +1,4 @@
 //! No real work is done by accident: a handler is named, and the demonstration has a queue of its own.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 
