@@ -15,7 +15,7 @@ use baton::{
 };
 use baton_gateway::{
     DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Limits, Listen, Recipes,
-    tokens::{TokenError, TokenFile},
+    tokens::{Standing, TokenError, TokenFile},
 };
 use tokio::task::JoinHandle;
 
@@ -56,7 +56,7 @@ pub(crate) struct GatewayArguments {
     /// [default: 0]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, help_heading = "Demonstration")]
     demo_init: Option<Duration>,
-    /// The file with the tokens in force [default: tokens.json in your state folder]
+    /// A file with tokens that are valid in place of those of this fleet, which `baton token` makes
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
 }
@@ -129,7 +129,7 @@ impl GatewayArguments {
             listen,
             hosts: self.hosts.clone(),
             queues: self.described(settings)?,
-            tokens: self.tokens.clone().map(TokenFile::at).or_else(TokenFile::of_user),
+            tokens: tokens(self.tokens.clone(), settings),
             recipes: around.recipes.then(|| self.recipes()),
             limits: Limits {
                 stop_time: around.stop_time,
@@ -145,10 +145,10 @@ impl GatewayArguments {
             let sales = sales.display();
             log.line(&format!("gateway: there are no sales in {sales} yet, totals are 0 until some are added"));
         }
-        let address = gateway.address();
+        let (address, standing) = (gateway.address(), gateway.standing());
         let is_elsewhere = listen == Listen::NextFree && address != DEFAULT_ADDRESS;
         let running = tokio::spawn(gateway.run(shutdown.clone()));
-        Ok(Some(Answering { running, address, is_elsewhere }))
+        Ok(Some(Answering { running, address, standing, is_elsewhere }))
     }
 }
 
@@ -156,6 +156,8 @@ impl GatewayArguments {
 pub(crate) struct Answering {
     running: JoinHandle<()>,
     address: SocketAddr,
+    /// Whether callers need a token.
+    standing: Standing,
     /// Whether it is not where it is expected.
     is_elsewhere: bool,
 }
@@ -166,12 +168,15 @@ impl Answering {
         format!("http://{}", self.address)
     }
 
-    /// Says where it is if that is not where it is expected, also to those who want no log.
-    pub(crate) fn say_if_elsewhere(&self, log: &Log) {
+    /// Says who gets in and, if its address is not the expected one, where it is. That, and a gateway that nobody may use, is
+    /// also for those who want no log.
+    pub(crate) fn announce(&self, log: &Log) {
         if self.is_elsewhere {
             let (port, holder) = (DEFAULT_ADDRESS.port(), taken_by(DEFAULT_ADDRESS));
             log.say(&format!("port {port} is {holder}: the gateway of the demonstration is at {}", self.url()));
         }
+        let standing = self.standing.to_string();
+        if self.standing.is_shut() { log.say(&standing) } else { log.line(&standing) }
     }
 
     /// Waits for its end.
@@ -214,6 +219,12 @@ fn refused(error: GatewayError) -> Failure {
     }
 }
 
+/// The tokens of the fleet in force, or those in a file that is named.
+pub(crate) fn tokens(file: Option<PathBuf>, settings: &Settings) -> Option<TokenFile> {
+    let of_fleet = || TokenFile::of_fleet(&settings.store.value, &settings.fleet.value);
+    file.map(TokenFile::at).or_else(of_fleet)
+}
+
 /// Why tokens cannot be used, and what to do about it.
 pub(crate) fn of_tokens(error: &TokenError) -> Failure {
     let next = match error {
@@ -223,7 +234,10 @@ pub(crate) fn of_tokens(error: &TokenError) -> Failure {
         TokenError::NotRegular { .. } => "remove it, or name another file with --tokens".to_owned(),
         TokenError::Locked { .. } => "let it end, or end it".to_owned(),
         TokenError::Unsynced { .. } => "run `sync`".to_owned(),
-        TokenError::Content { .. } => "remove the file, or name another with --tokens".to_owned(),
+        TokenError::Content { .. } => {
+            "mend the file, or name another with --tokens; without it, no token is needed any more".to_owned()
+        }
+        TokenError::Left(_) => "revoke them first, with `baton token revoke NAME`".to_owned(),
         TokenError::Taken(_) => "take another name, or revoke that one first".to_owned(),
         TokenError::Unknown(_) => "see `baton token list`".to_owned(),
         _ => "name another file with --tokens".to_owned(),

@@ -100,7 +100,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Migrate(command) => command.run(&settings).await,
             Command::SubsetSum(command) => command.run(&settings).await,
             Command::Sales(command) => command.run(&settings).await,
-            Command::Token(command) => command.run(),
+            Command::Token(command) => command.run(&settings).await,
             Command::Bench(command) => command.run(&settings).await,
             Command::Config(command) => command.run(&settings),
         }

@@ -161,8 +161,11 @@ fn an_address_that_is_taken_or_open_to_others_is_refused_with_what_to_do() {
 #[test]
 fn tokens_are_made_listed_and_revoked_and_asked_for_from_the_first_on() {
     let sandbox = Sandbox::new();
-    assert_eq!(sandbox.run(&["token", "list"]).expect(0).out, "there is no token\n");
-    let token = sandbox.run(&["token", "add", "ci"]).expect(0).out.trim().to_owned();
+    assert!(sandbox.run(&["token", "list"]).expect(0).out.contains("is open to everybody on this machine"));
+    let added = sandbox.run(&["token", "add", "ci"]).expect(0);
+    let fleet = format!("fleet baton at sqlite:{}", sandbox.path().display());
+    assert!(added.err.contains(&format!("token ci is of {fleet}")), "{}", added.err);
+    let token = added.out.trim().to_owned();
     assert!(token.starts_with("baton_") && token.len() == 70, "{token}");
     sandbox.run(&["token", "add", "ci"]).expect(1);
     let reader = sandbox.run(&["token", "add", "eye", "--right", "read", "--json"]).expect(0).json();
@@ -178,12 +181,91 @@ fn tokens_are_made_listed_and_revoked_and_asked_for_from_the_first_on() {
         |token: &str| ask(&address, &format!("POST /push/work HTTP/1.1\r\nauthorization: Bearer {token}\r\nx:"), "1");
     assert!(with(&token).starts_with("HTTP/1.1 202 "), "{}", with(&token));
     assert!(with(reader["token"].as_str().unwrap()).starts_with("HTTP/1.1 403 "));
-    assert_eq!(sandbox.run(&["token", "revoke", "ci"]).expect(0).out, "revoked token ci\n");
+    assert!(sandbox.log().contains("the gateway asks for a token, and 2 are valid"), "{}", sandbox.log());
+    assert_eq!(sandbox.run(&["token", "revoke", "ci"]).expect(0).out, format!("revoked token ci of {fleet}\n"));
     sandbox.run(&["token", "revoke", "ci"]).expect(1);
     until("it is revoked", || with(&token).starts_with("HTTP/1.1 401 "));
     let last = sandbox.run(&["token", "revoke", "eye"]).expect(0).out;
-    assert!(last.contains("that was the last one: running gateways stay closed to everybody"), "{last}");
+    assert!(last.contains("that was the last one: the gateway stays closed to everybody until `baton token open`"));
+    until("it is told", || sandbox.log().contains("gateway: token eye was revoked"));
     assert!(!sandbox.log().contains(&token), "{}", sandbox.log());
+}
+
+#[test]
+fn a_token_of_one_shop_closes_no_other_and_no_other_address_of_its_store_is_open() {
+    let (shop, other) = (Sandbox::new(), Sandbox::new());
+    // Both are shops of one user, who has one state folder, and have the default name.
+    let state = tempfile::TempDir::new().unwrap();
+    let run = |sandbox: &Sandbox, arguments: &[&str]| {
+        sandbox::Ran::of(sandbox.command(arguments).env("XDG_STATE_HOME", state.path()).output().unwrap())
+    };
+    let start = |sandbox: &Sandbox, flags: &[&str]| {
+        std::fs::remove_file(sandbox.dir.path().join("log")).ok();
+        let up = ["up", "--queue", "work", "--handler", "noop", "--workers", "0", "--listen", "0"];
+        let mut command = sandbox.command(&[&up[..], flags].concat());
+        let up = sandbox.start_by(command.env("XDG_STATE_HOME", state.path()));
+        (up, address(sandbox))
+    };
+    let status = |address: &str| ask(address, "POST /push/work", "1").split(' ').nth(1).unwrap().to_owned();
+    let (up, at) = start(&shop, &[]);
+    let (other_up, other_at) = start(&other, &[]);
+    until("it is said that it is open", || other.log().contains("the gateway is open to everybody on this machine"));
+    run(&shop, &["token", "add", "ci"]).expect(0);
+    until("the shop is closed", || status(&at) == "401");
+    until("the log tells", || {
+        let log = shop.log();
+        log.contains("gateway: token ci was added") && log.contains("closed to callers without a token from now on")
+    });
+    assert_eq!(status(&other_at), "202");
+    assert!(!other.log().contains("token ci"), "{}", other.log());
+    drop((up, other_up));
+    let (other_up, other_at) = start(&other, &[]);
+    assert_eq!(status(&other_at), "202", "after a restart too");
+    drop(other_up);
+
+    // The last token goes: it stays closed, by any address.
+    run(&shop, &["token", "revoke", "ci"]).expect(0);
+    let closed = |store: &str, why: &str| {
+        let (_up, at) = start(&shop, &["--store", store]);
+        assert_eq!(status(&at), "401", "{why}");
+        until("it is said", || shop.log().contains("the gateway is closed, because no token is valid"));
+        assert!(run(&shop, &["token", "list", "--store", store]).expect(0).out.contains("the gateway is closed"));
+        assert_eq!(run(&shop, &["token", "list", "--json", "--store", store]).expect(0).json()["gateway"], "closed");
+    };
+    closed("sqlite:baton.db", "a relative path");
+    std::os::unix::fs::symlink(shop.path(), shop.dir.path().join("link.db")).unwrap();
+    closed("sqlite:link.db", "a link");
+    for end in ["", "-wal", "-shm"] {
+        let name = |name: &str| shop.dir.path().join(format!("{name}{end}"));
+        std::fs::rename(name("baton.db"), name("moved.db")).ok();
+    }
+    closed("sqlite:moved.db", "a file that was moved");
+    closed("sqlite:baton.db", "a store without data at the same address");
+
+    let said = run(&shop, &["token", "open", "--store", "sqlite:moved.db"]).expect(0).out;
+    assert!(said.contains("moved.db") && said.contains("every user and program of this machine may push"), "{said}");
+    let (up, at) = start(&shop, &["--store", "sqlite:moved.db"]);
+    assert_eq!(status(&at), "202");
+    run(&shop, &["token", "add", "ci", "--store", "sqlite:moved.db"]).expect(0);
+    until("it is closed", || status(&at) == "401");
+    let ran = run(&shop, &["token", "open", "--store", "sqlite:moved.db"]).expect(1);
+    assert!(ran.one_line().contains("there are tokens: ci; revoke them first"), "{}", ran.err);
+    drop(up);
+}
+
+#[test]
+fn a_server_stays_closed_by_any_name_of_this_host_and_after_a_flush() {
+    let server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::new();
+    let port = server.url().split(':').nth(2).unwrap().split('/').next().unwrap().to_owned();
+    sandbox.run(&["token", "add", "ci", "--store", &format!("redis://localhost:{port}/0")]).expect(0);
+    sandbox.run(&["token", "revoke", "ci", "--store", &format!("redis://:secret@127.0.0.1:{port}")]).expect(0);
+    let store = format!("redis://127.0.0.1:{port}");
+    let _up = sandbox.start(&["up", "--queue", "work", "--handler", "noop", "--listen", "0", "--store", &store]);
+    let at = address(&sandbox);
+    assert!(ask(&at, "POST /push/work", "1").starts_with("HTTP/1.1 401 "));
+    let text = std::fs::read_to_string(sandbox.dir.path().join(".local/state/baton/tokens.json")).unwrap();
+    assert!(!text.contains("secret"), "{text}");
 }
 
 #[test]

@@ -15,7 +15,6 @@ use hyper::body::Incoming;
 use tower_service::Service as _;
 
 use crate::{
-    GatewayEvent,
     admission::{Admission, Held, Holding, Validity},
     intake::MAYBE_STORED,
     problem::Problem,
@@ -142,10 +141,8 @@ fn bearer(state: &State, headers: &HeaderMap) -> Result<(Option<Arc<str>>, Optio
 
 /// The access that this bearer has now.
 pub(crate) fn judge(state: &State, presented: Option<&str>) -> Access {
-    let (access, trouble) = state.keeper.judge(presented);
-    if let Some(why) = trouble {
-        (state.ear)(&GatewayEvent::TokensUnreadable { why });
-    }
+    let (access, news) = state.keeper.judge(presented);
+    news.iter().for_each(|event| (state.ear)(event));
     access
 }
 
@@ -153,9 +150,7 @@ pub(crate) fn judge(state: &State, presented: Option<&str>) -> Access {
 pub(crate) async fn watch_tokens(state: &State) {
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;
-        if let Some(why) = state.keeper.look_now() {
-            (state.ear)(&GatewayEvent::TokensUnreadable { why });
-        }
+        state.keeper.look_now().iter().for_each(|event| (state.ear)(event));
     }
 }
 

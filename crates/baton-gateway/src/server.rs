@@ -34,7 +34,7 @@ use crate::{
     say::Speaker,
     state::State,
     threads::Threads,
-    tokens::{Keeper, TokenError, TokenFile},
+    tokens::{Keeper, Right, Standing, TokenError, TokenFile},
 };
 
 /// The default address.
@@ -136,6 +136,30 @@ pub enum GatewayEvent {
         /// Why.
         why: String,
     },
+    /// The tokens can be read again.
+    TokensReadable,
+    /// A token is valid now.
+    TokenAdded {
+        /// Its name.
+        name: String,
+        /// What it allows.
+        right: Right,
+    },
+    /// A token is not valid any more.
+    TokenRevoked {
+        /// Its name.
+        name: String,
+    },
+    /// Callers need a token now, or no token is left.
+    Closed {
+        /// The gateway's state, as a sentence.
+        standing: String,
+    },
+    /// Callers need no token any more.
+    Opened {
+        /// The gateway's state, as a sentence.
+        standing: String,
+    },
     /// There are as many connections as there may be; further ones are refused. Emitted once.
     Full {
         /// How many.
@@ -154,6 +178,13 @@ impl fmt::Display for GatewayEvent {
             Self::TokensUnreadable { why } => {
                 write!(f, "gateway: {why}: every request is refused until it can be read again")
             }
+            Self::TokensReadable => f.write_str("gateway: the tokens can be read again"),
+            Self::TokenAdded { name, right } => write!(f, "gateway: token {name} was added, with the right to {right}"),
+            Self::TokenRevoked { name } => write!(f, "gateway: token {name} was revoked"),
+            Self::Closed { standing } => {
+                write!(f, "gateway: closed to callers without a token from now on: {standing}")
+            }
+            Self::Opened { standing } => write!(f, "gateway: opened: {standing}"),
             Self::Full { connections } => {
                 write!(f, "gateway: {connections} connections are open, further ones are refused")
             }
@@ -252,6 +283,12 @@ impl Gateway {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The tokens in force, and whether callers need one; shown as a sentence.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.state.keeper.standing()
     }
 
     /// Answers until it is asked to stop. Then streams, and requests that wait for the store, are answered at once.

@@ -2,33 +2,39 @@
 
 use std::path::PathBuf;
 
-use baton::Name;
-use baton_gateway::tokens::{Right, TokenError, TokenFile};
+use baton::{Name, store::StoreUrl};
+use baton_gateway::tokens::{Right, Standing, TokenError, TokenFile};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::{
+    connection::{Connection, Missing},
     exit::{Exit, Failure},
-    gateway::of_tokens,
-    output::{Output, moment},
+    gateway::{of_tokens, tokens},
+    output::{Output, moment, remark},
+    settings::Settings,
 };
 
-/// Make, list and revoke the tokens of the gateway
+/// Make, list and revoke the tokens of a fleet's gateway
 ///
-/// As long as there is none, everybody on this machine may ask the gateway for everything, and it listens at loopback
-/// alone. From the first token on, whoever asks must bear one: `Authorization: Bearer TOKEN`. Tokens are kept by their
-/// digests, in a file of yours that nobody else can read; a running gateway notices a change within a second. The file is of
-/// this machine: a gateway on another one goes by its own.
+/// Without tokens, everybody on this machine may ask the gateway for everything, and no other machine can reach it. From the
+/// first token on, every request needs one: `Authorization: Bearer TOKEN`. A running gateway notices a change within a
+/// second.
 ///
-/// When the last one is revoked, running gateways stay closed to everybody; one that is started then is open to everybody on
-/// this machine.
+/// Tokens belong to one fleet, which --store, --fleet and --config name as for every command; other fleets go by their own.
+/// After the last token is revoked, the gateway stays closed, also after a restart, until `baton token open`.
+///
+/// Tokens are of this machine and its user: a gateway on another machine needs its own. They lie in tokens.json in the state
+/// folder, which only you can read, by their digests.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton token add ci
   baton token add dashboard --right read
   curl -H \"Authorization: Bearer $TOKEN\" --json '{\"n\":1}' http://127.0.0.1:8000/push/resize
-  baton token revoke ci")]
+  baton token list --store sqlite:shop.db
+  baton token revoke ci
+  baton token open")]
 pub(crate) struct Token {
     #[command(subcommand)]
     deed: Deed,
@@ -39,12 +45,16 @@ enum Deed {
     Add(Add),
     List(List),
     Revoke(Revoke),
+    Open(Open),
 }
 
 /// Make a token and print it: it is not shown again
+///
+/// From now on the gateway refuses callers without a token. If the fleet's store is an SQLite file that is missing, it is
+/// made.
 #[derive(Debug, clap::Args)]
 struct Add {
-    /// What to call it
+    /// The token's name, by which it is listed and revoked
     #[arg(value_name = "NAME")]
     name: Name,
     /// What it allows
@@ -57,17 +67,19 @@ struct Add {
     json: bool,
 }
 
-/// Print the tokens, without what their bearers present
+/// Print whether the gateway is open, and the tokens without their secrets
 #[derive(Debug, clap::Args)]
 struct List {
     #[command(flatten)]
     place: Place,
-    /// Print one JSON object: {"tokens":[{"name","right","added_ms"}]}
+    /// Print one JSON object: {"gateway":"open"|"closed","tokens":[{"name","right","added_ms"}]}
     #[arg(long)]
     json: bool,
 }
 
-/// Take a token away: whoever bears it is refused from now on
+/// Take a token away: its bearer is refused within a second
+///
+/// After the last one, the gateway stays closed to everybody; see `baton token open`.
 #[derive(Debug, clap::Args)]
 struct Revoke {
     /// The token
@@ -80,9 +92,24 @@ struct Revoke {
     json: bool,
 }
 
+/// Open the gateway to everybody on this machine, without a token
+///
+/// Every user and every program of this machine may then push, call, cancel and read messages. Other machines still cannot
+/// reach the gateway: any other address than 127.0.0.1 needs a token. The next `baton token add` closes it. It is refused
+/// while there are tokens.
+#[derive(Debug, clap::Args)]
+struct Open {
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object: {"gateway":"open"}
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The file with the tokens [default: tokens.json in your state folder]
+    /// The file with the tokens, for a gateway that was started with the same --tokens [default: those of the fleet, in your
+    /// state folder]
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
 }
@@ -104,6 +131,7 @@ struct Added {
 
 #[derive(Serialize)]
 struct Listed {
+    gateway: &'static str,
     tokens: Vec<Known>,
 }
 
@@ -119,45 +147,103 @@ struct Revoked {
     revoked: Name,
 }
 
+#[derive(Serialize)]
+struct Opened {
+    gateway: &'static str,
+}
+
+/// The tokens that a command is about.
+struct Chosen {
+    file: TokenFile,
+    /// Their fleet or file, as people are to read it.
+    shown: String,
+    /// Whether they are of the fleet in force.
+    is_of_fleet: bool,
+}
+
 impl Place {
-    fn file(self) -> Result<TokenFile, Failure> {
-        let file = self.tokens.map(TokenFile::at).or_else(TokenFile::of_user);
-        file.ok_or_else(|| Failure::usage("there is no home folder to keep tokens in", "name a file with --tokens"))
+    fn chosen(self, settings: &Settings) -> Result<Chosen, Failure> {
+        let of_fleet = || format!("fleet {} at {}", settings.fleet.value, settings.store.value);
+        let shown = self.tokens.as_ref().map_or_else(of_fleet, |path| path.display().to_string());
+        let is_of_fleet = self.tokens.is_none();
+        let file = tokens(self.tokens, settings);
+        let file = file
+            .ok_or_else(|| Failure::usage("there is no home folder to keep tokens in", "name a file with --tokens"))?;
+        Ok(Chosen { file, shown, is_of_fleet })
     }
 }
 
 impl Token {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         match self.deed {
             Deed::Add(Add { name, right, place, json }) => {
                 let right = match right {
                     WhichRight::Read => Right::Read,
                     WhichRight::Operate => Right::Operate,
                 };
-                add(&place.file()?, name, right, json)
+                let chosen = place.chosen(settings)?;
+                if chosen.is_of_fleet {
+                    make_store(settings).await?;
+                }
+                let told = format!("token {name} is of {}: its gateway asks for a token from now on", chosen.shown);
+                let exit = add(&chosen.file, name, right, json)?;
+                remark(&told);
+                Ok(exit)
             }
             Deed::List(List { place, json }) => {
-                let tokens = place.file()?.read().map_err(|error| of_tokens(&error))?.into_iter();
-                let tokens = tokens.map(|it| Known { name: it.name, right: it.right, added_ms: it.added_ms });
-                let listed = Listed { tokens: tokens.collect() };
-                Output::print(json, &listed, |output| match listed.tokens.as_slice() {
-                    [] => output.line("there is no token"),
-                    some => {
-                        let rows = some.iter().map(|it| vec![it.name.clone(), shown(it.right), moment(it.added_ms)]);
-                        output.table(&["token", "right", "added"], &rows.collect::<Vec<_>>())
+                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                let standing = file.read().map_err(|error| of_tokens(&error))?;
+                let line = format!("{shown}: {standing}");
+                let gateway = if standing.openness.is_open() { "open" } else { "closed" };
+                let Standing { tokens, .. } = standing;
+                let tokens =
+                    tokens.into_iter().map(|it| Known { name: it.name, right: it.right, added_ms: it.added_ms });
+                let listed = Listed { gateway, tokens: tokens.collect() };
+                Output::print(json, &listed, |output| {
+                    output.line(&line)?;
+                    if listed.tokens.is_empty() {
+                        return Ok(());
                     }
+                    let row = |it: &Known| vec![it.name.clone(), it.right.to_string(), moment(it.added_ms)];
+                    output.table(&["token", "right", "added"], &listed.tokens.iter().map(row).collect::<Vec<_>>())
                 })
             }
             Deed::Revoke(Revoke { name, place, json }) => {
-                let left = place.file()?.revoke(&name).map_err(|error| of_tokens(&error))?;
-                let last = "; that was the last one: running gateways stay closed to everybody, one that is started now \
-                            is open to everybody on this machine";
-                let line = format!("revoked token {name}{}", if left == 0 { last } else { "" });
+                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                let left = file.revoke(&name).map_err(|error| match error {
+                    TokenError::Unknown(_) => of_tokens(&error).of(&shown),
+                    _ => of_tokens(&error),
+                })?;
+                let last = "; that was the last one: the gateway stays closed to everybody until `baton token open`";
+                let line = format!("revoked token {name} of {shown}{}", if left == 0 { last } else { "" });
                 let done = format!("token {name} is revoked");
                 Output::print(json, &Revoked { revoked: name }, |output| output.line(&line))
                     .map_err(|failure| failure.of(&done))
             }
+            Deed::Open(Open { place, json }) => {
+                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                file.open().map_err(|error| of_tokens(&error))?;
+                let line = format!(
+                    "{shown}: the gateway is open: every user and program of this machine may push, call, cancel and read \
+                     messages without a token"
+                );
+                Output::print(json, &Opened { gateway: "open" }, |output| output.line(&line))
+                    .map_err(|failure| failure.of("the gateway is open"))
+            }
         }
+    }
+}
+
+/// Makes the store if it is a file that is missing, so that tokens are of a file that can be told from others.
+async fn make_store(settings: &Settings) -> Result<(), Failure> {
+    match &settings.store.value {
+        StoreUrl::Sqlite(path) if !path.exists() => {
+            let connection = Connection::open(settings, Missing::Create, None)?;
+            connection.given(connection.admin.survey().await)?;
+            connection.admin.leave().await;
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -183,12 +269,4 @@ fn add(file: &TokenFile, name: Name, right: Right, json: bool) -> Result<Exit, F
         Err(error @ TokenError::Unsynced { .. }) => Err(of_tokens(&error)),
         Err(error) => Err(of_tokens(&error).of("the token that was printed is not in force")),
     }
-}
-
-fn shown(right: Right) -> String {
-    match right {
-        Right::Read => "read",
-        Right::Operate => "admin",
-    }
-    .to_owned()
 }

@@ -113,7 +113,7 @@ impl Up {
         obey_signals(&shutdown, &log, self.node.work.lease)?;
         let announce = || {
             first_lines::say(settings, &plan, gateway.as_ref().map(Answering::url).as_deref(), &log);
-            gateway.iter().for_each(|gateway| gateway.say_if_elsewhere(&log));
+            gateway.iter().for_each(|gateway| gateway.announce(&log));
         };
         let up = tokio::select! {
             biased;

@@ -8,7 +8,8 @@ use std::{
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
-use super::{Right, Token, TokenError, TokenFile, digest, file::Stamp, hex};
+use super::{Openness, Right, Standing, Token, TokenError, TokenFile, digest, file::Stamp, hex, place::Known};
+use crate::GatewayEvent;
 
 /// How often the file is looked at.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -26,8 +27,8 @@ pub(crate) enum Access {
     Wrong,
 }
 
-/// Judges who comes. Without tokens everybody may do everything, which is for loopback alone. Once there has been a token, or
-/// where one is demanded, nobody gets in without, whatever becomes of the file.
+/// Judges who comes. Without tokens everybody on this machine may do everything. Once there has been a token, or where one is
+/// demanded, nobody gets in without, whatever becomes of the file; only [`TokenFile::open`] lifts that.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     file: Option<TokenFile>,
@@ -38,8 +39,16 @@ pub(crate) struct Keeper {
 
 #[derive(Debug)]
 struct State {
+    /// The tokens in force.
     tokens: Vec<Token>,
+    /// The tokens when the file was read last.
+    read: Vec<Token>,
+    openness: Openness,
+    /// Fleets that were found to be others. A store that is moved while this gateway runs is none of its own.
+    others: Vec<Known>,
     needed: bool,
+    /// Whether a token is needed also once the gateway is opened.
+    demanded: bool,
     stamp: Option<Stamp>,
     looked: Instant,
     trouble: Option<String>,
@@ -48,9 +57,11 @@ struct State {
 impl Keeper {
     pub(crate) fn new(file: Option<TokenFile>) -> Result<Self, TokenError> {
         let stamp = file.as_ref().and_then(TokenFile::stamp);
-        let tokens = file.as_ref().map_or_else(|| Ok(Vec::new()), TokenFile::read)?;
-        let needed = !tokens.is_empty();
-        let state = State { tokens, needed, stamp, looked: Instant::now(), trouble: None };
+        let Standing { tokens, openness, others } =
+            file.as_ref().map_or_else(|| Ok(Standing::default()), TokenFile::read)?;
+        let needed = !openness.is_open();
+        let (read, looked) = (tokens.clone(), Instant::now());
+        let state = State { tokens, read, openness, others, needed, demanded: false, stamp, looked, trouble: None };
         Ok(Self { file, state: Mutex::new(state), changes: watch::Sender::new(0) })
     }
 
@@ -61,7 +72,13 @@ impl Keeper {
 
     /// Lets nobody in without a token from now on.
     pub(crate) fn demand(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).needed = true;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.needed, state.demanded) = (true, true);
+    }
+
+    /// The tokens in force, and whether callers need one.
+    pub(crate) fn standing(&self) -> Standing {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).standing()
     }
 
     /// How often the tokens in force have changed. A judgement that was made after this was read holds at least until the
@@ -75,55 +92,89 @@ impl Keeper {
         self.changes.subscribe()
     }
 
-    /// Looks at the file now. If the tokens cannot be read any more, why not, once.
-    pub(crate) fn look_now(&self) -> Option<String> {
+    /// Looks at the file now. Returns what has changed.
+    pub(crate) fn look_now(&self) -> Vec<GatewayEvent> {
         self.look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner), Duration::ZERO)
     }
 
-    /// What the bearer of this may do. If the tokens cannot be read any more, why not, once.
-    pub(crate) fn judge(&self, presented: Option<&str>) -> (Access, Option<String>) {
+    /// What the bearer of this may do, and what has changed in the file.
+    pub(crate) fn judge(&self, presented: Option<&str>) -> (Access, Vec<GatewayEvent>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut trouble = self.look(&mut state, LOOK_AGAIN);
+        let mut news = self.look(&mut state, LOOK_AGAIN);
         let mut access = state.access(presented);
         if access == Access::Wrong && state.trouble.is_none() {
             // It may have been made a moment ago.
-            trouble = trouble.or(self.look(&mut state, Duration::ZERO));
+            news.extend(self.look(&mut state, Duration::ZERO));
             access = state.access(presented);
         }
-        (access, trouble)
+        (access, news)
     }
 
-    /// Reads the file if it has changed, unless that was looked at so recently.
-    fn look(&self, state: &mut State, again: Duration) -> Option<String> {
-        let file = self.file.as_ref().filter(|_| state.looked.elapsed() >= again)?;
+    /// Reads the file if it has changed, unless it was looked at less than `again` ago.
+    fn look(&self, state: &mut State, again: Duration) -> Vec<GatewayEvent> {
+        let Some(file) = self.file.as_ref().filter(|_| state.looked.elapsed() >= again) else { return Vec::new() };
         state.looked = Instant::now();
         let stamp = file.stamp();
         if stamp == state.stamp && state.trouble.is_none() {
-            return None;
+            return Vec::new();
         }
         state.stamp = stamp;
-        let (is_other, trouble) = match file.read() {
-            Ok(tokens) => {
-                let is_other = tokens != state.tokens;
-                state.needed |= !tokens.is_empty();
-                (state.tokens, state.trouble) = (tokens, None);
-                (is_other, None)
-            }
-            Err(error) => {
-                let is_other = !state.tokens.is_empty() || !state.needed;
-                // Who cannot be told from others is not let in.
-                state.tokens.clear();
-                state.needed = true;
-                let told = error.to_string();
-                let is_new = state.trouble.as_deref() != Some(&told);
-                state.trouble = Some(told.clone());
-                (is_other, is_new.then_some(told))
-            }
+        let (tokens, needed) = (state.tokens.clone(), state.needed);
+        let read = file.read_unless(|known| state.others.iter().any(|other| other.meets(known)));
+        let news = match read {
+            Ok(standing) => state.follow(standing),
+            Err(error) => state.close(error.to_string()),
         };
-        if is_other {
+        if tokens != state.tokens || needed != state.needed {
             self.changes.send_modify(|version| *version += 1);
         }
-        trouble
+        news
+    }
+}
+
+impl State {
+    fn standing(&self) -> Standing {
+        let openness = match &self.openness {
+            open if open.is_open() && self.needed => Openness::Closed,
+            other => other.clone(),
+        };
+        Standing { tokens: self.tokens.clone(), openness, others: Vec::new() }
+    }
+
+    /// Goes by what the file says now.
+    fn follow(&mut self, standing: Standing) -> Vec<GatewayEvent> {
+        let before = self.needed;
+        let (mut news, is_readable) = (Vec::new(), self.trouble.take().is_some());
+        if is_readable {
+            news.push(GatewayEvent::TokensReadable);
+        }
+        let gone = self.read.iter().filter(|it| !standing.tokens.contains(it));
+        news.extend(gone.map(|it| GatewayEvent::TokenRevoked { name: it.name.clone() }));
+        let come = standing.tokens.iter().filter(|it| !self.read.contains(it));
+        news.extend(come.map(|it| GatewayEvent::TokenAdded { name: it.name.clone(), right: it.right }));
+        self.others.extend(standing.others);
+        self.needed = match standing.openness {
+            Openness::Opened => self.demanded,
+            // A file that is gone is not an invitation.
+            Openness::Open => self.needed,
+            Openness::Closed | Openness::Unclear(_) => true,
+        };
+        (self.read, self.tokens, self.openness) = (standing.tokens.clone(), standing.tokens, standing.openness);
+        let has_changed = self.needed != before || (self.needed && !news.is_empty() && self.tokens.is_empty());
+        if has_changed {
+            let standing = self.standing().to_string();
+            news.push(if self.needed { GatewayEvent::Closed { standing } } else { GatewayEvent::Opened { standing } });
+        }
+        news
+    }
+
+    /// Lets nobody in: who cannot be told from others stays out.
+    fn close(&mut self, why: String) -> Vec<GatewayEvent> {
+        self.tokens.clear();
+        self.needed = true;
+        let is_new = self.trouble.as_deref() != Some(&why);
+        self.trouble = Some(why.clone());
+        is_new.then_some(GatewayEvent::TokensUnreadable { why }).into_iter().collect()
     }
 }
 
@@ -163,7 +214,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let file = TokenFile::at(folder.path().join("state/tokens.json"));
         let keeper = Keeper::new(Some(file.clone())).unwrap();
-        assert_eq!(keeper.judge(None), (Access::Open, None));
+        assert_eq!(keeper.judge(None), (Access::Open, Vec::new()));
         let (reader, writer) = (Name::new("reader").unwrap(), Name::new("writer").unwrap());
         let read = file.add(&reader, Right::Read).unwrap();
         let admin = file.add(&writer, Right::Operate).unwrap();
@@ -197,14 +248,97 @@ mod tests {
         mode(0o640);
         assert!(matches!(Keeper::new(Some(file.clone())), Err(TokenError::Exposed { .. })));
         later(&keeper);
-        let (access, trouble) = keeper.judge(Some(&secret));
+        let (access, news) = keeper.judge(Some(&secret));
         assert_eq!(access, Access::Wrong);
-        assert!(trouble.unwrap().contains("can be read by others"));
+        assert!(matches!(&news[..], [GatewayEvent::TokensUnreadable { why }] if why.contains("can be read by others")));
         later(&keeper);
-        assert_eq!(keeper.judge(Some(&secret)), (Access::Wrong, None));
+        assert_eq!(keeper.judge(Some(&secret)), (Access::Wrong, Vec::new()));
         fs::write(file.path(), "{}").unwrap();
         mode(0o600);
         later(&keeper);
-        assert!(keeper.judge(Some(&secret)).1.unwrap().contains("holds no tokens"));
+        let news = keeper.judge(Some(&secret)).1;
+        assert!(matches!(&news[..], [GatewayEvent::TokensUnreadable { why }] if why.contains("holds no tokens")));
+    }
+
+    fn told(keeper: &Keeper) -> Vec<String> {
+        keeper.look_now().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_change_is_told_and_the_gateway_stays_closed_after_the_last_token_until_it_is_opened() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = TokenFile::at(folder.path().join("tokens.json"));
+        let keeper = Keeper::new(Some(file.clone())).unwrap();
+        let name = Name::new("ci").unwrap();
+        let is_open = || Keeper::new(Some(file.clone())).unwrap().standing().openness.is_open();
+        assert!(is_open());
+        let secret = file.add(&name, Right::Read).unwrap();
+        let lines = told(&keeper);
+        assert!(lines[0].contains("token ci was added, with the right to read"), "{lines:?}");
+        assert!(lines[1].contains("closed to callers without a token from now on"), "{lines:?}");
+        assert!(lines.len() == 2 && !lines.concat().contains(&secret), "{lines:?}");
+        assert!(matches!(file.open(), Err(TokenError::Left(names)) if names == "ci"));
+        file.revoke(&name).unwrap();
+        let lines = told(&keeper);
+        assert!(lines[0].contains("token ci was revoked") && lines[1].contains("no token is valid"), "{lines:?}");
+        assert!(!is_open(), "after a restart too");
+        assert_eq!(keeper.judge(None).0, Access::Missing);
+        file.open().unwrap();
+        assert!(told(&keeper)[0].contains("opened"));
+        assert_eq!(keeper.judge(None).0, Access::Open);
+        assert!(is_open());
+        file.add(&name, Right::Read).unwrap();
+        assert!(!is_open());
+        keeper.demand();
+        file.revoke(&name).unwrap();
+        file.open().unwrap();
+        keeper.look_now();
+        assert_eq!(keeper.judge(None).0, Access::Missing, "other machines could reach it");
+    }
+
+    #[test]
+    fn tokens_are_of_one_fleet_and_no_other_way_to_its_store_is_open() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let at = |store: &str, fleet: &str| {
+            let file = TokenFile::at(path("tokens.json"));
+            file.only(&store.parse().unwrap(), &Name::new(fleet).unwrap())
+        };
+        let sqlite = |name: &str| at(&format!("sqlite:{}", path(name).display()), "shop");
+        let keeper = |file: TokenFile| Keeper::new(Some(file)).unwrap();
+        let name = Name::new("ci").unwrap();
+        fs::write(path("a.db"), "").unwrap();
+        fs::write(path("b.db"), "").unwrap();
+        let others = [sqlite("b.db"), sqlite("new.db"), at("redis://h", "shop"), at("memory:", "shop")];
+        let others = others.map(keeper);
+        let secret = sqlite("a.db").add(&name, Right::Operate).unwrap();
+        let are_open = |why| {
+            for other in &others {
+                assert_eq!((told(other), other.judge(None).0), (Vec::new(), Access::Open), "{why}");
+            }
+        };
+        are_open("tokens of another store");
+        assert_eq!(keeper(sqlite("a.db")).judge(Some(&secret)).0, Access::Granted(Right::Operate));
+        assert_eq!(keeper(sqlite("b.db")).judge(Some(&secret)).0, Access::Open);
+        fs::rename(path("a.db"), path("moved.db")).unwrap();
+        fs::write(path("unrelated"), "").unwrap();
+        assert_eq!(keeper(sqlite("moved.db")).judge(Some(&secret)).0, Access::Granted(Right::Operate), "it was moved");
+        assert_eq!(keeper(sqlite("a.db")).judge(None).0, Access::Missing, "it was deleted");
+        // It may have been moved to another disk; that another one was not is known while it runs.
+        assert_eq!(keeper(sqlite("c.db")).judge(None).0, Access::Missing);
+        at("redis://h/7", "else").add(&name, Right::Read).unwrap();
+        are_open("a change of the file");
+        assert_eq!(
+            keeper(at("redis://:secret@g/7", "else")).judge(None).0,
+            Access::Missing,
+            "another name of a server"
+        );
+        sqlite("c.db").open().unwrap();
+        assert_eq!(keeper(sqlite("c.db")).judge(None).0, Access::Open);
+        sqlite("moved.db").revoke(&name).unwrap();
+        sqlite("moved.db").open().unwrap();
+        assert_eq!(keeper(sqlite("moved.db")).judge(None).0, Access::Open);
+        assert_eq!(keeper(sqlite("a.db")).judge(None).0, Access::Missing, "only the present one was opened");
+        assert_eq!(keeper(TokenFile::at(path("tokens.json"))).judge(None).0, Access::Missing, "the file of all fleets");
     }
 }

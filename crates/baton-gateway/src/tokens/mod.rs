@@ -1,21 +1,28 @@
-//! Who may read and who may admin: bearer tokens, kept by their digests in a file of this machine's user.
+//! Who may read and who may admin: the bearer tokens of a fleet, in a file of this machine's user.
 //!
-//! The file needs no store, so whoever comes is judged before there is one. It is written whole and renamed into place,
-//! under a lock, and is its owner's alone (mode 600): one that others can read is refused. A token is 256 random bits and
-//! shown once; what is kept is its SHA-256, which is compared in a time that does not depend on it.
+//! A token belongs to a fleet, that is a store and a name (`place.rs`). The file has an entry for each fleet and needs no
+//! store, so requests are judged also while the store is away. A fleet with an entry is closed to callers without a token
+//! until it is opened on purpose; so the last revoked token, a flushed store or another address opens nothing.
+//!
+//! Each change writes a new file and renames it into place, under a lock. Only its owner may read the file (mode 600); a
+//! file that others can read is refused. A token is 256 random bits and is shown once. The file holds its SHA-256, which is
+//! compared in constant time.
 
 mod disk;
 mod file;
 mod keeper;
+mod place;
 
 pub use file::{NewToken, TokenFile};
 pub(crate) use keeper::{Access, Keeper, LOOK_AGAIN};
 
-use std::{io, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 use baton::Name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use self::place::Known;
 
 /// What every token begins with, so that one that lies about is known for what it is.
 const PREFIX: &str = "baton_";
@@ -30,6 +37,15 @@ pub enum Right {
     Operate,
 }
 
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Operate => "admin",
+        })
+    }
+}
+
 /// A token as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -40,6 +56,69 @@ pub struct Token {
     /// When it was made, in milliseconds of the system's clock.
     pub added_ms: u64,
     sha256: String,
+}
+
+/// The tokens of a fleet, and whether callers need one.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Standing {
+    /// The tokens.
+    pub tokens: Vec<Token>,
+    /// Whether callers need one.
+    pub openness: Openness,
+    /// Fleets whose tokens say nothing about this one.
+    others: Vec<Known>,
+}
+
+/// Whether callers need a token.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Openness {
+    /// Everybody on this machine may ask: the fleet never had a token.
+    #[default]
+    Open,
+    /// Everybody on this machine may ask: somebody opened the gateway.
+    Opened,
+    /// Callers need a token.
+    Closed,
+    /// Nobody gets in: the store may be the one of this fleet, which needs tokens.
+    Unclear(String),
+}
+
+impl Openness {
+    /// Whether callers need no token.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Open | Self::Opened)
+    }
+}
+
+impl Standing {
+    /// Whether nobody gets in, with or without a token.
+    #[must_use]
+    pub const fn is_shut(&self) -> bool {
+        !self.openness.is_open() && self.tokens.is_empty()
+    }
+}
+
+/// One sentence for people, without its full stop.
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WAYS: &str = "`baton token add NAME` makes a token, `baton token open` opens the gateway";
+        match (&self.openness, self.tokens.len()) {
+            (Openness::Open | Openness::Opened, _) => {
+                f.write_str("the gateway is open to everybody on this machine, without a token")
+            }
+            (_, 1) => f.write_str("the gateway asks for a token, and 1 is valid"),
+            (_, 2..) => write!(f, "the gateway asks for a token, and {} are valid", self.tokens.len()),
+            (Openness::Closed, _) => write!(f, "the gateway is closed, because no token is valid; {WAYS}"),
+            (Openness::Unclear(place), _) => {
+                write!(
+                    f,
+                    "the gateway is closed, because its store may be that of {place}, which asks for tokens; {WAYS}"
+                )
+            }
+        }
+    }
 }
 
 /// Why tokens cannot be used.
@@ -96,6 +175,9 @@ pub enum TokenError {
     /// There is no token of this name.
     #[error("there is no token {0}")]
     Unknown(Name),
+    /// The gateway cannot be opened while there are tokens.
+    #[error("there are tokens: {0}")]
+    Left(String),
     /// The system gave no random bytes.
     #[error("the system gives no random bytes")]
     NoChance,
