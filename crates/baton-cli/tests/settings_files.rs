@@ -148,7 +148,7 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
             "3:15: concurrency of queue fetch: \"0\" is no whole number",
         ),
         ("[queues.fetch]\nhandler = \"noop\"\nbackoff = 5", "3:11: backoff of queue fetch: \"5\" has no unit"),
-        ("[queues.fetch]\nhandler = \"noop\"\ndeadline = 0", "3:12: deadline of queue fetch: 0 lets no attempt end"),
+        ("[queues.fetch]\nhandler = \"noop\"\ntimeout = 0", "3:11: timeout of queue fetch: 0 lets no attempt end"),
         ("[queues.fetch]\nhandler = \"noop\"\ndemo_fail = 1", "3:13: demo_fail of queue fetch is for the handler demo"),
         ("[queues.fetch]\nhandler = \"demo\"\ndemo_fail = 2", "3:13: demo_fail of queue fetch: \"2\" is no share"),
     ] {

@@ -236,7 +236,7 @@ async fn an_error_reaches_those_who_wait_in_other_processes(setting: Setting) {
 
 async fn for_ever_is_a_time_as_any_other(setting: Setting) {
     let all = Duration::MAX;
-    let options = || CacheOptions { ttl: all, deadline: all, ..CacheOptions::default() };
+    let options = || CacheOptions { ttl: all, timeout: all, ..CacheOptions::default() };
     let (here, there) = (Cache::shared(&setting.fleet(), options()), Cache::shared(&setting.fleet(), options()));
     let counted = Counted::open();
     warm(&here, &counted).await;

@@ -94,12 +94,12 @@ impl Observer for Witness {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_when_its_deadline_cuts_it_has_failed() {
+async fn a_handler_that_panics_when_its_timeout_cuts_it_has_failed() {
     for concurrency in [1, 64] {
         let witness = Witness::new("");
-        let deadline = Some(Duration::from_millis(50));
+        let timeout = Some(Duration::from_millis(50));
         let books = run(|node| {
-            let policy = QueuePolicy { concurrency, deadline, ..QueuePolicy::default() };
+            let policy = QueuePolicy { concurrency, timeout, ..QueuePolicy::default() };
             node.policy(policy).observed_by(witness.clone()).handler("q", async |number: u64, _: Context| {
                 if number == 7 {
                     let _bomb = Bomb;

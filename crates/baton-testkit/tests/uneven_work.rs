@@ -246,7 +246,7 @@ async fn concurrency_one_keeps_the_order_of_claims(setting: Setting) {
 }
 
 async fn failures_of_any_kind_are_told_in_either_mode(setting: Setting) {
-    let policy = QueuePolicy { deadline: Some(Duration::from_millis(300)), ..QueuePolicy::default() };
+    let policy = QueuePolicy { timeout: Some(Duration::from_millis(300)), ..QueuePolicy::default() };
     let gate = Gate::default();
     let passed = gate.clone();
     let node = setting.fleet.node().policy(policy);
@@ -284,7 +284,7 @@ async fn failures_of_any_kind_are_told_in_either_mode(setting: Setting) {
         let peek = Peek { queue: Name::new(queue).unwrap(), after: 0, upto: 9, limit: 9, max_bytes: 1 << 20 };
         let errors = setting.fleet.ask(peek).await.unwrap().errors;
         let told: BTreeSet<String> = errors.into_iter().map(|error| format!("{} {}", error.id, error.error)).collect();
-        let late = "it took longer than its deadline of 300ms";
+        let late = "it took longer than its timeout of 300ms";
         let expected = match queue {
             "async" => vec![
                 "1 the handler panicked: called".to_owned(),

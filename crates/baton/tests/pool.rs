@@ -162,7 +162,7 @@ async fn one_that_closes_its_input_fails_the_next_task_alone() {
     let pool = script(&format!("{READ} {ECHO}; exec <&-; exec sleep 60"), one());
     assert_eq!(text(&pool, 1).await, "1");
     // It may take a moment to close it; what is written before that is not read.
-    let pool = script("exec <&-; exec sleep 60", Limits { deadline: Some(Duration::from_secs(60)), ..one() });
+    let pool = script("exec <&-; exec sleep 60", Limits { timeout: Some(Duration::from_secs(60)), ..one() });
     let long = format!("\"{}\"", "x".repeat(1 << 20));
     let error = ask_with(&pool, 2, &long).await.unwrap_err().to_string();
     assert!(error.contains("closed its input before it had read its task"), "{error}");
@@ -201,11 +201,11 @@ async fn what_is_said_between_two_tasks_replaces_the_child() {
 }
 
 #[tokio::test]
-async fn after_the_deadline_a_child_is_asked_to_end_and_then_killed_with_all_it_started() {
-    let (deadline, grace) = (Some(Duration::from_millis(300)), Duration::from_millis(200));
+async fn after_the_timeout_a_child_is_asked_to_end_and_then_killed_with_all_it_started() {
+    let (timeout, grace) = (Some(Duration::from_millis(300)), Duration::from_millis(200));
     // It ignores what it is asked, and so does what it started.
     let what = r#"trap '' TERM; sleep 60 & echo "{\"event\":\"pid\",\"data\":[$$,$!]}"; while :; do sleep 1; done"#;
-    let pool = forever(what, Limits { deadline, grace, ..one() });
+    let pool = forever(what, Limits { timeout, grace, ..one() });
     let mut pids: Vec<u32> = Vec::new();
     let task = Task { id: 1, key: "k", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
     let hear = |event: Event<'_>| {
@@ -213,7 +213,7 @@ async fn after_the_deadline_a_child_is_asked_to_end_and_then_killed_with_all_it_
         ready(Ok(()))
     };
     let error = pool.run(&task, hear).await.unwrap_err().to_string();
-    assert_eq!(error, "not finished after 300ms (deadline): killed");
+    assert_eq!(error, "not finished after 300ms (timeout): killed");
     assert_eq!(pids.len(), 2);
     assert!(!is_alive(pids[0]), "it is gone before its caller hears of it");
     until("what it started is gone", || !is_alive(pids[1])).await;
@@ -221,8 +221,8 @@ async fn after_the_deadline_a_child_is_asked_to_end_and_then_killed_with_all_it_
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("tidied");
     let what = format!("trap 'echo > {}; exit' TERM; while :; do sleep 0.01; done", mark.display());
-    let pool = forever(&what, Limits { deadline, grace: Duration::from_secs(60), ..one() });
-    assert_eq!(refusal(&pool).await, "not finished after 300ms (deadline): killed");
+    let pool = forever(&what, Limits { timeout, grace: Duration::from_secs(60), ..one() });
+    assert_eq!(refusal(&pool).await, "not finished after 300ms (timeout): killed");
     assert!(mark.exists());
 }
 

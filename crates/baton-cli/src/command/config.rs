@@ -57,7 +57,7 @@ A file that describes a fleet, here with all keys of each kind:
   concurrency = 8
   retries = 3
   backoff = \"500ms\"
-  deadline = \"30s\"
+  timeout = \"30s\"
   max_memory = \"512MiB\"     # of exec and exec_once
   silence = \"10s\"           # of exec
   recycle = 1000            # of exec

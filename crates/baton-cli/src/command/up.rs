@@ -83,7 +83,7 @@ impl Up {
             recipes: self.node.recipes.wanted,
             listen: Description::of(settings).map_err(refused)?.listen,
             stop_time: self.grace,
-            search_time: self.node.recipes.timeout,
+            search_time: self.node.recipes.search_timeout,
         })
     }
 

@@ -137,13 +137,9 @@ fn queue(name: &str, section: &mut Section<'_>) -> Option<QueueWork> {
     }
     policy.retries = section.number("retries", |text| ranged(text, 0, u32::MAX)).unwrap_or(policy.retries);
     policy.backoff = section.value("backoff", quantity::time).unwrap_or(policy.backoff);
-    policy.deadline = section.value("deadline", quantity::time).or(policy.deadline);
-    if policy.deadline.is_some_and(|deadline| deadline.is_zero()) {
-        section.refuse(
-            "deadline",
-            &format!("deadline of queue {name}: 0 lets no attempt end"),
-            "leave it out for none",
-        );
+    policy.timeout = section.value("timeout", quantity::time).or(policy.timeout);
+    if policy.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        section.refuse("timeout", &format!("timeout of queue {name}: 0 lets no attempt end"), "leave it out for none");
     }
     Some(work)
 }

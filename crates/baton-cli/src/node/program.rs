@@ -150,9 +150,9 @@ impl ProgramTask {
         let Bounds { memory, silence, recycle } = self.bounds;
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
         // A search has its own default, and no further attempt after it.
-        let (children, deadline) = (policy.concurrency, policy.deadline.filter(|_| !self.searches));
-        let limits = Limits { children, deadline, memory, silence, tasks: recycle, ..Limits::default() };
-        let node = node.policy(QueuePolicy { deadline: None, ..policy.clone() });
+        let (children, timeout) = (policy.concurrency, policy.timeout.filter(|_| !self.searches));
+        let limits = Limits { children, timeout, memory, silence, tasks: recycle, ..Limits::default() };
+        let node = node.policy(QueuePolicy { timeout: None, ..policy.clone() });
         let hear = murmur(stage.log, queue);
         let print = stage.prints.then(|| printer(stage));
         if self.once {
@@ -170,7 +170,7 @@ impl ProgramTask {
             None => exec,
         };
         let node = if self.searches {
-            node.handle_with(queue.as_str(), InFleet::new(exec.clone()).timeout(policy.deadline))
+            node.handle_with(queue.as_str(), InFleet::new(exec.clone()).timeout(policy.timeout))
         } else {
             node.handle_with(queue.as_str(), exec.clone())
         };

@@ -28,12 +28,12 @@ pub(crate) struct Recipes {
     pub(crate) wanted: bool,
     /// The longest a subset sum of the gateway may take, its reader's pauses included; needs --recipes or --demo
     /// [default: 20m]
-    #[arg(long = "search-timeout", value_name = "TIME", value_parser = quantity::time)]
-    pub(crate) timeout: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) search_timeout: Option<Duration>,
     /// The longest its child may print nothing; one that searches prints every second. Another child goes on in its place.
     /// Needs --recipes or --demo [default: 30s]
-    #[arg(long = "search-output-timeout", value_name = "TIME", value_parser = quantity::time)]
-    output_timeout: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    search_output_timeout: Option<Duration>,
 }
 
 /// Refuses a flag that is about the recipes where they are not wanted.
@@ -43,7 +43,7 @@ pub(crate) fn only_with_recipes(flag: &str) -> Failure {
 
 impl Recipes {
     fn times(&self) -> [(&'static str, Option<Duration>); 2] {
-        [("--search-timeout", self.timeout), ("--search-output-timeout", self.output_timeout)]
+        [("--search-timeout", self.search_timeout), ("--search-output-timeout", self.search_output_timeout)]
     }
 
     /// Refuses times in which nothing can be done, or that are about nothing.
@@ -69,10 +69,10 @@ impl Recipes {
     /// The work itself.
     pub(super) fn work(&self) -> Result<QueueWork, Failure> {
         let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
-        let deadline = self.timeout;
-        let policy = QueuePolicy { concurrency: AT_ONCE, retries: RETRIES, deadline, ..QueuePolicy::default() };
+        let timeout = self.search_timeout;
+        let policy = QueuePolicy { concurrency: AT_ONCE, retries: RETRIES, timeout, ..QueuePolicy::default() };
         let mut program = ProgramTask::searching(subset_sum::program()?);
-        program.bounds.silence = self.output_timeout.or(program.bounds.silence);
+        program.bounds.silence = self.search_output_timeout.or(program.bounds.silence);
         Ok(QueueWork { task: Some(Task::Program(program)), policy, queue })
     }
 }

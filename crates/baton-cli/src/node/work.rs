@@ -53,7 +53,7 @@ pub(crate) struct Work {
     backoff: Option<Duration>,
     /// The longest an attempt may take [default: none]. A child that takes longer gets SIGTERM, and SIGKILL 2 s later
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
-    deadline: Option<Duration>,
+    timeout: Option<Duration>,
     /// The longest a child may print nothing while it has a message [default: none]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     silence: Option<Duration>,
@@ -159,7 +159,7 @@ impl Work {
             ("--concurrency", self.concurrency.is_some()),
             ("--retries", self.retries.is_some()),
             ("--backoff", self.backoff.is_some()),
-            ("--deadline", self.deadline.is_some()),
+            ("--timeout", self.timeout.is_some()),
             ("--silence", self.silence.is_some()),
             ("--max-memory", self.max_memory.is_some()),
             ("--recycle", self.recycle.is_some()),
@@ -192,7 +192,7 @@ impl Work {
         policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
         policy.retries = self.retries.unwrap_or(policy.retries);
         policy.backoff = self.backoff.unwrap_or(policy.backoff);
-        policy.deadline = self.deadline.or(policy.deadline);
+        policy.timeout = self.timeout.or(policy.timeout);
         Ok(())
     }
 
@@ -222,8 +222,8 @@ impl Work {
                 "take at most a third of the lease, and a lease of 10ms or more",
             ));
         }
-        if self.deadline.is_some_and(|deadline| deadline.is_zero()) {
-            return Err(Failure::usage("--deadline 0 lets no attempt end", "leave it out for none"));
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Failure::usage("--timeout 0 lets no attempt end", "leave it out for none"));
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl Work {
             ("--concurrency", self.concurrency.map(|it| it.to_string())),
             ("--retries", self.retries.map(|it| it.to_string())),
             ("--backoff", self.backoff.map(time)),
-            ("--deadline", self.deadline.map(time)),
+            ("--timeout", self.timeout.map(time)),
             ("--lease", Some(time(self.lease))),
             ("--heartbeat", Some(time(self.heartbeat))),
         ];

@@ -193,7 +193,7 @@ pub(super) fn unreadable() -> Problem {
 
 fn failed(error: &CacheError) -> Problem {
     match error {
-        CacheError::Deadline(_) => Problem::busy("slow", "the total took too long", 10),
+        CacheError::Timeout(_) => Problem::busy("slow", "the total took too long", 10),
         CacheError::Dropped => Problem::busy("slow", "the gateway stops", 2),
         _ => unreadable(),
     }

@@ -233,9 +233,12 @@ mod tests {
         for (one, other) in [("redis://a", "redis://b"), ("redis://h:6379", "rediss://h:6380")] {
             assert_eq!(relation(one, other), Relation::Perhaps, "{one} {other}");
         }
-        for (one, other) in
-            [("redis://h/1", "redis://h/2"), ("redis://h:1", "redis://h:2"), ("redis://h", "sqlite:h"), ("memory:", "sqlite:h")]
-        {
+        for (one, other) in [
+            ("redis://h/1", "redis://h/2"),
+            ("redis://h:1", "redis://h:2"),
+            ("redis://h", "sqlite:h"),
+            ("memory:", "sqlite:h"),
+        ] {
             assert_eq!(relation(one, other), Relation::Other, "{one} {other}");
         }
         let text = serde_json::to_string(&Known::new(&place("redis://user:secret@h"))).unwrap();

@@ -1,4 +1,4 @@
-//! A computation of the user's: with a deadline, and with its panics as errors.
+//! A computation of the user's: with a timeout, and with its panics as errors.
 
 use std::{fmt::Display, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -27,12 +27,12 @@ where
 }
 
 /// Carries it out.
-pub(super) async fn run(compute: Compute, deadline: Duration) -> Result<Value, CacheError> {
+pub(super) async fn run(compute: Compute, timeout: Duration) -> Result<Value, CacheError> {
     let computing = AssertUnwindSafe(async move { compute().await }).catch_unwind();
-    match tokio::time::timeout(deadline, computing).await {
+    match tokio::time::timeout(timeout, computing).await {
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(error))) => Err(CacheError::Failed(error)),
         Ok(Err(panic)) => Err(CacheError::Panicked(panics::text(panic).into())),
-        Err(_) => Err(CacheError::Deadline(deadline)),
+        Err(_) => Err(CacheError::Timeout(timeout)),
     }
 }

@@ -21,7 +21,7 @@
 //! # What is promised
 //!
 //! * **One computation** for all who ask for a key at the same time. It is a task of its own: a caller who leaves harms
-//!   nobody, and it is cancelled when the last who waits has left. A panic, an error or a deadline reaches all who wait; errors
+//!   nobody, and it is cancelled when the last who waits has left. A panic, an error or a timeout reaches all who wait; errors
 //!   answer others for a moment more ([`CacheOptions::error_hold`]) and are not kept.
 //! * **A value computed before an invalidation is never kept or served after it.** Invalidations have generations. A value is
 //!   kept with the generation at which it was valid, and is a hit only if nothing newer covers its key; a reader after an
@@ -29,7 +29,7 @@
 //! * **In all of a fleet** an invalidation holds from its answer on for readers who name its generation
 //!   ([`Reading::since`]), and for all others within half a lease. While the store is away values are computed and not
 //!   kept.
-//! * **Everything is bounded**: values by bytes, here and in the store; computations by a deadline.
+//! * **Everything is bounded**: values by bytes, here and in the store; computations by a timeout.
 //!
 //! The key must hold everything that the value depends on: parameters in a canonical form, and who asks where it matters.
 //! Whether somebody may have a value is to be decided before it is asked for.
@@ -243,7 +243,7 @@ impl Inner {
     /// Computes for one reader, shares nothing.
     async fn compute_alone(&self, compute: Compute) -> Result<Cached, CacheError> {
         let generation = self.known.generation();
-        let value = compute::run(compute, self.options.deadline).await?;
+        let value = compute::run(compute, self.options.timeout).await?;
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now };
         Ok(cached(Landed { entry, from: From::Computation { stored: false } }, false, now, None))
@@ -266,7 +266,7 @@ impl Inner {
             Some(shared) => self.fly_shared(shared, &landing, compute).await,
             None => {
                 let generation = landing.computation.generation();
-                let computed = compute::run(compute, self.options.deadline).await;
+                let computed = compute::run(compute, self.options.timeout).await;
                 computed.map(|value| self.keep_local(landing.key(), mode, value, generation))
             }
         };
@@ -285,7 +285,7 @@ impl Inner {
 
     async fn forget(&self, scope: Scope) -> Result<Generation, CacheError> {
         let Some(shared) = &self.shared else { return Ok(Generation(self.known.forget(scope))) };
-        let lives_ms = millis(self.options.ttl.max(self.options.deadline));
+        let lives_ms = millis(self.options.ttl.max(self.options.timeout));
         let epoch = self.epoch();
         let generation = shared.fleet().ask(Invalidate { scope: scope.clone(), lives_ms }).await?;
         // Those before it may not be known yet: then this one is learnt with them.

@@ -16,7 +16,7 @@ pub struct CacheOptions {
     /// reader who does not wait for another of its process computes it.
     pub shared_bytes: u64,
     /// How long a computation may take, and how long one is waited for that another process makes; 30 s by default.
-    pub deadline: Duration,
+    pub timeout: Duration,
     /// For how long the error of a computation answers those who ask for the same; 100 ms by default.
     pub error_hold: Duration,
     #[doc(hidden)] // For the test that each of them is needed.
@@ -31,7 +31,7 @@ impl CacheOptions {
             ttl: Duration::from_secs(30),
             bytes: 64 << 20,
             shared_bytes: 256 << 20,
-            deadline: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             error_hold: Duration::from_millis(100),
             left_out: None,
         }

@@ -26,11 +26,11 @@ impl Inner {
     /// From what the store has to what the computation brings.
     pub(super) async fn fly_shared(&self, shared: &CacheStore, landing: &Landing, compute: Compute) -> Outcome {
         let (key, signal) = (landing.key(), shared.fleet().signal());
-        let given_up = moment::after(Instant::now(), self.options.deadline);
+        let given_up = moment::after(Instant::now(), self.options.timeout);
         loop {
             let Some(session) = shared.session().await else { return self.compute_unkept(landing, compute).await };
             let (epoch, asked) = (self.epoch(), Instant::now());
-            let lasts = self.options.deadline.saturating_add(SLACK);
+            let lasts = self.options.timeout.saturating_add(SLACK);
             let Some(answer) = shared.cache_get(&session, key, &signal, lasts).await else {
                 return self.compute_unkept(landing, compute).await;
             };
@@ -59,7 +59,7 @@ impl Inner {
                 CacheGetReply::Wait { generation } => {
                     landing.computation.asks_at(generation, asked);
                     if asked >= given_up {
-                        return Err(CacheError::Deadline(self.options.deadline));
+                        return Err(CacheError::Timeout(self.options.timeout));
                     }
                     tokio::time::timeout(LOOK_AGAIN, signal.woken()).await.ok();
                 }
@@ -70,7 +70,7 @@ impl Inner {
     /// Computes what nobody keeps: the store is away, or says so.
     async fn compute_unkept(&self, landing: &Landing, compute: Compute) -> Outcome {
         let generation = landing.computation.generation();
-        let value = compute::run(compute, self.options.deadline).await?;
+        let value = compute::run(compute, self.options.timeout).await?;
         let now = Instant::now();
         let entry = Entry { value: value.bytes, generation, made: now, expires: now };
         Ok(Landed { entry, from: From::Computation { stored: false } })
@@ -82,7 +82,7 @@ impl Inner {
         right: Right,
     ) -> Outcome {
         let (session, epoch, signal) = at;
-        let computed = compute::run(compute, self.options.deadline).await;
+        let computed = compute::run(compute, self.options.timeout).await;
         let (outcome, ttl) = match &computed {
             Ok(Value { bytes, ttl }) => {
                 let ttl = ttl.unwrap_or(self.options.ttl);

@@ -198,18 +198,18 @@ async fn a_panic_is_an_error_for_all_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_computation_has_a_deadline() {
+async fn a_computation_has_a_timeout() {
     let cache = local();
     let begun = Instant::now();
     let late = cache.get(key(), Reading::on(), || async { std::future::pending::<Result<Value, String>>().await });
-    assert_eq!(late.await, Err(CacheError::Deadline(Duration::from_secs(30))));
+    assert_eq!(late.await, Err(CacheError::Timeout(Duration::from_secs(30))));
     assert!(begun.elapsed() < Duration::from_secs(31));
 }
 
 #[tokio::test]
 async fn for_ever_is_a_time_as_any_other() {
     let all = Duration::MAX;
-    let cache = Cache::local(CacheOptions { ttl: all, deadline: all, error_hold: all, ..CacheOptions::default() });
+    let cache = Cache::local(CacheOptions { ttl: all, timeout: all, error_hold: all, ..CacheOptions::default() });
     let other = CacheKey::new("coffee");
     for stored in [Source::Computed { stored: true }, Source::Hit { local: true }] {
         let read = cache.get(key(), Reading::on(), || async { Ok::<_, String>("tea") }).await.unwrap();

@@ -103,7 +103,7 @@ pub enum CacheError {
     Panicked(Arc<str>),
     /// It took too long.
     #[error("the computation took over {0:?}")]
-    Deadline(Duration),
+    Timeout(Duration),
     /// The computation was dropped with the runtime it was begun in.
     #[error("the computation was dropped with its runtime")]
     Dropped,

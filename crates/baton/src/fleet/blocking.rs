@@ -22,7 +22,7 @@ const NO_THREAD_PAUSE: Duration = Duration::from_millis(100);
 /// A function over bodies of type `T` that may block.
 ///
 /// The function cannot be broken off. Its thread keeps the permit until it returns, also after its message has passed its
-/// deadline or its session is over: however many messages are given up, no more threads are held than the queue has
+/// timeout or its session is over: however many messages are given up, no more threads are held than the queue has
 /// permits.
 pub(super) struct Blocking<T, F> {
     function: Arc<F>,

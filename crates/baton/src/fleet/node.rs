@@ -178,7 +178,7 @@ impl Node {
     /// ([`spawn_blocking`](tokio::task::spawn_blocking)), as many at once as the policy's concurrency says; beats, other
     /// queues and the rest of the program go on meanwhile, however long it takes.
     ///
-    /// Nobody can break a function off. Past its deadline, or when the node stops at once, its message is given up and
+    /// Nobody can break a function off. Past its timeout, or when the node stops at once, its message is given up and
     /// its thread stays taken until it returns: one that may take long should look at [`Context::is_cancelled`].
     ///
     /// ```

@@ -32,7 +32,7 @@ pub struct QueuePolicy {
     /// The longest pause, whatever chance adds; an hour by default.
     pub max_backoff: Duration,
     /// How long one attempt may take; without a limit by default.
-    pub deadline: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl Default for QueuePolicy {
@@ -42,7 +42,7 @@ impl Default for QueuePolicy {
             retries: 0,
             backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(3600),
-            deadline: None,
+            timeout: None,
         }
     }
 }

@@ -96,8 +96,8 @@ pub enum PoolError {
         given: u64,
     },
     /// It took too long.
-    #[error("not finished after {0:?} (deadline): killed")]
-    Deadline(Duration),
+    #[error("not finished after {0:?} (timeout): killed")]
+    Timeout(Duration),
     /// It said nothing for too long.
     #[error("silent for {0:?}: killed")]
     Silence(Duration),

@@ -19,7 +19,7 @@ pub struct Limits {
     /// How long a child may wait for a task before it is ended; a minute by default.
     pub idle: Duration,
     /// How long a task may take; without a limit by default.
-    pub deadline: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// How long a child may say nothing at its task; without a limit by default.
     pub silence: Option<Duration>,
     /// Tasks after which a child is replaced; never by default.
@@ -41,7 +41,7 @@ impl Default for Limits {
             children: std::thread::available_parallelism().map_or(1, usize::from),
             waiting: 1_000,
             idle: Duration::from_secs(60),
-            deadline: None,
+            timeout: None,
             silence: None,
             tasks: None,
             memory: None,
@@ -56,16 +56,16 @@ impl Limits {
     /// Returns when the child that works on a task from now on takes more time or memory than it may.
     pub(crate) async fn exceeded(&self, child: u32) -> PoolError {
         tokio::select! {
-            error = over_time(self.deadline) => error,
+            error = over_time(self.timeout) => error,
             error = over_memory(child, self.memory) => error,
         }
     }
 }
 
-async fn over_time(deadline: Option<Duration>) -> PoolError {
-    let Some(deadline) = deadline else { return pending().await };
-    sleep(deadline).await;
-    PoolError::Deadline(deadline)
+async fn over_time(timeout: Option<Duration>) -> PoolError {
+    let Some(timeout) = timeout else { return pending().await };
+    sleep(timeout).await;
+    PoolError::Timeout(timeout)
 }
 
 async fn over_memory(child: u32, limit: Option<u64>) -> PoolError {

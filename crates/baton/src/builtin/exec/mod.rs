@@ -62,7 +62,7 @@ impl fmt::Debug for Ears {
 
 /// Has a pool of children run messages, one at a time each. Clones share the pool.
 ///
-/// The concurrency of the queue and [`Limits::children`] should be equal; the deadline is that of the limits, which ends
+/// The concurrency of the queue and [`Limits::children`] should be equal; the timeout is that of the limits, which ends
 /// the child too, and not that of the queue.
 #[derive(Debug, Clone)]
 pub struct Exec {

@@ -141,7 +141,7 @@ async fn run(
                 }
                 status = child.wait() => break status?,
                 error = &mut exceeded => {
-                    if matches!(error, PoolError::Deadline(_)) { child.stop(limits.grace).await } else { child.kill().await }
+                    if matches!(error, PoolError::Timeout(_)) { child.stop(limits.grace).await } else { child.kill().await }
                     return Err(Failure::new(error));
                 }
             }

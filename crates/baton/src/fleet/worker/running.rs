@@ -18,7 +18,7 @@ use crate::fleet::{
 /// Begins work on messages, in the memory of work that has ended.
 pub(super) struct Starter {
     handler: Arc<dyn AnyHandler>,
-    deadline: Option<Duration>,
+    timeout: Option<Duration>,
     permit: Arc<Permit>,
     spare: Option<Work>,
 }
@@ -33,9 +33,9 @@ pub(super) enum Begun {
     Works(Work),
 }
 
-/// Work on a message. It ends with the outcome whatever the handler does: a panic, also at its drop, or a deadline is a failure.
+/// Work on a message. It ends with the outcome whatever the handler does: a panic, also at its drop, or a timeout is a failure.
 pub(super) struct Running {
-    deadline: Option<(Duration, Pin<Box<Sleep>>)>,
+    timeout: Option<(Duration, Pin<Box<Sleep>>)>,
     work: Option<Work>,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct Ran {
 }
 
 impl Starter {
-    pub(super) fn new(handler: Arc<dyn AnyHandler>, deadline: Option<Duration>, permit: Arc<Permit>) -> Self {
-        Self { handler, deadline, permit, spare: None }
+    pub(super) fn new(handler: Arc<dyn AnyHandler>, timeout: Option<Duration>, permit: Arc<Permit>) -> Self {
+        Self { handler, timeout, permit, spare: None }
     }
 
     /// Whether nothing but the starter holds its permit.
@@ -85,10 +85,10 @@ impl Starter {
         begun.map_err(panicked)
     }
 
-    /// Work to be polled to its end, at the latest its deadline from now on.
+    /// Work to be polled to its end, at the latest its timeout from now on.
     pub(super) fn running(&self, work: Work) -> Running {
-        let deadline = self.deadline.map(|deadline| (deadline, Box::pin(sleep(deadline))));
-        Running { deadline, work: Some(work) }
+        let timeout = self.timeout.map(|timeout| (timeout, Box::pin(sleep(timeout))));
+        Running { timeout, work: Some(work) }
     }
 
     /// The result of work that has ended, whose memory is kept.
@@ -108,9 +108,9 @@ impl Future for Running {
             Ok(Poll::Ready(result)) => return Poll::Ready(Ran { result, work: this.work.take() }),
             Err(panic) => Err(panicked(panic)),
             Ok(Poll::Pending) => {
-                let Some((deadline, late)) = &mut this.deadline else { return Poll::Pending };
+                let Some((timeout, late)) = &mut this.timeout else { return Poll::Pending };
                 ready!(late.as_mut().poll(context));
-                Err(Failure::new(format_args!("it took longer than its deadline of {deadline:?}")))
+                Err(Failure::new(format_args!("it took longer than its timeout of {timeout:?}")))
             }
         };
         // What panicked or is late is dropped, and may panic at that.

@@ -53,7 +53,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(executor: Arc<Executor>, entry: usize, permit: Arc<Permit>) -> Self {
-        let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.deadline, permit);
+        let starter = Starter::new(Arc::clone(&executor.handler), executor.policy.timeout, permit);
         let (position, completed) = (Arc::default(), Completed::default());
         Self { executor, entry, starter, position, completed, untimed: 0, since: None, run: 0, spent: Duration::ZERO }
     }

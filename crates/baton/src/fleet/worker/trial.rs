@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_handler_past_its_deadline_has_failed() {
-        let policy = QueuePolicy { deadline: Some(Duration::from_millis(1)), ..QueuePolicy::default() };
+    async fn a_handler_past_its_timeout_has_failed() {
+        let policy = QueuePolicy { timeout: Some(Duration::from_millis(1)), ..QueuePolicy::default() };
         let runs = trial(Name::new("q").unwrap(), policy, Mixed, vec![parcel(2)]).await;
-        let late = |run: &Run| matches!(&run.outcome, Outcome::Failed { error } if error.contains("deadline"));
+        let late = |run: &Run| matches!(&run.outcome, Outcome::Failed { error } if error.contains("timeout"));
         assert_eq!(runs.iter().map(late).collect::<Vec<_>>(), [false, true]);
     }
 }
