@@ -59,7 +59,7 @@ A file that describes a fleet, here with all keys of each kind:
   backoff = \"500ms\"
   timeout = \"30s\"
   max_memory = \"512MiB\"     # of exec and exec_once
-  silence = \"10s\"           # of exec
+  output_timeout = \"10s\"    # of exec
   recycle = 1000            # of exec
   # exec_once takes allow_dash = true: a body may begin with -;
   # handler = \"noop\", \"subset-sum\" or \"demo\" (which takes

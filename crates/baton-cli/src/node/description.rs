@@ -173,7 +173,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
         [("exec", false), ("exec_once", true)].map(|(key, once)| Some((key, section.value(key, text)?, once)));
     let bounds = Bounds {
         memory: section.value("max_memory", quantity::bytes),
-        silence: section.value("silence", quantity::time),
+        output_timeout: section.value("output_timeout", quantity::time),
         recycle: section.number("recycle", quantity::count),
     };
     let allow_dash = section.switch("allow_dash");
@@ -181,7 +181,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
         only_for("exec_once", &["allow_dash"], name, section);
     }
     if !section.has("exec") {
-        only_for("exec", &["silence", "recycle"], name, section);
+        only_for("exec", &["output_timeout", "recycle"], name, section);
         if !section.has("exec_once") {
             only_for("exec and exec_once", &["max_memory"], name, section);
         }

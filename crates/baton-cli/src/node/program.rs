@@ -6,7 +6,7 @@ use baton::{
     Name, Node, QueuePolicy, Shutdown,
     builtin::{
         Exec, ExecOnce,
-        subset_sum::{InFleet, SILENCE},
+        subset_sum::{InFleet, OUTPUT_TIMEOUT},
     },
     pool::{Limits, Program},
 };
@@ -42,7 +42,7 @@ pub(super) struct ProgramTask {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds {
     pub(super) memory: Option<u64>,
-    pub(super) silence: Option<Duration>,
+    pub(super) output_timeout: Option<Duration>,
     pub(super) recycle: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl ProgramTask {
 
     /// One that searches for subset sums, and shows every second that it does.
     pub(super) fn searching(program: Program) -> Self {
-        let bounds = Bounds { silence: Some(SILENCE), ..Bounds::default() };
+        let bounds = Bounds { output_timeout: Some(OUTPUT_TIMEOUT), ..Bounds::default() };
         Self { searches: true, bounds, ..Self::of(program) }
     }
 
@@ -147,11 +147,11 @@ impl ProgramTask {
     pub(super) fn give(
         &self, node: Node, queue: &Name, policy: &QueuePolicy, stage: &Stage<'_>,
     ) -> (Node, Option<Exec>) {
-        let Bounds { memory, silence, recycle } = self.bounds;
+        let Bounds { memory, output_timeout, recycle } = self.bounds;
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
         // A search has its own default, and no further attempt after it.
         let (children, timeout) = (policy.concurrency, policy.timeout.filter(|_| !self.searches));
-        let limits = Limits { children, timeout, memory, silence, tasks: recycle, ..Limits::default() };
+        let limits = Limits { children, timeout, memory, output_timeout, tasks: recycle, ..Limits::default() };
         let node = node.policy(QueuePolicy { timeout: None, ..policy.clone() });
         let hear = murmur(stage.log, queue);
         let print = stage.prints.then(|| printer(stage));

@@ -72,7 +72,7 @@ impl Recipes {
         let timeout = self.search_timeout;
         let policy = QueuePolicy { concurrency: AT_ONCE, retries: RETRIES, timeout, ..QueuePolicy::default() };
         let mut program = ProgramTask::searching(subset_sum::program()?);
-        program.bounds.silence = self.search_output_timeout.or(program.bounds.silence);
+        program.bounds.output_timeout = self.search_output_timeout.or(program.bounds.output_timeout);
         Ok(QueueWork { task: Some(Task::Program(program)), policy, queue })
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Work {
     timeout: Option<Duration>,
     /// The longest a child may print nothing while it has a message [default: none]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
-    silence: Option<Duration>,
+    output_timeout: Option<Duration>,
     /// The most memory a child may use, with what it starts [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     max_memory: Option<u64>,
@@ -160,7 +160,7 @@ impl Work {
             ("--retries", self.retries.is_some()),
             ("--backoff", self.backoff.is_some()),
             ("--timeout", self.timeout.is_some()),
-            ("--silence", self.silence.is_some()),
+            ("--output-timeout", self.output_timeout.is_some()),
             ("--max-memory", self.max_memory.is_some()),
             ("--recycle", self.recycle.is_some()),
         ];
@@ -185,7 +185,7 @@ impl Work {
         if let Some(Task::Program(program)) = &mut work.task {
             let bounds = &mut program.bounds;
             bounds.memory = self.max_memory.or(bounds.memory);
-            bounds.silence = self.silence.or(bounds.silence);
+            bounds.output_timeout = self.output_timeout.or(bounds.output_timeout);
             bounds.recycle = self.recycle.or(bounds.recycle);
         }
         let policy = &mut work.policy;
@@ -198,8 +198,8 @@ impl Work {
 
     /// Refuses bounds of children where there are none, or none that stay.
     fn check_bounds(&self, task: Option<&Task>) -> Result<(), Failure> {
-        let (flag, staying) = match (self.silence, self.recycle, self.max_memory) {
-            (Some(_), ..) => ("--silence", true),
+        let (flag, staying) = match (self.output_timeout, self.recycle, self.max_memory) {
+            (Some(_), ..) => ("--output-timeout", true),
             (_, Some(_), _) => ("--recycle", true),
             (.., Some(_)) => ("--max-memory", false),
             _ => return Ok(()),

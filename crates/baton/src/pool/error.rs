@@ -99,8 +99,8 @@ pub enum PoolError {
     #[error("not finished after {0:?} (timeout): killed")]
     Timeout(Duration),
     /// It said nothing for too long.
-    #[error("silent for {0:?}: killed")]
-    Silence(Duration),
+    #[error("printed nothing for {0:?} (output timeout): killed")]
+    OutputTimeout(Duration),
     /// It took too much memory.
     #[error("used {used} bytes of memory, over its limit of {limit}: killed")]
     Memory {

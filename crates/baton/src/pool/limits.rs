@@ -21,7 +21,7 @@ pub struct Limits {
     /// How long a task may take; without a limit by default.
     pub timeout: Option<Duration>,
     /// How long a child may say nothing at its task; without a limit by default.
-    pub silence: Option<Duration>,
+    pub output_timeout: Option<Duration>,
     /// Tasks after which a child is replaced; never by default.
     pub tasks: Option<u64>,
     /// Resident bytes of a child and all it has started; without a limit by default.
@@ -42,7 +42,7 @@ impl Default for Limits {
             waiting: 1_000,
             idle: Duration::from_secs(60),
             timeout: None,
-            silence: None,
+            output_timeout: None,
             tasks: None,
             memory: None,
             line: 8 << 20,

@@ -128,7 +128,7 @@ impl Pooled {
     /// Ends it after an error: one that only took its time is asked first.
     pub(super) async fn end(mut self, error: &PoolError, grace: Duration) {
         match error {
-            PoolError::Timeout(_) | PoolError::Silence(_) => self.child.stop(grace).await,
+            PoolError::Timeout(_) | PoolError::OutputTimeout(_) => self.child.stop(grace).await,
             _ => self.child.kill().await,
         }
     }

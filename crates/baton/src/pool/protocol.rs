@@ -4,7 +4,7 @@
 //! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
 //! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
 //! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task. An empty line
-//! says that the child is at work, and nothing else: it keeps [`Limits::silence`](super::Limits::silence) from running out.
+//! says that the child is at work, and nothing else: it keeps [`Limits::output_timeout`](super::Limits::output_timeout) from running out.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

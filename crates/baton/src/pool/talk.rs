@@ -134,8 +134,8 @@ async fn hear_out(
 ) -> Answer {
     loop {
         let reading = output.line(limits.line);
-        let said = match limits.silence {
-            Some(silence) => timeout(silence, reading).await.map_err(|_| PoolError::Silence(silence))?,
+        let said = match limits.output_timeout {
+            Some(limit) => timeout(limit, reading).await.map_err(|_| PoolError::OutputTimeout(limit))?,
             None => reading.await,
         }?;
         let Some(line) = said.strip_suffix(b"\n") else {

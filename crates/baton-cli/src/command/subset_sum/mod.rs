@@ -146,7 +146,7 @@ impl SubsetSum {
             Mode::Process => {
                 let failed = |it: baton::builtin::subset_sum::ProcessError| refused(&it.to_string());
                 let mut search = InProcess::start(&program()?, &problem, &options).map_err(failed)?;
-                search = search.silence(self.output_timeout);
+                search = search.output_timeout(self.output_timeout);
                 while let Some(next) = unless(&shutdown, search.next()).await {
                     let Some(matches) = next.map_err(failed)? else { break };
                     if printer.print(matches).is_break() {

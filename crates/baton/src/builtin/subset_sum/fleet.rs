@@ -58,7 +58,7 @@ pub struct InFleet {
 
 impl InFleet {
     /// With these children: a program that runs [`serve`](super::serve). Let
-    /// [`Limits::silence`](crate::pool::Limits::silence) of their pool be [`SILENCE`](super::SILENCE): a child that stands still
+    /// [`Limits::output_timeout`](crate::pool::Limits::output_timeout) of their pool be [`OUTPUT_TIMEOUT`](super::OUTPUT_TIMEOUT): a child that stands still
     /// is then replaced.
     #[must_use]
     pub const fn new(children: Exec) -> Self {

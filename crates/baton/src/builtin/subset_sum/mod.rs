@@ -50,5 +50,5 @@ pub use self::{
     inline::solve,
     interleaved::Interleaved,
     problem::{MOST_NUMBERS, Problem, Refusal, SearchOptions, Summary},
-    process::{Event, InProcess, ProcessError, SILENCE, serve},
+    process::{Event, InProcess, OUTPUT_TIMEOUT, ProcessError, serve},
 };

@@ -51,7 +51,7 @@ const MOST_TOGETHER: usize = 512 << 10;
 /// How often a child that finds nothing shows that it searches.
 const BREATH: Duration = Duration::from_secs(1);
 /// How long a child may print nothing, unless that is said: it prints something every second.
-pub const SILENCE: Duration = Duration::from_secs(30);
+pub const OUTPUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a search in a child process ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ pub struct InProcess {
     errors: Option<Tail>,
     line: Vec<u8>,
     summary: Option<Summary>,
-    silence: Duration,
+    output_timeout: Duration,
 }
 
 impl InProcess {
@@ -155,14 +155,14 @@ impl InProcess {
         let mut child = Child::start(&mut command).map_err(ProcessError::Start)?;
         let (input, output) = (child.input(), child.output().map(|it| BufReader::with_capacity(64 << 10, it)));
         let errors = child.errors().map(|it| Tail::of(it, None));
-        let (line, silence) = (Vec::new(), SILENCE);
-        Ok(Self { child, order, input, output, errors, line, summary: None, silence })
+        let (line, output_timeout) = (Vec::new(), OUTPUT_TIMEOUT);
+        Ok(Self { child, order, input, output, errors, line, summary: None, output_timeout })
     }
 
     /// How long its child may print nothing before it is killed: 30 s by default.
     #[must_use]
-    pub const fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
+    pub const fn output_timeout(mut self, output_timeout: Duration) -> Self {
+        self.output_timeout = output_timeout;
         self
     }
 
@@ -192,14 +192,14 @@ impl InProcess {
                 break;
             }
             self.line.clear();
-            match timeout(self.silence, output.read_until(b'\n', &mut self.line)).await {
+            match timeout(self.output_timeout, output.read_until(b'\n', &mut self.line)).await {
                 Ok(Ok(1)) if self.line == b"\n" => continue,
                 Ok(Ok(1..)) if self.line.ends_with(b"\n") => {}
                 Ok(Ok(_)) => return Err(self.lost().await),
                 Ok(Err(error)) => return Err(ProcessError::Lost(error.to_string())),
                 Err(_) => {
                     self.child.kill().await;
-                    return Err(ProcessError::Silent(self.silence));
+                    return Err(ProcessError::Silent(self.output_timeout));
                 }
             }
             match serde_json::from_slice(&self.line) {
