@@ -122,7 +122,10 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
             "[queues.fetch]\nexec = \"x {}\"\n",
             "2:8: exec of queue fetch: {} stands for one message, and a child gets many",
         ),
-        ("[queues.fetch]\nexec_once = \"x\"\nrecycle = 5", "3:11: recycle of queue fetch is for exec; leave it out"),
+        (
+            "[queues.fetch]\nexec_once = \"x\"\nmax_messages_per_child = 5",
+            "3:26: max_messages_per_child of queue fetch is for exec; leave it out",
+        ),
         (
             "[queues.fetch]\nhandler = \"noop\"\nmax_memory = 5",
             "3:14: max_memory of queue fetch is for exec and exec_once",

@@ -116,7 +116,7 @@ async fn an_answer_may_come_in_parts_and_soon_or_late() {
 
 #[tokio::test]
 async fn a_child_is_used_again_and_replaced_after_so_many_tasks() {
-    let pool = forever(PID, Limits { tasks: Some(2), ..one() });
+    let pool = forever(PID, Limits { max_messages_per_child: Some(2), ..one() });
     let pids = [text(&pool, 1).await, text(&pool, 2).await, text(&pool, 3).await];
     assert!(pids[0] == pids[1] && pids[1] != pids[2], "{pids:?}");
     let first: u32 = pids[0].parse().unwrap();

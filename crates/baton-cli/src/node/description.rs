@@ -174,14 +174,14 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
     let bounds = Bounds {
         memory: section.value("max_memory", quantity::bytes),
         output_timeout: section.value("output_timeout", quantity::time),
-        recycle: section.number("recycle", quantity::count),
+        max_messages_per_child: section.number("max_messages_per_child", quantity::count),
     };
     let allow_dash = section.switch("allow_dash");
     if !section.has("exec_once") {
         only_for("exec_once", &["allow_dash"], name, section);
     }
     if !section.has("exec") {
-        only_for("exec", &["output_timeout", "recycle"], name, section);
+        only_for("exec", &["output_timeout", "max_messages_per_child"], name, section);
         if !section.has("exec_once") {
             only_for("exec and exec_once", &["max_memory"], name, section);
         }

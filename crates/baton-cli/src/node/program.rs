@@ -43,7 +43,7 @@ pub(super) struct ProgramTask {
 pub(super) struct Bounds {
     pub(super) memory: Option<u64>,
     pub(super) output_timeout: Option<Duration>,
-    pub(super) recycle: Option<u64>,
+    pub(super) max_messages_per_child: Option<u64>,
 }
 
 /// What the programs of a node speak to.
@@ -147,11 +147,11 @@ impl ProgramTask {
     pub(super) fn give(
         &self, node: Node, queue: &Name, policy: &QueuePolicy, stage: &Stage<'_>,
     ) -> (Node, Option<Exec>) {
-        let Bounds { memory, output_timeout, recycle } = self.bounds;
+        let Bounds { memory, output_timeout, max_messages_per_child } = self.bounds;
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
         // A search has its own default, and no further attempt after it.
         let (children, timeout) = (policy.concurrency, policy.timeout.filter(|_| !self.searches));
-        let limits = Limits { children, timeout, memory, output_timeout, tasks: recycle, ..Limits::default() };
+        let limits = Limits { children, timeout, memory, output_timeout, max_messages_per_child, ..Limits::default() };
         let node = node.policy(QueuePolicy { timeout: None, ..policy.clone() });
         let hear = murmur(stage.log, queue);
         let print = stage.prints.then(|| printer(stage));

@@ -62,7 +62,7 @@ pub(crate) struct Work {
     max_memory: Option<u64>,
     /// Messages after which a child is replaced [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    recycle: Option<u64>,
+    max_messages_per_child: Option<u64>,
     /// After this time without a sign of life other nodes take over its work
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
     pub(crate) lease: Duration,
@@ -162,7 +162,7 @@ impl Work {
             ("--timeout", self.timeout.is_some()),
             ("--output-timeout", self.output_timeout.is_some()),
             ("--max-memory", self.max_memory.is_some()),
-            ("--recycle", self.recycle.is_some()),
+            ("--max-messages-per-child", self.max_messages_per_child.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
@@ -186,7 +186,7 @@ impl Work {
             let bounds = &mut program.bounds;
             bounds.memory = self.max_memory.or(bounds.memory);
             bounds.output_timeout = self.output_timeout.or(bounds.output_timeout);
-            bounds.recycle = self.recycle.or(bounds.recycle);
+            bounds.max_messages_per_child = self.max_messages_per_child.or(bounds.max_messages_per_child);
         }
         let policy = &mut work.policy;
         policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
@@ -198,9 +198,9 @@ impl Work {
 
     /// Refuses bounds of children where there are none, or none that stay.
     fn check_bounds(&self, task: Option<&Task>) -> Result<(), Failure> {
-        let (flag, staying) = match (self.output_timeout, self.recycle, self.max_memory) {
+        let (flag, staying) = match (self.output_timeout, self.max_messages_per_child, self.max_memory) {
             (Some(_), ..) => ("--output-timeout", true),
-            (_, Some(_), _) => ("--recycle", true),
+            (_, Some(_), _) => ("--max-messages-per-child", true),
             (.., Some(_)) => ("--max-memory", false),
             _ => return Ok(()),
         };

@@ -22,8 +22,8 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// How long a child may say nothing at its task; without a limit by default.
     pub output_timeout: Option<Duration>,
-    /// Tasks after which a child is replaced; never by default.
-    pub tasks: Option<u64>,
+    /// Messages (tasks) after which a child is replaced; never by default.
+    pub max_messages_per_child: Option<u64>,
     /// Resident bytes of a child and all it has started; without a limit by default.
     pub memory: Option<u64>,
     /// Bytes of one line that a child prints; 8 MiB by default.
@@ -43,7 +43,7 @@ impl Default for Limits {
             idle: Duration::from_secs(60),
             timeout: None,
             output_timeout: None,
-            tasks: None,
+            max_messages_per_child: None,
             memory: None,
             line: 8 << 20,
             grace: Duration::from_secs(2),

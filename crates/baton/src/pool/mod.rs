@@ -227,7 +227,7 @@ impl Pool {
 
     fn put_back(&self, mut child: Pooled) {
         let limits = &self.0.limits;
-        if limits.tasks.is_some_and(|most| child.tasks() >= most) || self.0.permits.is_closed() {
+        if limits.max_messages_per_child.is_some_and(|most| child.tasks() >= most) || self.0.permits.is_closed() {
             let grace = limits.grace;
             tokio::spawn(child.retire(grace));
         } else {
