@@ -229,7 +229,7 @@ async fn after_the_timeout_a_child_is_asked_to_end_and_then_killed_with_all_it_s
 #[tokio::test]
 async fn time_without_output_and_memory_have_bounds() {
     let pool = forever("sleep 60", Limits { output_timeout: Some(Duration::from_millis(200)), ..one() });
-    assert_eq!(refusal(&pool).await, "silent for 200ms: killed");
+    assert_eq!(refusal(&pool).await, "printed nothing for 200ms (output timeout): killed");
     let hoard = "a=$(head -c 50000000 /dev/zero | tr '\\0' x); sleep 60";
     let pool = forever(hoard, Limits { memory: Some(20 << 20), ..one() });
     assert!(refusal(&pool).await.contains("over its limit of 20971520: killed"));
