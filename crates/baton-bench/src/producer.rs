@@ -22,7 +22,7 @@ use super::{
     Tell, bodies,
     receiver::now_ns,
     subprocess::Subprocess,
-    target::{MAX_BACKLOG, Target, connect},
+    target::{MAX_QUEUE_BYTES, Target, connect},
 };
 use crate::failure::Failure;
 
@@ -53,7 +53,7 @@ impl Producer {
         let (begin, gone) = (Shutdown::new(), Shutdown::new());
         listen(&begin, &gone)
             .map_err(|error| Failure::new(format!("cannot start a thread: {error}"), "free some threads"))?;
-        let admin = connect(settings, Some(MAX_BACKLOG), ear)?;
+        let admin = connect(settings, Some(MAX_QUEUE_BYTES), ear)?;
         // In a task, as what a process pushes for a request is.
         let pushing = tokio::spawn({
             let admin = admin.clone();

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// How long nothing may move before the measurement is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No bound that a measurement should run into.
-pub(super) const MAX_BACKLOG: u64 = 1 << 50;
+pub(super) const MAX_QUEUE_BYTES: u64 = 1 << 50;
 /// The longest a deep recount may hold the store.
 const MAX_HOLD: Duration = Duration::from_secs(60);
 
@@ -53,7 +53,7 @@ impl Target {
             user_file: None,
             user_file_read: false,
         };
-        let admin = connect(&settings, Some(MAX_BACKLOG), &tell)?;
+        let admin = connect(&settings, Some(MAX_QUEUE_BYTES), &tell)?;
         admin.survey().await.map_err(|error| failure(&settings, error))?;
         let bare = match redis_url(&settings) {
             Some(url) => Some(Bare::open(url, &settings.fleet.value).await?),
@@ -171,12 +171,12 @@ impl Target {
 }
 
 /// Whoever operates the fleet of these settings, whose store is made if it is missing.
-pub(super) fn connect(settings: &Settings, max_backlog: Option<u64>, tell: &Tell) -> Result<Admin, Failure> {
+pub(super) fn connect(settings: &Settings, max_queue_bytes: Option<u64>, tell: &Tell) -> Result<Admin, Failure> {
     let mut options = FleetOptions::new(settings.fleet.value.clone());
     // The waiting is the admin's, who tells the person who waits.
     options.wait = Duration::ZERO;
-    if let Some(max_backlog) = max_backlog {
-        options.session.max_backlog = max_backlog;
+    if let Some(max_queue_bytes) = max_queue_bytes {
+        options.session.max_queue_bytes = max_queue_bytes;
     }
     let fleet = Fleet::connect_with(&settings.store.value, options).map_err(|error| match error {
         ConnectError::Store(error) => failure(settings, error),

@@ -46,7 +46,7 @@ pub(crate) fn ear() -> Ear {
 
 impl Connection {
     /// Opens the store in force.
-    pub(crate) fn open(settings: &Settings, missing: Missing, max_backlog: Option<u64>) -> Result<Self, Failure> {
+    pub(crate) fn open(settings: &Settings, missing: Missing, max_queue_bytes: Option<u64>) -> Result<Self, Failure> {
         let mut options = FleetOptions::new(settings.fleet.value.clone());
         // The waiting is the admin's, who tells the person who waits.
         options.wait = Duration::ZERO;
@@ -54,8 +54,8 @@ impl Connection {
         options.session.max_keys = settings.max_keys.value;
         options.session.key_lifetime = settings.key_lifetime.value;
         options.session.max_results = settings.max_results.value;
-        if let Some(max_backlog) = max_backlog {
-            options.session.max_backlog = max_backlog;
+        if let Some(max_queue_bytes) = max_queue_bytes {
+            options.session.max_queue_bytes = max_queue_bytes;
         }
         let url = settings.store.value.clone();
         if missing == Missing::Create {

@@ -268,7 +268,7 @@ fn children_killed_at_random_cost_no_message() {
     let child = "while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; echo \"{\\\"id\\\":$id,\\\"event\\\":\\\"end\\\"}\"; done";
     let child = script(&sandbox, "child", child);
     let flags = ["--exec", &child, "--concurrency", "3", "--retries", "1000", "--backoff", "1ms", "--lease", "2s"];
-    let source = ["--interval", "0", "--count", "2000000", "--max-backlog", "1MiB"];
+    let source = ["--interval", "0", "--count", "2000000", "--max-queue-bytes", "1MiB"];
     let mut node = start(&sandbox, &[&["node"][..], &flags, &source].concat());
     for _ in 0..kills {
         let mut victim = 0;

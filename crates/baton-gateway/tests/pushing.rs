@@ -138,7 +138,7 @@ fn who_expects_to_go_on_is_told_to() {
 
 #[test]
 fn a_queue_that_is_full_is_told_with_a_time_and_nobody_waits() {
-    let scene = Scene::begin("memory:", |fleet| fleet.session.max_backlog = 1000, |_| {});
+    let scene = Scene::begin("memory:", |fleet| fleet.session.max_queue_bytes = 1000, |_| {});
     scene.until_ready();
     let body = format!("\"{}\"", "x".repeat(600));
     assert_eq!(scene.push("q", body.as_bytes()).status, 202);

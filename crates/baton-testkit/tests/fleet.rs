@@ -274,7 +274,7 @@ async fn a_drained_node_hands_everything_back(setting: Setting) {
 
 async fn a_full_queue_makes_the_generator_work(setting: Setting) {
     let shutdown = Shutdown::new();
-    let generator = tokio::spawn(setting.node(50_000).max_backlog(10_000).run(shutdown.clone()));
+    let generator = tokio::spawn(setting.node(50_000).max_queue_bytes(10_000).run(shutdown.clone()));
     let idle = setting.fleet.node().role(Role::Worker).handler("elsewhere", async |_: u64, _| Ok(Done::default()));
     let idle = tokio::spawn(idle.run(shutdown.clone()));
     setting.until("the one that generates also works", |_, books| books.done == 50_000).await;

@@ -144,7 +144,7 @@ async fn holds_all(store: &Arc<dyn Store>) {
         call: None,
     }];
     let submit =
-        Submit { session, submit_no: 1, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: MAX_KEYS };
+        Submit { session, submit_no: 1, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: MAX_KEYS };
     assert_eq!(ask(&**store, submit).await.unwrap().submissions, [SubmissionVerdict::Duplicate { first: 21 }]);
     ask(&**store, Order::Resume(name("import"))).await.unwrap();
     every_body(store, session).await;

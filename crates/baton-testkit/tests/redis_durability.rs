@@ -158,7 +158,7 @@ async fn out_of_memory_refuses_pushes_whole_and_nothing_else() {
         submit_no,
         submissions: vec![submission(), submission()],
         bookmark: None,
-        max_backlog: 1 << 40,
+        max_queue_bytes: 1 << 40,
         max_keys: 9,
     };
     let mut stored = 0;

@@ -153,7 +153,7 @@ impl Running {
 }
 
 fn node(fleet: &Fleet, size: usize) -> Node {
-    let node = fleet.node().source("numbers", Numbers { size }).max_backlog(1 << 20);
+    let node = fleet.node().source("numbers", Numbers { size }).max_queue_bytes(1 << 20);
     node.handler("messages", async |_: serde_json::Value, _| Ok(Done::default()))
 }
 

@@ -231,7 +231,7 @@ async fn claims_go_on_while_one_with_a_low_number_is_under_way() {
 }
 
 /// A session of this store with a baton, and the pushes under it.
-async fn generating(store: Arc<dyn Store>, max_backlog: u64) -> (Session, Pushes<u64>) {
+async fn generating(store: Arc<dyn Store>, max_queue_bytes: u64) -> (Session, Pushes<u64>) {
     let (source, definition) = (Name::new("numbers").unwrap(), Digest::of(b"numbers"));
     let offers = vec![Offer { source: source.clone(), queue: queue(), definition, adopts: false }];
     let options = SessionOptions { kind: Kind::Node, queues: vec![queue()], offers, ..SessionOptions::client() };
@@ -241,7 +241,7 @@ async fn generating(store: Arc<dyn Store>, max_backlog: u64) -> (Session, Pushes
         }
     };
     let taken = session.take(source.clone()).await.unwrap();
-    let pushes = session.pushes(source, taken, max_backlog);
+    let pushes = session.pushes(source, taken, max_queue_bytes);
     (session, pushes)
 }
 

@@ -86,7 +86,7 @@ async fn a_source_at_a_small_bound_goes_on_while_a_straggler_of_each_parcel_runs
     let (open, gate) = watch::channel(false);
     let concurrency = usize::try_from(PARCELS).unwrap() + 8;
     let policy = QueuePolicy { concurrency, ..QueuePolicy::default() };
-    let node = setting.fleet.node().max_backlog(BOUND).policy(policy).source("numbers", Numbers);
+    let node = setting.fleet.node().max_queue_bytes(BOUND).policy(policy).source("numbers", Numbers);
     let node = node.handler("messages", move |number: String, _| {
         let mut gate = gate.clone();
         async move {

@@ -71,7 +71,7 @@ async fn until(is_so: impl Fn() -> bool) {
 /// A fleet whose queues hold a few bytes, and its store.
 fn fleet() -> (Fleet, Counting) {
     let (store, name) = (Counting::default(), Name::new("test").unwrap());
-    let session = SessionOptions { max_backlog: 200, ..SessionOptions::client() };
+    let session = SessionOptions { max_queue_bytes: 200, ..SessionOptions::client() };
     (Fleet::over(Arc::new(store.clone()), FleetOptions { session, ..FleetOptions::new(name) }), store)
 }
 
@@ -109,7 +109,7 @@ async fn a_source_of_a_full_queue_asks_for_room_without_its_batches() {
     let (fleet, store) = fleet();
     fleet.queue::<str>("messages").push(&"x".repeat(190)).await.unwrap();
     let shutdown = Shutdown::new();
-    let node = fleet.node().max_backlog(200).source("ticks", Tick::every(Duration::ZERO).count(2_000));
+    let node = fleet.node().max_queue_bytes(200).source("ticks", Tick::every(Duration::ZERO).count(2_000));
     let node = tokio::spawn(node.run(shutdown.clone()));
     let before = store.bodies_after_many_questions().await;
     assert_eq!(store.bodies_after_many_questions().await, before);

@@ -53,7 +53,7 @@ pub(crate) struct Push {
     max_body: usize,
     /// Wait while the queue holds more than this [default: 4GiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
-    max_backlog: Option<u64>,
+    max_queue_bytes: Option<u64>,
     /// Print one JSON object: {"pushed","duplicates","first_id","last_id","queue"}
     #[arg(long)]
     json: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Push {
 impl Push {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let (inputs, url) = (open(self.bodies, &self.file, self.max_body)?, &settings.store.value);
-        let connection = Connection::open(settings, Missing::Create, self.max_backlog)?;
+        let connection = Connection::open(settings, Missing::Create, self.max_queue_bytes)?;
         if *url == StoreUrl::Memory {
             remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
@@ -179,7 +179,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
         }
         ImportCause::Interrupted { .. } if keyed => Failure::new(cause.to_string(), "wait for the store to answer"),
         ImportCause::Interrupted { .. } => Failure::new(cause.to_string(), "leave out what is stored"),
-        ImportCause::Full { .. } => Failure::new(cause.to_string(), "start a node, or raise --max-backlog"),
+        ImportCause::Full { .. } => Failure::new(cause.to_string(), "start a node, or raise --max-queue-bytes"),
         ImportCause::Destroyed { .. } => Failure::new(cause.to_string(), "push the whole input again"),
         ImportCause::KeyInUse { .. } => Failure::new(cause.to_string(), "wait for it to end"),
         ImportCause::Thread(_) => Failure::new(cause.to_string(), "free some memory or threads"),

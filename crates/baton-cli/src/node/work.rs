@@ -71,7 +71,7 @@ pub(crate) struct Work {
     heartbeat: Duration,
     /// Sources wait while the queue holds more than this
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = quantity::bytes)]
-    max_backlog: u64,
+    max_queue_bytes: u64,
 }
 
 /// Handlers that come with the program.
@@ -230,7 +230,7 @@ impl Work {
 
     /// How the node keeps its place, and how long its sources may go on.
     pub(super) fn place(&self, node: Node) -> Node {
-        node.lease(self.lease, self.heartbeat).max_backlog(self.max_backlog)
+        node.lease(self.lease, self.heartbeat).max_queue_bytes(self.max_queue_bytes)
     }
 
     /// The flags that describe this work to another process.

@@ -18,7 +18,7 @@ struct Arguments {
     role: Roles,
     /// Bytes a queue may hold
     #[arg(long, default_value_t = 64 << 20)]
-    max_backlog: u64,
+    max_queue_bytes: u64,
     /// The command whose children run the messages of the command's queue
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
@@ -35,9 +35,9 @@ enum Roles {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { store, role, max_backlog, exec, journal } = Arguments::parse();
+    let Arguments { store, role, max_queue_bytes, exec, journal } = Arguments::parse();
     let role = if role == Roles::Auto { Role::Auto } else { Role::Worker };
-    match mixed::run(&store, role, max_backlog, exec.as_deref(), &journal).await {
+    match mixed::run(&store, role, max_queue_bytes, exec.as_deref(), &journal).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

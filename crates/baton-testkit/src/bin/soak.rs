@@ -27,7 +27,7 @@ struct Arguments {
     seed: Option<u64>,
     /// Bytes the queue may hold
     #[arg(long, default_value_t = 64 << 20)]
-    max_backlog: u64,
+    max_queue_bytes: u64,
     /// Kill generators also in front of so many waiting messages (default: a million from 60 seconds on)
     #[arg(long)]
     deep: Option<u64>,
@@ -93,7 +93,7 @@ async fn soak(arguments: &Arguments, store: StoreKind, seed: u64) -> bool {
         nodes: usize::from(arguments.nodes),
         seconds: arguments.seconds,
         seed,
-        max_backlog: arguments.max_backlog,
+        max_queue_bytes: arguments.max_queue_bytes,
         deep: arguments.deep.unwrap_or(if arguments.seconds >= 60 { 1_000_000 } else { 0 }),
         rate: arguments.rate.unwrap_or(if store == StoreKind::Redis { 10_834 } else { 0 }),
         exec: arguments.exec.clone(),

@@ -90,7 +90,7 @@ pub async fn a_straggler_in_each_parcel_holds_up_no_source(scene: &mut Scene) {
     let bound = 3 * many(false).bytes().len() as u64;
     let mut slow = Vec::new();
     for nth in 0..20_u64 {
-        let push = Push { parcels: vec![many(false)], max_backlog: bound, ..Scene::a_push(node, &taken, MANY) };
+        let push = Push { parcels: vec![many(false)], max_queue_bytes: bound, ..Scene::a_push(node, &taken, MANY) };
         (taken.batch_no, taken.cursor) = (push.batch_no, push.to.clone());
         scene.push(push).await.unwrap();
         let (claim_no, given) = scene.claim(node, MANY).await;

@@ -10,7 +10,7 @@ pub async fn pushes_are_checked_in_order(scene: &mut Scene) {
     let taken = scene.take(node).await;
     let first = Scene::a_push(node, &taken, 3);
     scene.push(first.clone()).await.unwrap();
-    let wrong = Push { batch_no: 1, from: "9".to_owned(), end: true, max_backlog: 0, ..first.clone() };
+    let wrong = Push { batch_no: 1, from: "9".to_owned(), end: true, max_queue_bytes: 0, ..first.clone() };
     let stale = Push { epoch: taken.epoch - 1, ..wrong.clone() };
     assert_eq!(scene.refusal(stale).await, Refusal::StaleBaton { source_name: name("s") });
     assert!(scene.push(wrong.clone()).await.unwrap().duplicate);
@@ -18,9 +18,9 @@ pub async fn pushes_are_checked_in_order(scene: &mut Scene) {
     assert_eq!(scene.refusal(Push { batch_no: 2, ..wrong.clone() }).await, gap);
     let full = Push { batch_no: 2, from: "3".to_owned(), ..wrong.clone() };
     assert!(matches!(scene.refusal(full).await, Refusal::Full { .. }));
-    let end = Push { batch_no: 2, from: "3".to_owned(), max_backlog: 1 << 20, ..wrong };
+    let end = Push { batch_no: 2, from: "3".to_owned(), max_queue_bytes: 1 << 20, ..wrong };
     scene.push(end.clone()).await.unwrap();
-    let after = Push { batch_no: 3, from: end.to.clone(), max_backlog: 0, ..end };
+    let after = Push { batch_no: 3, from: end.to.clone(), max_queue_bytes: 0, ..end };
     assert_eq!(scene.refusal(after).await, Refusal::Ended { source_name: name("s") });
 }
 
@@ -55,7 +55,7 @@ pub async fn a_gap_tells_where_the_source_stands(scene: &mut Scene) {
 pub async fn a_full_queue_refuses_a_push_whole(scene: &mut Scene) {
     let node = scene.node().await;
     let taken = scene.take(node).await;
-    let big = Push { max_backlog: 10, ..Scene::a_push(node, &taken, 50) };
+    let big = Push { max_queue_bytes: 10, ..Scene::a_push(node, &taken, 50) };
     scene.push(big.clone()).await.unwrap();
     let bytes = scene.books().await.bytes;
     assert_eq!(bytes, parcel(50).bytes().len() as u64, "an empty queue takes one batch of any size");
@@ -64,8 +64,8 @@ pub async fn a_full_queue_refuses_a_push_whole(scene: &mut Scene) {
     assert_eq!(scene.books().await.pushed, 50);
     assert_eq!(scene.survey().await.sources[0].cursor, "50");
     let room = bytes + 2 * parcel(1).bytes().len() as u64;
-    assert!(scene.push(Push { max_backlog: room - 1, ..next.clone() }).await.is_err());
-    scene.push(Push { max_backlog: room, ..next }).await.unwrap();
+    assert!(scene.push(Push { max_queue_bytes: room - 1, ..next.clone() }).await.is_err());
+    scene.push(Push { max_queue_bytes: room, ..next }).await.unwrap();
 }
 
 /// What a paused generator sends after its successor took over.

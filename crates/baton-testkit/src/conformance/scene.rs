@@ -111,7 +111,7 @@ impl Scene {
             to: (count + u64::from(bodies)).to_string(),
             parcels: if bodies == 0 { Vec::new() } else { vec![parcel(bodies)] },
             end: false,
-            max_backlog: 1 << 30,
+            max_queue_bytes: 1 << 30,
         }
     }
 
@@ -121,7 +121,7 @@ impl Scene {
 
     pub(super) fn a_submit(&mut self, session: SessionId, submissions: Vec<Submission>) -> Submit {
         let submit_no = self.next(session, "submit");
-        Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 1_000 }
+        Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 1_000 }
     }
 
     /// Submits a parcel of this many messages to the queue; its first id.

@@ -222,7 +222,7 @@ pub async fn results_take_so_much_room_and_the_oldest_go(scene: &mut Scene) {
 pub async fn follow_ups_pass_a_full_queue(scene: &mut Scene) {
     let node = scene.node().await;
     scene.fill(node, 50).await;
-    let next = baton::store::Submit { max_backlog: 1, ..scene.a_submit(node, vec![submission(parcel(1))]) };
+    let next = baton::store::Submit { max_queue_bytes: 1, ..scene.a_submit(node, vec![submission(parcel(1))]) };
     assert_eq!(scene.ask(next).await.unwrap().submissions, [baton::store::SubmissionVerdict::Full]);
     let outcome = Outcome::Done { result: None, follow_ups: vec![submission(parcel(3))] };
     scene.finish(node, 1, outcome).await;

@@ -170,7 +170,7 @@ pub async fn a_full_queue_refuses_each_submission_or_the_bookmark(scene: &mut Sc
     let bound = 2 * parcel(10).bytes().len() as u64;
     let elsewhere = baton::store::message::Submission { queue: name("other"), ..submission(parcel(1)) };
     let submissions = vec![submission(parcel(10)), submission(parcel(11)), submission(parcel(1)), elsewhere.clone()];
-    let submit = Submit { max_backlog: bound, ..scene.a_submit(node, submissions) };
+    let submit = Submit { max_queue_bytes: bound, ..scene.a_submit(node, submissions) };
     let verdicts = scene.ask(submit).await.unwrap().submissions;
     let stored = SubmissionVerdict::Stored { first: 1 };
     assert_eq!(
@@ -184,12 +184,12 @@ pub async fn a_full_queue_refuses_each_submission_or_the_bookmark(scene: &mut Sc
         to: Place { lines: 1, digest: Digest::of(b"x") },
     };
     let submissions = vec![elsewhere, submission(parcel(11))];
-    let submit = Submit { max_backlog: bound, bookmark: Some(mark), ..scene.a_submit(node, submissions) };
+    let submit = Submit { max_queue_bytes: bound, bookmark: Some(mark), ..scene.a_submit(node, submissions) };
     let bytes = parcel(10).bytes().len() as u64;
     assert_eq!(scene.refusal(submit.clone()).await, Refusal::Full { queue: queue(), bytes });
     let books: Vec<u64> = scene.survey().await.queues.iter().map(|books| books.pushed).collect();
     assert_eq!(books, [1, 10]);
     // The number was not used: it goes through as it is once there is room.
-    scene.ask(Submit { max_backlog: 1 << 20, ..submit }).await.unwrap();
+    scene.ask(Submit { max_queue_bytes: 1 << 20, ..submit }).await.unwrap();
     assert_eq!(scene.books().await.pushed, 21);
 }

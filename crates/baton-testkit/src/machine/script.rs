@@ -274,7 +274,7 @@ impl Script {
             to: format!("c{}", self.history.len()),
             parcels,
             end: b % 31 == 5,
-            max_backlog: if b % 16 == 6 { 300 } else { 1 << 30 },
+            max_queue_bytes: if b % 16 == 6 { 300 } else { 1 << 30 },
         }
         .request()
     }
@@ -314,7 +314,7 @@ impl Script {
             submit_no,
             submissions: submissions.collect(),
             bookmark,
-            max_backlog: if c % 11 == 5 { 400 } else { 1 << 30 },
+            max_queue_bytes: if c % 11 == 5 { 400 } else { 1 << 30 },
             max_keys: if c.is_multiple_of(3) { 2 } else { 1_000 },
         }
         .request()

@@ -19,7 +19,7 @@ pub(crate) fn assemble(
     node = node
         .role(plan.role)
         .lease(Duration::from_millis(plan.lease_ms), Duration::from_millis(plan.heartbeat_ms))
-        .max_backlog(plan.max_backlog);
+        .max_queue_bytes(plan.max_queue_bytes);
     for &source in &plan.offers {
         let plan = Arc::new(sources[source].clone());
         let (queue, name) = (format!("q{}", plan.queue), plan.name.clone());

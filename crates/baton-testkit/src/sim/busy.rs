@@ -82,7 +82,7 @@ impl Topology {
             offers: offers.to_vec(),
             lease_ms: 1_000,
             heartbeat_ms: 200,
-            max_backlog: 64 << 20,
+            max_queue_bytes: 64 << 20,
             starts_ms: random.below(50),
         });
     }

@@ -83,7 +83,7 @@ pub(crate) fn sweeper(topology: &Topology) -> NodePlan {
         offers: Vec::new(),
         lease_ms: 1_000,
         heartbeat_ms: 200,
-        max_backlog: 64 << 20,
+        max_queue_bytes: 64 << 20,
         starts_ms: 0,
     }
 }

@@ -41,7 +41,7 @@ pub struct NodePlan {
     /// Its heartbeat.
     pub heartbeat_ms: u64,
     /// Bytes a queue may hold before its sources wait.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
     /// When it starts.
     pub starts_ms: u64,
 }
@@ -261,9 +261,9 @@ pub(super) fn node(nth: u64, queue_count: u64, source_count: u64, leases: &[u64]
     }
     let lease_ms = *random.pick(leases).unwrap();
     let heartbeat_ms = if lease_ms >= 1_000 { 200 } else { lease_ms / 4 };
-    let max_backlog = if random.below(3) == 0 { 2_000 + random.below(30_000) } else { 64 << 20 };
+    let max_queue_bytes = if random.below(3) == 0 { 2_000 + random.below(30_000) } else { 64 << 20 };
     let starts_ms = if random.below(3) == 0 { random.below(20_000) } else { random.below(50) };
-    NodePlan { role, works, offers, lease_ms, heartbeat_ms, max_backlog, starts_ms }
+    NodePlan { role, works, offers, lease_ms, heartbeat_ms, max_queue_bytes, starts_ms }
 }
 
 pub(super) fn pushes(queue_count: u64, length_ms: u64, random: &mut Random) -> Vec<PushPlan> {
@@ -368,10 +368,10 @@ impl fmt::Display for Topology {
         for (nth, node) in self.nodes.iter().enumerate() {
             let works: Vec<String> = node.works.iter().map(|(queue, at_once)| format!("q{queue}×{at_once}")).collect();
             let offers: Vec<String> = node.offers.iter().map(|source| format!("s{source}")).collect();
-            let NodePlan { role, lease_ms, heartbeat_ms, max_backlog, starts_ms, .. } = node;
+            let NodePlan { role, lease_ms, heartbeat_ms, max_queue_bytes, starts_ms, .. } = node;
             writeln!(
                 f,
-                "  node {nth}: {role:?} from {starts_ms} ms, lease {lease_ms}/{heartbeat_ms} ms, backlog {max_backlog}, \
+                "  node {nth}: {role:?} from {starts_ms} ms, lease {lease_ms}/{heartbeat_ms} ms, backlog {max_queue_bytes}, \
                  works [{}], offers [{}]",
                 works.join(" "),
                 offers.join(" ")

@@ -30,7 +30,7 @@ pub struct Launch {
     /// Addresses of the store, given to the nodes in turn.
     pub stores: Vec<String>,
     /// Bytes the queue may hold.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
     /// How many nodes.
     pub count: usize,
     /// Their role.
@@ -79,17 +79,20 @@ impl Roster for Launch {
         let name = format!("{role}-{slot}");
         let store = self.stores.get(slot % self.stores.len().max(1)).map_or("memory:", String::as_str);
         let journal = self.folder.join(format!("{name}-{start}.journal"));
-        let backlog = self.max_backlog.to_string();
+        let backlog = self.max_queue_bytes.to_string();
         let program = self.mixed.as_ref().filter(|_| self.is_mixed(slot)).unwrap_or(&self.program);
         let mut command = on_a_leash(program, &self.folder.join(format!("{name}.log")))?;
         if self.is_mixed(slot) {
-            command.args(["--store", store, "--role", role, "--max-backlog", &backlog]).arg("--journal").arg(journal);
+            command
+                .args(["--store", store, "--role", role, "--max-queue-bytes", &backlog])
+                .arg("--journal")
+                .arg(journal);
             command.args(self.exec.iter().flat_map(|line| ["--exec", line]));
             return Ok(command);
         }
         command.args(["node", "--leashed", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
         command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
-        command.args(["--max-backlog", &backlog]).arg("--journal").arg(journal);
+        command.args(["--max-queue-bytes", &backlog]).arg("--journal").arg(journal);
         if let Some(line) = &self.exec {
             command.args(["--exec", line]);
             return Ok(command);

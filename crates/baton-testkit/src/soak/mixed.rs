@@ -46,13 +46,14 @@ pub const QUEUES: [MixedQueue; 5] = [
 /// # Errors
 /// One line on what keeps it from running.
 pub async fn run(
-    store: &StoreUrl, role: Role, max_backlog: u64, exec: Option<&str>, journal: &Path,
+    store: &StoreUrl, role: Role, max_queue_bytes: u64, exec: Option<&str>, journal: &Path,
 ) -> Result<(), String> {
     let program = exec.map(Program::parse).transpose().map_err(|error| error.to_string())?;
     let journal = Journal::open(journal).map_err(|error| format!("cannot write the journal: {error}"))?;
     let options = FleetOptions::new(Name::new(FLEET).map_err(|error| error.to_string())?);
     let fleet = Fleet::connect_with(store, options).map_err(|error| error.to_string())?;
-    let node = put_together(fleet.node().role(role).max_backlog(max_backlog), program).observed_by(Arc::new(journal));
+    let node =
+        put_together(fleet.node().role(role).max_queue_bytes(max_queue_bytes), program).observed_by(Arc::new(journal));
     let shutdown = Shutdown::new();
     obey_leash(&shutdown).map_err(|error| error.to_string())?;
     node.run(shutdown).await.map_err(|error| error.to_string())

@@ -76,7 +76,7 @@ pub struct Settings {
     /// Gives the faults.
     pub seed: u64,
     /// Bytes the queue may hold.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
     /// The backlog under which generators are killed too; 0 for none.
     pub deep: u64,
     /// Messages a second that must be finished under faults.
@@ -102,7 +102,7 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
         mixed: Some(settings.mixed.clone()),
         folder: folder.to_owned(),
         stores: target.addresses(),
-        max_backlog: settings.max_backlog,
+        max_queue_bytes: settings.max_queue_bytes,
         count: settings.nodes,
         role: Role::Auto,
         exec: settings.exec.clone(),
@@ -133,7 +133,7 @@ pub async fn run(settings: &Settings, folder: &Path) -> Report {
             findings: findings.clone(),
             random: Random::part(settings.seed, 10),
             deep: settings.deep,
-            max_backlog: settings.max_backlog,
+            max_queue_bytes: settings.max_queue_bytes,
         };
         let deck = Deck::new(Random::part(settings.seed, 11), server, settings.seconds);
         let begin = Instant::now();

@@ -238,7 +238,7 @@ mod tests {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let folder = folder.path().to_owned();
         let stores = vec!["memory:".into()];
-        Launch { program, mixed: None, folder, stores, max_backlog: 1, count: 2, role: Role::Auto, exec: None }
+        Launch { program, mixed: None, folder, stores, max_queue_bytes: 1, count: 2, role: Role::Auto, exec: None }
     }
 
     async fn until(mut good: impl FnMut() -> bool) {

@@ -123,7 +123,7 @@ impl Replayer {
                 to: (position + 1).to_string(),
                 parcels: vec![Parcel::single(Body::new(br#"{"tick":0}"#).expect("a small body"))],
                 end: false,
-                max_backlog: u64::MAX,
+                max_queue_bytes: u64::MAX,
             };
             match self.persist(push).await {
                 Some(Err(Refusal::Stale | Refusal::StaleBaton { .. })) => self.fired.note(Fault::ReplayBaton),

@@ -63,7 +63,7 @@ pub struct Storm<'a> {
     /// A backlog as deep as generators are to be killed under; 0 for none.
     pub deep: u64,
     /// Bytes at which the queue is full.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
 }
 
 impl Storm<'_> {
@@ -209,7 +209,7 @@ impl Storm<'_> {
                 }
             }
         };
-        let full = self.max_backlog / 10;
+        let full = self.max_queue_bytes / 10;
         for _ in 0..DEEP_KILLS {
             // A full queue takes no push, however soon the successor is there: it must have room for a while.
             if self.observer.latest().is_some_and(|sight| sight.books().bytes > full * 8) {

@@ -140,7 +140,7 @@ impl Admin {
     /// Whether a queue has room for so many bytes more, as far as the store says: to ask before they are sent again.
     async fn has_room(&self, queue: &Name, bytes: u64) -> Result<bool, StoreError> {
         let progress = self.ask(ReadProgress { queue: queue.clone(), source: None }).await?;
-        Ok(progress.books.is_none_or(|books| books.has_room(bytes, self.fleet.max_backlog())))
+        Ok(progress.books.is_none_or(|books| books.has_room(bytes, self.fleet.max_queue_bytes())))
     }
 
     /// The whole fleet at one instant, without its messages.

@@ -53,7 +53,7 @@ pub(super) struct Generator {
     pub(super) queue: Name,
     pub(super) source: Arc<dyn Source>,
     pub(super) taken: Taken,
-    pub(super) max_backlog: u64,
+    pub(super) max_queue_bytes: u64,
     /// What its node knows of how busy it is.
     pub(super) activity: Arc<Activity>,
     pub(super) observer: Arc<dyn Observer>,
@@ -82,7 +82,7 @@ impl Generator {
     }
 
     async fn push_all(&self, mut pulled: mpsc::Receiver<Pulled>) -> Ended {
-        let mut pushes = self.session.pushes(self.name.clone(), self.taken.clone(), self.max_backlog);
+        let mut pushes = self.session.pushes(self.name.clone(), self.taken.clone(), self.max_queue_bytes);
         let mut failed = None;
         let mut backoff = Backoff::new(FULL_PAUSE.0, FULL_PAUSE.1);
         let mut more = true;

@@ -81,7 +81,7 @@ impl Node {
             former,
             lease: self.lease,
             heartbeat: self.heartbeat,
-            max_backlog: self.max_backlog,
+            max_queue_bytes: self.max_queue_bytes,
             ..self.fleet.options.session.clone()
         }
     }

@@ -182,8 +182,8 @@ impl Fleet {
     }
 
     /// How many bytes a queue may hold before its pushes wait.
-    pub(crate) fn max_backlog(&self) -> u64 {
-        self.options.session.max_backlog
+    pub(crate) fn max_queue_bytes(&self) -> u64 {
+        self.options.session.max_queue_bytes
     }
 
     /// The environment of its sessions.

@@ -76,7 +76,7 @@ pub struct Node {
     pub(super) role: Role,
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,
-    pub(super) max_backlog: u64,
+    pub(super) max_queue_bytes: u64,
     /// See [`Node::beside_workers`].
     pub(super) cores: Option<u32>,
     pub(super) offered: Vec<Offered>,
@@ -94,7 +94,7 @@ impl Node {
             role: Role::Auto,
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
-            max_backlog: 64 << 20,
+            max_queue_bytes: 64 << 20,
             cores: None,
             offered: Vec::new(),
             worked: Vec::new(),
@@ -122,8 +122,8 @@ impl Node {
 
     /// Bytes a queue may hold before sources have to wait; 64 MiB by default.
     #[must_use]
-    pub const fn max_backlog(mut self, bytes: u64) -> Self {
-        self.max_backlog = bytes;
+    pub const fn max_queue_bytes(mut self, bytes: u64) -> Self {
+        self.max_queue_bytes = bytes;
         self
     }
 

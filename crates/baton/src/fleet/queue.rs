@@ -230,7 +230,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
 
     /// Hands a submission in until it is stored; its first id, and of a call its birth.
     async fn hand_in(&self, submission: Submission) -> Result<(u64, Option<u64>), PushError> {
-        let (bytes, max_backlog) = (submission.parcel.bytes().len() as u64, self.fleet.max_backlog());
+        let (bytes, max_queue_bytes) = (submission.parcel.bytes().len() as u64, self.fleet.max_queue_bytes());
         let mut pauses = Backoff::new(FULL_PAUSES.0, FULL_PAUSES.1);
         loop {
             let session = self.fleet.session().await?;
@@ -254,7 +254,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
                 (Some(SubmissionVerdict::KeysFull), _) => Err(PushError::KeysFull),
                 (Some(SubmissionVerdict::Full), _) => {
                     tokio::time::sleep(pauses.pause()).await;
-                    while !session.has_room(&submission.queue, None, bytes, max_backlog).await {
+                    while !session.has_room(&submission.queue, None, bytes, max_queue_bytes).await {
                         tokio::time::sleep(pauses.pause()).await;
                     }
                     continue;

@@ -241,7 +241,7 @@ impl<'a> Service<'a> {
             queue: queue.clone(),
             source: source.clone(),
             taken,
-            max_backlog: self.node.max_backlog,
+            max_queue_bytes: self.node.max_queue_bytes,
             activity: activity.clone(),
             observer: self.node.observer.clone(),
             clock: self.node.fleet.options.clock.clone(),

@@ -107,7 +107,7 @@ async fn a_queue_near_its_bound_is_counted_exactly() {
     push(&store, session, 1..=50).await;
     let (held, inbox) = (books(&store).await.bytes, in_inbox(&server));
     assert_eq!(inbox, 49);
-    let next = |submit_no, max_backlog| Submit { max_backlog, ..submit(session, submit_no, &[b"51"]) };
+    let next = |submit_no, max_queue_bytes| Submit { max_queue_bytes, ..submit(session, submit_no, &[b"51"]) };
     let full = ask(&store, next(51, held)).await.unwrap().submissions;
     assert_eq!(full, [SubmissionVerdict::Full]);
     let stored = ask(&store, next(52, held + 100)).await.unwrap().submissions;

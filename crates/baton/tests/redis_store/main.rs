@@ -68,7 +68,7 @@ pub(crate) fn submit(session: SessionId, submit_no: u64, bodies: &[&[u8]]) -> Su
     let mut builder = ParcelBuilder::default();
     bodies.iter().for_each(|body| builder.add(Body::new(body).unwrap()).unwrap());
     let submissions = vec![Submission { queue: name("q"), parcel: builder.finish().unwrap(), key: None, call: None }];
-    Submit { session, submit_no, submissions, bookmark: None, max_backlog: u64::MAX, max_keys: MAX_KEYS }
+    Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: u64::MAX, max_keys: MAX_KEYS }
 }
 
 pub(crate) fn claim(session: SessionId, claim_no: u64, n: u32) -> Claim {

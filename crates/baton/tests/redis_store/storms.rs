@@ -167,7 +167,7 @@ async fn keys_that_have_expired_keep_nobody_out_in_a_storm_of_them() {
                 submit_no,
                 submissions,
                 bookmark: None,
-                max_backlog: 1 << 40,
+                max_queue_bytes: 1 << 40,
                 max_keys: many,
             };
             let verdicts = ask(&store, submit).await.unwrap().submissions;

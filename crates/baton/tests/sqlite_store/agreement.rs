@@ -138,8 +138,8 @@ impl Generator {
             let to = Place { lines: self.place.lines + 1, digest: self.place.digest.then(b"x") };
             MoveBookmark { key: Key::new("mark").unwrap(), from, to }
         });
-        let max_backlog = if self.one_in(4) { 20_000 } else { 1 << 30 };
-        Submit { session, submit_no, submissions, bookmark, max_backlog, max_keys: 4 }.request()
+        let max_queue_bytes = if self.one_in(4) { 20_000 } else { 1 << 30 };
+        Submit { session, submit_no, submissions, bookmark, max_queue_bytes, max_keys: 4 }.request()
     }
 
     /// A call, mostly in order, sometimes repeated or out of turn.
@@ -174,8 +174,8 @@ impl Generator {
                 let parcels = (0..self.below(3)).map(|_| self.parcel()).collect();
                 let batch_no = batch_no + slip;
                 let end = self.one_in(30);
-                let max_backlog = if self.one_in(4) { 100_000 } else { 1 << 30 };
-                Push { session, source, epoch, batch_no, from, to, parcels, end, max_backlog }.request()
+                let max_queue_bytes = if self.one_in(4) { 100_000 } else { 1 << 30 };
+                Push { session, source, epoch, batch_no, from, to, parcels, end, max_queue_bytes }.request()
             }
             28 if self.one_in(4) => Resign { session, source, epoch: self.baton.1 }.request(),
             29 if self.one_in(3) => Rewind { source }.request(),

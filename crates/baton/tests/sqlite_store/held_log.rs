@@ -61,7 +61,8 @@ async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result
     let body = format!("\"{}\"", "x".repeat(500_000));
     let submissions =
         vec![Submission { queue: name("a"), parcel: parcel(&[body.as_bytes(); 8]), key: None, call: None }];
-    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 40, max_keys: 100 }).await
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 40, max_keys: 100 })
+        .await
 }
 
 #[tokio::test]

@@ -53,5 +53,5 @@ pub(crate) fn parcel(bodies: &[&[u8]]) -> Parcel {
 
 pub(crate) fn submit(session: SessionId, submit_no: u64, queue: &str) -> Submit {
     let submissions = vec![Submission { queue: name(queue), parcel: parcel(&[b"1", b"22"]), key: None, call: None }];
-    Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }
+    Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 }
 }

@@ -51,7 +51,8 @@ async fn push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result
     let body = format!("\"{}\"", "x".repeat(50_000));
     let bodies = [body.as_bytes(); 8];
     let submissions = vec![Submission { queue: name("a"), parcel: parcel(&bodies), key: None, call: None }];
-    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 })
+        .await
 }
 
 async fn work(store: &SqliteStore, session: SessionId, no: u64) -> Option<u32> {
@@ -227,7 +228,8 @@ async fn what_does_not_fit_together_is_stored_in_parts() {
     let (mut left, mut no, mut parts) = (100, 1, 0);
     for submit_no in 1..=100 {
         let submissions = (0..left.min(40)).map(|_| submission()).collect();
-        let submit = Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let submit =
+            Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 };
         let stored = ask(&store, submit.clone()).await.unwrap().submissions;
         // The same again is answered as before.
         assert_eq!(ask(&store, submit).await.unwrap().submissions, stored);
@@ -245,5 +247,6 @@ async fn what_does_not_fit_together_is_stored_in_parts() {
 
 async fn small_push(store: &SqliteStore, session: SessionId, submit_no: u64) -> Result<Submitted, StoreError> {
     let submissions = vec![Submission { queue: name("a"), parcel: parcel(&[b"1"]), key: None, call: None }];
-    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 }).await
+    ask(store, Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 })
+        .await
 }

@@ -44,7 +44,8 @@ async fn fill(store: &SqliteStore, session: SessionId, queues: &[&str], parcels:
         let body = body(submit_no);
         let submissions =
             vec![Submission { queue: name(queue), parcel: parcel(&[body.as_bytes(); 10]), key: None, call: None }];
-        let submit = Submit { session, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+        let submit =
+            Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 };
         ask(store, submit).await.unwrap();
     }
 }
@@ -90,7 +91,8 @@ async fn when_all_messages_are_done_the_file_is_small_again() {
 /// The file can be used as before.
 async fn fill_again(store: &SqliteStore, path: &Path, session: SessionId) {
     let submissions = vec![Submission { queue: name("b"), parcel: parcel(&[b"1"]), key: None, call: None }];
-    let submit = Submit { session, submit_no: 401, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+    let submit =
+        Submit { session, submit_no: 401, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 };
     ask(store, submit).await.unwrap();
     let recounted = ask(store, Recount { max_hold_ms: 0 }).await.unwrap();
     assert!(recounted.queues.iter().all(|queue| queue.balance()));

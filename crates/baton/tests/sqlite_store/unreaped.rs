@@ -23,7 +23,7 @@ async fn holding(store: &SqliteStore) -> SessionId {
     for (submit_no, first) in (1..).zip((1..=HELD).step_by(1_000)) {
         let submissions = (first..first + 1_000).map(one).collect();
         let submit =
-            Submit { session: holder, submit_no, submissions, bookmark: None, max_backlog: 1 << 30, max_keys: 100 };
+            Submit { session: holder, submit_no, submissions, bookmark: None, max_queue_bytes: 1 << 30, max_keys: 100 };
         ask(store, submit).await.unwrap();
     }
     let mut held = 0;

@@ -54,8 +54,8 @@ pub(in crate::store) fn keep_key<T: Tables>(
 }
 
 /// Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
-pub(in crate::store) const fn is_full(queue: &QueueRecord, bytes: u64, max_backlog: u64) -> bool {
-    !queue.books.has_room(bytes, max_backlog)
+pub(in crate::store) const fn is_full(queue: &QueueRecord, bytes: u64, max_queue_bytes: u64) -> bool {
+    !queue.books.has_room(bytes, max_queue_bytes)
 }
 
 pub(in crate::store) const fn ids_used_up(queue: &QueueRecord, count: u64) -> bool {

@@ -58,7 +58,7 @@ impl<'r> Arguments<'r> {
     }
 
     /// What is the same for most that a session pushes singly to a queue, as `ways.lua` reads it.
-    pub(in crate::store) fn way(mut self, session: SessionId, page: u64, queue: &Name, max_backlog: u64) -> Self {
+    pub(in crate::store) fn way(mut self, session: SessionId, page: u64, queue: &Name, max_queue_bytes: u64) -> Self {
         let mut key = self.command.writer_for_next_arg();
         // Writing to memory does not fail.
         key.write_all(self.root.as_str().as_bytes()).ok();
@@ -69,7 +69,7 @@ impl<'r> Arguments<'r> {
         key.write_all(b" ").ok();
         key.write_all(queue.as_str().as_bytes()).ok();
         key.write_all(b" ").ok();
-        write_number(&mut key, max_backlog, 1);
+        write_number(&mut key, max_queue_bytes, 1);
         drop(key);
         self
     }

@@ -77,7 +77,7 @@ pub struct SessionOptions {
     /// How often it beats, at most a third of the lease; 200 ms by default.
     pub heartbeat: Duration,
     /// Bytes a queue may hold before submits have to wait; 4 GiB by default, 64 MiB for the sources of a node.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
     /// Idempotency keys that may live in the fleet before it submits no new ones; a million by default.
     pub max_keys: u64,
     /// How long the keys of what is pushed once live: a millisecond to 366 days, 24 hours by default.
@@ -100,7 +100,7 @@ impl SessionOptions {
             former: None,
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
-            max_backlog: 4 << 30,
+            max_queue_bytes: 4 << 30,
             max_keys: MAX_KEYS,
             key_lifetime: Duration::from_millis(KEY_TTL_MS),
             max_results: MAX_RESULTS,
@@ -171,7 +171,7 @@ impl Session {
         let (submits, submit_items) = mpsc::channel(4096);
         let (settles, settle_items) = mpsc::unbounded_channel();
         let (beaten, beats) = watch::channel(None);
-        let bounds = Bounds { max_backlog: options.max_backlog, max_keys: options.max_keys };
+        let bounds = Bounds { max_queue_bytes: options.max_queue_bytes, max_keys: options.max_keys };
         tokio::spawn(vital(caller.clone(), submits::run(caller.clone(), submit_items, bounds)));
         let weights = Arc::<Weights>::default();
         let settling = settles::run(caller.clone(), settle_items, weights.clone(), options.max_results);
@@ -377,19 +377,19 @@ impl Session {
         self.caller.repeat(Resign { session: self.id(), source, epoch }).await
     }
 
-    /// Whether a queue takes `bytes` more, for a source or for somebody else, where it may hold `max_backlog`: to ask before a
+    /// Whether a queue takes `bytes` more, for a source or for somebody else, where it may hold `max_queue_bytes`: to ask before a
     /// body is sent again.
-    pub(crate) async fn has_room(&self, queue: &Name, source: Option<&Name>, bytes: u64, max_backlog: u64) -> bool {
+    pub(crate) async fn has_room(&self, queue: &Name, source: Option<&Name>, bytes: u64, max_queue_bytes: u64) -> bool {
         let progress = ReadProgress { queue: queue.clone(), source: source.cloned() };
         // If the session is over, the push finds it out.
         let books = self.caller.repeat(progress).await.ok().and_then(|progress| progress.books);
-        books.is_none_or(|books| books.has_room(bytes, max_backlog))
+        books.is_none_or(|books| books.has_room(bytes, max_queue_bytes))
     }
 
     /// The pushes under a baton that was taken, into a queue that may hold so many bytes.
     #[must_use]
-    pub fn pushes<K>(&self, source: Name, taken: Taken, max_backlog: u64) -> Pushes<K> {
-        Pushes::new(self.caller.clone(), source, taken, max_backlog)
+    pub fn pushes<K>(&self, source: Name, taken: Taken, max_queue_bytes: u64) -> Pushes<K> {
+        Pushes::new(self.caller.clone(), source, taken, max_queue_bytes)
     }
 
     /// Begins to drain the errors of a queue, waiting for a drainer that is gone to be found out.

@@ -22,7 +22,7 @@ pub struct Pushes<K> {
     caller: Caller,
     source: Name,
     epoch: u64,
-    max_backlog: u64,
+    max_queue_bytes: u64,
     /// The last number used, and the cursor that batch reaches.
     batch_no: u64,
     cursor: String,
@@ -61,13 +61,13 @@ pub enum Fate<K> {
 }
 
 impl<K> Pushes<K> {
-    pub(super) fn new(caller: Caller, source: Name, taken: Taken, max_backlog: u64) -> Self {
+    pub(super) fn new(caller: Caller, source: Name, taken: Taken, max_queue_bytes: u64) -> Self {
         let Taken { epoch, cursor, batch_no } = taken;
         Self {
             caller,
             source,
             epoch,
-            max_backlog,
+            max_queue_bytes,
             batch_no,
             cursor,
             foremost: batch_no + 1,
@@ -96,7 +96,7 @@ impl<K> Pushes<K> {
             to,
             parcels: parcel.into_iter().collect(),
             end,
-            max_backlog: self.max_backlog,
+            max_queue_bytes: self.max_queue_bytes,
         };
         self.under_way.push_back(pushing(&self.caller, push.clone()));
         self.unstored.push_back((push, kept));
@@ -157,7 +157,7 @@ impl<K> Pushes<K> {
         self.rest(pauses.pause()).await;
         let parcels = self.unstored.front().into_iter().flat_map(|(push, _)| &push.parcels);
         let bytes = parcels.map(|parcel| parcel.bytes().len() as u64).sum();
-        while !session.has_room(queue, Some(&self.source), bytes, self.max_backlog).await {
+        while !session.has_room(queue, Some(&self.source), bytes, self.max_queue_bytes).await {
             tokio::time::sleep(pauses.pause()).await;
         }
         self.send_unstored();

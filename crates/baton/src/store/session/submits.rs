@@ -110,7 +110,7 @@ fn weight(submission: &Submission) -> usize {
 /// How much there may be in the fleet before submissions are refused.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    pub(super) max_backlog: u64,
+    pub(super) max_queue_bytes: u64,
     pub(super) max_keys: u64,
 }
 
@@ -316,8 +316,8 @@ impl Group {
         let (submissions, packed) =
             if submissions.len() == 1 { Packing::one(submissions) } else { Packing::of(submissions) };
         let (with_bookmark, bookmark) = (bookmark.is_some(), bookmark.map(|bookmark| *bookmark));
-        let Bounds { max_backlog, max_keys } = bounds;
-        let request = Submit { session, submit_no, submissions, bookmark, max_backlog, max_keys }.request();
+        let Bounds { max_queue_bytes, max_keys } = bounds;
+        let request = Submit { session, submit_no, submissions, bookmark, max_queue_bytes, max_keys }.request();
         Some(Box::new(Self { submit_no, with_bookmark, if_room, bounds, request, packed, replies }))
     }
 }
@@ -374,9 +374,9 @@ impl Group {
 
     /// What takes the place of submissions that were refused: later numbers wait for this one, which so stands for nothing.
     fn nothing(&self, session: SessionId) -> Request {
-        let Bounds { max_backlog, max_keys } = self.bounds;
+        let Bounds { max_queue_bytes, max_keys } = self.bounds;
         let (submit_no, submissions) = (self.submit_no, Vec::new());
-        Submit { session, submit_no, submissions, bookmark: None, max_backlog, max_keys }.request()
+        Submit { session, submit_no, submissions, bookmark: None, max_queue_bytes, max_keys }.request()
     }
 }
 

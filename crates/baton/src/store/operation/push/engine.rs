@@ -42,7 +42,7 @@ impl Effect for Push {
         }
         let bytes = self.parcels.iter().map(|parcel| parcel.bytes().len() as u64).sum();
         let count = self.parcels.iter().map(|parcel| u64::from(parcel.len())).sum();
-        if is_full(&queue, bytes, self.max_backlog) {
+        if is_full(&queue, bytes, self.max_queue_bytes) {
             return Err(Refusal::Full { queue: source.queue, bytes: queue.books.bytes }.into());
         }
         if ids_used_up(&queue, count) {

@@ -31,7 +31,7 @@ pub struct Push {
     /// Whether the source ends here.
     pub end: bool,
     /// Bytes the queue may hold before FULL.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
 }
 
 /// The answer to [`Push`].

@@ -15,7 +15,7 @@ impl Coded for Push {
             .text(&self.from)
             .text(&self.to)
             .text(u8::from(self.end))
-            .text(self.max_backlog);
+            .text(self.max_queue_bytes);
         self.parcels.iter().fold(to, |to, parcel| to.text(parcel.len()).parcel(self.session, parcel))
     }
 

@@ -31,7 +31,7 @@ impl Effect for Submit {
             for name in self.submissions.iter().map(|submission| &submission.queue).collect::<BTreeSet<_>>() {
                 let of_queue = self.submissions.iter().filter(|submission| submission.queue == *name);
                 let bytes = of_queue.map(|submission| submission.parcel.bytes().len() as u64).sum();
-                if let Some(queue) = tables.queue(name)?.filter(|queue| is_full(queue, bytes, self.max_backlog)) {
+                if let Some(queue) = tables.queue(name)?.filter(|queue| is_full(queue, bytes, self.max_queue_bytes)) {
                     return Err(Refusal::Full { queue: name.clone(), bytes: queue.books.bytes }.into());
                 }
             }
@@ -51,7 +51,7 @@ impl Effect for Submit {
                 continue;
             }
             let over =
-                self.bookmark.is_none() && is_full(queue, submission.parcel.bytes().len() as u64, self.max_backlog);
+                self.bookmark.is_none() && is_full(queue, submission.parcel.bytes().len() as u64, self.max_queue_bytes);
             if full.contains(&submission.queue) || over || ids_used_up(queue, u64::from(submission.parcel.len())) {
                 full.insert(&submission.queue);
                 verdicts.push(SubmissionVerdict::Full);

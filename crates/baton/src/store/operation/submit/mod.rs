@@ -36,7 +36,7 @@ pub struct Submit {
     /// A bookmark to move with them.
     pub bookmark: Option<MoveBookmark>,
     /// Bytes a queue may hold before FULL.
-    pub max_backlog: u64,
+    pub max_queue_bytes: u64,
     /// Idempotency keys that may live before new ones are refused; [`MAX_KEYS`] unless somebody says otherwise.
     pub max_keys: u64,
 }

@@ -21,7 +21,7 @@ impl Coded for Submit {
 
     fn key<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         match self.short_one() {
-            Some(Submission { queue, .. }) => to.way(self.session, self.page(), queue, self.max_backlog),
+            Some(Submission { queue, .. }) => to.way(self.session, self.page(), queue, self.max_queue_bytes),
             None => to.root(),
         }
     }
@@ -31,7 +31,7 @@ impl Coded for Submit {
             // The length of a page with this submit, behind the element that is always there.
             return to.number(self.submit_no - self.page() * SUBMIT_PAGE + 1).single(&submission.parcel);
         }
-        let to = to.text(self.session).text(self.submit_no).text(self.max_backlog).text(self.max_keys);
+        let to = to.text(self.session).text(self.submit_no).text(self.max_queue_bytes).text(self.max_keys);
         let to = match &self.bookmark {
             None => to.text("").text("").text("").text(""),
             Some(mark) => {

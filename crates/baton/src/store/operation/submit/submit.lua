@@ -20,13 +20,13 @@ for i = 9, #ARGV, 5 do
   weights[i] = weigh(id, ARGV[i + 4])
   if not known_queue(ARGV[i]) then foreign.refuse_queue(ARGV[i]) end
 end
-local max_backlog, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local max_queue_bytes, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if mark ~= '' then
   local stands = call('HGET', key.marks, mark) or START
   if stands ~= ARGV[6] then return { 'BOOKMARK', stands } end
   for name, bytes in string.gmatch(ARGV[8], '([^,;]+),(%d+)') do
     local queue = known_queue(name)
-    if queue and is_full(take_in(queue), tonumber(bytes), max_backlog) then return { 'FULL', name, text(queue.bytes) } end
+    if queue and is_full(take_in(queue), tonumber(bytes), max_queue_bytes) then return { 'FULL', name, text(queue.bytes) } end
   end
   call('HSET', key.marks, mark, ARGV[7])
 end
@@ -43,7 +43,7 @@ for i = 9, #ARGV, 5 do
   local verdict = seen_before(submission_key, proof, name, role, share)
   if not verdict and submission_key ~= '' and not in_exchange and call('HLEN', key.keys) >= max_keys then verdict = 'k' end
   if not verdict then
-    local over_bound = mark == '' and is_full(queue, weights[i], max_backlog)
+    local over_bound = mark == '' and is_full(queue, weights[i], max_queue_bytes)
     if full[name] or over_bound or ids_used_up(queue, count) then
       full[name] = true
       verdict = 'f'

@@ -1,8 +1,8 @@
 -- Messages coming in: parcels at the end of a queue, and the keys that make a message exist once.
 
 -- Whether `bytes` more would go over the bound; an empty queue takes one call of any size.
-local function is_full(queue, bytes, max_backlog)
-  return queue.bytes > 0 and queue.bytes + bytes > max_backlog
+local function is_full(queue, bytes, max_queue_bytes)
+  return queue.bytes > 0 and queue.bytes + bytes > max_queue_bytes
 end
 
 local function ids_used_up(queue, count)
