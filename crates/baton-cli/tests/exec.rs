@@ -54,6 +54,36 @@ fn is_zombie(pid: u32) -> bool {
 }
 
 #[test]
+fn warm_children_are_started_without_a_message_and_others_leave_when_they_are_idle() {
+    let sandbox = Sandbox::new();
+    let answer = r#"while read -r line; do sleep 0.2; echo '{"event":"end"}'; done"#;
+    let child = script(&sandbox, "child.sh", &format!("echo $$ >> pids\n{answer}"));
+    let pids = || -> Vec<u32> {
+        let text = std::fs::read_to_string(sandbox.dir.path().join("pids")).unwrap_or_default();
+        text.lines().map(|it| it.parse().unwrap()).collect()
+    };
+    let alive = || pids().into_iter().filter(|pid| is_alive(*pid)).count();
+    for flag in [["--warm", "1"], ["--idle-timeout", "1s"]] {
+        let ran = run(&sandbox, &[&["node", "--exec-once", "true"], &flag[..]].concat()).expect(2);
+        assert!(ran.one_line().contains(&format!("{} is for children that stay", flag[0])), "{}", ran.err);
+    }
+    let described = ["node", "--queue", "q", "--exec", &child, "--concurrency", "3", "--warm", "1"];
+    for (arguments, all) in [([&described[..], &["--idle-timeout", "100ms"]].concat(), 6), (vec!["node"], 12)] {
+        std::fs::remove_file(sandbox.dir.path().join("pids")).ok();
+        let node = start(&sandbox, &arguments);
+        until("one is there", || alive() == 1);
+        sandbox.run(&["push", "--queue", "q", "1", "2", "3", "4", "5", "6"]).expect(0);
+        until("all is done", || sandbox.count("q", "done") == all);
+        assert_eq!(pids().len(), 3, "others came");
+        until("one is left", || alive() == 1);
+        drop(node);
+        until("it has ended too", || alive() == 0);
+        let queue = "concurrency = 3\nwarm = 1\nidle_timeout = \"100ms\"\nmax_messages_per_child = 100\n";
+        sandbox.write("baton.toml", format!("[queues.q]\nexec = {child:?}\n{queue}"));
+    }
+}
+
+#[test]
 fn handlers_in_four_languages_answer() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/handlers");
     for (program, file) in [("python3", "length.py"), ("node", "length.js"), ("perl", "length.pl"), ("sh", "length.sh")]

@@ -287,7 +287,7 @@ async fn callers_wait_in_their_order_and_only_so_many() {
 
 #[tokio::test]
 async fn an_idle_child_ends_and_one_that_ended_by_itself_is_replaced() {
-    let pool = forever(PID, Limits { idle: Duration::ZERO, ..one() });
+    let pool = forever(PID, Limits { idle_timeout: Some(Duration::ZERO), ..one() });
     let pid: u32 = text(&pool, 1).await.parse().unwrap();
     until("it has ended", || !is_alive(pid)).await;
     let pool = script(&format!("{READ} {PID}"), one());
@@ -295,6 +295,46 @@ async fn an_idle_child_ends_and_one_that_ended_by_itself_is_replaced() {
     let gone: u32 = first.parse().unwrap();
     until("it is waited for", || !is_alive(gone)).await;
     assert_ne!(text(&pool, 2).await, first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warm_children_are_there_before_the_first_task_and_stay_and_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = || -> Vec<u32> {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        names.map(|it| it.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
+    };
+    let alive = || begun().into_iter().filter(|pid| is_alive(*pid)).count();
+    let what = format!("> {}/$$; while :; do {READ} sleep 0.3; {PID}; done", folder.path().display());
+    let pool = script(&what, Limits { children: 3, warm: 2, idle_timeout: Some(Duration::ZERO), ..one() });
+    pool.warm_up();
+    until("two are there", || alive() == 2).await;
+    let warm = begun();
+    let first: u32 = text(&pool, 1).await.parse().unwrap();
+    assert!(warm.contains(&first), "{first} {warm:?}");
+    let _all = tokio::join!(text(&pool, 2), text(&pool, 3), text(&pool, 4));
+    assert_eq!(begun().len(), 3, "as many as there may be");
+    until("the third one has ended", || alive() == 2).await;
+    // Two more looks at them end none of the two.
+    let left: Vec<u32> = begun().into_iter().filter(|pid| is_alive(*pid)).collect();
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
+    assert!(left.iter().all(|pid| is_alive(*pid)));
+    let killed = Pid::from_raw(i32::try_from(left[0]).unwrap()).unwrap();
+    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
+    until("it is replaced", || begun().len() == 4 && alive() == 2).await;
+    pool.close().await;
+    until("all have ended", || alive() == 0).await;
+}
+
+#[tokio::test]
+async fn children_stay_where_no_idle_timeout_is_set() {
+    assert_eq!((Limits::default().idle_timeout, Limits::default().warm), (None, 0));
+    let pool = forever(PID, one());
+    // Nothing is started that nobody asks for.
+    pool.warm_up();
+    let first = text(&pool, 1).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(text(&pool, 2).await, first);
 }
 
 #[tokio::test]

@@ -61,6 +61,8 @@ A file that describes a fleet, here with all keys of each kind:
   max_memory = \"512MiB\"     # of exec and exec_once
   output_timeout = \"10s\"    # of exec
   max_messages_per_child = 1000 # of exec
+  idle_timeout = \"5m\"       # of exec
+  warm = 2                  # of exec
   # exec_once takes allow_dash = true: a body may begin with -;
   # handler = \"noop\", \"subset-sum\" or \"demo\" (which takes
   # demo_delay = \"0..50ms\" and demo_fail = 0.1), or handler = \"none\"

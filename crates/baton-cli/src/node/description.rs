@@ -175,13 +175,15 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
         memory: section.value("max_memory", quantity::bytes),
         output_timeout: section.value("output_timeout", quantity::time),
         max_messages_per_child: section.number("max_messages_per_child", quantity::count),
+        idle_timeout: section.value("idle_timeout", quantity::time),
+        warm: section.number("warm", quantity::whole::<usize>),
     };
     let allow_dash = section.switch("allow_dash");
     if !section.has("exec_once") {
         only_for("exec_once", &["allow_dash"], name, section);
     }
     if !section.has("exec") {
-        only_for("exec", &["output_timeout", "max_messages_per_child"], name, section);
+        only_for("exec", &["output_timeout", "max_messages_per_child", "idle_timeout", "warm"], name, section);
         if !section.has("exec_once") {
             only_for("exec and exec_once", &["max_memory"], name, section);
         }

@@ -23,6 +23,9 @@ const FILES_A_CHILD: u64 = 7;
 /// And for all else.
 const FILES_BESIDE: u64 = 128;
 
+/// How long a child that searches stays without a search: they are few and far between.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A program that runs messages.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramTask {
@@ -44,6 +47,8 @@ pub(super) struct Bounds {
     pub(super) memory: Option<u64>,
     pub(super) output_timeout: Option<Duration>,
     pub(super) max_messages_per_child: Option<u64>,
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) warm: Option<usize>,
 }
 
 /// What the programs of a node speak to.
@@ -102,7 +107,8 @@ impl ProgramTask {
 
     /// One that searches for subset sums, and shows every second that it does.
     pub(super) fn searching(program: Program) -> Self {
-        let bounds = Bounds { output_timeout: Some(OUTPUT_TIMEOUT), ..Bounds::default() };
+        let bounds =
+            Bounds { output_timeout: Some(OUTPUT_TIMEOUT), idle_timeout: Some(IDLE_TIMEOUT), ..Bounds::default() };
         Self { searches: true, bounds, ..Self::of(program) }
     }
 
@@ -147,11 +153,21 @@ impl ProgramTask {
     pub(super) fn give(
         &self, node: Node, queue: &Name, policy: &QueuePolicy, stage: &Stage<'_>,
     ) -> (Node, Option<Exec>) {
-        let Bounds { memory, output_timeout, max_messages_per_child } = self.bounds;
+        let Bounds { memory, output_timeout, max_messages_per_child, idle_timeout, warm } = self.bounds;
+        let warm = warm.unwrap_or_default();
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
         // A search has its own default, and no further attempt after it.
         let (children, timeout) = (policy.concurrency, policy.timeout.filter(|_| !self.searches));
-        let limits = Limits { children, timeout, memory, output_timeout, max_messages_per_child, ..Limits::default() };
+        let limits = Limits {
+            children,
+            timeout,
+            memory,
+            output_timeout,
+            max_messages_per_child,
+            idle_timeout,
+            warm,
+            ..Limits::default()
+        };
         let node = node.policy(QueuePolicy { timeout: None, ..policy.clone() });
         let hear = murmur(stage.log, queue);
         let print = stage.prints.then(|| printer(stage));

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use baton::{
     Event, Name, Node, NodeError, Shutdown,
     admin::{HeldUp, NodeState, Overview},
+    builtin::Exec,
     store::{Kind, Refusal, StoreError, Survey},
 };
 use tokio::sync::watch;
@@ -48,6 +49,7 @@ impl NodeArguments {
             return Ok(if self.until_done { Exit::Failed } else { Exit::Ok });
         };
         let failed = witness.failed();
+        children.iter().for_each(Exec::warm_up);
         let done = async {
             // Until it has joined, the store may still refuse it.
             log.joined().await;

@@ -63,6 +63,13 @@ pub(crate) struct Work {
     /// Messages after which a child is replaced [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_messages_per_child: Option<u64>,
+    /// How long a child may wait for a message before it is ended [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    idle_timeout: Option<Duration>,
+    /// Children that are started before the first message and kept despite --idle-timeout, at most as many as --concurrency
+    /// [default: 0]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<usize>)]
+    warm: Option<usize>,
     /// After this time without a sign of life other nodes take over its work
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time)]
     pub(crate) lease: Duration,
@@ -163,6 +170,8 @@ impl Work {
             ("--output-timeout", self.output_timeout.is_some()),
             ("--max-memory", self.max_memory.is_some()),
             ("--max-messages-per-child", self.max_messages_per_child.is_some()),
+            ("--idle-timeout", self.idle_timeout.is_some()),
+            ("--warm", self.warm.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
@@ -187,6 +196,8 @@ impl Work {
             bounds.memory = self.max_memory.or(bounds.memory);
             bounds.output_timeout = self.output_timeout.or(bounds.output_timeout);
             bounds.max_messages_per_child = self.max_messages_per_child.or(bounds.max_messages_per_child);
+            bounds.idle_timeout = self.idle_timeout.or(bounds.idle_timeout);
+            bounds.warm = self.warm.or(bounds.warm);
         }
         let policy = &mut work.policy;
         policy.concurrency = self.concurrency.map_or(policy.concurrency, |it| it as usize);
@@ -198,12 +209,14 @@ impl Work {
 
     /// Refuses bounds of children where there are none, or none that stay.
     fn check_bounds(&self, task: Option<&Task>) -> Result<(), Failure> {
-        let (flag, staying) = match (self.output_timeout, self.max_messages_per_child, self.max_memory) {
-            (Some(_), ..) => ("--output-timeout", true),
-            (_, Some(_), _) => ("--max-messages-per-child", true),
-            (.., Some(_)) => ("--max-memory", false),
-            _ => return Ok(()),
-        };
+        let given = [
+            ("--output-timeout", self.output_timeout.is_some(), true),
+            ("--max-messages-per-child", self.max_messages_per_child.is_some(), true),
+            ("--idle-timeout", self.idle_timeout.is_some(), true),
+            ("--warm", self.warm.is_some(), true),
+            ("--max-memory", self.max_memory.is_some(), false),
+        ];
+        let Some((flag, _, staying)) = given.into_iter().find(|(_, given, _)| *given) else { return Ok(()) };
         match task {
             Some(Task::Program(program)) if !staying || program.stays() => Ok(()),
             Some(Task::Program(_)) => {

@@ -16,8 +16,11 @@ pub struct Limits {
     pub children: usize,
     /// Callers that may wait for one; 1,000 by default.
     pub waiting: usize,
-    /// How long a child may wait for a task before it is ended; a minute by default.
-    pub idle: Duration,
+    /// How long a child may wait for a task before it is ended; without a limit by default. Looked at once a second.
+    pub idle_timeout: Option<Duration>,
+    /// Children that are started before the first task, by [`Pool::warm_up`](super::Pool::warm_up), and kept despite the idle
+    /// timeout; 0 by default. A pool never has more than `children`.
+    pub warm: usize,
     /// How long a task may take; without a limit by default.
     pub timeout: Option<Duration>,
     /// How long a child may say nothing at its task; without a limit by default.
@@ -40,7 +43,8 @@ impl Default for Limits {
         Self {
             children: std::thread::available_parallelism().map_or(1, usize::from),
             waiting: 1_000,
-            idle: Duration::from_secs(60),
+            idle_timeout: None,
+            warm: 0,
             timeout: None,
             output_timeout: None,
             max_messages_per_child: None,

@@ -42,7 +42,7 @@ pub use self::{
 pub use crate::process::guard_children;
 use crate::{backoff::Backoff, process::Listener};
 
-/// How often it is looked after idle children.
+/// How often idle children are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After so long without an answer a hint is due.
 const LONG: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ impl Starts {
 }
 
 impl Pool {
-    /// A pool without children; they are started as tasks come.
+    /// A pool without children. They are started as tasks come, or by [`Pool::warm_up`].
     #[must_use]
     pub fn new(program: Program, limits: Limits) -> Self {
         Self::with(program, limits, None)
@@ -180,6 +180,17 @@ impl Pool {
         answer.await
     }
 
+    /// Starts as many children as [`Limits::warm`] says, and from now on replaces those of them that end.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn warm_up(&self) {
+        if self.0.limits.warm > 0 {
+            self.0.fill();
+            self.watch();
+        }
+    }
+
     /// Lets what runs finish, takes nothing further, closes the input of the children and waits until they have ended.
     pub async fn close(&self) {
         let all = u32::try_from(self.0.limits.children.max(1)).unwrap_or(u32::MAX);
@@ -244,21 +255,63 @@ impl Pool {
     }
 }
 
-/// Children that were idle for long end, and those that ended by themselves are waited for.
+/// Ends children that were idle for long, waits for those that ended by themselves, and keeps enough of them warm.
 async fn look_after(pool: Weak<PoolState>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(pool) = pool.upgrade() else { return };
-        let over: Vec<Pooled> =
-            pool.idle().extract_if(.., |child| child.rested() >= pool.limits.idle || !child.is_still()).collect();
         let grace = pool.limits.grace;
-        for child in over {
+        for child in pool.take_over() {
             tokio::spawn(child.retire(grace));
         }
+        pool.fill();
     }
 }
 
 impl PoolState {
+    /// Takes out the idle children that have ended, and those that were idle for long and need not stay warm.
+    fn take_over(&self) -> Vec<Pooled> {
+        let mut idle = self.idle();
+        let mut spare = (self.busy() + idle.len()).saturating_sub(self.limits.warm);
+        let is_over = |child: &mut Pooled| {
+            let is_late = || self.limits.idle_timeout.is_some_and(|most| child.rested() >= most);
+            let is_over = !child.is_still() || (spare > 0 && is_late());
+            spare -= usize::from(is_over && spare > 0);
+            is_over
+        };
+        idle.extract_if(.., is_over).collect()
+    }
+
+    /// Starts the children that are to be warm and are missing. Each start holds a permit, as a caller's does, so there are
+    /// never more children than there may be.
+    fn fill(&self) {
+        if self.limits.warm == 0 {
+            return;
+        }
+        while !self.starts().not_before.is_some_and(|at| at > Instant::now()) {
+            let Ok(_permit) = self.permits.try_acquire() else { return };
+            if self.busy() + self.idle().len() > self.limits.warm {
+                return;
+            }
+            match Pooled::start(&self.program, &self.limits, self.listener.clone()) {
+                // Behind those that have worked: they are ready at once.
+                Ok(child) => self.idle().insert(0, child),
+                Err(error) => {
+                    self.starts().put_off();
+                    if let Some(listener) = &self.listener {
+                        listener(&format!("cannot start a child before it is needed: {error}"));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Children at work, and those that are about to be started.
+    fn busy(&self) -> usize {
+        self.limits.children.max(1).saturating_sub(self.permits.available_permits())
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Pooled>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -92,6 +92,14 @@ impl Exec {
         self
     }
 
+    /// Starts the children that [`Limits::warm`] asks for, before the first message.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn warm_up(&self) {
+        self.pool.warm_up();
+    }
+
     /// Lets children finish, closes their input, and waits until they have ended. Without this they are killed when the
     /// last clone goes.
     pub async fn close(&self) {
