@@ -129,8 +129,8 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
         ("[queues.fetch]\nexec_once = \"x\"\nwarm = 5", "3:8: warm of queue fetch is for exec; leave it out"),
         ("[queues.fetch]\nexec = \"x\"\nidle_timeout = 5", "3:16: idle_timeout of queue fetch: \"5\" has no unit"),
         (
-            "[queues.fetch]\nhandler = \"noop\"\nmax_memory = 5",
-            "3:14: max_memory of queue fetch is for exec and exec_once",
+            "[queues.fetch]\nhandler = \"noop\"\nmax_memory_per_child = 5",
+            "3:24: max_memory_per_child of queue fetch is for exec and exec_once",
         ),
         ("[queues.fetch]\nhandler = \"noop\"\nexec = \"x\"", "3:8: queue fetch has both handler and exec; leave one"),
         ("[queues.\"a b\"]\nhandler = \"noop\"\n", "1:9: queue: the name \"a b\" is not usable"),

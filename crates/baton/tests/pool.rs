@@ -231,7 +231,7 @@ async fn time_without_output_and_memory_have_bounds() {
     let pool = forever("sleep 60", Limits { output_timeout: Some(Duration::from_millis(200)), ..one() });
     assert_eq!(refusal(&pool).await, "printed nothing for 200ms (output timeout): killed");
     let hoard = "a=$(head -c 50000000 /dev/zero | tr '\\0' x); sleep 60";
-    let pool = forever(hoard, Limits { memory: Some(20 << 20), ..one() });
+    let pool = forever(hoard, Limits { max_memory_per_child: Some(20 << 20), ..one() });
     assert!(refusal(&pool).await.contains("over its limit of 20971520: killed"));
 }
 

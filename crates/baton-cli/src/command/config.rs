@@ -58,7 +58,7 @@ A file that describes a fleet, here with all keys of each kind:
   retries = 3
   backoff = \"500ms\"
   timeout = \"30s\"
-  max_memory = \"512MiB\"     # of exec and exec_once
+  max_memory_per_child = \"512MiB\" # of exec and exec_once
   output_timeout = \"10s\"    # of exec
   max_messages_per_child = 1000 # of exec
   idle_timeout = \"5m\"       # of exec

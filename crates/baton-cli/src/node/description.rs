@@ -172,7 +172,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
     let commands =
         [("exec", false), ("exec_once", true)].map(|(key, once)| Some((key, section.value(key, text)?, once)));
     let bounds = Bounds {
-        memory: section.value("max_memory", quantity::bytes),
+        max_memory_per_child: section.value("max_memory_per_child", quantity::bytes),
         output_timeout: section.value("output_timeout", quantity::time),
         max_messages_per_child: section.number("max_messages_per_child", quantity::count),
         idle_timeout: section.value("idle_timeout", quantity::time),
@@ -185,7 +185,7 @@ fn program(name: &str, section: &mut Section<'_>) -> Option<ProgramTask> {
     if !section.has("exec") {
         only_for("exec", &["output_timeout", "max_messages_per_child", "idle_timeout", "warm"], name, section);
         if !section.has("exec_once") {
-            only_for("exec and exec_once", &["max_memory"], name, section);
+            only_for("exec and exec_once", &["max_memory_per_child"], name, section);
         }
     }
     let (key, line, once) = commands.into_iter().flatten().next()?;

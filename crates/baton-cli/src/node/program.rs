@@ -44,7 +44,7 @@ pub(super) struct ProgramTask {
 /// What one child may take.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds {
-    pub(super) memory: Option<u64>,
+    pub(super) max_memory_per_child: Option<u64>,
     pub(super) output_timeout: Option<Duration>,
     pub(super) max_messages_per_child: Option<u64>,
     pub(super) idle_timeout: Option<Duration>,
@@ -153,7 +153,7 @@ impl ProgramTask {
     pub(super) fn give(
         &self, node: Node, queue: &Name, policy: &QueuePolicy, stage: &Stage<'_>,
     ) -> (Node, Option<Exec>) {
-        let Bounds { memory, output_timeout, max_messages_per_child, idle_timeout, warm } = self.bounds;
+        let Bounds { max_memory_per_child, output_timeout, max_messages_per_child, idle_timeout, warm } = self.bounds;
         let warm = warm.unwrap_or_default();
         // The child ends with its time, and only then is its message settled: that is for the pool to see to.
         // A search has its own default, and no further attempt after it.
@@ -161,7 +161,7 @@ impl ProgramTask {
         let limits = Limits {
             children,
             timeout,
-            memory,
+            max_memory_per_child,
             output_timeout,
             max_messages_per_child,
             idle_timeout,

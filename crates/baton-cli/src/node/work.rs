@@ -59,7 +59,7 @@ pub(crate) struct Work {
     output_timeout: Option<Duration>,
     /// The most memory a child may use, with what it starts [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
-    max_memory: Option<u64>,
+    max_memory_per_child: Option<u64>,
     /// Messages after which a child is replaced [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_messages_per_child: Option<u64>,
@@ -168,7 +168,7 @@ impl Work {
             ("--backoff", self.backoff.is_some()),
             ("--timeout", self.timeout.is_some()),
             ("--output-timeout", self.output_timeout.is_some()),
-            ("--max-memory", self.max_memory.is_some()),
+            ("--max-memory-per-child", self.max_memory_per_child.is_some()),
             ("--max-messages-per-child", self.max_messages_per_child.is_some()),
             ("--idle-timeout", self.idle_timeout.is_some()),
             ("--warm", self.warm.is_some()),
@@ -193,7 +193,7 @@ impl Work {
         self.check_bounds(work.task.as_ref())?;
         if let Some(Task::Program(program)) = &mut work.task {
             let bounds = &mut program.bounds;
-            bounds.memory = self.max_memory.or(bounds.memory);
+            bounds.max_memory_per_child = self.max_memory_per_child.or(bounds.max_memory_per_child);
             bounds.output_timeout = self.output_timeout.or(bounds.output_timeout);
             bounds.max_messages_per_child = self.max_messages_per_child.or(bounds.max_messages_per_child);
             bounds.idle_timeout = self.idle_timeout.or(bounds.idle_timeout);
@@ -214,7 +214,7 @@ impl Work {
             ("--max-messages-per-child", self.max_messages_per_child.is_some(), true),
             ("--idle-timeout", self.idle_timeout.is_some(), true),
             ("--warm", self.warm.is_some(), true),
-            ("--max-memory", self.max_memory.is_some(), false),
+            ("--max-memory-per-child", self.max_memory_per_child.is_some(), false),
         ];
         let Some((flag, _, staying)) = given.into_iter().find(|(_, given, _)| *given) else { return Ok(()) };
         match task {

@@ -28,7 +28,7 @@ pub struct Limits {
     /// Messages (tasks) after which a child is replaced; never by default.
     pub max_messages_per_child: Option<u64>,
     /// Resident bytes of a child and all it has started; without a limit by default.
-    pub memory: Option<u64>,
+    pub max_memory_per_child: Option<u64>,
     /// Bytes of one line that a child prints; 8 MiB by default.
     pub line: usize,
     /// How long one that is asked to end may take; 2 s by default.
@@ -48,7 +48,7 @@ impl Default for Limits {
             timeout: None,
             output_timeout: None,
             max_messages_per_child: None,
-            memory: None,
+            max_memory_per_child: None,
             line: 8 << 20,
             grace: Duration::from_secs(2),
             nice: 5,
@@ -61,7 +61,7 @@ impl Limits {
     pub(crate) async fn exceeded(&self, child: u32) -> PoolError {
         tokio::select! {
             error = over_time(self.timeout) => error,
-            error = over_memory(child, self.memory) => error,
+            error = over_memory(child, self.max_memory_per_child) => error,
         }
     }
 }
