@@ -192,7 +192,8 @@ fn long() -> String {
 fn a_search_that_takes_too_long_is_ended_in_every_mode() {
     let sandbox = Sandbox::new();
     for mode in MODES {
-        let search = ["subset-sum", "--sum", "7", "--mode", mode, "--max-time", "1h", "--timeout", "500ms", &long()];
+        let search =
+            ["subset-sum", "--sum", "7", "--mode", mode, "--max-estimated-time", "1h", "--timeout", "500ms", &long()];
         let ran = sandbox.run(&search).expect(1);
         assert!(ran.one_line().contains("not finished after 500 ms (--timeout)"), "{mode}: {}", ran.err);
     }
@@ -201,7 +202,7 @@ fn a_search_that_takes_too_long_is_ended_in_every_mode() {
 #[test]
 fn a_child_that_stands_still_is_told_from_one_that_finds_nothing() {
     let sandbox = Sandbox::new();
-    let times = ["--max-time", "1h", "--output-timeout", "3s", "--timeout", "6s"];
+    let times = ["--max-estimated-time", "1h", "--output-timeout", "3s", "--timeout", "6s"];
     let numbers = long();
     let search = [&["subset-sum", "--sum", "7", &numbers][..], &times].concat();
     // It has searched for longer than it may be silent.

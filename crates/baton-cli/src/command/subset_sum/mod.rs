@@ -36,7 +36,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// order. Only --mode fleet needs a store.
 ///
 /// The time grows as 2^(n/2): 52 random integers take about a second on one core, 64 take one or two minutes. The memory
-/// is 64 MiB at most. A search is refused at once if its estimate is over --max-time; many matches are the usual reason.
+/// is 64 MiB at most. A search is refused at once if its estimate is over --max-estimated-time; many matches are the usual reason.
 /// A slow reader slows the search down. The search ends when the reader goes away, or with Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -66,8 +66,8 @@ pub(crate) struct SubsetSum {
     count_only: bool,
     /// Refuse a search whose estimate is over this time, with a unit
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quantity::time)]
-    max_time: Duration,
-    /// End the search after this time, pauses of its reader included [default: twice --max-time, at least 1m]
+    max_estimated_time: Duration,
+    /// End the search after this time, pauses of its reader included [default: twice --max-estimated-time, at least 1m]
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     timeout: Option<Duration>,
     /// End the search if its process prints nothing for this time; a healthy one prints every second. With --mode fleet
@@ -76,7 +76,7 @@ pub(crate) struct SubsetSum {
     output_timeout: Duration,
     /// Refuse a search whose estimate is over this memory
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = quantity::bytes)]
-    max_memory: u64,
+    max_estimated_memory: u64,
     /// Print JSON objects, one a line: {"event":"match","data":[…]} for each match, then {"event":"end","data":{"count",
     /// "complete"}}; complete is false if the limit ended the search
     #[arg(long)]
@@ -116,8 +116,8 @@ impl SubsetSum {
         let options = SearchOptions {
             limit: self.limit,
             count_only: self.count_only,
-            max_seconds: self.max_time.as_secs(),
-            max_bytes: self.max_memory,
+            max_seconds: self.max_estimated_time.as_secs(),
+            max_bytes: self.max_estimated_memory,
         };
         let time = self.timeout.unwrap_or_else(|| options.timeout());
         let last_words = if self.mode == Mode::Fleet { interrupt::LAST_WORDS } else { LAST_WORDS };
