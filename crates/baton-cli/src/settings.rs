@@ -39,14 +39,14 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "SECONDS", value_parser = quantity::seconds)]
     wait: Option<Duration>,
     // Both concern what programs push once under a key; no command does that.
-    /// How many keys of messages that programs push once (`push_once`) may live at once [env: BATON_MAX_KEYS]
+    /// How many idempotency keys (of messages that programs push by `push_once`) may live at once [env: BATON_MAX_KEYS]
     /// [default: 1000000]
     #[arg(long, global = true, hide = true, value_name = "COUNT", value_parser = quantity::count)]
     max_keys: Option<u64>,
-    /// How long such a key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
+    /// How long an idempotency key lives, up to 366d [env: BATON_KEY_LIFETIME] [default: 24h]
     #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = quantity::lifetime)]
     key_lifetime: Option<Duration>,
-    /// Bytes that the results kept by handlers may take in all, and as many for calls that have ended; then the oldest go
+    /// How many bytes all results that are kept may take, and all calls that have ended as many; then the oldest go
     /// [env: BATON_MAX_RESULTS]
     /// [default: 256MiB]
     #[arg(long, global = true, hide = true, value_name = "BYTES", value_parser = quantity::bytes)]
