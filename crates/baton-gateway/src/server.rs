@@ -150,8 +150,13 @@ pub enum GatewayEvent {
         /// Its name.
         name: String,
     },
-    /// Callers need a token now, or no token is left.
+    /// Callers need a token now.
     Closed {
+        /// The gateway's state, as a sentence.
+        standing: String,
+    },
+    /// Callers need a token, and no token is left.
+    Shut {
         /// The gateway's state, as a sentence.
         standing: String,
     },
@@ -184,6 +189,7 @@ impl fmt::Display for GatewayEvent {
             Self::Closed { standing } => {
                 write!(f, "gateway: closed to callers without a token from now on: {standing}")
             }
+            Self::Shut { standing } => write!(f, "gateway: {standing}"),
             Self::Opened { standing } => write!(f, "gateway: opened: {standing}"),
             Self::Full { connections } => {
                 write!(f, "gateway: {connections} connections are open, further ones are refused")

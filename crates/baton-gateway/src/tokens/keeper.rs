@@ -160,10 +160,13 @@ impl State {
             Openness::Closed | Openness::Unclear(_) => true,
         };
         (self.read, self.tokens, self.openness) = (standing.tokens.clone(), standing.tokens, standing.openness);
-        let has_changed = self.needed != before || (self.needed && !news.is_empty() && self.tokens.is_empty());
-        if has_changed {
-            let standing = self.standing().to_string();
-            news.push(if self.needed { GatewayEvent::Closed { standing } } else { GatewayEvent::Opened { standing } });
+        let is_shut = self.needed && self.tokens.is_empty() && !news.is_empty();
+        let standing = self.standing().to_string();
+        match (before, self.needed) {
+            (false, true) => news.push(GatewayEvent::Closed { standing }),
+            (true, false) => news.push(GatewayEvent::Opened { standing }),
+            _ if is_shut => news.push(GatewayEvent::Shut { standing }),
+            _ => {}
         }
         news
     }
