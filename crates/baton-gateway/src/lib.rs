@@ -16,6 +16,7 @@
 //! | `gate`, `admission` | what every request passes; what it was admitted with, and what its response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
 //! | `tokens/` | who may read and who may admin |
+//! | `event` | what the gateway reports to its log |
 //! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
 //! | `queues` | which queues messages are taken for |
 //! | `readiness`, `fleet_view` | whether the store answers; the queues of the fleet, and how many live nodes work for each |
@@ -30,6 +31,7 @@ mod admission;
 mod apart;
 mod body;
 mod connection;
+mod event;
 mod fleet_view;
 mod following;
 mod forms;
@@ -57,6 +59,7 @@ mod threads;
 pub mod tokens;
 
 pub use self::{
+    event::{GatewayEar, GatewayEvent},
     limits::Limits,
-    server::{DEFAULT_ADDRESS, Gateway, GatewayEar, GatewayError, GatewayEvent, GatewayOptions, Listen, Recipes},
+    server::{DEFAULT_ADDRESS, Gateway, GatewayError, GatewayOptions, Listen, Recipes},
 };

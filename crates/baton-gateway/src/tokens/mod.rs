@@ -111,12 +111,11 @@ impl fmt::Display for Standing {
             (_, 1) => f.write_str("the gateway asks for a token, and 1 is valid"),
             (_, 2..) => write!(f, "the gateway asks for a token, and {} are valid", self.tokens.len()),
             (Openness::Closed, _) => write!(f, "the gateway is closed, because no token is valid; {WAYS}"),
-            (Openness::Unclear(place), _) => {
-                write!(
-                    f,
-                    "the gateway is closed, because its store may be that of {place}, which asks for tokens; {WAYS}"
-                )
-            }
+            (Openness::Unclear(place), _) => write!(
+                f,
+                "the gateway is closed, because its store may be that of {place}, moved or under another address, and that \
+                 one asks for tokens; {WAYS}"
+            ),
         }
     }
 }
