@@ -27,7 +27,7 @@ use crate::{
     settings::{self, Settings},
 };
 
-/// Where HTTP is answered, and for whom.
+/// The flags of the gateway.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Gateway")]
 pub(crate) struct GatewayArguments {

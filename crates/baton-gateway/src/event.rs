@@ -7,11 +7,11 @@ use crate::tokens::Right;
 /// The listener for the events of a gateway.
 pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
 
-/// What a gateway has to tell; none of it holds anything of a request.
+/// An event of a gateway. It holds nothing of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GatewayEvent {
-    /// The tokens cannot be read any more: nobody is let in.
+    /// The tokens cannot be read: nobody gets in.
     TokensUnreadable {
         /// Why.
         why: String,

@@ -157,19 +157,16 @@ struct Chosen {
     file: TokenFile,
     /// Their fleet or file, as people are to read it.
     shown: String,
-    /// Whether they are of the fleet in force.
-    is_of_fleet: bool,
 }
 
 impl Place {
     fn chosen(self, settings: &Settings) -> Result<Chosen, Failure> {
         let of_fleet = || format!("fleet {} at {}", settings.fleet.value, settings.store.value);
         let shown = self.tokens.as_ref().map_or_else(of_fleet, |path| path.display().to_string());
-        let is_of_fleet = self.tokens.is_none();
         let file = tokens(self.tokens, settings);
         let file = file
             .ok_or_else(|| Failure::usage("there is no home folder to keep tokens in", "name a file with --tokens"))?;
-        Ok(Chosen { file, shown, is_of_fleet })
+        Ok(Chosen { file, shown })
     }
 }
 
@@ -181,17 +178,17 @@ impl Token {
                     WhichRight::Read => Right::Read,
                     WhichRight::Operate => Right::Operate,
                 };
-                let chosen = place.chosen(settings)?;
-                if chosen.is_of_fleet {
+                if place.tokens.is_none() {
                     make_store(settings).await?;
                 }
-                let told = format!("token {name} is of {}: its gateway asks for a token from now on", chosen.shown);
-                let exit = add(&chosen.file, name, right, json)?;
+                let Chosen { file, shown } = place.chosen(settings)?;
+                let told = format!("token {name} is of {shown}: its gateway asks for a token from now on");
+                let exit = add(&file, name, right, json)?;
                 remark(&told);
                 Ok(exit)
             }
             Deed::List(List { place, json }) => {
-                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                let Chosen { file, shown } = place.chosen(settings)?;
                 let standing = file.read().map_err(|error| of_tokens(&error))?;
                 let line = format!("{shown}: {standing}");
                 let gateway = if standing.openness.is_open() { "open" } else { "closed" };
@@ -209,7 +206,7 @@ impl Token {
                 })
             }
             Deed::Revoke(Revoke { name, place, json }) => {
-                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                let Chosen { file, shown } = place.chosen(settings)?;
                 let left = file.revoke(&name).map_err(|error| match error {
                     TokenError::Unknown(_) => of_tokens(&error).of(&shown),
                     _ => of_tokens(&error),
@@ -221,7 +218,7 @@ impl Token {
                     .map_err(|failure| failure.of(&done))
             }
             Deed::Open(Open { place, json }) => {
-                let Chosen { file, shown, .. } = place.chosen(settings)?;
+                let Chosen { file, shown } = place.chosen(settings)?;
                 file.open().map_err(|error| of_tokens(&error))?;
                 let line = format!(
                     "{shown}: the gateway is open: every user and program of this machine may push, call, cancel and read \

@@ -1,7 +1,7 @@
-//! The folder of the file of tokens: regular files only, and a change that survives a power failure once it is told.
+//! Reads and replaces the file of tokens. Only regular files are used, and a reported change survives a power failure.
 //!
-//! The order is: the next text under another name, on disk; its rename; the folder, on disk. Before the rename the former
-//! file is in force, whatever happens; after the last step the new one is.
+//! A change takes three steps: it writes the new text under another name and syncs it, renames it, and syncs the folder.
+//! Before the rename the former file is in force; after the last step the new one is.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use super::TokenError;
 
-/// The writing steps, so that tests can hear of them and fail them.
+/// The writing steps, so that tests can observe and fail them.
 pub(super) trait Disk {
     /// Writes a file that is not there, and waits until it is on disk.
     fn write(&self, path: &Path, text: &[u8]) -> io::Result<()>;
@@ -25,7 +25,7 @@ pub(super) trait Disk {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// The real one.
+/// The disk of this machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct System;
 
@@ -46,7 +46,7 @@ impl Disk for System {
     }
 }
 
-/// A path with something behind its name.
+/// A path with a longer name.
 pub(super) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(end);
@@ -75,11 +75,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, TokenError> {
     }
 }
 
-/// How long the lock is waited for, and how often it is tried.
+/// How long a change waits for the lock, and how often it tries.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The lock that all take who change this file. A process that has it may be stopped, so it is not waited for without end.
+/// Takes the lock that every change of this file needs. A stopped process may hold it, so the wait has an end.
 pub(super) fn lock(path: &Path) -> Result<File, TokenError> {
     let path = &with_end(path, ".lock");
     refuse_link(path)?;
@@ -116,7 +116,7 @@ fn regular(path: &Path, file: File) -> Result<File, TokenError> {
     }
 }
 
-/// The next text of a file. It lies beside the file, on disk, and is not in force.
+/// The next text of a file, on disk next to it and not in force yet.
 #[derive(Debug)]
 pub(super) struct Staged {
     path: PathBuf,

@@ -14,7 +14,7 @@ use crate::GatewayEvent;
 /// How often the file is looked at.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What somebody may do.
+/// What a caller may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// No token is needed, and none was looked at.
@@ -23,11 +23,11 @@ pub(crate) enum Access {
     Granted(Right),
     /// No token was presented, and one is needed.
     Missing,
-    /// What was presented is none, or none any more.
+    /// The presented token is not valid.
     Wrong,
 }
 
-/// Judges who comes. Without tokens everybody on this machine may do everything. Once there has been a token, or where one is
+/// Decides what a caller may do. Without tokens everybody on this machine may do everything. Once there has been a token, or where one is
 /// demanded, nobody gets in without, whatever becomes of the file; only [`TokenFile::open`] lifts that.
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -171,7 +171,7 @@ impl State {
         news
     }
 
-    /// Lets nobody in: who cannot be told from others stays out.
+    /// Lets nobody in, since no caller can be told from others.
     fn close(&mut self, why: String) -> Vec<GatewayEvent> {
         self.tokens.clear();
         self.needed = true;

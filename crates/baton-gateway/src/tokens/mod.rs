@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::place::Known;
 
-/// What every token begins with, so that one that lies about is known for what it is.
+/// The beginning of every token, so that a lost one is recognised.
 const PREFIX: &str = "baton_";
 
 /// What a token allows.
@@ -46,10 +46,10 @@ impl fmt::Display for Right {
     }
 }
 
-/// A token as it is kept.
+/// A token as the file holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// What it allows.
     pub right: Right,
@@ -132,7 +132,7 @@ pub enum TokenError {
         /// Why not.
         error: io::Error,
     },
-    /// A link, a pipe or a device lies where a file is wanted.
+    /// The file is a link, a pipe or a device.
     #[error("{} is {what}", path.display())]
     NotRegular {
         /// What was found there.
@@ -140,13 +140,13 @@ pub enum TokenError {
         /// Its kind.
         what: &'static str,
     },
-    /// Another process changes the tokens, and does not come to an end.
+    /// Another process holds the lock of the file.
     #[error("another process has locked {} for over 5 s", path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
     },
-    /// The change is in force, and it is not known whether it survives a power failure.
+    /// The change is in force, but may not survive a power failure.
     #[error("{}: the change is made, but a power failure may undo it: {error}", path.display())]
     Unsynced {
         /// The file.
@@ -154,7 +154,7 @@ pub enum TokenError {
         /// Why the folder could not be written to disk.
         error: io::Error,
     },
-    /// The file is no file of tokens.
+    /// The file does not hold tokens.
     #[error("{} holds no tokens: {why}", path.display())]
     Content {
         /// The file.
@@ -168,7 +168,7 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
-    /// There is a token of this name.
+    /// A token has this name already.
     #[error("there is a token {0} already")]
     Taken(Name),
     /// There is no token of this name.
