@@ -288,7 +288,7 @@ impl PoolState {
         if self.limits.warm == 0 {
             return;
         }
-        while !self.starts().not_before.is_some_and(|at| at > Instant::now()) {
+        while self.starts().not_before.is_none_or(|at| at <= Instant::now()) {
             let Ok(_permit) = self.permits.try_acquire() else { return };
             if self.busy() + self.idle().len() > self.limits.warm {
                 return;
