@@ -222,9 +222,8 @@ impl TokenFile {
         let mut own = Entry { of: self.place.as_ref().map(Known::new), ..Entry::default() };
         for entry in content.entries.extract_if(.., |it| self.relation(it) == Relation::Same) {
             own.tokens.extend(entry.tokens);
-            match (&mut own.of, entry.of) {
-                (Some(own), Some(known)) => own.merge(known),
-                _ => {}
+            if let (Some(own), Some(known)) = (&mut own.of, entry.of) {
+                own.merge(known);
             }
         }
         own
