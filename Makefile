@@ -53,8 +53,11 @@ build:
 errors: $(BATON)
 	@exec $(BATON) $(WITH_STORE) errors --drain $(ARGS)
 
-performance kill: $(BATON)
-	@exec $(BATON) $(WITH_STORE) $@ $(ARGS)
+performance: $(BATON)
+	@exec $(BATON) $(WITH_STORE) performance $(ARGS)
+
+kill: $(BATON)
+	@exec $(BATON) $(WITH_STORE) stop $(ARGS)
 
 $(BATON):
 	$(CARGO) build --release --locked -p baton-cli

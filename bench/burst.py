@@ -100,7 +100,7 @@ def measure(options: argparse.Namespace, fleet: Fleet, folder: Path) -> dict[str
             if running.ended() or time.monotonic() > deadline:
                 raise ChildFailed(f"up: {running.last_words()}")
             pause(LOOK_EVERY_S)
-        fleet.run("kill")
+        fleet.run("stop")
         running.wait(LIMIT_S)
         log = running.output()
     audit = json.loads(fleet.run("audit", "--deep", "--json"))

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Source(command::source::Source),
     Pause(command::pause::Pause),
     Resume(command::pause::Resume),
-    Kill(command::kill::Kill),
+    Stop(command::stop::Stop),
     Destroy(command::destroy::Destroy),
     Purge(command::purge::Purge),
     Backup(command::backup::Backup),

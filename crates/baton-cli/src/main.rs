@@ -92,7 +92,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Source(command) => command.run(&settings).await,
             Command::Pause(command) => command.run(&settings).await,
             Command::Resume(command) => command.run(&settings).await,
-            Command::Kill(command) => command.run(&settings).await,
+            Command::Stop(command) => command.run(&settings).await,
             Command::Purge(command) => command.run(&settings).await,
             Command::Destroy(command) => command.run(&settings).await,
             Command::Backup(command) => command.run(&settings).await,

@@ -14,7 +14,7 @@ use crate::{arguments::Arguments, exit::Failure};
 
 /// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
 const OTHER_WORDS: [(&[&str], &str); 9] = [
-    (&["stop", "shutdown", "quit", "down"], "kill"),
+    (&["kill", "shutdown", "quit", "down"], "stop"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
     (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
     (&["failed", "failures", "failed"], "errors"),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn other_words_for_a_command_are_understood_and_named_here() {
-        assert!(said("baton stop").contains("there is no command \"stop\"; that is `baton kill`"));
+        assert!(said("baton kill").contains("there is no command \"kill\"; that is `baton stop`"));
         for (words, command) in OTHER_WORDS {
             let command = command.split(' ').next().unwrap();
             assert!(Arguments::command().find_subcommand(command).is_some(), "{command}");

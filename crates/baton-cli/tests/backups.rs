@@ -55,7 +55,7 @@ fn start(sandbox: &Sandbox) -> Running {
 }
 
 fn stop_cleanly(sandbox: &Sandbox, mut node: Running) {
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert_eq!(node.wait(), Some(0));
     for suffix in ["-wal", "-shm"] {
         assert!(!beside(&sandbox.path(), suffix).exists(), "{suffix} is left after a clean stop");
@@ -147,7 +147,7 @@ fn a_live_fleet_is_backed_up_and_not_restored() {
     assert!(refused.one_line().contains("--force"), "{}", refused.err);
     let refused = sandbox.run(&["restore", "b.db"]).expect(1);
     let pid = format!("process {} (baton", node.pid());
-    assert!(refused.one_line().contains(&pid) && refused.err.contains("baton kill"), "{}", refused.err);
+    assert!(refused.one_line().contains(&pid) && refused.err.contains("baton stop"), "{}", refused.err);
     stop_cleanly(&sandbox, node);
     let restored = sandbox.run(&["restore", "b.db", "--json"]).expect(0).json();
     assert!(Path::new(restored["kept"].as_str().unwrap()).exists(), "{restored}");

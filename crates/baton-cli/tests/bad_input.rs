@@ -209,7 +209,7 @@ fn help_is_laid_out_for_the_terminal() {
         "source",
         "pause",
         "resume",
-        "kill",
+        "stop",
         "destroy",
         "purge",
         "backup",

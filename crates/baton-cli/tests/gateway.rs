@@ -58,7 +58,7 @@ fn up_answers_and_what_is_pushed_is_worked_off() {
         assert!(split.contains("Match: [1,2,-3]\n") && split.contains("Match: [-3,3]\n"), "{split}");
         let refused = ask(&address, "GET /subsetSum?data=[1,2,-3", "");
         assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
-        sandbox.run(&["kill"]).expect(0);
+        sandbox.run(&["stop"]).expect(0);
         assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
         assert!(TcpStream::connect(&address).is_err());
         sandbox.run(&["audit", "--deep"]).expect(0);

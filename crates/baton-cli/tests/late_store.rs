@@ -79,7 +79,7 @@ fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_af
         until("it is ready", || is_ready(&address));
     }
     until("all are done", || sandbox.count("work", "done") == 40);
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     sandbox.run(&["audit", "--deep"]).expect(0);
 }
 

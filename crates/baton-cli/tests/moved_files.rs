@@ -61,7 +61,7 @@ fn a_file_moved_away_is_said_and_waited_for() {
     // The source went on where it stood: every number once, none begun anew.
     assert!(!sandbox.log().contains("another file"), "{}", sandbox.log());
     assert_eq!(sandbox.log().matches("from the start").count(), 1, "{}", sandbox.log());
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert!(nodes.iter_mut().all(|node| node.wait() == Some(0)));
     assert!(!beside(&sandbox.path(), "-wal").exists());
 }
@@ -91,7 +91,7 @@ fn a_file_replaced_by_a_backup_is_gone_on_with_and_the_former_log_is_kept() {
         assert!(sandbox.log().contains("belongs to another file"), "{}", sandbox.log());
         assert!(!sandbox.log().contains("damaged"), "{}", sandbox.log());
         assert!(nodes.iter_mut().all(|node| !sandbox::is_gone(node.pid())));
-        sandbox.run(&["kill"]).expect(0);
+        sandbox.run(&["stop"]).expect(0);
         let restored = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
         assert!(restored["pushed"].as_u64() > at_backup["pushed"].as_u64());
         if by_rename {
@@ -130,7 +130,7 @@ fn a_deleted_log_is_saved_into_the_file() {
     fs::remove_file(beside(&sandbox.path(), "-wal")).unwrap();
     goes_on(&sandbox);
     assert!(pushed(&sandbox) >= acknowledged);
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert!(nodes.iter_mut().all(|node| node.wait() == Some(0)));
     assert!(sandbox.run(&["audit", "--deep", "--json"]).expect(0).json()["pushed"].as_u64().unwrap() >= acknowledged);
 }
@@ -139,7 +139,7 @@ fn a_deleted_log_is_saved_into_the_file() {
 fn a_missing_file_is_known_at_once_to_whoever_only_looks() {
     let sandbox = Sandbox::new();
     let begun = Instant::now();
-    for command in [&["status"][..], &["audit"], &["errors"], &["performance"], &["kill"], &["destroy", "--yes"]] {
+    for command in [&["status"][..], &["audit"], &["errors"], &["performance"], &["stop"], &["destroy", "--yes"]] {
         let ran = sandbox.run(command).expect(5);
         assert!(ran.one_line().contains("no store at"), "{}", ran.err);
     }

@@ -84,7 +84,7 @@ fn the_fleet_goes_on_after_pauses_and_restarts_of_its_store() {
     goes_on(&url, "all nodes were killed and others started");
     assert!(json(&url, &["audit", "--json"])["pushed"].as_u64().unwrap() > before, "the numbering continues");
 
-    assert!(baton(&url, &["kill"]).status().unwrap().success());
+    assert!(baton(&url, &["stop"]).status().unwrap().success());
     for node in &mut nodes {
         assert!(node.wait().unwrap().success());
     }

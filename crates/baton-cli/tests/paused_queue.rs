@@ -26,7 +26,7 @@ fn nothing_is_handed_out_until_it_is_resumed() {
     let resumed = sandbox.run(&["resume", "messages", "--json"]).expect(0).json();
     assert_eq!(resumed, json!({"queue": "messages", "paused": false}));
     until("it goes on", || sandbox.count("messages", "done") == 3);
-    sandbox.run(&["kill", "--now"]).expect(0);
+    sandbox.run(&["stop", "--now"]).expect(0);
 }
 
 #[test]

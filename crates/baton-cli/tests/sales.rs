@@ -82,7 +82,7 @@ fn up_is_refused_where_sales_have_no_folder_and_says_where_there_are_none_yet() 
     assert!(bad.one_line().contains("it is \"id;amount\""), "{}", bad.err);
     // The gateway is there before its node is.
     until("the node has joined", || sandbox.nodes(None).len() == 1);
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
 }
 
@@ -142,7 +142,7 @@ fn what_is_loaded_beside_a_gateway_is_in_its_next_total() {
         });
         // Half a lease, and not the time for which a total is kept.
         assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
-        sandbox.run(&["kill"]).expect(0);
+        sandbox.run(&["stop"]).expect(0);
         assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     }
 }

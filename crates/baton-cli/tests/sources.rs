@@ -97,7 +97,7 @@ fn two_crons_without_a_name_are_two_sources() {
     until("both generate", || sandbox.nodes(Some("generator")).len() == 2);
     let names: Vec<String> = sources(&sandbox).iter().filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect();
     assert!(names.len() == 2 && names.iter().all(|name| name.starts_with("cron:")), "{names:?}");
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert!(running.iter_mut().all(|node| node.wait() == Some(0)), "{}", sandbox.log());
 }
 

@@ -37,7 +37,7 @@ fn kill_ends_up_and_its_workers() {
     });
     let pids = sandbox.nodes(None);
     assert!(pids.contains(&up.pid()));
-    let killed = sandbox.run(&["kill", "--json"]).expect(0).json();
+    let killed = sandbox.run(&["stop", "--json"]).expect(0).json();
     assert_eq!((&killed["stopped"], &killed["survivors"]), (&json!(3), &json!([])));
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
@@ -45,7 +45,7 @@ fn kill_ends_up_and_its_workers() {
     assert!(sandbox.nodes(None).is_empty());
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!(books["in_flight"], 0);
-    assert_eq!(sandbox.run(&["kill"]).expect(0).out, "no node is running\n");
+    assert_eq!(sandbox.run(&["stop"]).expect(0).out, "no node is running\n");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn crashed_workers_are_replaced_and_none_outlives_up() {
     until("the workers notice and leave", || pids.iter().all(|pid| is_gone(*pid)));
     sandbox.run(&["audit", "--deep"]).expect(0);
     // What the killed node left behind is not waited for longer than its lease.
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert!(sandbox.nodes(None).is_empty());
 }
 
@@ -86,7 +86,7 @@ fn what_does_not_end_in_time_is_handed_back() {
     let slow = ["--handler", "demo", "--demo-delay", "10m", "--demo-fail", "0"];
     let mut node = sandbox.start(&[&["node", "--role", "worker"][..], &slow].concat());
     until("it runs", || sandbox.count("messages", "in_flight") == 1);
-    let killed = sandbox.run(&["kill", "--grace", "300ms", "--json"]).expect(0).json();
+    let killed = sandbox.run(&["stop", "--grace", "300ms", "--json"]).expect(0).json();
     assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": [], "unanswered": []}));
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "in_flight")), (1, 0));
@@ -104,7 +104,7 @@ fn a_node_that_does_not_answer_has_not_stopped_while_its_process_lives() {
         silent.signal("-STOP");
         sandbox.run(&["--wait", "1s", "resume", "messages"]).code == Some(0)
     });
-    let killed = sandbox.run(&["kill"]).expect(1);
+    let killed = sandbox.run(&["stop"]).expect(1);
     assert_eq!(killed.out, "stopped 1 node\n");
     let told = killed.one_line();
     assert!(told.starts_with("baton: 1 node did not stop: "), "{told}");
@@ -122,7 +122,7 @@ fn a_node_that_was_killed_without_a_word_counts_as_stopped() {
     let mut node = sandbox.start(&["node", "--handler", "noop", "--lease", "3s"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
     node.kill();
-    let killed = sandbox.run(&["kill", "--now"]).expect(0);
+    let killed = sandbox.run(&["stop", "--now"]).expect(0);
     assert_eq!((&*killed.out, &*killed.err), ("stopped 1 node\n", ""));
 }
 
@@ -132,6 +132,6 @@ fn that_the_store_keeps_nothing_is_said_once_for_all_workers() {
     let sandbox = Sandbox::on(&server);
     let mut up = up(&sandbox);
     assert_eq!(sandbox.log().matches(" keeps nothing on disk ").count(), 1, "{}", sandbox.log());
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
 }

@@ -41,7 +41,7 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     let log = sandbox.log();
     assert!(log.contains(" starting ") && log.contains(" messages a second, "), "{log}");
     assert!(log.contains(", 1 left: the load asked for no more for 10 s "), "{log}");
-    sandbox.run(&["kill"]).expect(0);
+    sandbox.run(&["stop"]).expect(0);
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();

@@ -57,7 +57,7 @@ pub(super) fn failure(error: &CopyError, url: &StoreUrl) -> Failure {
         CopyError::OnServer(_) => Failure::usage(error.to_string(), REDIS),
         CopyError::Exists(_) => Failure::new(error.to_string(), "name another, or add --force"),
         CopyError::InUse { .. } => {
-            Failure::new(error.to_string(), "stop them first, with `baton kill`; nothing was changed")
+            Failure::new(error.to_string(), "stop them first, with `baton stop`; nothing was changed")
         }
         _ => Failure::new(error.to_string(), "run this again"),
     }

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton kill && baton restore /backups/monday.db
+  baton stop && baton restore /backups/monday.db
   baton --store sqlite:/tmp/look.db restore /backups/monday.db --json")]
 pub(crate) struct Restore {
     /// The backup file

@@ -35,7 +35,7 @@ use crate::{
 /// replaced, after a pause that grows with each crash. Further machines with the same store make the fleet larger: they
 /// share the load by their cores, each within its own limits.
 ///
-/// Ctrl-C, SIGTERM or `baton kill` finishes the running messages and ends all processes; a second Ctrl-C ends them at once.
+/// Ctrl-C, SIGTERM or `baton stop` finishes the running messages and ends all processes; a second Ctrl-C ends them at once.
 /// If this process is killed, its workers notice that and leave.
 ///
 /// If a baton.toml describes queues and sources (see `baton config --help`), all of them run, or those chosen by --queue

@@ -1,4 +1,4 @@
-//! `baton kill`: stops the nodes of the fleet, and waits until they have gone.
+//! `baton stop`: stops the nodes of the fleet, and waits until they have gone.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton kill
-  baton kill --grace 1m
-  baton kill --now --json")]
-pub(crate) struct Kill {
+  baton stop
+  baton stop --grace 1m
+  baton stop --now --json")]
+pub(crate) struct Stop {
     /// Do not let them finish what runs
     #[arg(long)]
     now: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Kill {
     json: bool,
 }
 
-impl Kill {
+impl Stop {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         let grace = (!self.now).then_some(self.grace);
