@@ -54,7 +54,7 @@ errors: $(BATON)
 	@exec $(BATON) $(WITH_STORE) errors --drain $(ARGS)
 
 performance: $(BATON)
-	@exec $(BATON) $(WITH_STORE) performance $(ARGS)
+	@exec $(BATON) $(WITH_STORE) stats $(ARGS)
 
 kill: $(BATON)
 	@exec $(BATON) $(WITH_STORE) stop $(ARGS)

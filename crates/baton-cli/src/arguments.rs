@@ -44,7 +44,7 @@ pub(crate) enum Command {
     Errors(command::errors::Errors),
     Audit(command::audit::Audit),
     Status(command::status::Status),
-    Performance(command::performance::Performance),
+    Stats(command::stats::Stats),
     Source(command::source::Source),
     Pause(command::pause::Pause),
     Resume(command::pause::Resume),

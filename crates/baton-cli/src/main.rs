@@ -88,7 +88,7 @@ fn run() -> Result<Exit, Failure> {
             Command::Errors(command) => command.run(&settings).await,
             Command::Audit(command) => command.run(&settings).await,
             Command::Status(command) => command.run(&settings).await,
-            Command::Performance(command) => command.run(&settings).await,
+            Command::Stats(command) => command.run(&settings).await,
             Command::Source(command) => command.run(&settings).await,
             Command::Pause(command) => command.run(&settings).await,
             Command::Resume(command) => command.run(&settings).await,

@@ -16,7 +16,8 @@ use crate::{arguments::Arguments, exit::Failure};
 const OTHER_WORDS: [(&[&str], &str); 9] = [
     (&["kill", "shutdown", "quit", "down"], "stop"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
-    (&["list", "ls", "ps", "queues", "nodes", "info", "stats"], "status"),
+    (&["list", "ls", "ps", "queues", "nodes", "info"], "status"),
+    (&["performance", "metrics", "rates", "top"], "stats"),
     (&["failed", "failures", "failed"], "errors"),
     (&["start", "run", "serve"], "up"),
     (&["work", "worker", "consume"], "node"),
@@ -224,7 +225,7 @@ mod tests {
             ("baton resume --queue", "the queue is named without a flag: `baton resume QUEUE`"),
             ("baton call --queue mail 1", "the queue is named without a flag: `baton call mail BODY`"),
             ("baton errors mail", "a queue is named by a flag: `baton errors --queue mail`"),
-            ("baton --wait 1 performance mail", "a queue is named by a flag: `baton performance --queue mail`"),
+            ("baton --wait 1 stats mail", "a queue is named by a flag: `baton stats --queue mail`"),
             ("baton audit mail --deep", "a queue is named by a flag: `baton audit --queue mail`"),
             ("baton errors a/{}", "see `baton errors --help`"),
             ("baton status mail", "see `baton status --help`"),

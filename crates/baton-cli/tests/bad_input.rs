@@ -205,7 +205,7 @@ fn help_is_laid_out_for_the_terminal() {
         "errors",
         "audit",
         "status",
-        "performance",
+        "stats",
         "source",
         "pause",
         "resume",

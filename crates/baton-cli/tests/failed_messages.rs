@@ -61,7 +61,7 @@ fn what_is_left_out_is_told_and_a_queue_nobody_has_is_refused() {
         let none = [&["errors", "--match", "no such text"][..], how].concat();
         assert_eq!(told(&none), "baton: none of 4 errors matches\n");
     }
-    let audits = [&["audit"][..], &["audit", "--deep"], &["performance", "--seconds", "10ms"]];
+    let audits = [&["audit"][..], &["audit", "--deep"], &["stats", "--seconds", "10ms"]];
     for command in [&["errors"][..], &["errors", "--json"], &["errors", "--group"]].into_iter().chain(audits) {
         let refused = sandbox.run(&[command, &["--queue", "wrk"]].concat()).expect(1);
         let line = "baton: there is no queue wrk in this fleet (there are: a, b); name one that is there";

@@ -139,7 +139,7 @@ fn a_deleted_log_is_saved_into_the_file() {
 fn a_missing_file_is_known_at_once_to_whoever_only_looks() {
     let sandbox = Sandbox::new();
     let begun = Instant::now();
-    for command in [&["status"][..], &["audit"], &["errors"], &["performance"], &["stop"], &["destroy", "--yes"]] {
+    for command in [&["status"][..], &["audit"], &["errors"], &["stats"], &["stop"], &["destroy", "--yes"]] {
         let ran = sandbox.run(command).expect(5);
         assert!(ran.one_line().contains("no store at"), "{}", ran.err);
     }

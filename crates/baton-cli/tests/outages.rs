@@ -134,7 +134,7 @@ fn a_server_that_may_evict_is_warned_of_and_ends_nothing() {
     cut();
     let status = sandbox.run(&["status", "--json"]).expect(0);
     assert!(status.err.contains(warning), "{}", status.err);
-    for looking in [&["errors"][..], &["audit"], &["performance", "--json"]] {
+    for looking in [&["errors"][..], &["audit"], &["stats", "--json"]] {
         sandbox.run(looking).expect(0);
     }
     let pushed = sandbox.run(&["push", "--queue", "q", "1", "--wait", "300ms"]).expect(1);

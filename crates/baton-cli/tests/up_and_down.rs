@@ -29,7 +29,7 @@ fn kill_ends_up_and_its_workers() {
     let sandbox = Sandbox::new();
     let mut up = up(&sandbox);
     until("figures are measured", || {
-        let figures = sandbox.run(&["performance", "--json", "--seconds", "0.5"]).expect(0).json();
+        let figures = sandbox.run(&["stats", "--json", "--seconds", "0.5"]).expect(0).json();
         let wait = &figures["latency_ms"];
         figures["done_per_s"].as_f64() > Some(0.0)
             && wait["p50"].is_f64()

@@ -18,7 +18,7 @@ use crate::{
 pub struct Beat {
     /// The session.
     pub session: SessionId,
-    /// Rates and latencies for `status` and `performance`; opaque to the store.
+    /// Rates and latencies for `status` and `stats`; opaque to the store.
     pub report: Bytes,
     /// Queues of which a busy holder of a baton asks whether others see to them.
     pub asks: Vec<Name>,

@@ -1,4 +1,4 @@
-//! `baton performance`: how fast the fleet is now.
+//! `baton stats`: how fast the fleet is now.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton performance
-  baton performance --seconds 10 --queue resize --json
+  baton stats
+  baton stats --seconds 10 --queue resize --json
 
 A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the \
 sample; null if no message was started. Only first attempts count: a message that was retried, requeued or lost with a \
 node would count from its push. Those of a queue are those of all that its nodes work for.")]
-pub(crate) struct Performance {
+pub(crate) struct Stats {
     /// How long to measure; plain numbers are seconds
     #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]
     seconds: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct Performance {
     json: bool,
 }
 
-impl Performance {
+impl Stats {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         if self.seconds < Duration::from_millis(10) {
             return Err(Failure::usage("--seconds is too short to measure anything", "take 10ms or more"));
@@ -46,7 +46,7 @@ impl Performance {
             let Rates { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &rates;
             let row = [rate(*pushed_per_s), rate(*done_per_s), rate(*dead_per_s), ready.to_string()];
             let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
-            output.table(&["pushed/s", "done/s", "failed/s", "ready", "wait p50", "wait p99"], &[row])
+            output.table(&["pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"], &[row])
         })
     }
 }
