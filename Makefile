@@ -51,7 +51,7 @@ build:
 	@echo "built $(BATON)"
 
 errors: $(BATON)
-	@exec $(BATON) $(WITH_STORE) errors --drain $(ARGS)
+	@exec $(BATON) $(WITH_STORE) errors --remove $(ARGS)
 
 performance: $(BATON)
 	@exec $(BATON) $(WITH_STORE) stats $(ARGS)

@@ -19,7 +19,7 @@ Examples:
   baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
   baton push --file messages.ndjson --key june  exactly once, however often it is run
   baton errors                              list failed messages
-  baton --getErrors                         print them and remove them: `baton errors --drain`
+  baton --getErrors                         print them and remove them: `baton errors --remove`
   baton audit --deep                        prove that nothing is lost or done twice
   baton --rhost 10.0.0.5 status             a fleet in Redis
 
@@ -81,7 +81,7 @@ pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<ControlF
     }
 }
 
-/// `--getErrors` where a command is expected means `errors --drain`.
+/// `--getErrors` where a command is expected means `errors --remove`.
 fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     const WITH_VALUE: [&str; 7] = ["--store", "--fleet", "--rhost", "--rport", "--rdb", "--wait", "--config"];
     let mut is_value = false;
@@ -92,7 +92,7 @@ fn with_old_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
         }
         if argument == "--getErrors" {
             *argument = "errors".into();
-            arguments.insert(place + 1, "--drain".into());
+            arguments.insert(place + 1, "--remove".into());
             break;
         }
         let Some(flag) = argument.to_str().filter(|flag| flag.starts_with("--") && flag.len() > 2) else { break };
@@ -114,9 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn get_errors_is_taken_for_errors_drain_where_a_command_stands() {
-        assert_eq!(renamed("baton --getErrors --json"), "baton errors --drain --json");
-        assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --drain");
+    fn get_errors_is_taken_for_errors_remove_where_a_command_stands() {
+        assert_eq!(renamed("baton --getErrors --json"), "baton errors --remove --json");
+        assert_eq!(renamed("baton --rhost push --wait=3 --getErrors"), "baton --rhost push --wait=3 errors --remove");
         assert_eq!(renamed("baton push --getErrors"), "baton push --getErrors");
         assert_eq!(renamed("baton -- --getErrors"), "baton -- --getErrors");
     }

@@ -28,11 +28,11 @@ fn prepared() -> Sandbox {
 }
 
 #[test]
-fn errors_are_listed_and_only_drain_removes_them() {
+fn errors_are_listed_and_removed_only_on_demand() {
     let sandbox = prepared();
     for _ in 0..2 {
         assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)), [1, 2, 3, 1]);
-        assert!(sandbox.run(&["errors"]).expect(0).one_line().contains("4 errors; --drain removes"));
+        assert!(sandbox.run(&["errors"]).expect(0).one_line().contains("4 errors; --remove removes"));
     }
     let human = sandbox.run(&["errors", "--queue", "a"]).expect(0);
     assert!(human.out.contains("a/3") && human.out.contains("error: no \\u{1b}[31mdisk"), "{}", human.out);
@@ -48,16 +48,16 @@ fn errors_are_listed_and_only_drain_removes_them() {
     let none = sandbox.run(&["errors"]).expect(0);
     assert_eq!((none.out.as_str(), none.err.as_str()), ("", "baton: no errors\n"));
     assert_eq!(sandbox.run(&["errors", "--json"]).expect(0).err, "");
-    assert_eq!(sandbox.run(&["errors", "--drain", "--json"]).expect(0).err, "");
+    assert_eq!(sandbox.run(&["errors", "--remove", "--json"]).expect(0).err, "");
 }
 
 #[test]
 fn what_is_left_out_is_told_and_a_queue_nobody_has_is_refused() {
     let sandbox = prepared();
     let told = |arguments: &[&str]| sandbox.run(arguments).expect(0).err;
-    assert!(told(&["errors", "--limit", "3"]).contains("baton: 3 of 4 errors; --drain"));
-    assert!(told(&["errors", "--match", "timed out", "--queue", "a"]).contains("baton: 2 of 3 errors; --drain"));
-    for how in [&[][..], &["--group"], &["--drain"]] {
+    assert!(told(&["errors", "--limit", "3"]).contains("baton: 3 of 4 errors; --remove"));
+    assert!(told(&["errors", "--match", "timed out", "--queue", "a"]).contains("baton: 2 of 3 errors; --remove"));
+    for how in [&[][..], &["--group"], &["--remove"]] {
         let none = [&["errors", "--match", "no such text"][..], how].concat();
         assert_eq!(told(&none), "baton: none of 4 errors matches\n");
     }
@@ -67,7 +67,7 @@ fn what_is_left_out_is_told_and_a_queue_nobody_has_is_refused() {
         let line = "baton: there is no queue wrk in this fleet (there are: a, b); name one that is there";
         assert_eq!((refused.one_line(), refused.out.as_str()), (line, ""), "{command:?}");
     }
-    assert_eq!(told(&["errors", "--drain", "--limit", "1"]), "baton: removed 1 of 4 errors\n");
+    assert_eq!(told(&["errors", "--remove", "--limit", "1"]), "baton: removed 1 of 4 errors\n");
     // A queue that is there and has none is no mistake.
     sandbox.run(&["push", "1", "--queue", "wrk"]).expect(0);
     assert_eq!(told(&["errors", "--queue", "wrk"]), "baton: no errors\n");
@@ -108,15 +108,15 @@ fn errors_are_chosen_by_id_and_by_a_cause_as_it_is_grouped() {
     assert_eq!(ids(&chosen(&["--id", "3", "--id", "1"])), [1, 3]);
     assert_eq!(ids(&chosen(&["--match", "timed out after # ms"])), [1, 2]);
     assert_eq!(chosen(&["--id", "3", "--requeue"]).err, "baton: requeued 1 message\n");
-    assert_eq!(ids(&chosen(&["--id", "1", "--drain"])), [1]);
-    sandbox.run(&["errors", "--queue", "a", "--drain"]).expect(0);
+    assert_eq!(ids(&chosen(&["--id", "1", "--remove"])), [1]);
+    sandbox.run(&["errors", "--queue", "a", "--remove"]).expect(0);
     assert_eq!(ids(&sandbox.run(&["errors", "--id", "1", "--json"]).expect(0)), [1], "only b has errors by now");
 }
 
 #[test]
 fn nothing_to_requeue_is_told_as_nothing_to_list_is() {
     let sandbox = prepared();
-    for action in [&["--requeue"][..], &["--drain"], &[]] {
+    for action in [&["--requeue"][..], &["--remove"], &[]] {
         let ran = sandbox.run(&[&["errors", "--match", "nothing"], action].concat()).expect(0);
         assert_eq!(ran.err, "baton: none of 4 errors matches\n", "{action:?}");
     }
@@ -125,7 +125,7 @@ fn nothing_to_requeue_is_told_as_nothing_to_list_is() {
 #[test]
 fn filters_remove_only_what_they_let_through() {
     let sandbox = prepared();
-    let one = ["errors", "--drain", "--json", "--match", "timed out", "--limit", "1"];
+    let one = ["errors", "--remove", "--json", "--match", "timed out", "--limit", "1"];
     assert_eq!(ids(&sandbox.run(&one).expect(0)), [1]);
     assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
     let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
@@ -133,8 +133,8 @@ fn filters_remove_only_what_they_let_through() {
         (&books["ready"], &books["failed"], &books["removed"], &books["requeued"]),
         (&json!(1), &json!(1), &json!(1), &json!(1))
     );
-    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
-    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json"]).expect(0)), [3]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json"]).expect(0)), [3]);
 }
 
 #[test]
@@ -152,15 +152,15 @@ fn causes_are_grouped() {
 }
 
 #[test]
-fn errors_that_nobody_reads_are_not_drained() {
+fn errors_that_nobody_reads_are_not_removed() {
     let sandbox = prepared();
-    let mut child = sandbox.command(&["errors", "--drain", "--json"]).spawn().unwrap();
+    let mut child = sandbox.command(&["errors", "--remove", "--json"]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     let full =
-        sandbox.command(&["errors", "--drain"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
+        sandbox.command(&["errors", "--remove"]).stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
     assert_eq!(full.status.code(), Some(1));
     assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["failed"], 4);
 }
@@ -171,7 +171,7 @@ fn a_follower_gets_later_errors_and_ends_by_a_signal() {
     sandbox.failed("a", &[("1", "x")]);
     let out = sandbox.dir.path().join("out");
     let file = std::fs::File::create(&out).unwrap();
-    let follow = ["errors", "--drain", "--follow", "--json"];
+    let follow = ["errors", "--remove", "--follow", "--json"];
     let mut child = sandbox.command(&follow).stdout(Stdio::from(file)).spawn().unwrap();
     let seen = || std::fs::read_to_string(&out).unwrap().lines().count();
     until("the first error is printed", || seen() == 1);
@@ -185,7 +185,7 @@ fn a_follower_gets_later_errors_and_ends_by_a_signal() {
 }
 
 #[test]
-fn a_follower_that_does_not_drain_sees_each_error_once_and_leaves_it() {
+fn a_follower_that_does_not_remove_sees_each_error_once_and_leaves_it() {
     let sandbox = prepared();
     let out = sandbox.dir.path().join("out");
     let file = std::fs::File::create(&out).unwrap();
@@ -209,18 +209,18 @@ fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
         session.drain(queue).await.unwrap();
         session
     });
-    let busy = sandbox.run(&["errors", "--drain", "--json", "--queue", "b", "--wait", "1"]).expect(1);
+    let busy = sandbox.run(&["errors", "--remove", "--json", "--queue", "b", "--wait", "1"]).expect(1);
     assert!(busy.one_line().contains(&format!("/{}", std::process::id())), "{}", busy.err);
     drop(holder);
     runtime.shutdown_background();
-    assert_eq!(ids(&sandbox.run(&["errors", "--drain", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "--queue", "b"]).expect(0)), [1]);
 }
 
 #[test]
 fn errors_are_not_removed_where_there_is_no_standard_output() {
     let sandbox = prepared();
     let by_shell = |redirection: &str| {
-        let script = format!("exec \"$0\" errors --drain {redirection}");
+        let script = format!("exec \"$0\" errors --remove {redirection}");
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_baton")]).env_clear().env("HOME", sandbox.dir.path());
         command.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).stdin(Stdio::null());

@@ -88,7 +88,7 @@ fn a_call_whose_store_goes_away_says_so_and_ends_after_its_time_to_wait() {
 fn the_first_signal_ends_what_waits_for_a_store_that_stands_still() {
     let server = RedisServer::start(Persistence::None);
     let sandbox = Sandbox::on(&server);
-    for follower in [&["call", "q", "1"][..], &["errors", "--follow", "--drain"]] {
+    for follower in [&["call", "q", "1"][..], &["errors", "--follow", "--remove"]] {
         server.stand_still(true);
         let mut running = sandbox.start(&[follower, &["--wait", "600"]].concat());
         until("it listens", || listens(running.pid()));

@@ -28,7 +28,7 @@ fn error(sandbox: &Sandbox) -> String {
     struct Drained {
         error: String,
     }
-    let removed = sandbox.run(&["errors", "--drain", "--json"]).expect(0).out;
+    let removed = sandbox.run(&["errors", "--remove", "--json"]).expect(0).out;
     serde_json::from_str::<Drained>(&removed).unwrap().error
 }
 

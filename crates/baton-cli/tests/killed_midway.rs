@@ -58,14 +58,14 @@ fn errors_survive_twenty_kills(url: &str) {
     runtime.block_on(fail(url));
     let mut seen = BTreeSet::new();
     for round in 0..20 {
-        let child = baton(url, &["errors", "--drain", "--json"]).spawn().unwrap();
+        let child = baton(url, &["errors", "--remove", "--json"]).spawn().unwrap();
         let printed = lines_until_killed(child, 350 + round * 37);
         assert!(!printed.is_empty(), "round {round} printed nothing");
         seen.extend(printed.iter().map(|line| id(line)));
     }
     let left = json(url, &["audit", "--deep", "--json"]);
     assert!(left["balanced"] == true && left["failed"].as_u64().unwrap() > 0, "killed midway, not at the end: {left}");
-    let rest = baton(url, &["errors", "--drain", "--json"]).output().unwrap();
+    let rest = baton(url, &["errors", "--remove", "--json"]).output().unwrap();
     assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
     seen.extend(String::from_utf8(rest.stdout).unwrap().lines().map(id));
     assert!(seen.into_iter().eq(1..=ERRORS), "every error was printed");

@@ -33,7 +33,7 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     assert_eq!(failed, told);
     assert_eq!(sandbox.pushed(), 200);
 
-    sandbox.run(&["errors", "--drain", "--json"]).expect(0);
+    sandbox.run(&["errors", "--remove", "--json"]).expect(0);
     let rewound = [&["node", "-q", "--rewind", "--handler", "noop"][..], &TICKS].concat();
     sandbox.run(&rewound).expect(0);
     assert_eq!(sandbox.pushed(), 400);
@@ -140,7 +140,7 @@ fn errors_of_an_earlier_run_end_with_3() {
     assert!(told && !ran.err.contains("nothing is left"), "{}", ran.err);
     // Another queue has nothing to do with it.
     sandbox.run(&[&node[..], &["other"]].concat()).expect(0);
-    sandbox.run(&["errors", "--drain"]).expect(0);
+    sandbox.run(&["errors", "--remove"]).expect(0);
     sandbox.run(&[&node[..], &["q"]].concat()).expect(0);
 }
 

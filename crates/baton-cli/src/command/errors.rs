@@ -19,10 +19,10 @@ use crate::{
 /// How long the store may take to answer after Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// List the messages that failed for good; remove them with --drain, try them again with --requeue
+/// List the messages that failed for good; remove them with --remove, try them again with --requeue
 ///
-/// With --drain an error is removed only after it was written and flushed: if the run is cut off, some may be printed
-/// again by the next one, none is lost. `baton --getErrors` is the same as `baton errors --drain`.
+/// With --remove an error is removed only after it was written and flushed: if the run is cut off, some may be printed
+/// again by the next one, none is lost. `baton --getErrors` is the same as `baton errors --remove`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   baton errors --group
   baton errors --match 'timed out after # ms' --requeue
   baton errors --queue resize --id 17 --id 21 --requeue
-  baton errors --drain --json >> errors.ndjson
+  baton errors --remove --json >> errors.ndjson
 
 JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
 `at` is in milliseconds since 1970; `last_error`, of a \
@@ -42,15 +42,15 @@ pub(crate) struct Errors {
     queue: Option<Name>,
     /// Print them and remove what was printed
     #[arg(long)]
-    drain: bool,
+    remove: bool,
     /// Only look, as it is without a flag
-    #[arg(long, hide = true, conflicts_with_all = ["drain", "requeue"])]
+    #[arg(long, hide = true, conflicts_with_all = ["remove", "requeue"])]
     peek: bool,
     /// Keep waiting for new errors until interrupted
     #[arg(long)]
     follow: bool,
     /// Print them and put them back into their queues
-    #[arg(long, conflicts_with = "drain")]
+    #[arg(long, conflicts_with = "remove")]
     requeue: bool,
     /// At most so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
@@ -63,7 +63,7 @@ pub(crate) struct Errors {
     #[arg(long = "match", value_name = "TEXT")]
     containing: Option<String>,
     /// Count by cause, and remove nothing
-    #[arg(long, conflicts_with_all = ["follow", "requeue", "drain"])]
+    #[arg(long, conflicts_with_all = ["follow", "requeue", "remove"])]
     group: bool,
     /// Print JSON, one line an error
     #[arg(long)]
@@ -72,7 +72,7 @@ pub(crate) struct Errors {
 
 impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        if self.drain && !Output::is_there() {
+        if self.remove && !Output::is_there() {
             let next = "give it a place for them, or > /dev/null to throw them away";
             return Err(Failure::new("standard output is closed: errors that nobody sees are not removed", next));
         }
@@ -84,7 +84,7 @@ impl Errors {
             let causes = connection.given(admin.causes(&wanted).await)?;
             return Output::print(self.json, &causes, |output| show_causes(output, &causes));
         }
-        let disposal = match (self.drain, self.requeue) {
+        let disposal = match (self.remove, self.requeue) {
             (true, _) => Some(Disposal::Drain),
             (_, true) => Some(Disposal::Requeue),
             _ => None,
@@ -129,7 +129,7 @@ impl Errors {
         if disposal == Some(Disposal::Requeue) && bodiless > 0 {
             let s = plural(bodiless);
             remark(&format!(
-                "{bodiless} error{s} cannot be requeued, for want of a body: --drain removes what it prints"
+                "{bodiless} error{s} cannot be requeued, for want of a body: --remove removes what it prints"
             ));
         }
         Ok(Exit::Ok)
@@ -151,7 +151,7 @@ fn conclude(disposal: Option<Disposal>, count: u64, total: u64, missed: u64, tol
         Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}{others}", plural(count))),
         _ if !told => {}
         Some(Disposal::Drain) => remark(&format!("removed {share}{others}")),
-        None => remark(&format!("{share}; --drain removes what it prints, --requeue tries it again")),
+        None => remark(&format!("{share}; --remove removes what it prints, --requeue tries it again")),
     }
 }
 

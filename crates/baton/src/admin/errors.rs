@@ -85,7 +85,7 @@ impl Admin {
     /// Those that are no errors are passed over, and those without a body stay.
     ///
     /// # Errors
-    /// [`OperateError::Draining`] while somebody else drains the errors of the queue.
+    /// [`OperateError::Draining`] while another process removes or requeues errors of the queue.
     pub async fn requeue(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
         self.dispose(queue, ids, Disposal::Requeue).await
     }
@@ -94,7 +94,7 @@ impl Admin {
     ///
     /// # Errors
     /// As [`Admin::requeue`].
-    pub async fn drain(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
+    pub async fn remove(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
         self.dispose(queue, ids, Disposal::Drain).await
     }
 

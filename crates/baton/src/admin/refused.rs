@@ -39,7 +39,7 @@ pub enum OperateError {
         by: Whereabouts,
     },
     /// Somebody else drains the errors of the queue; what was handed over before stays disposed of.
-    #[error("{by} is draining the errors of queue {queue}")]
+    #[error("{by} is removing or requeueing the errors of queue {queue}")]
     Draining {
         /// The queue.
         queue: Name,

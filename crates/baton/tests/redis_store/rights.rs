@@ -33,7 +33,7 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     admin.pause(&name("jobs")).await.unwrap();
     let errors = admin.errors(&baton::admin::Wanted::default()).await.unwrap();
     admin.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();
-    admin.drain(&name("jobs"), vec![errors[1].id]).await.unwrap();
+    admin.remove(&name("jobs"), vec![errors[1].id]).await.unwrap();
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
     shutdown.graceful();
     node.await.unwrap().unwrap();
