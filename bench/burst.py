@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace, fleet: Fleet, folder: Path) -> dict[str
                 raise ChildFailed(f"up: {running.last_words()}")
             pause(LOOK_EVERY_S)
         burst = time.monotonic()
-        fleet.run("push", "--queue", QUEUE, "--file", str(bodies))
+        fleet.run("push", QUEUE, "--file", str(bodies))
         pushed = time.monotonic() - burst
         reached = empty = back = None
         highest = 0

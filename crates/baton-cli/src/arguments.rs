@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, ops::ControlFlow};
 
+use baton::Name;
 use clap::{FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
@@ -16,8 +17,9 @@ Examples:
   baton up --demo                           a demonstration: a fleet on this machine
   baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
-  baton push '{\"n\":1}' '{\"n\":2}'            two messages to the queue `messages`
-  baton push --file messages.ndjson --key june  exactly once, however often it is run
+  baton push messages '{\"n\":1}' '{\"n\":2}'   two messages to the queue `messages`
+  baton push mail --file june.ndjson --key june
+                                            exactly once, however often it is run
   baton errors                              list failed messages
   baton --getErrors                         print them and remove them: `baton errors --remove`
   baton audit --deep                        prove that nothing is lost or done twice
@@ -59,6 +61,15 @@ pub(crate) enum Command {
     Token(command::token::Token),
     Bench(command::bench::Bench),
     Config(command::config::Config),
+}
+
+/// Reads the queue that stands before bodies. A body in its place means that no queue was named: a number or a text in
+/// quotes would be pushed nowhere, or become the name of a queue.
+pub(crate) fn queue_before_bodies(word: &str) -> Result<Name, String> {
+    if word == "-" || serde_json::from_str::<serde::de::IgnoredAny>(word).is_ok() {
+        return Err("this is a body, and the queue stands before it".to_owned());
+    }
+    Name::new(word).map_err(|error| error.to_string())
 }
 
 /// What the command line asks for, or how the run ends if it asked for help alone or named no command.

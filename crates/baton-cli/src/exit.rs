@@ -3,8 +3,8 @@
 use std::{fmt, process::ExitCode};
 
 use baton::{
-    PushError,
-    admin::OperateError,
+    Name, PushError,
+    admin::{OperateError, Unknown},
     settings::document::meant,
     store::{InvalidUrl, Refusal, StoreError, StoreUrl, session::SubmitError},
 };
@@ -116,15 +116,11 @@ impl Failure {
         let next = match error {
             OperateError::Store(error) => return Self::of_store(error, url),
             OperateError::Node(_) => return Self::usage(error.to_string(), "see `baton node --help`"),
-            OperateError::Unknown(it) => {
-                let near = meant(it.name.as_str(), it.known.iter().map(baton::Name::as_str));
-                let next = near.map(|near| format!("did you mean {near}?"));
-                return Self::new(error.to_string(), next.unwrap_or_else(|| "name one that is there".to_owned()));
-            }
+            OperateError::Unknown(unknown) => return Self::new(error.to_string(), near(unknown)),
             OperateError::Offered { .. } => "stop it first",
             OperateError::Running { .. } => "stop it, then rewind",
             OperateError::Draining { .. } => "wait for it to end",
-            OperateError::OfWhichQueue { .. } => "name one with --queue",
+            OperateError::OfWhichQueue { .. } => "name one, as in `baton errors QUEUE`",
             OperateError::NodesAlive { .. } => "stop the fleet first, with `baton stop`",
             OperateError::QueueInUse { .. } => "stop the nodes first, with `baton stop`",
             OperateError::InFlight { .. } => "wait until they have ended, then run this again",
@@ -158,6 +154,12 @@ impl Failure {
             other => Self::of_store(other, url),
         }
     }
+}
+
+/// The next step for a name that the fleet does not have.
+pub(crate) fn near(unknown: &Unknown) -> String {
+    let near = meant(unknown.name.as_str(), unknown.known.iter().map(Name::as_str));
+    near.map_or_else(|| "name one that is there".to_owned(), |near| format!("did you mean {near}?"))
 }
 
 impl From<baton_bench::Failure> for Failure {

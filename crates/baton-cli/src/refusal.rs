@@ -53,7 +53,9 @@ pub(crate) fn of(error: &clap::Error, arguments: &[OsString]) -> Failure {
     if let Some(flag) = unknown.filter(|flag| OF_THE_GATEWAY.contains(flag)) {
         return Failure::usage(format!("{flag}: the gateway belongs to `baton up`"), "see `baton up --help`");
     }
+    let without_queue = argument_named(error, "QUEUE");
     let next = match error.kind() {
+        ErrorKind::ValueValidation | ErrorKind::MissingRequiredArgument if without_queue => place.with_queue(),
         ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).and_then(|word| place.command_like(word)),
         ErrorKind::UnknownArgument => argument.and_then(|argument| place.instead_of(argument, &words)),
         ErrorKind::InvalidValue => match (said(ContextKind::InvalidValue), error.get(ContextKind::ValidValue)) {
@@ -64,9 +66,20 @@ pub(crate) fn of(error: &clap::Error, arguments: &[OsString]) -> Failure {
     };
     let cause = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command is given".to_owned(),
+        ErrorKind::MissingRequiredArgument if without_queue => "no queue is named".to_owned(),
         _ => cause(&error.to_string()),
     };
     Failure::usage(cause, next.unwrap_or_else(|| format!("see `{} --help`", place.name())))
+}
+
+/// Whether an error is about this positional argument.
+fn argument_named(error: &clap::Error, name: &str) -> bool {
+    let is_it = |it: &str| it.trim_matches(['<', '>', '[', ']']) == name;
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => is_it(argument),
+        Some(ContextValue::Strings(arguments)) => arguments.iter().any(|it| is_it(it)),
+        _ => false,
+    }
 }
 
 fn cause(text: &str) -> String {
@@ -120,6 +133,13 @@ impl<'a> Place<'a> {
         self.path.iter().map(|command| command.get_name()).collect::<Vec<_>>().join(" ")
     }
 
+    /// How the command is written with its queue.
+    fn with_queue(&self) -> Option<String> {
+        let body = self.command()?.get_positionals().any(|it| it.get_id() == "body" || it.get_id() == "bodies");
+        let body = if body { r#" '{"a":1}'"# } else { "" };
+        Some(format!("name the queue first, as in `{} messages{body}`", self.name()))
+    }
+
     fn command_like(&self, word: &str) -> Option<String> {
         let commands = self.command()?.get_subcommands().map(Command::get_name);
         meant(word, commands).map(|near| format!("did you mean `{} {near}`?", self.name()))
@@ -129,10 +149,7 @@ impl<'a> Place<'a> {
     fn instead_of(&self, argument: &str, words: &[&str]) -> Option<String> {
         let (command, name) = (self.command()?, self.name());
         let mut values = command.get_positionals().filter_map(|it| it.get_value_names()?.first());
-        let Some(flag) = argument.strip_prefix("--") else {
-            let is_named_by_flag = values.next().is_none() && has_flag(command, "queue") && is_name(argument);
-            return is_named_by_flag.then(|| format!("a queue is named by a flag: `{name} --queue {argument}`"));
-        };
+        let flag = argument.strip_prefix("--")?;
         if flag == "queue" && values.next().is_some_and(|first| first == "QUEUE") {
             let queue = value_of(argument, words).filter(|queue| is_name(queue)).unwrap_or("QUEUE");
             let rest: String = values.map(|value| format!(" {value}")).collect();
@@ -201,14 +218,14 @@ mod tests {
             ("baton error", "unrecognized subcommand 'error'; did you mean `baton errors`?"),
             ("baton frobnicate", "unrecognized subcommand 'frobnicate'; see `baton --help`"),
             ("baton sales laod", "unrecognized subcommand 'laod'; did you mean `baton sales load`?"),
-            ("baton push --qeue mail 1", "unexpected argument '--qeue' found; did you mean --queue?"),
+            ("baton push mail --max-bodi 1", "unexpected argument '--max-bodi' found; did you mean --max-body?"),
             ("baton status --watch", "unexpected argument '--watch' found; see `baton status --help`"),
             ("baton push -q 1", "unexpected argument '-q' found; see `baton push --help`"),
             ("baton push --delay 5s", "unexpected argument '--delay' found; see `baton push --help`"),
             ("baton --fleet push status --bad", "unexpected argument '--bad' found; see `baton status --help`"),
             (
-                "baton --queue mail push 1",
-                "unexpected argument '--queue' found; it stands behind the command: `baton push --queue`",
+                "baton --handler noop node",
+                "unexpected argument '--handler' found; it stands behind the command: `baton node --handler`",
             ),
         ] {
             assert_eq!(said(line), told, "{line}");
@@ -224,10 +241,10 @@ mod tests {
             ("baton resume --queue=mail", "the queue is named without a flag: `baton resume mail`"),
             ("baton resume --queue", "the queue is named without a flag: `baton resume QUEUE`"),
             ("baton call --queue mail 1", "the queue is named without a flag: `baton call mail BODY`"),
-            ("baton errors mail", "a queue is named by a flag: `baton errors --queue mail`"),
-            ("baton --wait 1 stats mail", "a queue is named by a flag: `baton stats --queue mail`"),
-            ("baton audit mail --deep", "a queue is named by a flag: `baton audit --queue mail`"),
-            ("baton errors a/{}", "see `baton errors --help`"),
+            ("baton push --queue mail 1", "the queue is named without a flag: `baton push mail BODY`"),
+            ("baton errors --queue mail", "the queue is named without a flag: `baton errors mail`"),
+            ("baton --wait 1 stats --queue mail", "the queue is named without a flag: `baton stats mail`"),
+            ("baton audit --queue mail --deep", "the queue is named without a flag: `baton audit mail`"),
             ("baton status mail", "see `baton status --help`"),
         ] {
             let said = said(line);
@@ -236,6 +253,17 @@ mod tests {
                 "{line}: {said}"
             );
         }
+    }
+
+    #[test]
+    fn a_body_in_the_place_of_the_queue_shows_how_the_queue_is_named() {
+        for line in ["baton push {\"a\":1}", "baton push -", "baton push 1 2", "baton push", "baton call {\"a\":1}"] {
+            let said = said(line);
+            let command = line.split(' ').nth(1).unwrap();
+            let next = format!("; name the queue first, as in `baton {command} messages '{{\"a\":1}}'`");
+            assert!(said.ends_with(&next), "{line}: {said}");
+        }
+        assert_eq!(said("baton pause"), "no queue is named; name the queue first, as in `baton pause messages`");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use sandbox::{Sandbox, until};
 #[test]
 fn a_push_to_a_queue_that_nobody_knows_or_works_for_says_so_and_which_was_perhaps_meant() {
     let sandbox = Sandbox::new();
-    let push = |queue: &str| sandbox.run(&["push", "1", "--queue", queue]).expect(0).err;
+    let push = |queue: &str| sandbox.run(&["push", queue, "1"]).expect(0).err;
     assert!(push("fetch").contains("a new store was made"));
     assert_eq!(push("fetch"), "");
     let new = |queue: &str| format!("baton: queue {queue} is new in sqlite:{}, and no", sandbox.path().display());
@@ -23,7 +23,7 @@ fn a_push_to_a_queue_that_nobody_knows_or_works_for_says_so_and_which_was_perhap
 fn a_queue_that_is_like_one_of_the_file_is_told_at_the_first_use_of_a_store_and_later() {
     let sandbox = Sandbox::new();
     sandbox.write("baton.toml", "[queues.mail]\nhandler = \"none\"\n[queues.mails]\nhandler = \"none\"\n");
-    let push = |store: &str, queue: &str| sandbox.run(&["push", "1", "--store", store, "--queue", queue]).expect(0).err;
+    let push = |store: &str, queue: &str| sandbox.run(&["push", queue, "1", "--store", store]).expect(0).err;
     let (made, new) = ("baton: a new store was made: sqlite:", "baton: queue mial is new in sqlite:");
     let like = "and no node works for it; did you mean mail?";
     assert_eq!(push("sqlite:a.db", "mial"), format!("{made}a.db\n{new}a.db, {like}\n"));
@@ -39,7 +39,7 @@ fn a_queue_that_is_like_one_of_the_file_is_told_at_the_first_use_of_a_store_and_
 #[test]
 fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_good() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "--queue", "fetch"]).expect(0);
+    sandbox.run(&["push", "fetch", "1"]).expect(0);
     let mut call = sandbox.start(&["call", "fetsh", "1"]);
     until("it is said", || sandbox.log().contains("baton: no node works for queue fetsh; did you mean fetch?\n"));
     call.signal("-INT");
@@ -52,7 +52,7 @@ fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_goo
     assert!(left.is_empty(), "{left:?}");
     let _node = sandbox.start(&["node", "--queue", "fetsh", "--handler", "noop"]);
     until("nothing of it is left", || sandbox.count("fetsh", "ready") == 0);
-    let audit = sandbox.run(&["audit", "--queue", "fetsh", "--json"]).expect(0).json();
+    let audit = sandbox.run(&["audit", "fetsh", "--json"]).expect(0).json();
     assert_eq!((audit.get("cancelled").unwrap().as_u64(), audit.get("done").unwrap().as_u64()), (Some(1), Some(0)));
 }
 

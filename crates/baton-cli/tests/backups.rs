@@ -193,7 +193,7 @@ fn a_backup_takes_the_place_of_nothing_but_a_regular_file_that_is_not_the_stores
     let folder = sandbox.dir.path();
     let mut node = sandbox.start(&["node", "--handler", "noop", "--queue", "other"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
-    sandbox.run(&["push", "1", "2"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2"]).expect(0);
     let pipe = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
     assert!(pipe.success());
     sandbox.write("target", "kept");
@@ -225,7 +225,7 @@ fn a_backup_takes_the_place_of_nothing_but_a_regular_file_that_is_not_the_stores
 #[test]
 fn what_is_wrong_with_a_backup_is_said_of_the_backup() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     sandbox.write("junk.db", "x".repeat(5000));
     sandbox.write("file", "");
     for (arguments, named) in [

@@ -11,31 +11,34 @@ fn bad_command_lines_and_settings_are_refused() {
     let sandbox = Sandbox::new();
     let cases: &[(&[&str], i32, &str)] = &[
         (&["frobnicate"], 2, "frobnicate"),
-        (&["push"], 2, "nothing to push"),
-        (&["push", "-", "-"], 2, "named twice"),
-        (&["push", "1", "--queue", "a b"], 2, "\"a b\""),
-        (&["push", "1", "--queue", "."], 2, "\".\" is not usable"),
-        (&["push", "1", "--queue", ".."], 2, "not . or .. alone"),
+        (&["push", "messages"], 2, "nothing to push"),
+        (&["push", "messages", "-", "-"], 2, "named twice"),
+        (&["push", "a b", "1"], 2, "\"a b\""),
+        (&["push", ".", "1"], 2, "\".\" is not usable"),
+        (&["push", "..", "1"], 2, "not . or .. alone"),
         (&["node", "--handler", "noop", "--queue", ".."], 2, "not . or .. alone"),
-        (&["errors", "--queue", ".", "--wait", "0"], 2, "not . or .. alone"),
-        (&["push", "1", "--key", ""], 2, "key"),
-        (&["push", "1", "--max-body", "0"], 2, "--max-body"),
-        (&["push", "1", "--max-body", "1TiB"], 2, "32MiB"),
-        (&["push", "1", "--getErrors"], 2, "--getErrors"),
-        (&["push", "1", "--fleet", "{x}"], 2, "{x}"),
-        (&["push", "1", "--store", "mysql://h/"], 2, "unknown scheme"),
-        (&["push", "1", "--store", "redis://u:secret@h/x"], 2, "database number"),
-        (&["push", "1", "--store", "memory:", "--rport", "1"], 2, "--rhost"),
-        (&["push", "1", "--rhost", "a/b"], 2, "not a host"),
-        (&["push", "1", "--rport", "65536"], 2, "65536"),
-        (&["push", "1", "--rdb", "-1"], 2, "-1"),
-        (&["push", "1", "--wait", "99999999999999999999"], 2, "a day"),
-        (&["push", "1", "--wait", "-1"], 2, "-1"),
-        (&["push", "1", "--config", "missing.toml"], 2, "missing.toml"),
+        (&["errors", ".", "--wait", "0"], 2, "not . or .. alone"),
+        (&["push", "messages", "1", "--key", ""], 2, "key"),
+        (&["push", "messages", "1", "--max-body", "0"], 2, "--max-body"),
+        (&["push", "messages", "1", "--max-body", "1TiB"], 2, "32MiB"),
+        (&["push", "messages", "1", "--getErrors"], 2, "--getErrors"),
+        (&["push", "messages", "1", "--fleet", "{x}"], 2, "{x}"),
+        (&["push", "messages", "1", "--store", "mysql://h/"], 2, "unknown scheme"),
+        (&["push", "messages", "1", "--store", "redis://u:secret@h/x"], 2, "database number"),
+        (&["push", "messages", "1", "--store", "memory:", "--rport", "1"], 2, "--rhost"),
+        (&["push", "messages", "1", "--rhost", "a/b"], 2, "not a host"),
+        (&["push", "messages", "1", "--rport", "65536"], 2, "65536"),
+        (&["push", "messages", "1", "--rdb", "-1"], 2, "-1"),
+        (&["push", "messages", "1", "--wait", "99999999999999999999"], 2, "a day"),
+        (&["push", "messages", "1", "--wait", "-1"], 2, "-1"),
+        (&["push", "messages", "1", "--config", "missing.toml"], 2, "missing.toml"),
         (&["errors", "--limit", "0"], 2, "0"),
         (&["errors", "--remove", "--requeue"], 2, "--requeue"),
         (&["errors", "--remove", "--group"], 2, "--group"),
-        (&["errors", "--queue", "a", "--queue", "a"], 2, "--queue"),
+        (&["errors", "a", "a"], 2, "unexpected argument"),
+        (&["push"], 2, "no queue is named; name the queue first, as in `baton push messages '{\"a\":1}'`"),
+        (&["push", "{\"a\":1}"], 2, "name the queue first, as in"),
+        (&["push", "-"], 2, "name the queue first, as in"),
         (&["node", "--handler", "noop", "--queue", "a", "--queue", "a"], 2, "--queue"),
         (&["node", "--handler", "noop", "--source", "a", "--source", "a"], 2, "--source"),
         (&["up", "--handler", "noop", "--queue", "a", "--queue", "b"], 2, "--queue"),
@@ -46,18 +49,18 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["purge"], 2, "QUEUE"),
         (&["purge", "mail"], 2, "--yes"),
         (&["purge", "mail", "--dry-run", "--yes"], 2, "--yes"),
-        (&["push", "--file", "missing"], 1, "missing"),
-        (&["push", "--file", "."], 1, "directory"),
-        (&["push", ""], 1, "argument 1"),
-        (&["push", "1", "{\"a\":}"], 1, "argument 2"),
-        (&["push", "1 2"], 1, "argument 1"),
-        (&["push", "1", "\"123456789\"", "--max-body", "10"], 1, "argument 2 is over the limit of 10 bytes"),
+        (&["push", "messages", "--file", "missing"], 1, "missing"),
+        (&["push", "messages", "--file", "."], 1, "directory"),
+        (&["push", "messages", ""], 1, "argument 1"),
+        (&["push", "messages", "1", "{\"a\":}"], 1, "argument 2"),
+        (&["push", "messages", "1 2"], 1, "argument 1"),
+        (&["push", "messages", "1", "\"123456789\"", "--max-body", "10"], 1, "argument 2 is over the limit of 10 bytes"),
         (&["status", "--wait", "0"], 5, "baton.db"),
         (&["errors", "--wait", "0"], 5, "baton.db"),
-        (&["pause", "--wait", "0"], 5, "baton.db"),
+        (&["pause", "messages", "--wait", "0"], 5, "baton.db"),
         (&["source", "list", "--wait", "0"], 5, "baton.db"),
         (&["destroy", "--yes", "--wait", "0"], 5, "baton.db"),
-        (&["push", "1", "--rport", "1", "--wait", "0"], 5, "127.0.0.1:1"),
+        (&["push", "messages", "1", "--rport", "1", "--wait", "0"], 5, "127.0.0.1:1"),
     ];
     for (arguments, code, hint) in cases {
         let ran = sandbox.run(arguments);
@@ -74,7 +77,7 @@ fn what_was_probably_meant_or_where_to_read_is_said_and_nothing_that_is_far_off(
     let sandbox = Sandbox::new();
     for (line, told) in [
         ("pause --queue mail", "'--queue' found; the queue is named without a flag: `baton pause mail`"),
-        ("errors mail", "'mail' found; a queue is named by a flag: `baton errors --queue mail`"),
+        ("errors --queue mail", "'--queue' found; the queue is named without a flag: `baton errors mail`"),
         ("push -q 1", "'-q' found; see `baton push --help`"),
         ("status --watch", "'--watch' found; see `baton status --help`"),
         ("error", "'error'; did you mean `baton errors`?"),
@@ -97,13 +100,13 @@ fn bad_lines_are_refused_by_their_number() {
         (long.as_bytes(), "line 2 of standard input is over the limit of 1048576 bytes"),
     ];
     for (input, hint) in cases {
-        let ran = sandbox.run_with(&["push", "-"], input).expect(1);
+        let ran = sandbox.run_with(&["push", "messages", "-"], input).expect(1);
         assert!(ran.one_line().contains(hint), "{}", ran.err);
         assert!(ran.one_line().ends_with("; nothing was stored; correct it and push again"), "{}", ran.err);
         assert!(!sandbox.path().exists());
     }
     for (line, is_plain) in [("hello world\n", true), ("{a:1}\n", false), ("\"1234567890\"\n", false)] {
-        let ran = sandbox.run_with(&["push", "-", "--max-body", "11"], line.as_bytes()).expect(1);
+        let ran = sandbox.run_with(&["push", "messages", "-", "--max-body", "11"], line.as_bytes()).expect(1);
         let told =
             ran.one_line().contains("(a text stands in quotes, as \"hello\"; `baton up --lines FILE` takes plain");
         assert_eq!(told, is_plain, "{}", ran.err);
@@ -116,7 +119,7 @@ fn lines_before_a_bad_one_are_told() {
     let mut input: String = (0..5000).map(|n| format!("{n}\n")).collect();
     input += "bad\n";
     std::fs::write(sandbox.dir.path().join("in"), input).unwrap();
-    let ran = sandbox.run(&["push", "--file", "in"]).expect(1);
+    let ran = sandbox.run(&["push", "messages", "--file", "in"]).expect(1);
     let stored = sandbox.pushed();
     assert!(stored > 0 && stored < 5000);
     assert!(ran.one_line().contains(&format!("{stored} lines are stored")), "{}", ran.err);
@@ -130,7 +133,7 @@ fn an_error_about_a_store_names_one_cause_and_what_to_do() {
     let (junk, place) = (sandbox.dir.path().join("junk.db"), sandbox.dir.path().display());
     let junk = junk.display();
     let (flag, pushed) = (["--store", "sqlite:junk.db"], "; nothing was stored; choose another path, then push again");
-    for (arguments, next) in [(["push", "1"], pushed), (["audit", "--deep"], "; choose another path")] {
+    for (arguments, next) in [(["push", "messages", "1"], pushed), (["audit", "--deep"], "; choose another path")] {
         let ran = sandbox.run(&[&arguments[..], &flag].concat()).expect(5);
         assert_eq!(ran.one_line(), format!("baton: the store cannot be used: {junk} is not a Baton store{next}"));
     }
@@ -152,7 +155,7 @@ fn an_error_about_a_store_names_one_cause_and_what_to_do() {
 #[test]
 fn a_store_that_a_slip_in_its_path_made_is_told() {
     let sandbox = Sandbox::new();
-    let push = ["push", "1", "--store", "sqlite:typo.db"];
+    let push = ["push", "messages", "1", "--store", "sqlite:typo.db"];
     assert_eq!(sandbox.run(&push).expect(0).err, "baton: a new store was made: sqlite:typo.db\n");
     assert_eq!(sandbox.run(&push).expect(0).err, "");
     let node = ["node", "--handler", "noop", "--until-done", "--store", "sqlite:other.db"];
@@ -164,7 +167,7 @@ fn a_store_that_a_slip_in_its_path_made_is_told() {
 #[test]
 fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
     let sandbox = Sandbox::new();
-    for command in [&["push", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up", "--demo"]] {
+    for command in [&["push", "messages", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up", "--demo"]] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:typo/deep/baton.db"]].concat()).expect(5);
         let folder = std::fs::canonicalize(sandbox.dir.path()).unwrap().join("typo/deep");
         let cause = format!("the store cannot be used: there is no folder {} for baton.db; ", folder.display());
@@ -172,7 +175,7 @@ fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
         assert!(line.contains(&cause) && line.contains("make it, or name another store"), "{command:?} {line}");
     }
     assert!(!sandbox.dir.path().join("typo").exists());
-    let default = sandbox.command(&["push", "1"]).env_remove("BATON_STORE").output().unwrap();
+    let default = sandbox.command(&["push", "messages", "1"]).env_remove("BATON_STORE").output().unwrap();
     assert!(default.status.success(), "{default:?}");
     let folder = sandbox.dir.path().join(".local/state/baton");
     assert!(folder.join("baton.db").exists());
@@ -192,7 +195,7 @@ fn flags_that_no_command_has_a_use_for_are_not_in_its_help() {
     let help = |command| sandbox.run(&[command, "--help"]).expect(0).out;
     assert!(!help("status").contains("--max-keys") && help("config").contains("--max-keys"));
     assert!(help("push").contains("does not expire"));
-    sandbox.run(&["push", "1", "--max-keys", "7", "--key-lifetime", "1h"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "--max-keys", "7", "--key-lifetime", "1h"]).expect(0);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use serde_json::json;
 #[test]
 fn books_that_do_not_add_up_are_named() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
-    sandbox.run(&["push", "1", "--queue", "good"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "good", "1"]).expect(0);
     let damage = |sql: &str| {
         let file = rusqlite::Connection::open(sandbox.path()).unwrap();
         assert_eq!(file.execute(sql, []).unwrap(), 1);
@@ -20,7 +20,7 @@ fn books_that_do_not_add_up_are_named() {
     assert_eq!(ran.json()["balanced"], false);
     assert_eq!(ran.json()["unbalanced"], json!(["queue messages: 2 of 3 pushed are not accounted for"]));
     assert!(sandbox.run(&["audit"]).expect(4).out.contains("NOT balanced: queue messages: 2 of 3"));
-    sandbox.run(&["audit", "--queue", "good"]).expect(0);
+    sandbox.run(&["audit", "good"]).expect(0);
     // Books that add up over data that is not there: only counting finds it.
     damage("UPDATE queues SET ready = 2, done = 1 WHERE name = 'messages'");
     sandbox.run(&["audit"]).expect(0);
@@ -32,14 +32,14 @@ fn books_that_do_not_add_up_are_named() {
 #[test]
 fn messages_without_a_body_are_named_buried_and_not_requeued() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "2", "--queue", "builtin"]).expect(0);
+    sandbox.run(&["push", "builtin", "1", "2"]).expect(0);
     let file = rusqlite::Connection::open(sandbox.path()).unwrap();
     assert_eq!(file.execute("DELETE FROM parcels", []).unwrap(), 1);
     drop(file);
     sandbox.run(&["audit"]).expect(0);
     let fault = "queue messages: the bodies of 2 messages are missing, from messages/1 on";
     assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(4).json()["unbalanced"], json!([fault]));
-    sandbox.run(&["push", "3", "--queue", "builtin"]).expect(0);
+    sandbox.run(&["push", "builtin", "3"]).expect(0);
     sandbox.run(&["node", "--queue", "builtin", "--handler", "noop", "--until-done"]).expect(3);
     sandbox.run(&["audit", "--deep"]).expect(0);
     let errors = sandbox.run(&["errors", "--json"]).expect(0).out;
@@ -56,7 +56,7 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
 fn of_several_destroys_at_once_one_says_what_it_removed() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
-        sandbox.run_with(&["push", "-"], "1\n".repeat(1_000).as_bytes()).expect(0);
+        sandbox.run_with(&["push", "messages", "-"], "1\n".repeat(1_000).as_bytes()).expect(0);
         let destroy = || sandbox.command(&["destroy", "--yes", "--json"]).spawn().unwrap();
         let destroys: Vec<_> = (0..4).map(|_| destroy()).collect();
         let said = destroys.into_iter().map(|destroy| {
@@ -76,7 +76,7 @@ fn of_several_destroys_at_once_one_says_what_it_removed() {
 #[test]
 fn status_shows_live_nodes_and_destroy_is_refused_while_they_live() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "--queue", "builtin"]).expect(0);
+    sandbox.run(&["push", "builtin", "1"]).expect(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let node = runtime.block_on(sandbox.node("messages"));
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
@@ -85,7 +85,7 @@ fn status_shows_live_nodes_and_destroy_is_refused_while_they_live() {
     assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["builtin"])));
     assert!(status["nodes"][0]["age_ms"].is_u64() && status["nodes"][0]["last_beat_ms"].is_u64());
     assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("messages"), &json!(1)));
-    sandbox.run(&["push", "1", "--queue", "lonely"]).expect(0);
+    sandbox.run(&["push", "lonely", "1"]).expect(0);
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
     assert_eq!((&status["queues"][0]["nodes"], &status["queues"][1]["nodes"]), (&json!(1), &json!(0)));
     let shown = sandbox.run(&["status"]).expect(0).out;

@@ -41,9 +41,9 @@ fn described() -> Sandbox {
 #[test]
 fn up_runs_all_of_it_and_waits_for_all_of_it() {
     let sandbox = described();
-    sandbox.run(&["push", "--queue", "quiet", "1", "2"]).expect(0);
+    sandbox.run(&["push", "quiet", "1", "2"]).expect(0);
     let ran = sandbox.run(&["up", "--workers", "1", "--until-done"]).expect(3);
-    assert!(ran.err.contains(" done, but 7 messages failed; see `baton errors --queue doomed`"), "{}", ran.err);
+    assert!(ran.err.contains(" done, but 7 messages failed; see `baton errors doomed`"), "{}", ran.err);
     let count = |queue, state| sandbox.count(queue, state);
     assert_eq!((count("fetch", "done"), count("doomed", "failed"), count("quiet", "done")), (3, 7, 2));
     sandbox.run(&["audit", "--deep"]).expect(0);
@@ -72,7 +72,7 @@ fn a_file_of_lines_that_is_not_here_keeps_nothing_else_from_running() {
     let ran = sandbox.run(&["up", "-q", "--workers", "0", "--until-done"]).expect(1);
     assert!(ran.one_line().contains("source lines: cannot read lines.txt"), "{}", ran.err);
     let mut node = sandbox.start(&["node", "--queue", "fetch"]);
-    sandbox.run(&["push", "--queue", "fetch", "1"]).expect(0);
+    sandbox.run(&["push", "fetch", "1"]).expect(0);
     until("the message is done", || sandbox.count("fetch", "done") == 4);
     node.signal("-TERM");
     assert_eq!(node.wait(), Some(0));
@@ -81,7 +81,7 @@ fn a_file_of_lines_that_is_not_here_keeps_nothing_else_from_running() {
 #[test]
 fn a_node_takes_the_part_that_is_chosen() {
     let sandbox = described();
-    sandbox.run(&["push", "--queue", "quiet", "1"]).expect(0);
+    sandbox.run(&["push", "quiet", "1"]).expect(0);
     sandbox.run(&["node", "--queue", "fetch", "--until-done"]).expect(0);
     assert_eq!((sandbox.count("fetch", "done"), sandbox.count("quiet", "ready")), (3, 1));
     assert_eq!(sandbox.pushed(), 4, "the source of the other queue did not run");
@@ -156,7 +156,7 @@ fn queues_that_others_work_for_are_not_waited_for_by_who_works() {
                  [sources.nightly]\nqueue = \"theirs\"\ncron = \"0 3 * * *\"\n";
     sandbox.write("baton.toml", fleet);
     sandbox.write("urls", "a\nb\n");
-    sandbox.run(&["push", "--queue", "theirs", "1"]).expect(0);
+    sandbox.run(&["push", "theirs", "1"]).expect(0);
     sandbox.run(&["up", "--source", "urls", "--workers", "0", "--until-done"]).expect(0);
     assert_eq!((sandbox.count("ours", "done"), sandbox.count("theirs", "ready")), (2, 1));
 }
@@ -188,7 +188,7 @@ lines = "words"
     assert!(told.starts_with("baton: queue missing: there is no program \"no-such-program\""), "{told}");
     assert_eq!(ran.status.code(), Some(1));
     assert!(!sandbox.path().exists(), "nothing was touched");
-    sandbox.run(&["push", "--queue", "picky", "0", "1"]).expect(0);
+    sandbox.run(&["push", "picky", "0", "1"]).expect(0);
     // One that is not chosen need not be there.
     let ran = run(&["--queue", "upper", "--queue", "picky", "--until-done"]);
     let (printed, told) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());

@@ -90,7 +90,7 @@ fn handlers_in_four_languages_answer() {
     {
         let sandbox = Sandbox::new();
         sandbox.write("lines", "a\nbb\nccc\n");
-        sandbox.run(&["push", "[1]"]).expect(0);
+        sandbox.run(&["push", "messages", "[1]"]).expect(0);
         let exec = format!("{program} '{}'", examples.join(file).display());
         let ran = run(&sandbox, &["up", "--queue", "messages", "--exec", &exec, "--lines", "lines", "--until-done"]);
         // Python measures lists too; the others refuse them.
@@ -105,7 +105,7 @@ fn handlers_in_four_languages_answer() {
 fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
-        sandbox.run(&["push", "--queue", "q", "\"two words\\n\"", "7", "{\"a\": [1]}"]).expect(0);
+        sandbox.run(&["push", "q", "\"two words\\n\"", "7", "{\"a\": [1]}"]).expect(0);
         let tell = script(
             &sandbox,
             "tell",
@@ -114,7 +114,7 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
         let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", &tell, "--until-done"]).expect(0);
         let told: Vec<&str> = sorted(&ran.out).into_iter().map(|line| line.split('@').next().unwrap()).collect();
         assert_eq!(told, ["|7|q|2|1|0|q/2", "|two words|q|1|1|0|q/1", "|{\"a\": [1]}|q|3|1|0|q/3"]);
-        sandbox.run(&["push", "--queue", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
+        sandbox.run(&["push", "q", "\"x y\"", "-1.50", "{\"a\":1}"]).expect(0);
         let ran =
             run(&sandbox, &["node", "--queue", "q", "--exec-once", "echo <{}> {}", "--allow-dash", "--until-done"])
                 .expect(3);
@@ -130,7 +130,7 @@ fn a_process_for_each_message_gets_its_body_and_what_it_needs_to_know() {
 #[test]
 fn what_processes_print_is_never_mixed() {
     let sandbox = Sandbox::new();
-    sandbox.run_with(&["push", "-"], "1\n".repeat(200).as_bytes()).expect(0);
+    sandbox.run_with(&["push", "messages", "-"], "1\n".repeat(200).as_bytes()).expect(0);
     let thrice =
         script(&sandbox, "thrice", "echo $BATON_ID; sleep 0.00$((BATON_ID % 10)); echo $BATON_ID; echo $BATON_ID");
     let ran = run(&sandbox, &["up", "--concurrency", "8", "--exec-once", &thrice, "--until-done", "-q"]);
@@ -144,7 +144,7 @@ fn what_processes_print_is_never_mixed() {
 fn what_a_process_prints_may_be_more_than_a_pipe_holds_and_so_may_its_body() {
     let sandbox = Sandbox::new();
     let long = "x".repeat(300_000);
-    sandbox.run_with(&["push", "-"], format!("\"{long}\"\n\"short\"\n").as_bytes()).expect(0);
+    sandbox.run_with(&["push", "messages", "-"], format!("\"{long}\"\n\"short\"\n").as_bytes()).expect(0);
     let both = script(&sandbox, "both", "cat | tee /dev/stderr; echo");
     let ran = run(&sandbox, &["node", "--exec-once", &both, "--until-done", "-q"]).expect(0);
     assert!(sorted(&ran.out) == ["short", &long], "{} bytes", ran.out.len());
@@ -163,7 +163,7 @@ case $BATON_ID in
   6) exit 127 ;;
 esac";
     let codes = script(&sandbox, "codes", codes);
-    sandbox.run(&["push", "1", "2", "3", "4", "5", "6"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3", "4", "5", "6"]).expect(0);
     let ran = run(&sandbox, &["node", "--exec-once", &codes, "--until-done", "--backoff", "1ms"]).expect(3);
     assert_eq!(ran.out, "", "only what is done is printed");
     let told: BTreeMap<u64, String> = errors(&sandbox)
@@ -218,7 +218,7 @@ fn on_a_stop_children_finish_and_then_their_input_ends() {
     let sandbox = Sandbox::new();
     let slow = "while read -r line; do echo > begun; sleep 0.5; echo '{\"event\":\"end\"}'; done; echo > tidied";
     let slow = script(&sandbox, "slow", slow);
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     let mut node = start(&sandbox, &["node", "--exec", &slow]);
     let there = |name: &str| sandbox.dir.path().join(name).exists();
     until("the child has it", || there("begun"));
@@ -233,7 +233,7 @@ fn nothing_outlives_a_node_that_is_killed() {
     let sandbox = Sandbox::new();
     // A child with a child of its own that has left the group, and a source that is a command.
     let stubborn = script(&sandbox, "stubborn", "trap '' TERM HUP; setsid sleep 1000 & sleep 1000; read -r line");
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     let lines_from = "echo 1; sleep 1000";
     let mut node = start(
         &sandbox,
@@ -273,7 +273,7 @@ fn nothing_outlives_a_node_that_is_killed() {
 #[test]
 fn more_children_than_files_are_made_room_for_or_refused() {
     let sandbox = Sandbox::new();
-    sandbox.run_with(&["push", "-"], "1\n".repeat(300).as_bytes()).expect(0);
+    sandbox.run_with(&["push", "messages", "-"], "1\n".repeat(300).as_bytes()).expect(0);
     let limited = |limit: &str| {
         let line = format!("{limit}; exec \"$0\" node -q --exec-once true --concurrency 100 --until-done");
         let mut shell = Command::new("sh");
@@ -400,7 +400,7 @@ fn run_to_end(sandbox: &Sandbox) {
 fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
     let sandbox = Sandbox::new();
     sandbox.write("lines", "1\n2\n");
-    sandbox.run(&["push", "7"]).expect(0);
+    sandbox.run(&["push", "messages", "7"]).expect(0);
     let up = ["up", "--lines", "lines", "--exec-once", "echo {} | wc", "--until-done", "-q"];
     let ran = run(&sandbox, &up).expect(1);
     assert_eq!(ran.out, "");
@@ -413,7 +413,7 @@ fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
     assert_eq!(sorted(&ran.out), ["1 | wc", "2 | wc", "7 | wc"]);
     assert!(ran.err.contains("queue messages has 1 message of others, which are run too"), "{}", ran.err);
     assert!(ran.err.contains("no shell reads the command, so | is a word like any other"), "{}", ran.err);
-    sandbox.run(&["push", "7", "--queue", "q"]).expect(0);
+    sandbox.run(&["push", "q", "7"]).expect(0);
     let quiet = [
         "up",
         "--lines",
@@ -433,7 +433,7 @@ fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
 #[test]
 fn messages_that_fail_for_good_are_in_the_log() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     let crash = script(&sandbox, "crash", "echo 'Traceback:' >&2; echo '  deep' >&2; echo 'KeyError: no' >&2; exit 1");
     let ran = run(&sandbox, &["node", "--exec-once", &crash, "--until-done"]).expect(3);
     let told = "message 1 of messages failed at attempt 1 for good: failed with exit code 1: KeyError: no fleet=";
@@ -445,7 +445,7 @@ fn messages_that_fail_for_good_are_in_the_log() {
 #[test]
 fn a_body_never_becomes_code_of_a_shell() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "--queue", "q", "\"x; touch harm\""]).expect(0);
+    sandbox.run(&["push", "q", "\"x; touch harm\""]).expect(0);
     let node = |command: &str| run(&sandbox, &["node", "--queue", "q", "--exec-once", command, "--until-done"]);
     let told = "{} inside the text of sh -c would be run as code; write sh -c 'cmd \"$1\"' sh {}";
     for command in ["sh -c \"echo {}\"", "/bin/bash -ec 'echo {}'"] {

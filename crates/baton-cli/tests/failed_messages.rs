@@ -34,7 +34,7 @@ fn errors_are_listed_and_removed_only_on_demand() {
         assert_eq!(ids(&sandbox.run(&["errors", "--json"]).expect(0)), [1, 2, 3, 1]);
         assert!(sandbox.run(&["errors"]).expect(0).one_line().contains("4 errors; --remove removes"));
     }
-    let human = sandbox.run(&["errors", "--queue", "a"]).expect(0);
+    let human = sandbox.run(&["errors", "a"]).expect(0);
     assert!(human.out.contains("a/3") && human.out.contains("error: no \\u{1b}[31mdisk"), "{}", human.out);
     let ran = sandbox.run(&["--getErrors", "--json"]).expect(0);
     let found = entries(&ran);
@@ -56,21 +56,21 @@ fn what_is_left_out_is_told_and_a_queue_nobody_has_is_refused() {
     let sandbox = prepared();
     let told = |arguments: &[&str]| sandbox.run(arguments).expect(0).err;
     assert!(told(&["errors", "--limit", "3"]).contains("baton: 3 of 4 errors; --remove"));
-    assert!(told(&["errors", "--match", "timed out", "--queue", "a"]).contains("baton: 2 of 3 errors; --remove"));
+    assert!(told(&["errors", "--match", "timed out", "a"]).contains("baton: 2 of 3 errors; --remove"));
     for how in [&[][..], &["--group"], &["--remove"]] {
         let none = [&["errors", "--match", "no such text"][..], how].concat();
         assert_eq!(told(&none), "baton: none of 4 errors matches\n");
     }
     let audits = [&["audit"][..], &["audit", "--deep"], &["stats", "--seconds", "10ms"]];
     for command in [&["errors"][..], &["errors", "--json"], &["errors", "--group"]].into_iter().chain(audits) {
-        let refused = sandbox.run(&[command, &["--queue", "wrk"]].concat()).expect(1);
+        let refused = sandbox.run(&[command, &["wrk"]].concat()).expect(1);
         let line = "baton: there is no queue wrk in this fleet (there are: a, b); name one that is there";
         assert_eq!((refused.one_line(), refused.out.as_str()), (line, ""), "{command:?}");
     }
     assert_eq!(told(&["errors", "--remove", "--limit", "1"]), "baton: removed 1 of 4 errors\n");
     // A queue that is there and has none is no mistake.
-    sandbox.run(&["push", "1", "--queue", "wrk"]).expect(0);
-    assert_eq!(told(&["errors", "--queue", "wrk"]), "baton: no errors\n");
+    sandbox.run(&["push", "wrk", "1"]).expect(0);
+    assert_eq!(told(&["errors", "wrk"]), "baton: no errors\n");
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn requeue_says_how_many() {
     let sandbox = prepared();
     let ran = sandbox.run(&["errors", "--match", "timed out", "--requeue", "--json"]).expect(0);
     assert_eq!((ids(&ran), ran.err.as_str()), (vec![1, 2], "baton: requeued 2 messages\n"));
-    let ran = sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0);
+    let ran = sandbox.run(&["errors", "b", "--requeue"]).expect(0);
     assert_eq!(ran.err, "baton: requeued 1 message\n");
-    assert_eq!(sandbox.run(&["errors", "--queue", "b", "--requeue"]).expect(0).err, "baton: no errors\n");
+    assert_eq!(sandbox.run(&["errors", "b", "--requeue"]).expect(0).err, "baton: no errors\n");
     let books = sandbox.run(&["audit", "--json", "--deep"]).expect(0).json();
     assert_eq!((&books["ready"], &books["failed"], &books["requeued"]), (&json!(3), &json!(1), &json!(3)));
 }
@@ -102,14 +102,14 @@ fn requeue_says_how_many() {
 fn errors_are_chosen_by_id_and_by_a_cause_as_it_is_grouped() {
     let sandbox = prepared();
     let which = sandbox.run(&["errors", "--id", "1", "--requeue"]).expect(1);
-    let line = "baton: an id is one of a queue, and several have errors (there are: a, b); name one with --queue";
+    let line = "baton: an id is one of a queue, and several have errors (there are: a, b); name one, as in `baton errors QUEUE`";
     assert_eq!(which.one_line(), line);
-    let chosen = |more: &[&str]| sandbox.run(&[&["errors", "--queue", "a", "--json"], more].concat()).expect(0);
+    let chosen = |more: &[&str]| sandbox.run(&[&["errors", "a", "--json"], more].concat()).expect(0);
     assert_eq!(ids(&chosen(&["--id", "3", "--id", "1"])), [1, 3]);
     assert_eq!(ids(&chosen(&["--match", "timed out after # ms"])), [1, 2]);
     assert_eq!(chosen(&["--id", "3", "--requeue"]).err, "baton: requeued 1 message\n");
     assert_eq!(ids(&chosen(&["--id", "1", "--remove"])), [1]);
-    sandbox.run(&["errors", "--queue", "a", "--remove"]).expect(0);
+    sandbox.run(&["errors", "a", "--remove"]).expect(0);
     assert_eq!(ids(&sandbox.run(&["errors", "--id", "1", "--json"]).expect(0)), [1], "only b has errors by now");
 }
 
@@ -128,12 +128,12 @@ fn filters_remove_only_what_they_let_through() {
     let one = ["errors", "--remove", "--json", "--match", "timed out", "--limit", "1"];
     assert_eq!(ids(&sandbox.run(&one).expect(0)), [1]);
     assert_eq!(ids(&sandbox.run(&["errors", "--json", "--match", "timed out", "--requeue"]).expect(0)), [2]);
-    let books = sandbox.run(&["audit", "--json", "--queue", "a", "--deep"]).expect(0).json();
+    let books = sandbox.run(&["audit", "--json", "a", "--deep"]).expect(0).json();
     assert_eq!(
         (&books["ready"], &books["failed"], &books["removed"], &books["requeued"]),
         (&json!(1), &json!(1), &json!(1), &json!(1))
     );
-    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "b"]).expect(0)), [1]);
     assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json"]).expect(0)), [3]);
 }
 
@@ -209,11 +209,11 @@ fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
         session.drain(queue).await.unwrap();
         session
     });
-    let busy = sandbox.run(&["errors", "--remove", "--json", "--queue", "b", "--wait", "1"]).expect(1);
+    let busy = sandbox.run(&["errors", "--remove", "--json", "b", "--wait", "1"]).expect(1);
     assert!(busy.one_line().contains(&format!("/{}", std::process::id())), "{}", busy.err);
     drop(holder);
     runtime.shutdown_background();
-    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "--queue", "b"]).expect(0)), [1]);
+    assert_eq!(ids(&sandbox.run(&["errors", "--remove", "--json", "b"]).expect(0)), [1]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn bound(server: &RedisServer, bytes: u64) {
 fn full() -> (RedisServer, Sandbox) {
     let server = RedisServer::start(Persistence::None);
     let sandbox = Sandbox::on(&server);
-    sandbox.run(&["push", "--queue", "other", "1"]).expect(0);
+    sandbox.run(&["push", "other", "1"]).expect(0);
     bound(&server, 1);
     (server, sandbox)
 }

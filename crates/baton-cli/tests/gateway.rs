@@ -299,7 +299,7 @@ fn what_a_child_tells_before_its_end_reaches_who_follows_the_call() {
     // What has a key is told once.
     assert_eq!(told, [("progress", &done), ("match", &one), ("note", &Value::Null), ("end", &seven)]);
     // Others may be pushed to the same child: nobody follows them.
-    sandbox.run(&["push", "--queue", "work", "1"]).expect(0);
+    sandbox.run(&["push", "work", "1"]).expect(0);
     until("it is done", || sandbox.count("work", "done") == 2);
     drop(node);
 }
@@ -321,7 +321,7 @@ fn a_caller_is_told_the_cause_in_a_line_and_nothing_that_its_child_said_of_other
     let told: Value = serde_json::from_str(ran.out.trim()).unwrap();
     let cause = "the child failed with exit code 1 before it answered: KeyError: x";
     assert_eq!(told["data"], json!({"message": cause}));
-    assert_eq!(ran.one_line(), "baton: work/3 failed; see `baton errors --queue work`");
+    assert_eq!(ran.one_line(), "baton: work/3 failed; see `baton errors work`");
     let listed = sandbox.run(&["errors", "--json"]).expect(0).json();
     assert_eq!(listed["error"], format!("{cause}\nabout to break\nKeyError: x"));
     assert!(sandbox.log().contains("card 1234"), "{}", sandbox.log());

@@ -12,7 +12,7 @@ fn node_with_children(sandbox: &Sandbox, path: &Path) -> (Running, Vec<u32>) {
     sandbox.write("stubborn", "trap '' TERM HUP\n/usr/bin/setsid /bin/sleep 1000 &\n/bin/sleep 1000\n");
     let exec = format!("/bin/sh {}", sandbox.dir.path().join("stubborn").display());
     let mut command = sandbox.command(&["node", "--queue", "q", "--exec-once", &exec, "--concurrency", "2"]);
-    sandbox.run(&["push", "--queue", "q", "1", "2"]).expect(0);
+    sandbox.run(&["push", "q", "1", "2"]).expect(0);
     let node = sandbox.start_by(command.env("PATH", path));
     let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let children = || {

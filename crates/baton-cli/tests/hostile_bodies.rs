@@ -19,7 +19,7 @@ fn node(sandbox: &Sandbox, command: &str, more: &[&str]) -> Ran {
 
 fn push(sandbox: &Sandbox, bodies: &[&str]) {
     let lines = bodies.iter().map(|body| format!("{body}\n")).collect::<String>();
-    sandbox.run_with(&["push", "--queue", "q", "-"], lines.as_bytes()).expect(0);
+    sandbox.run_with(&["push", "q", "-"], lines.as_bytes()).expect(0);
 }
 
 /// The error, which is removed. Not all bodies beside it are texts.

@@ -69,7 +69,7 @@ fn a_followed_file_is_read_on_by_the_next_node_on_redis() {
 fn a_pipe_does_not_hold_up_joining_and_ends_with_its_writers() {
     let sandbox = Sandbox::new();
     pipe(&sandbox);
-    sandbox.run(&["push", "0"]).expect(0);
+    sandbox.run(&["push", "messages", "0"]).expect(0);
     let node = ["node", "--handler", "noop", "--lines", "pipe", "--until-done"];
     let mut running = sandbox.start(&node);
     until("it works before anybody writes", || sandbox.count("messages", "done") == 1);
@@ -118,7 +118,7 @@ fn two_signals_end_a_node_that_waits_for_a_pipe() {
         assert_eq!(running.wait(), Some(0), "{}", sandbox.log());
     }
     // Also one whose handler does not end.
-    sandbox.run(&["push", "1", "--queue", "slow"]).expect(0);
+    sandbox.run(&["push", "slow", "1"]).expect(0);
     let slow = ["node", "--handler", "demo", "--demo-delay", "10m", "--queue", "slow", "--lines", "pipe"];
     let mut running = sandbox.start(&[&slow[..], &["--source", "slow"]].concat());
     until("it runs", || sandbox.count("slow", "in_flight") == 1);

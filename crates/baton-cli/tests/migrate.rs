@@ -26,11 +26,11 @@ fn an_older_store_is_refused_with_what_to_do() {
     for sandbox in [in_a_file(), Sandbox::on(&server)] {
         for command in [
             &["status"][..],
-            &["push", "1"],
+            &["push", "messages", "1"],
             &["errors"],
             &["audit", "--deep"],
             &["node", "--handler", "noop"],
-            &["push", "--key", "import", "10"],
+            &["push", "messages", "--key", "import", "10"],
         ] {
             let ran = sandbox.run(command).expect(5);
             let line = ran.one_line();

@@ -47,7 +47,7 @@ fn a_file_moved_away_is_said_and_waited_for() {
         until("both nodes say so", || sandbox.log().matches("is gone").count() >= 2 * round);
         assert!(!sandbox.path().exists(), "a node made a store of its own");
         // Nor does any command, whoever comes: the accident can still be undone.
-        for command in [&["push", "1"][..], &["node", "--handler", "noop"], &["status"], &["audit"]] {
+        for command in [&["push", "messages", "1"][..], &["node", "--handler", "noop"], &["status"], &["audit"]] {
             let said = sandbox.run(command).expect(5).err;
             let told = ["-wal is still here; ", "; bring the file back"].into_iter().all(|part| said.contains(part));
             assert!(told && said.lines().count() == 1, "{command:?}: {said}");
@@ -152,7 +152,7 @@ fn a_missing_file_is_known_at_once_to_whoever_only_looks() {
 #[test]
 fn whoever_only_reads_needs_no_right_to_write() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     let folder = sandbox.dir.path().to_owned();
     let rights = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
     let look = |arguments: &[&str]| {
@@ -175,7 +175,7 @@ fn whoever_only_reads_needs_no_right_to_write() {
     let audit: serde_json::Value = serde_json::from_slice(&look(&["audit", "--json"]).stdout).unwrap();
     assert_eq!(audit.get("ready"), Some(&3.into()));
     // What must write says so.
-    let output = look(&["push", "4", "--wait", "0"]);
+    let output = look(&["push", "messages", "4", "--wait", "0"]);
     assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
     rights(0o755);
 }
@@ -183,13 +183,13 @@ fn whoever_only_reads_needs_no_right_to_write() {
 #[test]
 fn a_file_of_somebody_else_is_said_to_be_that() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     if !fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
         return;
     }
     // The files are their owner's alone, the folder is everybody's.
     fs::set_permissions(sandbox.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    for arguments in [&["push", "2"][..], &["status"], &["node", "--handler", "noop"]] {
+    for arguments in [&["push", "messages", "2"][..], &["status"], &["node", "--handler", "noop"]] {
         let output = sandbox.command(arguments).uid(65_534).gid(65_534).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(5), "{said}");
@@ -219,7 +219,7 @@ fn a_link_to_a_file_that_was_moved_away_is_no_place_for_a_new_store() {
     let folder = sandbox.dir.path();
     fs::create_dir(folder.join("real")).unwrap();
     std::os::unix::fs::symlink("real/x.db", folder.join("link.db")).unwrap();
-    let push = |store: &str| sandbox.run(&["push", "1", "--store", store]);
+    let push = |store: &str| sandbox.run(&["push", "messages", "1", "--store", store]);
     push("sqlite:real/x.db").expect(0);
     push("sqlite:link.db").expect(0);
     let mut node = sandbox.start(&["node", "--store", "sqlite:link.db", "--queue", "other", "--handler", "noop"]);

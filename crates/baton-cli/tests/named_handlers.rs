@@ -7,7 +7,7 @@ use sandbox::{Sandbox, until};
 #[test]
 fn a_node_without_a_handler_is_refused_and_touches_nothing() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "{\"order\":1}", "--queue", "charge"]).expect(0);
+    sandbox.run(&["push", "charge", "{\"order\":1}"]).expect(0);
     for flags in [
         &["node", "--queue", "charge"][..],
         &["node", "--role", "worker", "--queue", "charge"],
@@ -44,7 +44,7 @@ fn a_generator_needs_no_handler_and_a_worker_no_source() {
 #[test]
 fn a_worker_ignores_what_is_said_of_a_source_but_may_wait_for_its_end() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "2", "--queue", "q"]).expect(0);
+    sandbox.run(&["push", "q", "1", "2"]).expect(0);
     let worker = ["node", "--role", "worker", "--handler", "noop", "--queue", "q", "--until-done"];
     sandbox.run(&[&worker[..], &["--lines", "nosuch.txt", "--rewind", "--follow"]].concat()).expect(0);
     sandbox.run(&[&worker[..], &["--count", "3"]].concat()).expect(0);
@@ -62,7 +62,7 @@ fn the_demonstration_leaves_an_older_store_of_ticks_alone() {
     // Ticks that feed `messages`, and orders waiting there.
     let older = ["node", "--handler", "noop", "--source", "ticks", "--queue", "messages", "--count", "3"];
     sandbox.run(&[&older[..], &["--interval", "0", "--until-done"]].concat()).expect(0);
-    sandbox.run(&["push", "{\"order\":1}"]).expect(0);
+    sandbox.run(&["push", "messages", "{\"order\":1}"]).expect(0);
     let up = ["up", "--demo", "--workers", "1", "--interval", "1ms", "--demo-delay", "0", "--demo-fail", "0"];
     sandbox.run(&[&up[..], &["--count", "20", "--until-done"]].concat()).expect(0);
     assert_eq!((sandbox.count("demo", "done"), sandbox.count("demo", "ready")), (20, 0));

@@ -101,7 +101,7 @@ fn a_node_that_is_to_stop_waits_for_its_store_but_not_for_ever() {
     let sandbox = Sandbox::on(&server);
     let work = "/bin/sh -c 'touch begun; until [ -e end ]; do sleep 0.05; done'";
     let mut node = sandbox.start(&["node", "--queue", "q", "--exec-once", work]);
-    sandbox.run(&["push", "--queue", "q", "1"]).expect(0);
+    sandbox.run(&["push", "q", "1"]).expect(0);
     until("it is at work", || sandbox.path().with_file_name("begun").exists());
     server.kill();
     node.signal("-TERM");
@@ -137,7 +137,7 @@ fn a_server_that_may_evict_is_warned_of_and_ends_nothing() {
     for looking in [&["errors"][..], &["audit"], &["stats", "--json"]] {
         sandbox.run(looking).expect(0);
     }
-    let pushed = sandbox.run(&["push", "--queue", "q", "1", "--wait", "300ms"]).expect(1);
+    let pushed = sandbox.run(&["push", "q", "1", "--wait", "300ms"]).expect(1);
     let why = "set it to noeviction there (`CONFIG SET maxmemory-policy noeviction`)";
     assert!(pushed.err.contains("the store takes nothing new") && pushed.err.contains(why), "{}", pushed.err);
     let fresh = sandbox.run(&["--fleet", "new", "node", "--handler", "noop", "--queue", "q", "-q"]).expect(5);

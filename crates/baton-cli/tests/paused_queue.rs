@@ -8,8 +8,8 @@ use serde_json::json;
 #[test]
 fn nothing_is_handed_out_until_it_is_resumed() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
-    assert_eq!(sandbox.run(&["pause"]).expect(0).out, "queue messages is paused\n");
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
+    assert_eq!(sandbox.run(&["pause", "messages"]).expect(0).out, "queue messages is paused\n");
     let worker = ["node", "--role", "worker", "--handler", "noop", "--queue"];
     let _nodes = ["messages", "other"].map(|queue| sandbox.start(&[&worker[..], &[queue]].concat()));
     let age = || {
@@ -19,7 +19,7 @@ fn nothing_is_handed_out_until_it_is_resumed() {
         node.and_then(|node| node["age_ms"].as_u64())
     };
     until("the node has had its time to claim", || age() > Some(500));
-    sandbox.run(&["push", "4", "--queue", "other"]).expect(0);
+    sandbox.run(&["push", "other", "4"]).expect(0);
     until("another queue goes on", || sandbox.count("other", "done") == 1);
     assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "done")), (3, 0));
     assert_eq!(sandbox.status()["queues"][0]["paused"], true);
@@ -32,9 +32,9 @@ fn nothing_is_handed_out_until_it_is_resumed() {
 #[test]
 fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1"]).expect(0);
-    sandbox.run(&["push", "1", "--queue", "resize"]).expect(0);
-    for (command, next) in [("pause", "or add --create"), ("resume", "name one that is there")] {
+    sandbox.run(&["push", "messages", "1"]).expect(0);
+    sandbox.run(&["push", "resize", "1"]).expect(0);
+    for (command, next) in [("pause", "messages?, or add --create"), ("resume", "; did you mean messages?")] {
         let ran = sandbox.run(&[command, "mesages"]).expect(1);
         let line = ran.one_line();
         assert!(
@@ -44,7 +44,7 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     }
     assert_eq!(sandbox.status()["queues"].as_array().map(Vec::len), Some(2));
     sandbox.run(&["pause", "nightly", "--create"]).expect(0);
-    sandbox.run(&["push", "1", "--queue", "nightly"]).expect(0);
+    sandbox.run(&["push", "nightly", "1"]).expect(0);
     assert_eq!(
         sandbox.status()["queues"][1],
         json!({
@@ -58,7 +58,7 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
 #[test]
 fn who_waits_for_the_end_of_a_paused_queue_is_told_of_the_pause() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "--queue", "work"]).expect(0);
+    sandbox.run(&["push", "work", "1"]).expect(0);
     sandbox.run(&["pause", "work"]).expect(0);
     let mut node = sandbox.start(&["node", "-q", "--handler", "noop", "--queue", "work", "--until-done"]);
     until("it is told", || sandbox.log() == "baton: queue work is paused; `baton resume work` lets it go on\n");

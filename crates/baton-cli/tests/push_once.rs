@@ -28,18 +28,20 @@ fn lines(count: u64) -> String {
 fn bodies_from_everywhere_get_consecutive_ids() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.dir.path().join("in"), "3\n\n4").unwrap();
-    let ran = sandbox.run_with(&["push", "-1.5", "-", "\"x\"", "--file", "in", "--json"], b"1\n \n2\r\n").expect(0);
+    let ran = sandbox
+        .run_with(&["push", "messages", "-1.5", "-", "\"x\"", "--file", "in", "--json"], b"1\n \n2\r\n")
+        .expect(0);
     assert_eq!(ran.json()["pushed"], 6);
     assert_eq!((&ran.json()["first_id"], &ran.json()["last_id"]), (&1.into(), &6.into()));
     assert!(ran.err.starts_with("baton: a new store was made: ") && ran.err.lines().count() == 1, "{}", ran.err);
-    let none = sandbox.run(&["push", "-", "--json"]).expect(0).json();
+    let none = sandbox.run(&["push", "messages", "-", "--json"]).expect(0).json();
     assert_eq!((&none["pushed"], &none["first_id"]), (&0.into(), &serde_json::Value::Null));
 }
 
 #[test]
 fn a_rerun_under_a_key_skips_what_was_taken() {
     let sandbox = Sandbox::new();
-    let push = |input: &str| sandbox.run_with(&["push", "-", "--key", "k", "--json"], input.as_bytes());
+    let push = |input: &str| sandbox.run_with(&["push", "messages", "-", "--key", "k", "--json"], input.as_bytes());
     let first = push(&lines(3000)).expect(0).json();
     assert_eq!((&first["pushed"], &first["duplicates"]), (&3000.into(), &0.into()));
     let again = push(&lines(3000)).expect(0).json();
@@ -59,7 +61,7 @@ fn a_rerun_under_a_key_skips_what_was_taken() {
 }
 
 fn a_key_is_bound_to_its_queue(sandbox: &Sandbox) {
-    let push = |queue: &str| sandbox.run_with(&["push", "-", "--key", "k1", "--json", "--queue", queue], b"1\n2\n");
+    let push = |queue: &str| sandbox.run_with(&["push", queue, "-", "--key", "k1", "--json"], b"1\n2\n");
     assert_eq!(push("a").expect(0).json()["pushed"], 2);
     let refused = push("b").expect(1);
     let whose = "the key \"k1\" belongs to queue a, not to b: ";
@@ -101,20 +103,19 @@ fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
 fn a_bookmark_without_a_queue_goes_on_only_where_it_can_only_be_of_that_queue() {
     let sandbox = Sandbox::new();
     pushed_long_ago(&sandbox, "a", "old", 3);
-    let push = |queue: &str, input: &str| {
-        sandbox.run_with(&["push", "-", "--key", "old", "--json", "--queue", queue], input.as_bytes())
-    };
+    let push =
+        |queue: &str, input: &str| sandbox.run_with(&["push", queue, "-", "--key", "old", "--json"], input.as_bytes());
     push("b", "1\n2\n3\n4\n").expect(1);
     push("a", "1\n2\n5\n4\n").expect(1);
     let longer = push("a", "1\n2\n3\n4\n").expect(0).json();
     assert_eq!((&longer["pushed"], &longer["duplicates"]), (&1.into(), &3.into()));
     // From here on it is bound, and another queue of that size changes nothing.
-    sandbox.run(&["push", "1", "2", "3", "4", "5", "--queue", "b"]).expect(0);
+    sandbox.run(&["push", "b", "1", "2", "3", "4", "5"]).expect(0);
     push("b", "1\n2\n3\n4\n").expect(1);
     assert_eq!(push("a", "1\n2\n3\n4\n5\n").expect(0).json()["pushed"], 1);
     // Two queues of which it may be: it cannot be told.
     pushed_long_ago(&sandbox, "a", "older", 3);
-    let unclear = sandbox.run_with(&["push", "-", "--key", "older", "--queue", "a"], b"1\n2\n3\n").expect(1);
+    let unclear = sandbox.run_with(&["push", "a", "-", "--key", "older"], b"1\n2\n3\n").expect(1);
     assert!(unclear.one_line().contains("take another key"), "{}", unclear.err);
 }
 
@@ -127,7 +128,7 @@ fn an_interrupted_push_tells_what_is_stored_and_how_to_go_on() {
     ] {
         for signal in ["-INT", "-TERM"] {
             let before = sandbox.count(queue, "ready");
-            let arguments = [&["push", "-", "--queue", queue][..], flags].concat();
+            let arguments = [&["push", queue, "-"][..], flags].concat();
             let mut child = sandbox.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
             let mut stdin = child.stdin.take().unwrap();
             // The second time, what the key has taken comes first.
@@ -146,7 +147,7 @@ fn an_interrupted_push_tells_what_is_stored_and_how_to_go_on() {
         }
     }
     let rest: String = (0..700).map(|n| format!("{n}\n")).collect();
-    let resumed = sandbox.run_with(&["push", "-", "--key", "k", "--queue", "keyed", "--json"], rest.as_bytes());
+    let resumed = sandbox.run_with(&["push", "keyed", "-", "--key", "k", "--json"], rest.as_bytes());
     let resumed = resumed.expect(0).json();
     assert_eq!((&resumed["pushed"], &resumed["duplicates"]), (&100.into(), &600.into()));
 }
@@ -156,7 +157,7 @@ fn a_push_killed_midway_is_completed_by_a_rerun() {
     let sandbox = Sandbox::new();
     let count = 300_000;
     std::fs::write(sandbox.dir.path().join("in"), lines(count)).unwrap();
-    let arguments = ["push", "--file", "in", "--key", "k"];
+    let arguments = ["push", "messages", "--file", "in", "--key", "k"];
     let mut killed = 0;
     for _ in 0..3 {
         let before = if sandbox.path().exists() { stored(&sandbox) } else { 0 };
@@ -182,8 +183,7 @@ fn a_full_queue_is_waited_for_and_then_reported() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.dir.path().join("in"), lines(20_000)).unwrap();
     for extra in [&[][..], &["--key", "k"][..]] {
-        let arguments =
-            [&["push", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "0.2", "--queue", "q"], extra].concat();
+        let arguments = [&["push", "q", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "0.2"], extra].concat();
         let before = if sandbox.path().exists() { sandbox.pushed() } else { 0 };
         let ran = sandbox.run(&arguments).expect(1);
         let stored = sandbox.pushed() - before;
@@ -196,7 +196,7 @@ fn a_full_queue_is_waited_for_and_then_reported() {
 #[test]
 fn lines_of_a_slow_producer_are_not_kept_back() {
     let sandbox = Sandbox::new();
-    let mut child = sandbox.command(&["push", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = sandbox.command(&["push", "messages", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"1\n").unwrap();
     until("the first line is stored", || sandbox.path().exists() && stored(&sandbox) == 1);
@@ -213,7 +213,7 @@ fn a_larger_body_is_taken_if_it_is_allowed() {
     let body = format!("\"{}\"\n", "x".repeat(2_000_000));
     std::fs::write(sandbox.dir.path().join("two.nd"), &body).unwrap();
     for key in [&[][..], &["--key", "k"]] {
-        let push = [&["push", "--file", "two.nd"], key].concat();
+        let push = [&["push", "messages", "--file", "two.nd"], key].concat();
         let refused = sandbox.run(&push).expect(1).err;
         assert!(refused.contains("1048576"), "{refused}");
         sandbox.run(&[&push[..], &["--max-body", "4MiB"]].concat()).expect(0);
@@ -225,8 +225,7 @@ fn a_larger_body_is_taken_if_it_is_allowed() {
 fn what_a_store_that_stands_still_has_not_answered_is_not_said_to_be_missing() {
     let server = RedisServer::start(Persistence::None);
     let sandbox = Sandbox::on(&server);
-    let mut child =
-        sandbox.command(&["push", "-", "--queue", "q", "--wait", "1"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = sandbox.command(&["push", "q", "-", "--wait", "1"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(lines(300).as_bytes()).unwrap();
     until("the first lines are stored", || sandbox.count("q", "ready") == 300);
@@ -244,7 +243,7 @@ fn what_a_store_that_stands_still_has_not_answered_is_not_said_to_be_missing() {
 
 /// A destruction while a push is under way: what was stored before it is gone, so the push must not count it.
 fn a_destruction_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
-    let mut push = sandbox.command(&[&["push", "-", "--queue", "q"], flags].concat());
+    let mut push = sandbox.command(&[&["push", "q", "-"], flags].concat());
     let mut push = push.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = push.stdin.take().unwrap();
     input.write_all(lines(5_000).as_bytes()).unwrap();
@@ -257,7 +256,7 @@ fn a_destruction_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
     let line = ran.err.lines().last().unwrap_or_default();
     assert!(line.contains("the fleet was destroyed while this push was under way: the "), "{flags:?}: {}", ran.err);
     assert!(line.ends_with("are gone; push the whole input again"), "{flags:?}: {}", ran.err);
-    sandbox.run_with(&[&["push", "-", "--queue", "q"], flags].concat(), lines(12_000).as_bytes()).expect(0);
+    sandbox.run_with(&[&["push", "q", "-"], flags].concat(), lines(12_000).as_bytes()).expect(0);
     assert_eq!(sandbox.count("q", "ready"), 12_000, "{flags:?}");
 }
 

@@ -40,7 +40,7 @@ fn sales_are_loaded_whole_or_not_at_all_and_added_up() {
     let store = format!("sqlite:{}", sandbox.path().display());
     let loaded = sandbox.run(&["sales", "load", "june.csv"]).expect(0).out;
     assert_eq!(loaded, format!("loaded 3 sales; no gateway was told, since there is no store {store}\n"));
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     let loaded = sandbox.run(&["sales", "load", "june.csv"]).expect(0).out;
     let told = format!("loaded 0 sales, 3 were there before; totals of fleet baton in {store} are forgotten\n");
     assert_eq!(loaded, told);

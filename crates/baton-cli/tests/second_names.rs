@@ -17,7 +17,7 @@ fn names(folder: &Path, begin: &str) -> Vec<String> {
 /// A sandbox with a store of one message and a second name for it.
 fn with_second_name() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "0"]).expect(0);
+    sandbox.run(&["push", "messages", "0"]).expect(0);
     fs::hard_link(sandbox.path(), sandbox.dir.path().join("second.db")).unwrap();
     sandbox
 }
@@ -27,9 +27,9 @@ fn a_file_that_a_node_has_open_is_refused_by_any_other_name() {
     let sandbox = with_second_name();
     let mut node = sandbox.start(&["node", "--handler", "noop", "--queue", "other"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     let who = format!("by another name in process {} (baton", node.pid());
-    for command in [&["push", "77"][..], &["status"], &["audit"], &["node", "--handler", "noop"], &["backup", "b.db"]] {
+    for command in [&["push", "messages", "77"][..], &["status"], &["audit"], &["node", "--handler", "noop"], &["backup", "b.db"]] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:second.db"]].concat()).expect(5);
         let line = ran.one_line();
         assert!(line.contains(&who) && line.contains("baton.db"), "{command:?}: {line}");
@@ -46,7 +46,7 @@ fn a_file_that_a_node_has_open_is_refused_by_any_other_name() {
     assert_eq!(node.wait(), Some(0));
     assert_eq!(sandbox.pushed(), 4);
     // Closed in order, it may be used by either.
-    sandbox.run(&["push", "4", "--store", "sqlite:second.db"]).expect(0);
+    sandbox.run(&["push", "messages", "4", "--store", "sqlite:second.db"]).expect(0);
     assert_eq!(sandbox.pushed(), 5);
 }
 
@@ -55,9 +55,9 @@ fn a_file_whose_log_lies_beside_another_name_is_refused() {
     let sandbox = with_second_name();
     let mut node = sandbox.start(&["node", "--handler", "noop", "--queue", "other"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
-    sandbox.run(&["push", "1", "2", "3"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     node.kill();
-    for command in [&["push", "77"][..], &["audit"], &["restore", "second.db", "--store", "sqlite:fresh.db"]] {
+    for command in [&["push", "messages", "77"][..], &["audit"], &["restore", "second.db", "--store", "sqlite:fresh.db"]] {
         let store: &[&str] = if command.contains(&"--store") { &[] } else { &["--store", "sqlite:second.db"] };
         let ran = sandbox.run(&[command, store].concat()).expect(5);
         assert!(ran.one_line().contains("second.db has 2 names (hard links)"), "{}", ran.err);

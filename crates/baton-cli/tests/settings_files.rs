@@ -198,7 +198,7 @@ fn mistakes_in_a_description_are_told_by_their_place_and_with_the_near_name() {
         expect_mistake(&sandbox, &format!("{queue}[sources.s]\n{source}\n"), told);
     }
     // What only looks at the fleet goes on.
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     sandbox.run(&["status"]).expect(0);
     // All are told at once.
     sandbox.write("baton.toml", "[queues.a]\nhandler = \"nop\"\nretires = 1\n[sources.s]\n");

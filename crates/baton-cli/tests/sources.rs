@@ -34,7 +34,7 @@ fn files_of_one_name_are_two_sources_and_one_file_is_one_wherever_it_is_named_fr
 }
 
 fn a_source_is_listed_and_removed_once_nobody_offers_it(sandbox: &Sandbox) {
-    sandbox.run(&["push", "0"]).expect(0);
+    sandbox.run(&["push", "messages", "0"]).expect(0);
     assert_eq!(sources(sandbox), [] as [Value; 0]);
     assert_eq!(sandbox.run(&["source", "list"]).expect(0).out, "no sources\n");
     let node = ["node", "--handler", "noop", "--interval", "5ms", "--source", "beats", "--queue", "q"];
@@ -104,7 +104,7 @@ fn two_crons_without_a_name_are_two_sources() {
 #[test]
 fn a_source_that_failed_for_good_is_shown_with_why() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "0"]).expect(0);
+    sandbox.run(&["push", "messages", "0"]).expect(0);
     let mut node = sandbox.start(&["node", "--handler", "noop", "--lines-from", "echo one; exit 7"]);
     until("it is told", || sources(&sandbox).first().is_some_and(|it| it["failed"].is_string()));
     assert_eq!(sources(&sandbox)[0]["ended"], false);

@@ -165,8 +165,7 @@ fn a_node_has_children_find_subsets_and_keeps_them_as_results() {
     let sandbox = Sandbox::new();
     let bad =
         ["{\"data\":[1,2],\"sum\":\"3\"}".to_owned(), format!("{{\"data\":[{}],\"sum\":7}}", ["7"; 65].join(","))];
-    let push =
-        ["push", "--queue", "sums", "{\"data\":[1,2,-4,5,-3],\"sum\":0}", "{\"data\":[1,2],\"sum\":3,\"limit\":5}"];
+    let push = ["push", "sums", "{\"data\":[1,2,-4,5,-3],\"sum\":0}", "{\"data\":[1,2],\"sum\":3,\"limit\":5}"];
     sandbox.run(&[&push[..], &[&bad[0], &bad[1]]].concat()).expect(0);
     let ran = sandbox.run(&["node", "--handler", "subset-sum", "--queue", "sums", "--until-done"]).expect(3);
     let mut lines: Vec<_> = ran.out.lines().filter(|line| line.contains("matches")).collect();

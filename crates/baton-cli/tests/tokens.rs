@@ -116,7 +116,7 @@ fn messages_whose_ids_could_not_be_printed_are_said_to_be_stored() {
         (None, &["1"][..], "1 message is stored (id 1)"),
         (Some("--json"), &["1", "2"], "2 messages are stored (ids 2 to 3)"),
     ] {
-        let push = [&["push", "--queue", "q"][..], bodies, json.as_slice()].concat();
+        let push = [&["push", "q"][..], bodies, json.as_slice()].concat();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let ran = Ran::of(sandbox.command(&push).stdout(full).output().unwrap()).expect(1);
         let line = ran.err.lines().last().unwrap();

@@ -29,7 +29,7 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     let again = sandbox.run(&[&up[..], &["-q"]].concat()).expect(3);
     let (ended, failed) = again.err.split_once('\n').unwrap_or_default();
     assert_eq!(ended, "baton: source ticks has ended; --rewind starts it again");
-    let told = format!("baton: done, but {} messages failed; see `baton errors --queue ticking`\n", count("failed"));
+    let told = format!("baton: done, but {} messages failed; see `baton errors ticking`\n", count("failed"));
     assert_eq!(failed, told);
     assert_eq!(sandbox.pushed(), 200);
 
@@ -67,7 +67,7 @@ fn every_line_of_a_file_is_a_message() {
 #[test]
 fn messages_pushed_by_hand_need_no_source() {
     on_both(|sandbox| {
-        sandbox.run(&["push", "1", "2", "3"]).expect(0);
+        sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
         let node = ["node", "--handler", "noop", "--until-done"];
         sandbox.run(&node).expect(0);
         assert_eq!(sandbox.count("messages", "done"), 3);
@@ -121,7 +121,7 @@ fn a_source_that_fails_for_good_ends_with_1() {
 #[test]
 fn what_is_left_is_said_after_a_source_that_failed_too() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "--queue", "q", "1", "2"]).expect(0);
+    sandbox.run(&["push", "q", "1", "2"]).expect(0);
     sandbox.run(&["pause", "q"]).expect(0);
     sandbox.write("bad", b"good\n\xff\n");
     let node = ["node", "-q", "--handler", "noop", "--until-done", "--queue", "q", "--lines", "bad"];
@@ -136,7 +136,7 @@ fn errors_of_an_earlier_run_end_with_3() {
     sandbox.failed("q", &[("1", "x")]);
     let node = ["node", "--handler", "noop", "--until-done", "--queue"];
     let ran = sandbox.run(&[&node[..], &["q"]].concat()).expect(3);
-    let told = ran.err.contains(" done, but 1 message failed; see `baton errors --queue q` fleet=");
+    let told = ran.err.contains(" done, but 1 message failed; see `baton errors q` fleet=");
     assert!(told && !ran.err.contains("nothing is left"), "{}", ran.err);
     // Another queue has nothing to do with it.
     sandbox.run(&[&node[..], &["other"]].concat()).expect(0);
@@ -182,7 +182,7 @@ fn what_cannot_work_is_refused_in_one_line() {
 #[test]
 fn who_waits_for_a_retry_that_is_far_away_is_told_of_it_once() {
     on_both(|sandbox| {
-        sandbox.run(&["push", "--queue", "q", "1"]).expect(0);
+        sandbox.run(&["push", "q", "1"]).expect(0);
         let node = ["node", "-q", "--queue", "q", "--exec-once", "/bin/false", "--retries", "2", "--backoff", "2h"];
         let mut node = sandbox.start(&[&node[..], &["--until-done"]].concat());
         let line = "baton: queue q waits: its next retry is due in ";

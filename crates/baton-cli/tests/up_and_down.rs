@@ -82,7 +82,7 @@ fn ctrl_c_in_a_terminal_stops_each_process_once() {
 #[test]
 fn what_does_not_end_in_time_is_handed_back() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     let slow = ["--handler", "demo", "--demo-delay", "10m", "--demo-fail", "0"];
     let mut node = sandbox.start(&[&["node", "--role", "worker"][..], &slow].concat());
     until("it runs", || sandbox.count("messages", "in_flight") == 1);

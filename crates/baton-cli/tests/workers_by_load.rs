@@ -30,7 +30,7 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     let mut up = sandbox.start(&[&["up", "--no-gateway", "--journal", "journal"][..], &WORK, &LIMITS].concat());
     until("one worker runs", || sandbox.nodes(None).len() == 2);
     let bodies: String = (0..8_000).map(|number| format!("{number}\n")).collect();
-    sandbox.run_with(&["push", "--queue", "builtin", "-"], bodies.as_bytes()).expect(0);
+    sandbox.run_with(&["push", "builtin", "-"], bodies.as_bytes()).expect(0);
     let mut pids = Vec::new();
     until("all workers that may come do", || {
         pids = sandbox.nodes(None);

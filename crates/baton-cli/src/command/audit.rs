@@ -20,13 +20,13 @@ use crate::{
 #[command(after_help = "\
 Examples:
   baton audit
-  baton audit --queue resize --json
+  baton audit resize --json
   baton audit --deep --max-hold 30s
 
 Exit codes: 0 balanced, 1 no such queue, 4 not balanced, 5 store unreachable or unfit")]
 pub(crate) struct Audit {
     /// Check only this queue; it is an error if the fleet has no such queue
-    #[arg(long, value_name = "NAME")]
+    #[arg(value_name = "QUEUE")]
     queue: Option<Name>,
     /// Also count the messages themselves
     #[arg(long)]

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::{
+    arguments::queue_before_bodies,
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     following::Following,
@@ -33,7 +34,7 @@ Examples:
 Exit codes: 0 done; 1 cancelled or interrupted; 3 failed for good")]
 pub(crate) struct Call {
     /// The queue
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", value_parser = queue_before_bodies)]
     queue: Name,
     /// The body, as JSON; - reads it from standard input
     #[arg(value_name = "BODY", allow_hyphen_values = true)]
@@ -121,7 +122,7 @@ impl Call {
             CallState::Failed => {
                 // Why was told by its last event, where events are printed.
                 let why = status.error.filter(|_| self.result).map(|why| format!(": {why}")).unwrap_or_default();
-                remark(&format!("{} failed{why}; see `baton errors --queue {}`", shown(call), call.queue));
+                remark(&format!("{} failed{why}; see `baton errors {}`", shown(call), call.queue));
                 Ok(Exit::MessagesFailed)
             }
             CallState::Cancelled | CallState::Cancelling => Ok(Exit::Failed),

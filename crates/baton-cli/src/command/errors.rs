@@ -29,7 +29,7 @@ Examples:
   baton errors --limit 10
   baton errors --group
   baton errors --match 'timed out after # ms' --requeue
-  baton errors --queue resize --id 17 --id 21 --requeue
+  baton errors resize --id 17 --id 21 --requeue
   baton errors --remove --json >> errors.ndjson
 
 JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
@@ -38,7 +38,7 @@ retried message, is why the attempt before failed.
 With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
     /// Only this queue; one that the fleet does not have is refused, or waited for with --follow
-    #[arg(long, value_name = "NAME")]
+    #[arg(value_name = "QUEUE")]
     queue: Option<Name>,
     /// Print them and remove what was printed
     #[arg(long)]

@@ -3,35 +3,34 @@
 use baton::{Name, admin::OperateError};
 
 use crate::{
+    attendance,
     connection::{Connection, Missing},
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, near},
     output::Output,
     settings::Settings,
 };
 
-/// Stop handing out messages of a queue; what runs is finished, and pushes go on
+/// Stop handing out the messages of a queue; running messages finish, and pushes go on
 ///
-/// It stays paused through restarts, until `baton resume`. A queue the fleet does not know is refused: it would be a
-/// queue of that name that nobody means.
+/// The queue stays paused through restarts, until `baton resume`. A queue is refused that the fleet does not have and
+/// baton.toml does not describe: its name may have a slip in it. --create pauses it ahead of its first message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton pause
   baton pause resize
   baton pause nightly --create")]
 pub(crate) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Also if no such queue is known yet: it begins paused
+    /// Pause a queue that does not exist yet: it begins paused
     #[arg(long)]
     create: bool,
 }
 
-/// Hand out messages of a paused queue again
+/// Hand out the messages of a paused queue again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton resume
   baton resume resize")]
 pub(crate) struct Resume {
     #[command(flatten)]
@@ -41,7 +40,7 @@ pub(crate) struct Resume {
 #[derive(Debug, clap::Args)]
 struct Target {
     /// The queue
-    #[arg(value_name = "QUEUE", default_value = "messages")]
+    #[arg(value_name = "QUEUE")]
     queue: Name,
     /// Print one JSON object: {"queue","paused"}
     #[arg(long)]
@@ -52,12 +51,13 @@ impl Pause {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let Target { queue, json } = self.target;
         let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let paused = match self.create {
+        let paused = match self.create || attendance::described(settings).contains(&queue) {
             true => connection.admin.pause_unseen(&queue).await,
             false => connection.admin.pause(&queue).await,
         };
         if let Err(OperateError::Unknown(unknown)) = &paused {
-            return Err(Failure::new(unknown.to_string(), "name one that is there, or add --create"));
+            let next = format!("{}, or add --create to pause it ahead of its first message", near(unknown));
+            return Err(Failure::new(unknown.to_string(), next));
         }
         Output::print(json, &connection.given(paused)?, |output| output.line(&format!("queue {queue} is paused")))
     }

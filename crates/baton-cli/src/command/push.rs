@@ -10,17 +10,17 @@ use baton::{
 };
 
 use crate::{
-    attendance::Attendance,
+    arguments::queue_before_bodies,
+    attendance::{self, Attendance},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
-    node::Description,
     output::{Output, plural, remark},
     progress::Progress,
     settings::Settings,
 };
 
-/// Push messages: each argument is a JSON body, `-` reads one body a line from standard input
+/// Push messages to a queue: each argument after it is a JSON body, `-` reads one body a line from standard input
 ///
 /// Blank lines are skipped. A body that is not JSON, or is over the limit, ends the push with exit code 1 and its
 /// line number. While the queue is full or the store has no room, push waits, for --wait seconds at most.
@@ -31,19 +31,19 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  baton push 1 '\"two\"' '{\"n\":3}'
-  seq 1000000 | baton push -
-  baton push --file messages.ndjson --queue resize --key june-2031-06")]
+  baton push messages 1 '\"two\"' '{\"n\":3}'
+  seq 1000000 | baton push messages -
+  baton push resize --file pictures.ndjson --key pictures-2031-06")]
 pub(crate) struct Push {
+    /// The queue to push to
+    #[arg(value_name = "QUEUE", value_parser = queue_before_bodies)]
+    queue: Name,
     /// JSON bodies; `-` for lines from standard input
     #[arg(value_name = "BODY", allow_negative_numbers = true)]
     bodies: Vec<OsString>,
     /// Push the lines of this file; may be given several times
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
-    /// The queue to push to
-    #[arg(long, value_name = "NAME", default_value = "messages")]
-    queue: Name,
     /// Push each line exactly once, however often the command is run under this key; a key stands for one input into
     /// one queue, and does not expire
     #[arg(long, value_name = "KEY")]
@@ -76,7 +76,7 @@ impl Push {
         let looking = connection.admin.clone().wait(Duration::ZERO);
         let is_new = connection.is_new();
         let overview = if is_new { Some(NOTHING_YET) } else { looking.overview().await.ok() };
-        let attendance = overview.map(|it| Attendance::beside(&queue, &it, &described(settings)));
+        let attendance = overview.map(|it| Attendance::beside(&queue, &it, &attendance::described(settings)));
         // Of a store that is new itself, only a name that is like another one is worth a word.
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
         let novel = attendance.and_then(|it| it.novelty(&queue, url));
@@ -94,12 +94,6 @@ impl Push {
 
 /// A store in which nothing is.
 const NOTHING_YET: Overview = Overview { nodes: Vec::new(), sources: Vec::new(), queues: Vec::new() };
-
-/// The queues that the fleet's file describes; a mistake in it is for who runs them.
-fn described(settings: &Settings) -> Vec<Name> {
-    let description = Description::of(settings).unwrap_or_default();
-    description.queue_names().cloned().collect()
-}
 
 /// Opens everything and checks the arguments, before anything is sent.
 fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inputs, Failure> {

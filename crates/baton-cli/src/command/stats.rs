@@ -16,7 +16,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   baton stats
-  baton stats --seconds 10 --queue resize --json
+  baton stats resize --seconds 10 --json
 
 A waiting time is the time from the push of a message to the start of its handler, as the nodes measured it in the \
 sample; null if no message was started. Only first attempts count: a message that was retried, requeued or lost with a \
@@ -26,7 +26,7 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "S", default_value = "2", value_parser = quantity::seconds)]
     seconds: Duration,
     /// Only this queue; one that the fleet does not have is refused
-    #[arg(long, value_name = "NAME")]
+    #[arg(value_name = "QUEUE")]
     queue: Option<Name>,
     /// Print one JSON object: {"pushed_per_s","done_per_s","dead_per_s","ready","latency_ms":{"p50","p99"}}
     #[arg(long)]

@@ -247,7 +247,7 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
             return Exit::Ok;
         }
         [(queue, _)] => {
-            log.say(&format!("done, but {count} message{} failed; see `baton errors --queue {queue}`", plural(count)))
+            log.say(&format!("done, but {count} message{} failed; see `baton errors {queue}`", plural(count)))
         }
         several => {
             let queues: Vec<String> = several.iter().map(|(queue, count)| format!("{queue} ({count})")).collect();

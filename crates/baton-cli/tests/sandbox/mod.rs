@@ -164,7 +164,7 @@ impl Sandbox {
     /// Pushes these bodies and lets each fail with the error beside it.
     pub(crate) fn failed(&self, queue: &str, failures: &[(&str, &str)]) {
         let bodies: Vec<&str> = failures.iter().map(|(body, _)| *body).collect();
-        self.run(&[&["push", "--queue", queue][..], &bodies].concat()).expect(0);
+        self.run(&[&["push", queue][..], &bodies].concat()).expect(0);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let node = self.node(queue).await;

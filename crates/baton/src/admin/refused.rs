@@ -1,8 +1,8 @@
 //! Why an operation was not carried out.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use super::{Whereabouts, wording::one_of};
+use super::{Whereabouts, whereabouts::nodes, wording::one_of};
 use crate::{
     NodeError,
     message::Name,
@@ -147,9 +147,11 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// Nothing if the fleet has the queue.
+    /// Nothing if the fleet has the queue, or a node works for it.
     pub(super) fn queue(name: &Name, survey: &Survey) -> Option<Self> {
-        Self::unless(name, Subject::Queue, survey.queues.iter().map(|it| it.queue.clone()).collect())
+        let worked_for = nodes(survey).flat_map(|node| &node.queues);
+        let known: BTreeSet<&Name> = survey.queues.iter().map(|it| &it.queue).chain(worked_for).collect();
+        Self::unless(name, Subject::Queue, known.into_iter().cloned().collect())
     }
 
     /// Nothing if the fleet has the source.
