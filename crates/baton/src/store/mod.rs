@@ -227,6 +227,14 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// The fleets in the store; nothing where finding them would mean to look at all that is stored.
+    ///
+    /// # Errors
+    /// As [`Store::call`].
+    fn fleets(&self) -> BoxFuture<'_, Result<Option<Vec<Name>>, StoreError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Closes what is open, in order: what was handed in before is carried out first. Other calls may follow.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

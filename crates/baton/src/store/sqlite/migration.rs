@@ -13,13 +13,13 @@ use super::{
     connection::check_known,
     file::{OpenFile, Purpose},
     partly_gone,
-    remains::NAMED,
+    remains::{self, NAMED},
     renewal,
     tables::SqliteTables,
     writer,
 };
 use crate::{
-    message::{Name, SessionId},
+    message::SessionId,
     store::{
         Conversion, Converted, FORMAT, Kind, SeenSession, Standing, StoreError,
         engine::{
@@ -147,7 +147,7 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     }
     db.execute_batch(&made(&model, "call_delays")?)?;
     let mut done = Converted::default();
-    for fleet in fleets(db)? {
+    for fleet in remains::fleets(db)? {
         let mut tables = SqliteTables::new(db, &fleet);
         for (id, session) in tables.sessions()? {
             let Returned { back, failed } = end(&mut tables, now, id, &session, true, u64::MAX)?;
@@ -178,10 +178,4 @@ fn renew_table(db: &Connection, model: &Connection, table: &str, columns: &str) 
 /// How the schema makes this.
 fn made(model: &Connection, name: &str) -> rusqlite::Result<String> {
     model.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
-}
-
-fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {
-    let mut rows = db.prepare(&format!("SELECT name FROM fleets WHERE {NAMED} ORDER BY fleet"))?;
-    let names: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    names.iter().map(|name| Ok(Name::new(name)?)).collect()
 }

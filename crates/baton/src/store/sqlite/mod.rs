@@ -63,8 +63,13 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, RestoreError, Restored};
 use self::{
-    connection_thread::ConnectionThread, file::Purpose, reader::Question, site::Site, sweep::Sweeper,
-    wake::WakeChannel, writer::Job,
+    connection_thread::ConnectionThread,
+    file::{OpenFile, Purpose},
+    reader::Question,
+    site::Site,
+    sweep::Sweeper,
+    wake::WakeChannel,
+    writer::Job,
 };
 use super::{
     Answer, BoxFuture, Clock, Conversion, Ear, Kind, Request, Standing, Store, StoreError, Waiting, Woken, serve,
@@ -219,6 +224,11 @@ impl Store for SqliteStore {
 
     fn in_the_way(&self) -> Option<String> {
         self.shared.site.stalled().map(|stalled| stalled.to_string())
+    }
+
+    fn fleets(&self) -> BoxFuture<'_, Result<Option<Vec<Name>>, StoreError>> {
+        let site = Arc::clone(&self.shared.site);
+        Box::pin(apart(move || remains::fleets(&OpenFile::open(&site, Purpose::Reads)?.db).map(Some)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

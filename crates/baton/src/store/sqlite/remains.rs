@@ -8,10 +8,19 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use crate::{message::Name, store::StoreError};
+
 /// SQL for fleets that are there: no name begins with a space.
 pub(super) const NAMED: &str = "name NOT LIKE ' %'";
 /// SQL that takes the name of a fleet away.
 pub(super) const UNNAME: &str = "UPDATE fleets SET name = ' ' || fleet WHERE fleet = ?1";
+
+/// The fleets that are there, in the order they came.
+pub(super) fn fleets(db: &Connection) -> Result<Vec<Name>, StoreError> {
+    let mut rows = db.prepare(&format!("SELECT name FROM fleets WHERE {NAMED} ORDER BY fleet"))?;
+    let names: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    names.iter().map(|name| Ok(Name::new(name)?)).collect()
+}
 
 /// The tables with rows of queues, by the columns that tell a row.
 const OF_QUEUES: [(&str, &str); 5] = [
