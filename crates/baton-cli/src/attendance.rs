@@ -16,6 +16,7 @@ pub(crate) struct Attendance {
     is_known: bool,
     /// Whether a live node works for it.
     is_worked: bool,
+    is_paused: bool,
     /// Another one that was perhaps meant.
     near: Option<String>,
 }
@@ -33,6 +34,7 @@ impl Attendance {
         Self {
             is_known: there.clone().any(|it| it == queue),
             is_worked: worked().any(|it| it == queue),
+            is_paused: overview.queues.iter().any(|it| it.name == *queue && it.paused),
             near: meant(queue.as_str(), others).filter(|_| !described.contains(queue)).map(str::to_owned),
         }
     }
@@ -48,6 +50,11 @@ impl Attendance {
         let near = self.near.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         let is_new = !self.is_known && !self.is_worked;
         is_new.then(|| format!("queue {queue} is new in {store}, and no node works for it{near}"))
+    }
+
+    /// That it is paused, if it is.
+    pub(crate) fn pause(&self, queue: &Name) -> Option<String> {
+        self.is_paused.then(|| format!("queue {queue} is paused; `baton resume {queue}` lets it go on"))
     }
 
     /// That nobody works for it, if that is so.

@@ -23,7 +23,7 @@ pub(crate) struct Following<'a> {
     follow: Follow,
     /// Printed in place of the plain truth that no node works for the queue.
     advice: Option<&'a str>,
-    /// Whether it is settled that a node works on it, or that none does.
+    /// Whether it is settled that a node works on it, or said why none does.
     is_attended: bool,
     /// How long a store that is away is waited for, and since when it is.
     wait: Duration,
@@ -77,7 +77,8 @@ impl<'a> Following<'a> {
         since.elapsed() >= self.wait
     }
 
-    /// Nothing came for a while: fails if the store is away. Says once that the call waits and no node works for its queue.
+    /// Nothing came for a while: fails if the store is away. Says once why the call waits: its queue is
+    /// paused, or no node works for it.
     async fn wonder(&mut self) -> Result<(), StoreError> {
         let admin = &self.connection.admin;
         // The beats of its session tell, so that a quiet call costs the store no further question.
@@ -91,7 +92,10 @@ impl<'a> Following<'a> {
         let status = admin.fleet().call_status(self.call).await?;
         if status.is_some_and(|status| status.state == CallState::Waiting) {
             let overview = admin.overview().await?;
-            if let Some(absence) = Attendance::of(self.queue, &overview).absence(self.queue) {
+            let attendance = Attendance::of(self.queue, &overview);
+            if let Some(pause) = attendance.pause(self.queue) {
+                remark(&pause);
+            } else if let Some(absence) = attendance.absence(self.queue) {
                 remark(self.advice.unwrap_or(&absence));
             }
         }

@@ -2,6 +2,9 @@
 
 mod sandbox;
 
+use std::io::{Read as _, Write as _};
+
+use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};
 
 #[test]
@@ -54,6 +57,32 @@ fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_goo
     until("nothing of it is left", || sandbox.count("fetsh", "ready") == 0);
     let audit = sandbox.run(&["audit", "fetsh", "--json"]).expect(0).json();
     assert_eq!((audit.get("cancelled").unwrap().as_u64(), audit.get("done").unwrap().as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_call_to_a_paused_queue_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["push", "q", "1"]).expect(0);
+    sandbox.run(&["pause", "q"]).expect(0);
+    let mut call = sandbox.start(&["call", "q", "2"]);
+    until("it is said", || sandbox.log().contains("baton: queue q is paused; `baton resume q` lets it go on\n"));
+    call.signal("-INT");
+    assert_eq!(call.wait(), Some(1), "{}", sandbox.log());
+}
+
+#[test]
+fn a_call_whose_data_is_flushed_is_lost_and_not_one_that_never_was() {
+    let server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::on(&server);
+    let mut call = sandbox.start(&["call", "q", "2"]);
+    until("it waits for a node", || sandbox.log().contains("no node works for queue q"));
+    let address = server.url().trim_start_matches("redis://").split('/').next().unwrap().to_owned();
+    let mut connection = std::net::TcpStream::connect(address).unwrap();
+    connection.write_all(b"FLUSHALL\r\n").unwrap();
+    assert_eq!(connection.read(&mut [0; 5]).unwrap(), 5);
+    assert_eq!(call.wait(), Some(1), "{}", sandbox.log());
+    let log = sandbox.log();
+    assert!(log.contains("is lost: the store has it no more") && !log.contains("never was"), "{log}");
 }
 
 #[test]

@@ -4,7 +4,12 @@
 
 mod sandbox;
 
-use std::{fmt::Write as _, io::Write as _, process::Stdio};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use baton::{
     Key, Name,
@@ -232,13 +237,48 @@ fn what_a_store_that_stands_still_has_not_answered_is_not_said_to_be_missing() {
     let signal =
         |name: &str| std::process::Command::new("kill").arg(name).arg(server.pid().to_string()).status().unwrap();
     assert!(signal("-STOP").success());
+    let stopped = Instant::now();
     stdin.write_all(lines(300).as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
+    let took = stopped.elapsed();
     assert!(signal("-CONT").success());
+    assert!(took < Duration::from_millis(2_500), "it waited {took:?}, not 1 s");
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("300 lines are stored, the last is line 300 of standard input, line"), "{said}");
     assert!(said.contains("600 of standard input may or may not be stored"), "{said}");
+}
+
+#[test]
+fn a_push_to_a_store_that_stands_still_ends_in_its_time() {
+    let server = RedisServer::start(Persistence::None);
+    let sandbox = Sandbox::on(&server);
+    sandbox.run(&["push", "q", "1"]).expect(0);
+    let signal =
+        |name: &str| std::process::Command::new("kill").arg(name).arg(server.pid().to_string()).status().unwrap();
+    assert!(signal("-STOP").success());
+    for key in [&[][..], &["--key", "k"]] {
+        let began = Instant::now();
+        let ran = sandbox.run(&[&["push", "q", "1", "--wait", "1"], key].concat()).expect(5);
+        let took = began.elapsed();
+        assert!(took < Duration::from_millis(2_500), "it waited {took:?}, not 1 s: {}", ran.err);
+    }
+    assert!(signal("-CONT").success());
+}
+
+#[test]
+fn a_push_that_is_kept_waiting_says_why() {
+    let sandbox = Sandbox::new();
+    sandbox.write("in", lines(20_000));
+    let push = ["push", "q", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "3"];
+    let full = "queue q is full: it holds its bound of 200 KiB";
+    let ran = sandbox.run(&push).expect(1);
+    assert!(ran.err.contains(full) && ran.err.contains("baton: no node works for queue q; it waits\n"), "{}", ran.err);
+    sandbox.run(&["pause", "q"]).expect(0);
+    let ran = sandbox.run(&push).expect(1);
+    assert!(ran.err.contains("baton: queue q is paused; `baton resume q` lets it go on\n"), "{}", ran.err);
+    let json = sandbox.run(&[&push[..], &["--json"]].concat()).expect(1);
+    assert!(!json.err.contains("paused"), "{}", json.err);
 }
 
 /// A destruction while a push is under way: what was stored before it is gone, so the push must not count it.
@@ -254,7 +294,11 @@ fn a_destruction_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
     drop(input);
     let ran = sandbox::Ran::of(push.wait_with_output().unwrap()).expect(1);
     let line = ran.err.lines().last().unwrap_or_default();
-    assert!(line.contains("the fleet was destroyed while this push was under way: the "), "{flags:?}: {}", ran.err);
+    assert!(
+        line.contains("the store has lost the data of this fleet while this push was under way "),
+        "{flags:?}: {}",
+        ran.err
+    );
     assert!(line.ends_with("are gone; push the whole input again"), "{flags:?}: {}", ran.err);
     sandbox.run_with(&[&["push", "q", "-"], flags].concat(), lines(12_000).as_bytes()).expect(0);
     assert_eq!(sandbox.count("q", "ready"), 12_000, "{flags:?}");

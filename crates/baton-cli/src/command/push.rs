@@ -1,12 +1,17 @@
 //! `baton push`: messages from the command line, from files and from standard input.
 
-use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
 use baton::{
     Key, Name,
-    admin::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Overview, Receipt},
+    admin::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Note, NoteEar, Overview, Receipt},
     settings::quantity,
     store::StoreUrl,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
 };
 
 use crate::{
@@ -70,18 +75,32 @@ impl Push {
         let queue = self.queue.clone();
         let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
         let failed = |error| failure(&error, keyed, url);
+        // Before the push, which makes the queue. A store that does not answer is no failure yet: the push says why, and
+        // its time to wait has begun.
+        let (looking, wait) = (connection.admin.clone().wait(Duration::ZERO), settings.wait.value);
+        let (is_new, began) = (connection.is_new(), Instant::now());
+        let overview = match is_new {
+            true => Some(NOTHING_YET),
+            false => timeout((wait / 2).max(SHORTEST_LOOK), looking.overview()).await.ok().and_then(Result::ok),
+        };
+        let spent = if overview.is_none() { began.elapsed() } else { Duration::ZERO };
+        let waits = Arc::new(Notify::new());
+        let admin = connection.admin.clone().wait(wait.saturating_sub(spent)).told_to(hear(&waits));
         // Until it has begun, a signal ends the command as it does by default.
-        let importer = connection.admin.importer(import).await.map_err(failed)?;
-        // Before the push, which makes the queue; a store that does not tell is nothing to fail for.
-        let looking = connection.admin.clone().wait(Duration::ZERO);
-        let is_new = connection.is_new();
-        let overview = if is_new { Some(NOTHING_YET) } else { looking.overview().await.ok() };
+        let importer = admin.importer(import).await.map_err(failed)?;
         let attendance = overview.map(|it| Attendance::beside(&queue, &it, &attendance::described(settings)));
         // Of a store that is new itself, only a name that is like another one is worth a word.
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
         let novel = attendance.and_then(|it| it.novelty(&queue, url));
         let show = |it: baton::admin::Progress| progress.show(it.bytes, it.messages);
-        let receipt = importer.push(inputs, &interrupt::listen(interrupt::LAST_WORDS)?, show).await;
+        let interrupted = interrupt::listen(interrupt::LAST_WORDS)?;
+        let pushing = importer.push(inputs, &interrupted, show);
+        tokio::pin!(pushing);
+        let receipt = tokio::select! {
+            biased;
+            receipt = &mut pushing => receipt,
+            () = explain(&connection, &queue, &waits), if !self.json => pushing.await,
+        };
         progress.end();
         if receipt.as_ref().is_ok_and(|it| it.pushed > 0) {
             connection.novelty().iter().chain(&novel).for_each(|it| remark(it));
@@ -91,6 +110,36 @@ impl Push {
             .map_err(|failure| unseen(&failure, &receipt))
     }
 }
+
+/// Passes notes on, and notifies of the first wait.
+fn hear(waits: &Arc<Notify>) -> NoteEar {
+    let waits = waits.clone();
+    Arc::new(move |note| {
+        remark(&note.to_string());
+        if matches!(note, Note::Waiting { .. }) {
+            waits.notify_one();
+        }
+    })
+}
+
+/// Says once, of a push that has waited for a second, why its queue does not become emptier.
+async fn explain(connection: &Connection, queue: &Name, waits: &Notify) {
+    waits.notified().await;
+    tokio::time::sleep(UNHEARD).await;
+    let looking = connection.admin.clone().wait(Duration::ZERO);
+    // A store that does not answer is what the push waits for.
+    let Ok(overview) = looking.overview().await else { return };
+    let attendance = Attendance::of(queue, &overview);
+    if let Some(why) = attendance.pause(queue).or_else(|| attendance.absence(queue)) {
+        remark(&why);
+    }
+}
+
+/// After how long a wait is explained.
+const UNHEARD: Duration = Duration::from_secs(1);
+
+/// The shortest time that the look before the push may take.
+const SHORTEST_LOOK: Duration = Duration::from_millis(300);
 
 /// A store in which nothing is.
 const NOTHING_YET: Overview = Overview { nodes: Vec::new(), sources: Vec::new(), queues: Vec::new() };

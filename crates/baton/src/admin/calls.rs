@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Admin, patience::Patience};
+use super::{Admin, patience::Patience, wording::size};
 use crate::{
     CallOptions, PushError,
     backoff::Backoff,
@@ -55,7 +55,13 @@ impl Admin {
                 Err(error) => return Err(error.into()),
             };
             loop {
-                if patience.worn_out(self, &in_the_way) {
+                let why = match &in_the_way {
+                    PushError::Full(_) => {
+                        format!("{in_the_way}: it holds its bound of {}", size(self.fleet.max_backlog()))
+                    }
+                    other => other.to_string(),
+                };
+                if patience.worn_out(self, &why) {
                     return Err(in_the_way);
                 }
                 tokio::time::sleep(pauses.pause()).await;

@@ -70,7 +70,7 @@ use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "sqlite")]
 pub use self::backup::{BackedUp, BroughtBack, CopyError, back_up, restore};
-use self::patience::Voice;
+use self::patience::{PROMPT, SHORTEST_ANSWER, Voice};
 pub use self::{
     audit::{Audit, Fault},
     causes::{Cause, Causes},
@@ -103,6 +103,8 @@ use crate::{
 pub struct Admin {
     fleet: Fleet,
     wait: Duration,
+    /// An answer is waited for at least this long, however short the time to wait is.
+    shortest_answer: Duration,
     voice: Arc<Voice>,
 }
 
@@ -111,12 +113,18 @@ impl Admin {
     #[must_use]
     pub fn new(fleet: &Fleet) -> Self {
         let (fleet, wait) = fleet.visited();
-        Self { fleet, wait, voice: Arc::default() }
+        Self { fleet, wait, shortest_answer: SHORTEST_ANSWER, voice: Arc::default() }
     }
 
     /// The same admin with a session of its own: for one operation.
     fn apart(&self) -> Self {
         Self { fleet: self.fleet.visited().0, ..self.clone() }
+    }
+
+    /// As [`Admin::apart`], for an operation that ends within its time to wait where the store stands still.
+    fn prompt(&self) -> Self {
+        let fleet = self.fleet.visited_within((self.wait / 2).max(PROMPT));
+        Self { fleet, shortest_answer: PROMPT, ..self.clone() }
     }
 
     /// How long a store that is not up, or has no room, is waited for.
@@ -149,6 +157,32 @@ impl Admin {
     /// The store's failure after the time to wait for it.
     pub async fn survey(&self) -> Result<Survey, StoreError> {
         self.ask(TakeSurvey).await
+    }
+
+    /// Whether the store has anything of the fleet: it was used, and not removed since.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn exists(&self) -> Result<bool, StoreError> {
+        let survey = self.survey().await?;
+        if !(survey.sessions.is_empty() && survey.sources.is_empty() && survey.queues.is_empty()) {
+            return Ok(true);
+        }
+        match self.fleets().await? {
+            Some(fleets) => Ok(fleets.contains(self.fleet.name())),
+            None => {
+                let standing = self.when_up(Some(self.answer_limit()), || self.fleet.store().standing()).await?;
+                Ok(standing.format.is_some())
+            }
+        }
+    }
+
+    /// The fleets in the store; nothing where that cannot be told cheaply, as on Redis.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn fleets(&self) -> Result<Option<Vec<Name>>, StoreError> {
+        self.when_up(Some(self.answer_limit()), || self.fleet.store().fleets()).await
     }
 
     /// A session for calls of the program's own, joined now if there is none or the last one is over; it lasts until

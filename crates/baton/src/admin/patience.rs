@@ -20,8 +20,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How often it is looked what a call runs into.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// An answer is waited for at least this long, however impatient the caller is.
-const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
+/// The shortest time that an answer is waited for.
+pub(super) const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
+/// The same where a person has bounded the whole operation.
+pub(super) const PROMPT: Duration = Duration::from_millis(300);
 /// Leaving is a courtesy; the lease does the rest.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -101,7 +103,12 @@ impl Admin {
     /// Leaves if it had joined, and closes the store in order; later calls open it anew. What does not succeed in time is
     /// left to the lease.
     pub async fn leave(&self) {
-        tokio::time::timeout(LEAVE_LIMIT, self.fleet.leave()).await.ok();
+        self.leave_within(LEAVE_LIMIT).await;
+    }
+
+    /// As [`Admin::leave`], for so long at most.
+    pub(super) async fn leave_within(&self, limit: Duration) {
+        tokio::time::timeout(limit, self.fleet.leave()).await.ok();
     }
 
     /// Tells, once, that and why there is a wait.
@@ -119,7 +126,7 @@ impl Admin {
     }
 
     pub(super) fn answer_limit(&self) -> Duration {
-        self.wait.max(SHORTEST_ANSWER)
+        self.wait.max(self.shortest_answer)
     }
 
     fn no_answer(&self, limit: Duration) -> StoreError {
@@ -166,6 +173,13 @@ impl Patience {
     /// Something was stored, or nothing stands in the way.
     pub(super) const fn calm(&mut self) {
         self.stuck = None;
+    }
+
+    /// The store is away, and was last heard of then; says so once, and whether that is too long ago.
+    pub(super) fn outlasted(&mut self, admin: &Admin, cause: &dyn fmt::Display, heard: Instant) -> bool {
+        let since = self.stuck.map_or(heard, |stuck| stuck.min(heard));
+        self.stuck = Some(since);
+        self.worn_out(admin, cause)
     }
 
     /// Something stands in the way; says so once, and whether it has been there for too long.

@@ -54,6 +54,14 @@ pub const fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// A number of bytes in the largest unit of which it is a whole number.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
 /// The names there are, for somebody who named another; nothing if there are none.
 pub(super) fn one_of(names: &[impl Display]) -> String {
     const SHOWN: usize = 10;
@@ -119,6 +127,11 @@ mod tests {
         assert_eq!(tamed, "{  \"a\": \"\\u009b31m\\u007f\\u2029\\u202e\\u2067é\\n\"}");
         let value = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&tamed), value(json));
+    }
+
+    #[test]
+    fn sizes_are_whole_numbers_of_their_unit() {
+        assert_eq!([4 << 30, 200 << 10, 1500, 0].map(size), ["4 GiB", "200 KiB", "1500 bytes", "0 bytes"]);
     }
 
     #[test]

@@ -170,6 +170,13 @@ impl Fleet {
         (Self::over(self.store.clone(), options), self.options.wait)
     }
 
+    /// The same as visited by one who counts a store as away that leaves a beat unanswered for so long.
+    pub(crate) fn visited_within(&self, silence: Duration) -> Self {
+        let mut options = FleetOptions { wait: Duration::ZERO, ..FleetOptions::clone(&self.options) };
+        options.session.silence = options.session.silence.min(silence);
+        Self::over(self.store.clone(), options)
+    }
+
     /// The fleet's name.
     #[must_use]
     pub fn name(&self) -> &Name {

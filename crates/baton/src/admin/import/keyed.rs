@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Bookmark, Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress,
-    Receipt, SharedLabels, Tally, full, no_verdict,
+    Receipt, SharedLabels, Tally, full, last_words, no_verdict,
     reader::{Chunk, Stop},
     submission, trouble,
 };
@@ -158,7 +158,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
         let bytes = batch.iter().map(|chunk| chunk.parcel.bytes().len() as u64).sum();
         let mut pauses = Backoff::new(LOOK_EVERY, FULL_PAUSE);
         loop {
-            let cause = full(self.import);
+            let cause = full(self.admin, self.import);
             if self.patience.worn_out(self.admin, &cause) {
                 return Err(cause);
             }
@@ -191,10 +191,11 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
                 }
                 continue;
             };
-            if self.patience.worn_out(self.admin, &error) {
+            if self.patience.outlasted(self.admin, &error, began) {
                 // Leaving ends the call: it is answered with what became of it.
-                self.admin.leave().await;
-                return match tokio::time::timeout(LAST_WORDS, &mut submit).await {
+                let limit = last_words(matches!(error, StoreError::Unreachable(_)));
+                self.admin.leave_within(limit).await;
+                return match tokio::time::timeout(limit, &mut submit).await {
                     Ok(Ok(verdicts)) => Ok(Ok(verdicts)),
                     _ => Err(error.into()),
                 };

@@ -40,6 +40,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 /// How long calls that were given up may take to say what became of them.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The same for each step where the store does not answer: what a session is told by then, it knows without the store.
+const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// Where input goes, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl Admin {
     /// # Errors
     /// [`ImportCause::OtherQueue`] if the key belongs to another queue; the store's failure.
     pub async fn importer(&self, import: Import) -> Result<Importer, ImportError> {
-        let admin = self.apart();
+        let admin = self.prompt();
         let bookmark = match &import.key {
             Some(key) => Some(Bookmark::read(&admin, key, &import.queue).await?),
             None => None,
@@ -136,7 +138,8 @@ impl Importer {
             None => plain::push(&admin, &import, &labels, &mut chunks, tally, until).await,
             Some(bookmark) => keyed::push(&admin, &import, bookmark, &labels, &mut chunks, tally, until).await,
         };
-        admin.leave().await;
+        let is_away = matches!(&pushed, Err(ImportError { cause: ImportCause::Store(StoreError::Unreachable(_)), .. }));
+        admin.leave_within(last_words(is_away)).await;
         pushed
     }
 }
@@ -145,13 +148,18 @@ fn submission(queue: &Name, chunk: &Chunk) -> Submission {
     Submission { queue: queue.clone(), parcel: chunk.parcel.clone(), key: None, call: None }
 }
 
+/// How long a step of an import's end may take.
+const fn last_words(is_away: bool) -> Duration {
+    if is_away { BRIEFLY } else { LAST_WORDS }
+}
+
 /// What a session's calls run into, as far as waiting may help.
 fn trouble(session: Option<&Session>) -> Option<StoreError> {
     session.and_then(Session::trouble)
 }
 
-fn full(import: &Import) -> ImportCause {
-    ImportCause::Full { queue: import.queue.clone() }
+fn full(admin: &Admin, import: &Import) -> ImportCause {
+    ImportCause::Full { queue: import.queue.clone(), bound: admin.fleet.max_backlog() }
 }
 
 fn no_verdict() -> ImportCause {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LAST_WORDS, LOOK_EVERY, Patience, Progress, Receipt,
-    SharedLabels, Tally, full, no_verdict, reader::Chunk, submission, trouble,
+    Chunks, FULL_PAUSE, Import, ImportCause, ImportError, LOOK_EVERY, Patience, Progress, Receipt, SharedLabels, Tally,
+    full, last_words, no_verdict, reader::Chunk, submission, trouble,
 };
 use crate::{
     Shutdown,
@@ -205,7 +205,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     /// Sends refused chunks again, one at a time and in order, once nothing else is under way.
     async fn look(&mut self) -> Result<(), ImportCause> {
         if let Some(error) = trouble(self.session.as_ref()) {
-            if self.patience.worn_out(self.admin, &error) {
+            if self.patience.outlasted(self.admin, &error, self.heard) {
                 return Err(error.into());
             }
         } else if self.refused.is_empty() {
@@ -234,7 +234,7 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
     fn is_full(&mut self) -> Result<(), ImportCause> {
         let pauses = self.full.get_or_insert_with(|| Backoff::new(LOOK_EVERY, FULL_PAUSE));
         self.not_before = Instant::now() + pauses.pause();
-        self.wait_for(full(self.import))
+        self.wait_for(full(self.admin, self.import))
     }
 
     fn wait_for(&mut self, cause: ImportCause) -> Result<(), ImportCause> {
@@ -243,8 +243,9 @@ impl<P: FnMut(Progress)> Pusher<'_, P> {
 
     /// Ends the session, so that whatever is not stored by now never will be, and hears what became of the rest.
     async fn hear_last_words(&mut self) {
-        self.admin.leave().await;
-        let deadline = Instant::now() + LAST_WORDS;
+        let limit = last_words(matches!(trouble(self.session.as_ref()), Some(StoreError::Unreachable(_))));
+        self.admin.leave_within(limit).await;
+        let deadline = Instant::now() + limit;
         while let Ok(Some(answer)) = tokio::time::timeout_at(deadline, self.under_way.join_next()).await {
             if let Ok(answer) = answer {
                 // The first failure is the one to tell.

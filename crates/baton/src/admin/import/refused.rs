@@ -2,6 +2,7 @@
 
 use super::{Account, BadBody};
 use crate::{
+    admin::wording::size,
     message::{Key, Name},
     store::{Refusal, StoreError},
 };
@@ -77,8 +78,13 @@ pub enum ImportCause {
         /// The key.
         key: Key,
     },
-    /// The fleet was destroyed, or its data replaced, while the import was under way; nothing was stored since.
-    #[error("the fleet was destroyed while this push was under way: the {} stored before that are gone", counted(*before))]
+    /// The data of the fleet went while the import was under way: it was removed, flushed or replaced. Nothing was stored
+    /// since.
+    #[error(
+        "the store has lost the data of this fleet while this push was under way (removed, flushed or replaced): the {} \
+         stored before that are gone",
+        counted(*before)
+    )]
     Destroyed {
         /// Lines stored before, also by former runs under the key.
         before: u64,
@@ -101,10 +107,12 @@ pub enum ImportCause {
         unanswered: bool,
     },
     /// The queue held as many bytes as are allowed for too long.
-    #[error("queue {queue} is full")]
+    #[error("queue {queue} is full: it holds its bound of {}", size(*bound))]
     Full {
         /// The queue.
         queue: Name,
+        /// How many bytes it may hold.
+        bound: u64,
     },
     /// The thread that reads could not be started.
     #[error("cannot start: {0}")]
@@ -118,7 +126,7 @@ pub enum ImportCause {
 }
 
 impl ImportCause {
-    /// That the fleet was destroyed, if that is why an import ended which had stored so many lines.
+    /// That the data of the fleet went, if that is why an import ended which had stored so many lines.
     pub(super) fn of_destroy(&self, stored: u64) -> Option<Self> {
         match self {
             Self::Destroyed { .. } => Some(self.clone()),

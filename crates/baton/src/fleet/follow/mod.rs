@@ -54,8 +54,8 @@ pub enum Followed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FollowError {
-    /// There is no such call.
-    #[error("there is no call {0}: it never was, or it ended over an hour ago")]
+    /// There is no such call. One whose birth is known was there.
+    #[error("{}", unknown(.0))]
     Unknown(CallId),
     /// The store has lost data since, and the id is another message's by now.
     #[error("call {0}: {other}", other = Refusal::OtherCall)]
@@ -71,6 +71,13 @@ pub enum FollowError {
     /// The store's failure.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn unknown(call: &CallId) -> String {
+    match call.born {
+        Some(_) => format!("call {call} is lost: the store has it no more (removed or flushed), or it ended long ago"),
+        None => format!("there is no call {call}: it never was, or it ended over an hour ago"),
+    }
 }
 
 /// A cursor over the events of a call.

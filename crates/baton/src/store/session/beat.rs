@@ -28,8 +28,12 @@ use crate::{
 /// How long the runtime may do nothing before its node stops beating.
 const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// How long a beat goes unanswered before that is trouble.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How often a session beats, and how long a beat goes unanswered before that is trouble.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rhythm {
+    pub(super) heartbeat: Duration,
+    pub(super) silence: Duration,
+}
 
 /// What a session tells with its beats, and its runtime's sign of life.
 #[derive(Debug, Default)]
@@ -84,15 +88,13 @@ impl Heart {
 }
 
 /// Beats in the caller's runtime until the session is over or nobody holds it any more.
-pub(super) fn in_runtime(
-    caller: Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>,
-) {
-    tokio::spawn(vital(caller.clone(), run(caller, heart, heartbeat, beaten, false)));
+pub(super) fn in_runtime(caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>) {
+    tokio::spawn(vital(caller.clone(), run(caller, heart, rhythm, beaten, false)));
 }
 
 /// As [`in_runtime`], on a thread of its own, while the runtime of its work shows signs of life.
 pub(super) fn on_thread(
-    caller: &Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>, work: &Handle,
+    caller: &Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>, work: &Handle,
 ) -> Result<(), StoreError> {
     let failed =
         |error: std::io::Error| StoreError::Unreachable(format!("cannot start the thread that beats: {error}"));
@@ -102,23 +104,21 @@ pub(super) fn on_thread(
     let thread = std::thread::Builder::new().name("baton-beat".to_owned());
     thread
         .spawn(move || {
-            runtime.block_on(vital(apart.clone(), run(apart, heart.clone(), heartbeat, beaten, true)));
+            runtime.block_on(vital(apart.clone(), run(apart, heart.clone(), rhythm, beaten, true)));
             heart.still.store(true, Ordering::Relaxed);
         })
         .map_err(failed)?;
     work.spawn(async move {
         while !signs.still.load(Ordering::Relaxed) {
             signs.ticks.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(heartbeat).await;
+            tokio::time::sleep(rhythm.heartbeat).await;
         }
     });
     Ok(())
 }
 
-async fn run(
-    caller: Caller, heart: Arc<Heart>, heartbeat: Duration, beaten: watch::Sender<Option<Beaten>>, watched: bool,
-) {
-    let mut timer = tokio::time::interval(heartbeat);
+async fn run(caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>, watched: bool) {
+    let mut timer = tokio::time::interval(rhythm.heartbeat);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut ticks, mut alive) = (0, Instant::now());
     loop {
@@ -147,9 +147,10 @@ async fn run(
         let answer = tokio::select! {
             biased;
             answer = &mut answer => answer,
-            () = tokio::time::sleep(SILENCE) => {
+            () = tokio::time::sleep(rhythm.silence) => {
                 // It is waited for as long as it takes; those who look after the node should know.
-                caller.reached(Some(StoreError::Unreachable(format!("the store has not answered for {SILENCE:?}"))));
+                let silence = rhythm.silence;
+                caller.reached(Some(StoreError::Unreachable(format!("the store has not answered for {silence:?}"))));
                 answer.await
             }
         };

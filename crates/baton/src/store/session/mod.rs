@@ -76,6 +76,8 @@ pub struct SessionOptions {
     pub lease: Duration,
     /// How often it beats, at most a third of the lease; 200 ms by default.
     pub heartbeat: Duration,
+    /// How long a beat goes unanswered before the store counts as away; 2 s by default.
+    pub silence: Duration,
     /// Bytes a queue may hold before submits have to wait; 4 GiB by default, 64 MiB for the sources of a node.
     pub max_queue_bytes: u64,
     /// Idempotency keys that may live in the fleet before it submits no new ones; a million by default.
@@ -100,6 +102,7 @@ impl SessionOptions {
             former: None,
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
+            silence: Duration::from_secs(2),
             max_queue_bytes: 4 << 30,
             max_keys: MAX_KEYS,
             key_lifetime: Duration::from_millis(KEY_TTL_MS),
@@ -181,11 +184,12 @@ impl Session {
             return Err(Missing::Runtime.into());
         }
         let heart = Arc::new(Heart::default());
+        let rhythm = beat::Rhythm { heartbeat: options.heartbeat, silence: options.silence };
         match options.kind {
             Kind::Node if options.environment.has_threads() => {
-                beat::on_thread(&caller, heart.clone(), options.heartbeat, beaten, work)?;
+                beat::on_thread(&caller, heart.clone(), rhythm, beaten, work)?;
             }
-            Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), options.heartbeat, beaten),
+            Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), rhythm, beaten),
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (listener, disposals) = (Arc::default(), Arc::default());
