@@ -57,7 +57,7 @@ performance: $(BATON)
 	@exec $(BATON) $(WITH_STORE) stats $(ARGS)
 
 kill: $(BATON)
-	@exec $(BATON) $(WITH_STORE) stop $(ARGS)
+	@exec $(BATON) $(WITH_STORE) stop --yes $(ARGS)
 
 $(BATON):
 	$(CARGO) build --release --locked -p baton-cli

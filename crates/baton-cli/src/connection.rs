@@ -3,16 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    CallId, ConnectError, Fleet, FleetOptions, PushError,
+    CallId, ConnectError, Fleet, FleetOptions, Name, PushError,
     admin::{Admin, OperateError},
+    settings::document::meant,
     store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
 
+use serde::Serialize;
+
 use crate::{
     exit::{Exit, Failure},
-    output::remark,
+    output::{Output, remark},
     settings::Settings,
 };
+
+/// The most fleets that are named in one line.
+const NAMED: usize = 8;
 
 /// What to do about a store that is missing. A server that is down is waited for in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +35,14 @@ pub(crate) struct Connection {
     url: StoreUrl,
     /// Whether there was no file yet.
     is_new: bool,
+}
+
+/// What a program reads of a fleet that the store does not have.
+#[derive(Serialize)]
+struct NoFleet {
+    exists: bool,
+    fleet: String,
+    store: String,
 }
 
 /// Makes the folder of the default store; any other must be there.
@@ -81,6 +95,30 @@ impl Connection {
         let admin = Admin::new(&fleet).wait(settings.wait.value);
         let admin = admin.told_to(Arc::new(|note| remark(&note.to_string())));
         Ok(Self { admin, url, is_new })
+    }
+
+    /// Opens the store in force for a command about a fleet that exists. A fleet of which the store has nothing is refused:
+    /// its name may have a slip in it, or the store is not the one that was meant. With `json` an object says so too.
+    pub(crate) async fn to_fleet(settings: &Settings, json: bool) -> Result<Self, Failure> {
+        let connection = Self::open(settings, Missing::Refuse, None)?;
+        if connection.given(connection.admin.exists().await)? {
+            return Ok(connection);
+        }
+        let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
+        // That the fleet is not there is certain; which ones are is a hint.
+        let known = connection.admin.fleets().await.ok().flatten().unwrap_or_default();
+        let shown: Vec<&str> = known.iter().take(NAMED).map(Name::as_str).collect();
+        let more = if known.len() > NAMED { format!(" and {} more", known.len() - NAMED) } else { String::new() };
+        let there = if shown.is_empty() { String::new() } else { format!(" (there are: {}{more})", shown.join(", ")) };
+        let next = meant(&fleet, known.iter().map(Name::as_str)).map_or_else(
+            || "start a node, or name another with --fleet or --store (`baton config` shows those in use)".to_owned(),
+            |near| format!("did you mean --fleet {near}?"),
+        );
+        let failure = Failure::new(format!("there is no fleet {fleet} in {store}{there}"), next);
+        if json {
+            Output::print(true, &NoFleet { exists: false, fleet, store }, |_| Ok(()))?;
+        }
+        Err(failure)
     }
 
     /// Whether there was no store yet.

@@ -87,7 +87,13 @@ fn what_does_not_end_in_time_is_handed_back() {
     let mut node = sandbox.start(&[&["node", "--role", "worker"][..], &slow].concat());
     until("it runs", || sandbox.count("messages", "in_flight") == 1);
     let killed = sandbox.run(&["stop", "--grace", "300ms", "--json"]).expect(0).json();
-    assert_eq!(killed, json!({"stopped": 1, "at_once": true, "survivors": [], "unanswered": []}));
+    assert_eq!(
+        killed,
+        json!({
+            "fleet": "baton", "store": format!("sqlite:{}", sandbox.path().display()), "stopped": 1, "died": [],
+            "at_once": true, "survivors": [], "unanswered": []
+        })
+    );
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     assert_eq!((sandbox.count("messages", "ready"), sandbox.count("messages", "in_flight")), (1, 0));
 }
@@ -106,7 +112,8 @@ fn a_node_that_does_not_answer_has_not_stopped_while_its_process_lives() {
     });
     let killed = sandbox.run(&["stop"]).expect(1);
     assert_eq!(killed.out, "stopped 1 node\n");
-    let told = killed.one_line();
+    let (order, told) = killed.err.trim_end().split_once('\n').unwrap();
+    assert!(order.starts_with("baton: stopping 2 nodes of fleet baton in sqlite:"), "{order}");
     assert!(told.starts_with("baton: 1 node did not stop: "), "{told}");
     assert!(told.ends_with(&format!("/{}; end it by hand", silent.pid())), "{told}");
     assert_eq!(other.wait(), Some(0), "{}", sandbox.log());
@@ -116,14 +123,86 @@ fn a_node_that_does_not_answer_has_not_stopped_while_its_process_lives() {
 }
 
 #[test]
-fn a_node_that_was_killed_without_a_word_counts_as_stopped() {
+fn a_node_that_had_died_before_is_not_counted_as_stopped() {
     let sandbox = Sandbox::new();
     // Its lease is longer than it takes to ask.
     let mut node = sandbox.start(&["node", "--handler", "noop", "--lease", "3s"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
     node.kill();
+    let mut lives = sandbox.start(&["node", "--handler", "noop", "--lease", "3s"]);
+    until("it has joined too", || sandbox.nodes(None).contains(&lives.pid()));
+    let killed = sandbox.run(&["stop"]).expect(0);
+    assert!(killed.out.starts_with("stopped 1 node"), "{}", killed.out);
+    assert!(killed.err.contains(&format!("/{}", lives.pid())), "{}", killed.err);
+    assert!(!killed.err.contains(&format!("/{}", node.pid())), "{}", killed.err);
+    assert_eq!(lives.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn a_dead_node_alone_is_no_node_that_was_stopped() {
+    let sandbox = Sandbox::new();
+    let mut node = sandbox.start(&["node", "--handler", "noop", "--lease", "3s"]);
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    node.kill();
     let killed = sandbox.run(&["stop", "--now"]).expect(0);
-    assert_eq!((&*killed.out, &*killed.err), ("stopped 1 node\n", ""));
+    assert!(killed.out.starts_with("no node is running; 1 had died before: "), "{}", killed.out);
+    assert!(
+        killed.out.ends_with(&format!("/{}\n", node.pid())) && killed.err.is_empty(),
+        "{}{}",
+        killed.out,
+        killed.err
+    );
+    assert_eq!(sandbox.run(&["stop"]).expect(0).out, "no node is running\n");
+}
+
+#[test]
+fn a_node_of_another_folder_is_named_with_it_before_it_is_stopped() {
+    let sandbox = Sandbox::new();
+    let other = sandbox.dir.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut command = sandbox.command(&["node", "--handler", "noop"]);
+    let mut node = sandbox.start_by(command.current_dir(&other));
+    until("it has joined", || sandbox.nodes(None).len() == 1);
+    // Without a terminal nobody is asked.
+    let ran = sandbox.run(&["stop"]).expect(0);
+    let place = format!("/{} (in {})\n", node.pid(), other.canonicalize().unwrap().display());
+    assert!(
+        ran.err.starts_with("baton: stopping 1 node of fleet baton in sqlite:") && ran.err.ends_with(&place),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.out, "stopped 1 node\n");
+    assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
+}
+
+#[test]
+fn a_fleet_that_is_not_there_is_an_error_of_every_command_about_it() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        sandbox.run(&["push", "q", "1"]).expect(0);
+        for command in ["status", "audit", "errors", "stats", "stop", "pause q", "resume q"] {
+            let named = |more: &[&str]| {
+                let words = [&["--fleet", "batton"], &command.split(' ').collect::<Vec<_>>()[..], more].concat();
+                sandbox.run(&words).expect(1)
+            };
+            let ran = named(&[]);
+            assert!(ran.one_line().starts_with("baton: there is no fleet batton in "), "{command}: {}", ran.err);
+            assert_eq!(ran.out, "", "{command}");
+            let is_a_file = ran.err.contains(" in sqlite:");
+            let near = ran.err.ends_with(" (there are: baton); did you mean --fleet baton?\n");
+            assert_eq!(near, is_a_file, "{command}: {}", ran.err);
+            if command != "errors" {
+                let ran = named(&["--json"]);
+                assert_eq!(
+                    (&ran.json()["exists"], &ran.json()["fleet"]),
+                    (&json!(false), &json!("batton")),
+                    "{command}"
+                );
+            }
+        }
+        sandbox.run(&["--fleet", "batton", "pause", "q", "--create"]).expect(0);
+        sandbox.run(&["--fleet", "batton", "status"]).expect(0);
+    }
 }
 
 #[test]

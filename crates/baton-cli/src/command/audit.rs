@@ -5,7 +5,7 @@ use std::time::Duration;
 use baton::{Name, admin, settings::quantity, store::Books};
 
 use crate::{
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
     output::{Ink, Output},
     settings::Settings,
@@ -23,7 +23,7 @@ Examples:
   baton audit resize --json
   baton audit --deep --max-hold 30s
 
-Exit codes: 0 balanced, 1 no such queue, 4 not balanced, 5 store unreachable or unfit")]
+Exit codes: 0 balanced, 1 no such fleet or queue, 4 not balanced, 5 store unreachable or unfit")]
 pub(crate) struct Audit {
     /// Check only this queue; it is an error if the fleet has no such queue
     #[arg(value_name = "QUEUE")]
@@ -42,7 +42,7 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let connection = Connection::to_fleet(settings, self.json).await?;
         let deep = self.deep.then_some(self.max_hold);
         let audit = connection.given(connection.admin.audit(self.queue.as_ref(), deep).await)?;
         let exit = Output::print(self.json, &audit, |output| show(output, &audit))?;

@@ -19,10 +19,10 @@ use crate::{
 /// How long the store may take to answer after Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// List the messages that failed for good; remove them with --remove, try them again with --requeue
+/// List the messages that failed for good; --remove removes them, --requeue tries them again
 ///
-/// With --remove an error is removed only after it was written and flushed: if the run is cut off, some may be printed
-/// again by the next one, none is lost. `baton --getErrors` is the same as `baton errors --remove`.
+/// --remove removes a message only after it was printed. If the command is cut off, the next one may print some again, and
+/// none is lost. `baton --getErrors` is the same as `baton errors --remove`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,9 +32,9 @@ Examples:
   baton errors resize --id 17 --id 21 --requeue
   baton errors --remove --json >> errors.ndjson
 
-JSON, one line an error: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
-`at` is in milliseconds since 1970; `last_error`, of a \
-retried message, is why the attempt before failed.
+JSON, one line for each failed message: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
+`at` is in milliseconds since 1970; `last_error` is why \
+the attempt before failed, if the message was retried.
 With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
     /// Only this queue; one that the fleet does not have is refused, or waited for with --follow
@@ -46,26 +46,25 @@ pub(crate) struct Errors {
     /// Only look, as it is without a flag
     #[arg(long, hide = true, conflicts_with_all = ["remove", "requeue"])]
     peek: bool,
-    /// Keep waiting for new errors until interrupted
+    /// Go on with new failures until interrupted
     #[arg(long)]
     follow: bool,
     /// Print them and put them back into their queues
     #[arg(long, conflicts_with = "remove")]
     requeue: bool,
-    /// At most so many
+    /// At most this many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     limit: Option<u64>,
-    /// Only the error of the message with this id; may be given several times. If several queues have errors, name one
+    /// Only the message with this id; may be given several times. Name the queue if several have failed messages
     #[arg(long, value_name = "N")]
     id: Vec<u64>,
-    /// Only errors whose text contains this; `#` stands for a run of digits too, so that a cause as --group prints it can
-    /// be given here
+    /// Only messages whose error contains this text; `#` stands for any number, as --group prints it
     #[arg(long = "match", value_name = "TEXT")]
     containing: Option<String>,
-    /// Count by cause, and remove nothing
+    /// Count the messages by cause, and remove nothing
     #[arg(long, conflicts_with_all = ["follow", "requeue", "remove"])]
     group: bool,
-    /// Print JSON, one line an error
+    /// Print JSON, one line for each message
     #[arg(long)]
     json: bool,
 }
@@ -73,10 +72,17 @@ pub(crate) struct Errors {
 impl Errors {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         if self.remove && !Output::is_there() {
-            let next = "give it a place for them, or > /dev/null to throw them away";
-            return Err(Failure::new("standard output is closed: errors that nobody sees are not removed", next));
+            let next = "give it a file or a pipe, or > /dev/null to discard them";
+            return Err(Failure::new(
+                "standard output is closed: messages that were not printed are not removed",
+                next,
+            ));
         }
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        // One that is followed may come later. A program reads a line as an error: that there is no fleet is not one.
+        let connection = match self.follow {
+            true => Connection::open(settings, Missing::Refuse, None)?,
+            false => Connection::to_fleet(settings, self.json && self.group).await?,
+        };
         let admin = &connection.admin;
         let ids = self.id.into_iter().map(MessageId).collect();
         let wanted = Wanted { queue: self.queue, ids, limit: self.limit, containing: self.containing };
@@ -92,7 +98,7 @@ impl Errors {
         let follow = if self.follow { Some(interrupt::listen(interrupt::LAST_WORDS)?) } else { None };
         let (mut output, mut failure) = (Output::new(), None);
         let print = |page: &[FailedMessage]| {
-            // Only what a reader has taken may be removed.
+            // Only what the reader has taken may be removed.
             let written = page.iter().try_for_each(|error| write(&mut output, error, self.json));
             failure = written.and_then(|()| output.flush()).err();
             if failure.is_some() || output.is_closed() { Taken::Gone } else { Taken::Yes }
@@ -122,14 +128,14 @@ impl Errors {
         let told = !self.json && !self.follow && !gone;
         let none = count + bodiless == 0;
         match disposal {
-            // Whoever asked for something to happen is told that nothing did.
+            // A command that was to change something says that it changed nothing.
             _ if none && (told || disposal == Some(Disposal::Requeue)) => tell_none(total, missed),
             _ => conclude(disposal, count, total, missed, told),
         }
         if disposal == Some(Disposal::Requeue) && bodiless > 0 {
             let s = plural(bodiless);
             remark(&format!(
-                "{bodiless} error{s} cannot be requeued, for want of a body: --remove removes what it prints"
+                "{bodiless} message{s} cannot be requeued: the body is missing; --remove removes what it prints"
             ));
         }
         Ok(Exit::Ok)

@@ -50,8 +50,12 @@ struct Target {
 impl Pause {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let Target { queue, json } = self.target;
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
-        let paused = match self.create || attendance::described(settings).contains(&queue) {
+        let ahead = self.create || attendance::described(settings).contains(&queue);
+        let connection = match ahead {
+            true => Connection::open(settings, Missing::Refuse, None)?,
+            false => Connection::to_fleet(settings, json).await?,
+        };
+        let paused = match ahead {
             true => connection.admin.pause_unseen(&queue).await,
             false => connection.admin.pause(&queue).await,
         };
@@ -66,7 +70,7 @@ impl Pause {
 impl Resume {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let Target { queue, json } = self.target;
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let connection = Connection::to_fleet(settings, json).await?;
         let resumed = connection.given(connection.admin.resume(&queue).await)?;
         Output::print(json, &resumed, |output| output.line(&format!("queue {queue} goes on")))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use baton::admin::{NodeState, Overview, QueueState, SourceState};
 
 use crate::{
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
     output::{Ink, Output, span},
     settings::Settings,
@@ -30,7 +30,7 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let connection = Connection::to_fleet(settings, self.json).await?;
         let overview = connection.given(connection.admin.overview().await)?;
         Output::print(self.json, &overview, |output| show(&overview, output))
     }

@@ -1,28 +1,42 @@
 //! `baton stop`: stops the nodes of the fleet, and waits until they have gone.
 
-use std::time::Duration;
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
-use baton::{admin::Whereabouts, settings::quantity};
+use baton::{
+    admin::{Stopped, Whereabouts},
+    settings::quantity,
+};
+use serde::Serialize;
 
 use crate::{
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
-    output::{Output, plural, remark},
+    output::{Output, plural, remark, tame},
     settings::Settings,
 };
 
-/// Stop all nodes that are running now, and wait until they are gone
+/// The most nodes that are named in one line.
+const NAMED: usize = 8;
+
+/// Stop all nodes of the fleet, and wait until they are gone
 ///
-/// Nodes finish what runs and hand the rest back; after --grace they hand back everything and leave at once. Nodes
-/// started after the order are not concerned. Exit code 1 names those that are still there. One that did not answer,
-/// and whose lease has run out meanwhile, is one of them if its process lives, or if that cannot be told because it ran on
-/// another host; what it held is others' all the same.
+/// Nodes finish what runs and hand the rest back. After --grace they hand back everything and leave at once. Nodes that
+/// start after the order are not stopped.
+///
+/// The command first says which nodes it stops. On a terminal it asks if some of them work in another folder or on another
+/// machine: they may belong to another project that uses the same store.
+///
+/// Exit code 1 names the nodes that are still there. A node that did not answer is one of them while its process lives,
+/// or if it ran on another host, where that is not known. Its messages go to other nodes in any case.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton stop
   baton stop --grace 1m
-  baton stop --now --json")]
+  baton stop --now --yes --json")]
 pub(crate) struct Stop {
     /// Do not let them finish what runs
     #[arg(long)]
@@ -30,24 +44,50 @@ pub(crate) struct Stop {
     /// How long they may take to finish what runs
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::time)]
     grace: Duration,
-    /// Print one JSON object: {"stopped","at_once","survivors","unanswered"}
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object: {"fleet","store","stopped","died","at_once","survivors","unanswered"}; nodes in `died` had
+    /// ended before the order
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Report<'a> {
+    fleet: &'a str,
+    store: String,
+    #[serde(flatten)]
+    stopped: &'a Stopped,
+}
+
 impl Stop {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let connection = Connection::to_fleet(settings, self.json).await?;
+        let (fleet, store) = (settings.fleet.value.as_str(), settings.store.value.to_string());
+        let nodes = connection.given(connection.admin.stoppable().await)?;
+        if !nodes.is_empty() {
+            let (count, names) = (nodes.len() as u64, listed(&nodes, named));
+            remark(&format!("stopping {count} node{} of fleet {fleet} in {store}: {names}", plural(count)));
+            if !self.yes {
+                confirm(&nodes)?;
+            }
+        }
         let grace = (!self.now).then_some(self.grace);
         let stopped = connection.given(connection.admin.stop(grace).await)?;
         let (left, unanswered) = (stopped.survivors.len() as u64, stopped.unanswered.len() as u64);
-        let exit = Output::print(self.json, &stopped, |output| match stopped.stopped as u64 {
+        let died = match stopped.died.len() as u64 {
+            0 => String::new(),
+            died => format!("; {died} had died before: {}", listed(&stopped.died, ToString::to_string)),
+        };
+        let report = Report { fleet, store, stopped: &stopped };
+        let exit = Output::print(self.json, &report, |output| match stopped.stopped as u64 {
             0 if left + unanswered > 0 => Ok(()),
-            0 => output.line("no node is running"),
-            count => output.line(&format!("stopped {count} node{}", plural(count))),
+            0 => output.line(&format!("no node is running{died}")),
+            count => output.line(&format!("stopped {count} node{}{died}", plural(count))),
         })?;
         let unknown = (unanswered > 0).then(|| {
-            let names = listed(&stopped.unanswered);
+            let names = listed(&stopped.unanswered, ToString::to_string);
             format!(
                 "{unanswered} node{} did not answer, and may still live on another host: {names}",
                 plural(unanswered)
@@ -55,7 +95,7 @@ impl Stop {
         });
         if left > 0 {
             unknown.iter().for_each(|it| remark(it));
-            let names = listed(&stopped.survivors);
+            let names = listed(&stopped.survivors, ToString::to_string);
             let them = if left == 1 { "it" } else { "them" };
             let next = format!("end {them} by hand");
             return Err(Failure::new(format!("{left} node{} did not stop: {names}", plural(left)), next));
@@ -67,6 +107,48 @@ impl Stop {
     }
 }
 
-fn listed(nodes: &[Whereabouts]) -> String {
-    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// Asks the person at the terminal if some of the nodes were not started from this folder.
+fn confirm(nodes: &[Whereabouts]) -> Result<(), Failure> {
+    let elsewhere = nodes.iter().filter(|node| is_elsewhere(node)).count();
+    if elsewhere == 0 || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let question = match nodes.len() {
+        1 => "It does not work in this folder. Stop it?".to_owned(),
+        all if all == elsewhere => format!("None of them works in this folder. Stop all {all}?"),
+        all => format!("{elsewhere} of them do not work in this folder. Stop all {all}?"),
+    };
+    let mut stderr = io::stderr();
+    // A question that cannot be shown is not answered.
+    write!(stderr, "{question} [y/N] ").ok();
+    stderr.flush().ok();
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).ok();
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::new("not confirmed: no node was stopped", "answer y, or add --yes")),
+    }
+}
+
+/// Whether a node works in another folder than this command, or where its folder is not known.
+fn is_elsewhere(node: &Whereabouts) -> bool {
+    let here = std::env::current_dir().ok();
+    node.folder().is_none_or(|folder| here.is_none_or(|here| here != folder))
+}
+
+/// A node, and where it works if that is elsewhere.
+fn named(node: &Whereabouts) -> String {
+    match node.folder() {
+        Some(folder) if is_elsewhere(node) => format!("{node} (in {})", tame(&folder.display().to_string())),
+        Some(_) => node.to_string(),
+        None => format!("{node} (elsewhere)"),
+    }
+}
+
+fn listed(nodes: &[Whereabouts], name: impl Fn(&Whereabouts) -> String) -> String {
+    let mut names: Vec<String> = nodes.iter().take(NAMED).map(name).collect();
+    if nodes.len() > NAMED {
+        names.push(format!("{} more", nodes.len() - NAMED));
+    }
+    names.join(", ")
 }

@@ -18,8 +18,10 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// What came of an order to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stopped {
-    /// Nodes that have left, or whose processes are gone.
+    /// Nodes that have left, or whose processes have ended since the order.
     pub stopped: usize,
+    /// Nodes whose processes had ended before the order: killed ones, whose leases still ran.
+    pub died: Vec<Whereabouts>,
     /// Whether some had to leave at once.
     pub at_once: bool,
     /// Nodes that are still there. One whose lease ran out is, while its process on this host lives: stopped or cut off, it
@@ -60,6 +62,15 @@ impl Awaited {
 }
 
 impl Admin {
+    /// The nodes that [`Admin::stop`] would order to stop now.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn stoppable(&self) -> Result<Vec<Whereabouts>, StoreError> {
+        let survey = self.survey().await?;
+        Ok(nodes(&survey).map(Whereabouts::of).filter(|node| node.is_there() != Some(false)).collect())
+    }
+
     /// Stops all nodes that are running now, and waits until they are gone. For `grace` they may finish what runs; then,
     /// or at once without it, they hand back everything. Nodes that start after the order are not concerned.
     ///
@@ -81,22 +92,28 @@ impl Admin {
             nodes(&survey).map(|node| (node.session, Sighting { node: Whereabouts::of(node), silent: false }));
         let mut awaited = Awaited { there: sighted.collect(), unanswered: Vec::new() };
         awaited.look(&survey);
-        let count = awaited.there.len();
+        let is_dead = |node: &Whereabouts| node.is_there() == Some(false);
+        let died: Vec<Whereabouts> =
+            awaited.there.values().map(|it| &it.node).filter(|node| is_dead(node)).cloned().collect();
+        let count = awaited.there.len() - died.len();
+        let was_dead = |node: &Whereabouts| died.iter().any(|it| it.session == node.session);
         // Nodes started from here on live.
         let upto = nodes(&survey).map(|node| node.join_no).max();
         let stopped = |at_once, awaited: Awaited| {
-            let mut survivors: Vec<Whereabouts> = awaited.there.into_values().map(|it| it.node).collect();
+            let left = awaited.there.into_values().map(|it| it.node);
+            let mut survivors: Vec<Whereabouts> = left.filter(|node| !was_dead(node)).collect();
             let mut unanswered = Vec::new();
-            for node in awaited.unanswered {
+            for node in awaited.unanswered.into_iter().filter(|node| !was_dead(node)) {
                 match node.is_there() {
                     Some(true) => survivors.push(node),
                     Some(false) => {}
                     None => unanswered.push(node),
                 }
             }
-            Stopped { stopped: count - survivors.len() - unanswered.len(), at_once, survivors, unanswered }
+            let stopped = count - survivors.len() - unanswered.len();
+            Stopped { stopped, died: died.clone(), at_once, survivors, unanswered }
         };
-        if count == 0 {
+        if awaited.there.is_empty() {
             return Ok(stopped(false, awaited));
         }
         let longest = Duration::from_millis(nodes(&survey).map(|node| node.lease_ms).max().unwrap_or(0));

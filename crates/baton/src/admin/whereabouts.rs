@@ -1,6 +1,6 @@
 //! Where a session runs.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use rustix::{
     io::Errno,
@@ -31,6 +31,14 @@ pub struct Whereabouts {
 impl Whereabouts {
     pub(super) fn of(view: &SessionView) -> Self {
         Self { session: view.session, process: Some((view.host.clone(), view.pid)) }
+    }
+
+    /// The folder that its process works in; nothing if that cannot be told from here: it runs on another host, belongs to
+    /// another user, or the system does not say.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        let (_, pid) = self.process.as_ref().filter(|(host, _)| *host == host_name())?;
+        std::fs::read_link(format!("/proc/{pid}/cwd")).ok()
     }
 
     /// Whether its process is there; nothing if that cannot be told from here: it runs on another host, or is this one,
