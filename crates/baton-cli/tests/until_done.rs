@@ -26,10 +26,17 @@ fn up_ends_with_3_after_errors_and_its_source_stays_ended() {
     assert_eq!((count("pushed"), count("done") + count("failed")), (200, 200), "{books}");
     assert!(count("failed") > 0, "{books}");
 
-    let again = sandbox.run(&[&up[..], &["-q"]].concat()).expect(3);
+    let told = format!(" done, but {} messages failed; see `baton errors ticking` ", count("failed"));
+    assert!(ran.err.contains(&told), "{}", ran.err);
+
+    // Those are not of the next run.
+    let again = sandbox.run(&[&up[..], &["-q"]].concat()).expect(0);
     let (ended, failed) = again.err.split_once('\n').unwrap_or_default();
     assert_eq!(ended, "baton: source ticks has ended; --rewind starts it again");
-    let told = format!("baton: done, but {} messages failed; see `baton errors ticking`\n", count("failed"));
+    let told = format!(
+        "baton: done: nothing is left; {} messages failed before this run; see `baton errors ticking`\n",
+        count("failed")
+    );
     assert_eq!(failed, told);
     assert_eq!(sandbox.pushed(), 200);
 
@@ -131,17 +138,22 @@ fn what_is_left_is_said_after_a_source_that_failed_too() {
 }
 
 #[test]
-fn errors_of_an_earlier_run_end_with_3() {
-    let sandbox = Sandbox::new();
-    sandbox.failed("q", &[("1", "x")]);
-    let node = ["node", "--handler", "noop", "--until-done", "--queue"];
-    let ran = sandbox.run(&[&node[..], &["q"]].concat()).expect(3);
-    let told = ran.err.contains(" done, but 1 message failed; see `baton errors q` fleet=");
-    assert!(told && !ran.err.contains("nothing is left"), "{}", ran.err);
-    // Another queue has nothing to do with it.
-    sandbox.run(&[&node[..], &["other"]].concat()).expect(0);
-    sandbox.run(&["errors", "--remove"]).expect(0);
-    sandbox.run(&[&node[..], &["q"]].concat()).expect(0);
+fn failures_of_earlier_runs_are_told_apart_from_those_of_this_one() {
+    on_both(|sandbox| {
+        sandbox.failed("q", &[("1", "x"), ("2", "x")]);
+        let node = ["node", "-q", "--queue", "q", "--until-done", "--exec-once"];
+        let told = |program: &str, code| sandbox.run(&[&node[..], &[program]].concat()).expect(code).err;
+        let older = "baton: done: nothing is left; 2 messages failed before this run; see `baton errors q`\n";
+        assert_eq!(told("/bin/true", 0), older);
+        sandbox.run(&["push", "q", "3"]).expect(0);
+        let both = "baton: done, but 1 message failed, and 2 before this run; see `baton errors q`\n";
+        assert_eq!(told("/bin/false", 3), both);
+        // One that failed before and fails again is of this run.
+        sandbox.run(&["errors", "q", "--id", "1", "--requeue"]).expect(0);
+        assert_eq!(told("/bin/false", 3), both);
+        sandbox.run(&["errors", "--remove"]).expect(0);
+        assert_eq!(told("/bin/true", 0), "");
+    });
 }
 
 #[test]

@@ -86,7 +86,8 @@ impl Node {
         if self.leashed {
             obey_leash(&shutdown);
         }
-        let ended = self.node.run(&plan, &connection, &log, &shutdown).await;
+        let before = self.node.failed_before(&plan, &connection).await?;
+        let ended = self.node.run(&plan, &connection, &before, &log, &shutdown).await;
         connection.admin.leave().await;
         ended
     }

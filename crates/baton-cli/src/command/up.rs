@@ -129,6 +129,7 @@ impl Up {
             }
             return connection.given(up).map(|_| if self.node.until_done { Exit::Failed } else { Exit::Ok });
         }
+        let before = self.node.failed_before(&plan, &connection).await?;
         let workforce = watch::Sender::new(Workforce::default());
         let workers = workforce.subscribe();
         let supervisor = supervisor(settings, &self.node, &log)?;
@@ -150,7 +151,7 @@ impl Up {
             std::future::pending::<()>().await;
         };
         let all = async {
-            let ended = self.node.run(&plan, &connection, &log, &shutdown).await;
+            let ended = self.node.run(&plan, &connection, &before, &log, &shutdown).await;
             // However it ended, its workers end with it.
             shutdown.graceful();
             spawner.await.ok();

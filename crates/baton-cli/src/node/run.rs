@@ -1,6 +1,6 @@
 //! A node from its start to its end, and what is said of that.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use baton::{
     Event, Name, Node, NodeError, Shutdown,
@@ -32,9 +32,17 @@ const REMIND_EVERY: Duration = Duration::from_secs(600);
 const AGAIN: &str = "; run this again to go on";
 
 impl NodeArguments {
+    /// What had failed before this run. Read before the first process of the run works.
+    pub(crate) async fn failed_before(&self, plan: &Plan, connection: &Connection) -> Result<FailedBefore, Failure> {
+        if !self.until_done {
+            return Ok(FailedBefore::default());
+        }
+        connection.given(connection.admin.newest_errors(&plan.to_be_emptied()).await).map(FailedBefore)
+    }
+
     /// Runs until it is asked to stop, or is done if it is to end then.
     pub(crate) async fn run(
-        &self, plan: &Plan, connection: &Connection, log: &Arc<Log>, shutdown: &Shutdown,
+        &self, plan: &Plan, connection: &Connection, before: &FailedBefore, log: &Arc<Log>, shutdown: &Shutdown,
     ) -> Result<Exit, Failure> {
         let witness = Arc::new(Witness::new(log, self.journal.as_deref(), plan.run_by_programs())?);
         let stage = Stage { log, shutdown, prints: self.until_done };
@@ -63,7 +71,7 @@ impl NodeArguments {
                 std::future::pending::<()>().await;
             }
             tokio::select! {
-                exit = until_done(plan, connection, log) => exit,
+                exit = until_done(plan, connection, before, log) => exit,
                 exit = remind_of_room(witness.waits(), log) => exit,
             }
         };
@@ -203,6 +211,18 @@ impl NodeArguments {
     }
 }
 
+/// The newest error of each queue when a run began: older ones are not its own.
+#[derive(Debug, Default)]
+pub(crate) struct FailedBefore(BTreeMap<Name, u64>);
+
+impl FailedBefore {
+    /// How many of a queue's errors are of this run. A store that does not tell leaves them all to it.
+    async fn since(&self, queue: &Name, all: u64, connection: &Connection) -> u64 {
+        let place = self.0.get(queue).copied().unwrap_or(0);
+        connection.admin.failed_since(queue, place).await.map_or(all, |since| since.min(all))
+    }
+}
+
 /// What there is to say when the node has joined.
 #[derive(Default)]
 struct AtFirst {
@@ -230,7 +250,7 @@ async fn say_what_is_left(plan: &Plan, next: &str, connection: &Connection, log:
 }
 
 /// Waits until nothing is left to do; how that ended.
-async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
+async fn until_done(plan: &Plan, connection: &Connection, before: &FailedBefore, log: &Log) -> Exit {
     let held_up = |queue: &Name, why: HeldUp| match why {
         HeldUp::Paused => log.say(&format!("queue {queue} is paused; `baton resume {queue}` lets it go on")),
         HeldUp::Delayed(due_in) => log.say(&format!(
@@ -239,23 +259,40 @@ async fn until_done(plan: &Plan, connection: &Connection, log: &Log) -> Exit {
         )),
         _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
     };
-    let failed = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
-    let count = failed.iter().map(|(_, count)| count).sum();
-    match failed.as_slice() {
-        [] => {
-            log.line("done: nothing is left");
-            return Exit::Ok;
-        }
-        [(queue, _)] => {
-            log.say(&format!("done, but {count} message{} failed; see `baton errors {queue}`", plural(count)))
-        }
-        several => {
-            let queues: Vec<String> = several.iter().map(|(queue, count)| format!("{queue} ({count})")).collect();
-            let queues = queues.join(", ");
-            log.say(&format!("done, but {count} messages failed in queues {queues}; see `baton errors`"));
-        }
+    let all = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
+    let (mut failed, mut older) = (Vec::new(), Vec::new());
+    for (queue, all) in all {
+        let since = before.since(&queue, all, connection).await;
+        failed.extend((since > 0).then(|| (queue.clone(), since)));
+        older.extend((all > since).then(|| (queue, all - since)));
     }
+    if failed.is_empty() && older.is_empty() {
+        log.line("done: nothing is left");
+        return Exit::Ok;
+    }
+    let shown = if failed.is_empty() { &older } else { &failed };
+    let see = match shown.as_slice() {
+        [(queue, _)] => format!("see `baton errors {queue}`"),
+        _ => "see `baton errors`".to_owned(),
+    };
+    if failed.is_empty() {
+        log.say(&format!("done: nothing is left; {} before this run; {see}", counted(&older)));
+        return Exit::Ok;
+    }
+    let older = match older.iter().map(|(_, count)| count).sum::<u64>() {
+        0 => String::new(),
+        count => format!(", and {count} before this run"),
+    };
+    log.say(&format!("done, but {}{older}; {see}", counted(&failed)));
     Exit::MessagesFailed
+}
+
+/// How many messages failed, and in which queues if these are several.
+fn counted(failed: &[(Name, u64)]) -> String {
+    let count = failed.iter().map(|(_, count)| count).sum();
+    let queues: Vec<String> = failed.iter().map(|(queue, count)| format!("{queue} ({count})")).collect();
+    let places = if queues.len() > 1 { format!(" in queues {}", queues.join(", ")) } else { String::new() };
+    format!("{count} message{} failed{places}", plural(count))
 }
 
 /// Says that a source waits for room in the store: at once where nobody wants a log, and now and then while that lasts.

@@ -12,7 +12,7 @@ use super::{Admin, Overview, QueueState};
 use crate::{
     backoff::Backoff,
     message::Name,
-    store::{Progress, ReadProgress, StoreError, TakeSurvey},
+    store::{Peek, Progress, ReadProgress, StoreError, TakeSurvey},
 };
 
 /// How often the books are read.
@@ -24,6 +24,10 @@ const WONDER_AT_LAST: Duration = Duration::from_secs(30);
 const FAR: Duration = Duration::from_secs(60);
 /// How often the same is told again.
 const REMIND_EVERY: Duration = Duration::from_secs(600);
+
+/// The most errors that are counted one by one, and how many bytes of them are read at once.
+const COUNTED: u64 = 1000;
+const COUNTED_BYTES: u64 = 1 << 20;
 
 /// Why nothing happens to a queue that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +57,7 @@ impl HeldUp {
 
 impl Admin {
     /// Waits until nothing is left in the queues and the sources have ended, through every outage of the store; the queues
-    /// that then have errors, whenever those died, and how many. Sources that are not named are not waited for: they may
+    /// that then have errors, whenever those failed, and how many; [`Admin::failed_since`] tells later ones apart. Sources that are not named are not waited for: they may
     /// never end. `held_up` is called each time a queue comes to be held up, and every ten minutes while it stays so: nothing
     /// else would tell why nothing happens.
     ///
@@ -100,6 +104,41 @@ impl Admin {
                 }
             }
             last = Some(look);
+        }
+    }
+
+    /// The place of the newest error of each of these queues: what fails later has a later one. For
+    /// [`Admin::failed_since`].
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn newest_errors(&self, queues: &[Name]) -> Result<BTreeMap<Name, u64>, StoreError> {
+        let survey = self.survey().await?;
+        let wanted = survey.queues.iter().filter(|books| queues.contains(&books.queue));
+        Ok(wanted.map(|books| (books.queue.clone(), books.failed_seq)).collect())
+    }
+
+    /// How many messages among the errors of a queue failed after the error at `place`. Exact up to a thousand; beyond that,
+    /// those that were removed or requeued since may count too.
+    ///
+    /// # Errors
+    /// The store's failure after the time to wait for it.
+    pub async fn failed_since(&self, queue: &Name, place: u64) -> Result<u64, StoreError> {
+        let survey = self.survey().await?;
+        let Some(books) = survey.queues.iter().find(|books| books.queue == *queue) else { return Ok(0) };
+        // Places begin again with new data.
+        let after = if place > books.failed_seq { 0 } else { place };
+        let most = books.failed.min(books.failed_seq - after);
+        if most == 0 || most == books.failed && after == 0 || most > COUNTED {
+            return Ok(most);
+        }
+        let limit = u32::try_from(COUNTED).unwrap_or(u32::MAX);
+        let (mut count, mut after) = (0, after);
+        loop {
+            let peek = Peek { queue: queue.clone(), after, upto: books.failed_seq, limit, max_bytes: COUNTED_BYTES };
+            let errors = self.ask(peek).await?.errors;
+            let Some(last) = errors.last() else { return Ok(count) };
+            (count, after) = (count + errors.len() as u64, last.seq);
         }
     }
 
