@@ -25,7 +25,7 @@ Examples:
   baton audit --deep                        prove that nothing is lost or done twice
   baton --rhost 10.0.0.5 status             a fleet in Redis
 
-Exit codes: 0 ok, 1 failure, 2 usage, 3 finished with failed messages, 4 books unbalanced, 5 store unreachable or unfit";
+Exit codes: 0 ok, 1 failure, 2 usage, 3 finished, but messages failed, 4 books unbalanced, 5 store unreachable or unfit";
 
 /// A fleet of identical nodes over one store: nothing lost, nothing completed twice, and the books prove it.
 #[derive(Debug, Parser)]

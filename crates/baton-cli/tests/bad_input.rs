@@ -54,7 +54,11 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["push", "messages", ""], 1, "argument 1"),
         (&["push", "messages", "1", "{\"a\":}"], 1, "argument 2"),
         (&["push", "messages", "1 2"], 1, "argument 1"),
-        (&["push", "messages", "1", "\"123456789\"", "--max-body", "10"], 1, "argument 2 is over the limit of 10 bytes"),
+        (
+            &["push", "messages", "1", "\"123456789\"", "--max-body", "10"],
+            1,
+            "argument 2 is over the limit of 10 bytes",
+        ),
         (&["status", "--wait", "0"], 5, "baton.db"),
         (&["errors", "--wait", "0"], 5, "baton.db"),
         (&["pause", "messages", "--wait", "0"], 5, "baton.db"),
@@ -133,8 +137,9 @@ fn an_error_about_a_store_names_one_cause_and_what_to_do() {
     let (junk, place) = (sandbox.dir.path().join("junk.db"), sandbox.dir.path().display());
     let junk = junk.display();
     let (flag, pushed) = (["--store", "sqlite:junk.db"], "; nothing was stored; choose another path, then push again");
-    for (arguments, next) in [(["push", "messages", "1"], pushed), (["audit", "--deep"], "; choose another path")] {
-        let ran = sandbox.run(&[&arguments[..], &flag].concat()).expect(5);
+    for (arguments, next) in [(&["push", "messages", "1"][..], pushed), (&["audit", "--deep"], "; choose another path")]
+    {
+        let ran = sandbox.run(&[arguments, &flag].concat()).expect(5);
         assert_eq!(ran.one_line(), format!("baton: the store cannot be used: {junk} is not a Baton store{next}"));
     }
     let ran = sandbox.run(&["status"]).expect(5);
@@ -202,23 +207,8 @@ fn flags_that_no_command_has_a_use_for_are_not_in_its_help() {
 fn help_is_laid_out_for_the_terminal() {
     let sandbox = Sandbox::new();
     let commands = [
-        "up",
-        "node",
-        "push",
-        "errors",
-        "audit",
-        "status",
-        "stats",
-        "source",
-        "pause",
-        "resume",
-        "stop",
-        "destroy",
-        "purge",
-        "backup",
-        "restore",
-        "bench",
-        "config",
+        "up", "node", "push", "errors", "audit", "status", "stats", "source", "pause", "resume", "stop", "destroy",
+        "purge", "backup", "restore", "bench", "config",
     ];
     for command in commands {
         let help = sandbox.run(&[command, "--help"]).expect(0).out;

@@ -29,7 +29,9 @@ fn a_file_that_a_node_has_open_is_refused_by_any_other_name() {
     until("it has joined", || sandbox.nodes(None).len() == 1);
     sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     let who = format!("by another name in process {} (baton", node.pid());
-    for command in [&["push", "messages", "77"][..], &["status"], &["audit"], &["node", "--handler", "noop"], &["backup", "b.db"]] {
+    for command in
+        [&["push", "messages", "77"][..], &["status"], &["audit"], &["node", "--handler", "noop"], &["backup", "b.db"]]
+    {
         let ran = sandbox.run(&[command, &["--store", "sqlite:second.db"]].concat()).expect(5);
         let line = ran.one_line();
         assert!(line.contains(&who) && line.contains("baton.db"), "{command:?}: {line}");
@@ -57,7 +59,9 @@ fn a_file_whose_log_lies_beside_another_name_is_refused() {
     until("it has joined", || sandbox.nodes(None).len() == 1);
     sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     node.kill();
-    for command in [&["push", "messages", "77"][..], &["audit"], &["restore", "second.db", "--store", "sqlite:fresh.db"]] {
+    for command in
+        [&["push", "messages", "77"][..], &["audit"], &["restore", "second.db", "--store", "sqlite:fresh.db"]]
+    {
         let store: &[&str] = if command.contains(&"--store") { &[] } else { &["--store", "sqlite:second.db"] };
         let ran = sandbox.run(&[command, store].concat()).expect(5);
         assert!(ran.one_line().contains("second.db has 2 names (hard links)"), "{}", ran.err);
