@@ -34,7 +34,10 @@ fn a_queue_that_nobody_knows_is_not_paused_by_mistake() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "messages", "1"]).expect(0);
     sandbox.run(&["push", "resize", "1"]).expect(0);
-    for (command, next) in [("pause", "messages?, or add --create"), ("resume", "; did you mean messages?")] {
+    for (command, next) in [
+        ("pause", "; add --create to pause it ahead of its first message; did you mean messages?"),
+        ("resume", "; did you mean messages?"),
+    ] {
         let ran = sandbox.run(&[command, "mesages"]).expect(1);
         let line = ran.one_line();
         assert!(

@@ -60,7 +60,7 @@ impl Pause {
             false => connection.admin.pause(&queue).await,
         };
         if let Err(OperateError::Unknown(unknown)) = &paused {
-            let next = format!("{}, or add --create to pause it ahead of its first message", near(unknown));
+            let next = format!("add --create to pause it ahead of its first message; {}", near(unknown));
             return Err(Failure::new(unknown.to_string(), next));
         }
         Output::print(json, &connection.given(paused)?, |output| output.line(&format!("queue {queue} is paused")))

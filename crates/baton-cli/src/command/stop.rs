@@ -116,7 +116,7 @@ fn confirm(nodes: &[Whereabouts]) -> Result<(), Failure> {
     let question = match nodes.len() {
         1 => "It does not work in this folder. Stop it?".to_owned(),
         all if all == elsewhere => format!("None of them works in this folder. Stop all {all}?"),
-        all => format!("{elsewhere} of them do not work in this folder. Stop all {all}?"),
+        all => format!("Not all of them work in this folder. Stop all {all}?"),
     };
     let mut stderr = io::stderr();
     // A question that cannot be shown is not answered.
