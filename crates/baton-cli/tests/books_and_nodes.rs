@@ -48,7 +48,7 @@ fn messages_without_a_body_are_named_buried_and_not_requeued() {
     assert_eq!(errors[0]["body"], json!(null));
     assert_eq!(errors[0]["error"], json!("its body is missing from the store"));
     let requeued = sandbox.run(&["errors", "--requeue"]).expect(0);
-    assert!(requeued.err.contains("2 errors cannot be requeued, for want of a body"), "{}", requeued.err);
+    assert!(requeued.err.contains("2 messages cannot be requeued: the body is missing"), "{}", requeued.err);
     assert_eq!(sandbox.run(&["audit", "--json"]).expect(0).json()["failed"], 2);
 }
 
