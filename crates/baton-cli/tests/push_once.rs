@@ -188,7 +188,7 @@ fn a_full_queue_is_waited_for_and_then_reported() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.dir.path().join("in"), lines(20_000)).unwrap();
     for extra in [&[][..], &["--key", "k"][..]] {
-        let arguments = [&["push", "q", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "0.2"], extra].concat();
+        let arguments = [&["push", "q", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "1"], extra].concat();
         let before = if sandbox.path().exists() { sandbox.pushed() } else { 0 };
         let ran = sandbox.run(&arguments).expect(1);
         let stored = sandbox.pushed() - before;

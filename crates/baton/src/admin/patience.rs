@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The shortest time that an answer is waited for.
 pub(super) const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
 /// The same where a person has bounded the whole operation.
-pub(super) const PROMPT: Duration = Duration::from_millis(300);
+pub(super) const PROMPT: Duration = Duration::from_millis(500);
 /// Leaving is a courtesy; the lease does the rest.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 
