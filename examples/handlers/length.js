@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // Answers with the length of a text: baton up --exec 'node examples/handlers/length.js' --lines FILE --until-done
+// Standard output is for answers alone: what is for people goes to console.error.
 const lines = require("node:readline").createInterface({ input: process.stdin });
 
 lines.on("line", (line) => {

@@ -3,6 +3,7 @@
 use strict; use warnings;
 use JSON::PP;
 
+# Standard output is for answers alone: what is for people goes to standard error, by warn.
 $| = 1;
 while (my $line = <STDIN>) {
     my $message = decode_json($line);

@@ -3,10 +3,13 @@
 import json
 import sys
 
+# Standard output is for answers alone: from here on print() is for people, on standard error.
+answers, sys.stdout = sys.stdout, sys.stderr
+
 for line in sys.stdin:
     message = json.loads(line)
     try:
         answer = {"event": "end", "data": len(message["body"])}
     except Exception as error:
         answer = {"event": "error", "message": f"{type(error).__name__}: {error}"}
-    print(json.dumps({"id": message["id"], **answer}), flush=True)
+    print(json.dumps({"id": message["id"], **answer}), file=answers, flush=True)

@@ -128,8 +128,8 @@ async fn what_a_child_does_instead_of_answering_is_an_error_for_its_task_alone()
     // Task 1 goes wrong, any other is answered.
     let wrong = |what: &str| forever(&format!("if [ $id = 1 ]; then {what}; fi; {ECHO}"), one());
     for (what, told) in [
-        ("echo hello", "printed \"hello\", which is no event"),
-        ("echo '{\"event\":1}'", "which is no event: invalid type"),
+        ("echo hello", "printed a line that is no answer: `hello`; print what is for people on standard error"),
+        ("echo '{\"event\":1}'", "that is no answer: `{\"event\":1}` (invalid type"),
         ("printf '{\"event\":'; exit 0", "ended in the middle of a line: \"{\\\"event\\\":\""),
         ("exit 3", "failed with exit code 3 before it answered"),
         ("echo one >&2; echo two >&2; exit 4", "failed with exit code 4 before it answered: two\none\ntwo"),

@@ -65,15 +65,16 @@ pub enum PoolError {
         /// The last lines of its standard error.
         complaints: String,
     },
-    /// It printed something that is no event.
+    /// It printed a line that is no answer: the task fails, since the line may be a broken answer.
     #[error(
-        "the child printed {line:?}, which is no event: {why}; it must print a JSON object a line, as {{\"event\":\"end\"}}"
+        "the child printed a line that is no answer: `{line}`{}; print what is for people on standard error (Python: \
+         print(…, file=sys.stderr))", because(why.as_deref())
     )]
     NoEvent {
         /// The beginning of what it printed.
         line: String,
-        /// What is wrong with it.
-        why: String,
+        /// What is wrong with it, if it looks like an answer.
+        why: Option<String>,
     },
     /// It ended in the middle of a line.
     #[error("the child ended in the middle of a line: {line:?}")]
@@ -112,6 +113,10 @@ pub enum PoolError {
     /// A pipe failed.
     #[error("cannot talk to the child: {0}")]
     Pipe(#[from] io::Error),
+}
+
+fn because(why: Option<&str>) -> String {
+    why.map(|why| format!(" ({why})")).unwrap_or_default()
 }
 
 fn said(complaints: &str) -> String {

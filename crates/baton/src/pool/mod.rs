@@ -160,6 +160,11 @@ impl Pool {
         answer
     }
 
+    /// Says of no child that it takes long: for programs that are known to flush their output.
+    pub(crate) fn never_hint(&self) {
+        self.0.is_hinted.store(true, Ordering::Relaxed);
+    }
+
     /// Says once, where someone hears, that a child takes long to answer: one that does not flush its output, or ends its
     /// answers with another event, would wait for ever without a word.
     async fn hint_after<T>(&self, task: &Task<'_>, answer: impl Future<Output = T>) -> T {

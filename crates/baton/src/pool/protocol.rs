@@ -93,10 +93,10 @@ struct Line<'a> {
 /// Reads a line, without its end, of a child that works on task `given`.
 pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     if !line.trim_ascii_start().starts_with(b"{") {
-        return Err(PoolError::NoEvent { line: shown(line), why: "it is no JSON object".to_owned() });
+        return Err(PoolError::NoEvent { line: shown(line), why: None });
     }
     let Line { event, id, data, key, message, fatal } = serde_json::from_slice(line)
-        .map_err(|error| PoolError::NoEvent { line: shown(line), why: error.to_string() })?;
+        .map_err(|error| PoolError::NoEvent { line: shown(line), why: Some(error.to_string()) })?;
     if let Some(id) = id.filter(|id| id.get().trim_matches('"').parse() != Ok(given)) {
         return Err(PoolError::OtherTask { answered: shown(id.get().as_bytes()), given });
     }
@@ -171,9 +171,11 @@ mod tests {
         assert_eq!(odd(r#"{"event":"end","id":7,"result":{"a":1}}"#).as_deref(), Some("result"));
         assert_eq!(odd(r#"{"event":"end","id":7}"#), None);
         assert!(refused(r#"{"event":"end","id":8}"#).contains("answered task 8, but was given 7"));
-        assert!(refused("hello").contains("printed \"hello\", which is no event"));
-        assert!(refused("[\"end\",7,null]").contains("it is no JSON object"));
-        assert!(refused(r#"{"data":1}"#).contains("missing field `event`"));
+        let advice = "; print what is for people on standard error (Python: print(…, file=sys.stderr))";
+        assert_eq!(refused("hello"), format!("the child printed a line that is no answer: `hello`{advice}"));
+        assert!(refused("[\"end\",7,null]").contains("`[\"end\",7,null]`; print"));
+        let missing = refused(r#"{"data":1}"#);
+        assert!(missing.contains(r#"`{"data":1}` (missing field `event`"#) && missing.ends_with(advice), "{missing}");
         assert!(refused(&"x".repeat(1_000)).len() < 500);
     }
 }

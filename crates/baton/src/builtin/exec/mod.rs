@@ -66,7 +66,7 @@ impl fmt::Debug for Ears {
 /// the child too, and not that of the queue.
 #[derive(Debug, Clone)]
 pub struct Exec {
-    pool: Pool,
+    pub(in crate::jobs) pool: Pool,
     ears: Ears,
 }
 

@@ -61,7 +61,9 @@ impl InFleet {
     /// [`Limits::output_timeout`](crate::pool::Limits::output_timeout) of their pool be [`OUTPUT_TIMEOUT`](super::OUTPUT_TIMEOUT): a child that stands still
     /// is then replaced.
     #[must_use]
-    pub const fn new(children: Exec) -> Self {
+    pub fn new(children: Exec) -> Self {
+        // They flush each line, and show that they are at work.
+        children.pool.never_hint();
         Self { children, timeout: None }
     }
 
@@ -116,4 +118,32 @@ async fn split(message: &Message, problem: Problem, options: SearchOptions, part
     let done = Done::with(&serde_json::json!({ "parts": parts.len() }))?;
     let queue = message.queue.as_str();
     parts.iter().try_fold(done, |done, part| done.then_in_call(queue, &Order(Task::new(part, &options))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::ready,
+        sync::{Arc, Mutex},
+    };
+
+    use super::*;
+    use crate::pool::{self, Limits, Program};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_that_takes_long_gets_no_hint_about_its_output() {
+        for (searches, hints) in [(false, 1), (true, 0)] {
+            let heard = Arc::new(Mutex::new(Vec::new()));
+            let ear = heard.clone();
+            let children = Exec::new(Program::new("sleep", ["600"]), Limits { children: 1, ..Limits::default() })
+                .on_errors(move |line| ear.lock().unwrap().push(line.to_owned()));
+            let search = searches.then(|| InFleet::new(children.clone()));
+            let task = pool::Task { id: 7, key: "k", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
+            let run = children.pool.run(&task, |_| ready(Ok(())));
+            tokio::time::timeout(Duration::from_secs(60), run).await.unwrap_err();
+            let heard = heard.lock().unwrap();
+            assert_eq!(heard.len(), hints, "{search:?}: {heard:?}");
+            assert!(heard.iter().all(|line| line.contains("does it flush its output")));
+        }
+    }
 }
