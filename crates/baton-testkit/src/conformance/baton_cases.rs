@@ -90,7 +90,7 @@ pub async fn another_definition_is_refused(scene: &mut Scene) {
     }
     let survey = scene.survey().await;
     assert_eq!((survey.sessions.len(), survey.sources.len()), (1, 1), "a refused join leaves nothing");
-    scene.ask(Rewind { source: name("s") }).await.unwrap();
+    scene.ask(Rewind { source: name("s"), goes_on: false }).await.unwrap();
     let join = scene.a_join(Kind::Node, vec![other]);
     scene.ask(join).await.unwrap();
 }
@@ -210,7 +210,7 @@ pub async fn an_ended_source_stays_ended_until_rewound(scene: &mut Scene) {
     scene.ask(Resign { session: node, source: name("s"), epoch: taken.epoch }).await.unwrap();
     assert_eq!(scene.beat(node).await.unwrap().due, []);
     assert!(scene.survey().await.sources[0].ended);
-    scene.ask(Rewind { source: name("s") }).await.unwrap();
+    scene.ask(Rewind { source: name("s"), goes_on: false }).await.unwrap();
     assert_eq!(scene.beat(node).await.unwrap().due, [name("s")]);
     let anew = scene.take(node).await;
     assert_eq!(anew.cursor, "");
@@ -219,15 +219,44 @@ pub async fn an_ended_source_stays_ended_until_rewound(scene: &mut Scene) {
     assert_eq!(scene.books().await.pushed, 4, "ids go on");
 }
 
+/// An ended source goes on behind all that it gave; nothing of it comes twice.
+pub async fn an_ended_source_goes_on_at_its_cursor(scene: &mut Scene) {
+    let node = scene.node().await;
+    let on = Rewind { source: name("s"), goes_on: true };
+    scene.ask(on.clone()).await.unwrap();
+    let taken = scene.take(node).await;
+    // Without an end there is nothing to do, whoever holds it.
+    scene.ask(on.clone()).await.unwrap();
+    let last = Push { end: true, ..Scene::a_push(node, &taken, 2) };
+    scene.push(last.clone()).await.unwrap();
+    assert_eq!(scene.refusal(on.clone()).await, Refusal::BatonHeld { source_name: name("s"), holder: node });
+    scene.ask(Resign { session: node, source: name("s"), epoch: taken.epoch }).await.unwrap();
+    for _ in 0..2 {
+        scene.ask(on.clone()).await.unwrap();
+        assert_eq!(scene.beat(node).await.unwrap().due, [name("s")]);
+    }
+    // A late copy of the last push neither counts nor ends the source again.
+    assert_eq!(scene.refusal(last.clone()).await, Refusal::StaleBaton { source_name: name("s") });
+    let again = scene.take(node).await;
+    assert_eq!(again.cursor, last.to);
+    assert!(again.epoch > taken.epoch);
+    assert_eq!(scene.refusal(last).await, Refusal::StaleBaton { source_name: name("s") });
+    scene.push(Scene::a_push(node, &again, 3)).await.unwrap();
+    assert_eq!(scene.books().await.pushed, 5);
+    assert!(!scene.survey().await.sources[0].ended);
+    scene.ask(Rewind { source: name("never-heard-of"), goes_on: true }).await.unwrap();
+    assert_eq!(scene.survey().await.sources.len(), 1);
+}
+
 /// Nothing is pulled from under a running generator.
 pub async fn rewinding_needs_no_live_holder(scene: &mut Scene) {
     let node = scene.node().await;
     scene.take(node).await;
-    let refusal = scene.refusal(Rewind { source: name("s") }).await;
+    let refusal = scene.refusal(Rewind { source: name("s"), goes_on: false }).await;
     assert_eq!(refusal, Refusal::BatonHeld { source_name: name("s"), holder: node });
     scene.leave(node).await;
-    scene.ask(Rewind { source: name("s") }).await.unwrap();
-    scene.ask(Rewind { source: name("never-heard-of") }).await.unwrap();
+    scene.ask(Rewind { source: name("s"), goes_on: false }).await.unwrap();
+    scene.ask(Rewind { source: name("never-heard-of"), goes_on: false }).await.unwrap();
     assert_eq!(scene.survey().await.sources.len(), 1);
     assert_eq!(scene.survey().await.sources[0].queue, queue());
 }

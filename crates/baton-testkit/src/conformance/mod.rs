@@ -58,6 +58,7 @@ macro_rules! for_each_case {
             a_client_is_never_given_a_baton
             a_beat_tells_of_what_its_session_offers_and_nothing_else
             an_ended_source_stays_ended_until_rewound
+            an_ended_source_goes_on_at_its_cursor
             rewinding_needs_no_live_holder
             pushes_are_checked_in_order
             a_repeated_push_is_a_duplicate

@@ -93,7 +93,7 @@ impl Script {
             25..33 => Take { session, source: source(a) }.request(),
             33 => Resign { session, source: source(a), epoch: self.baton(slot, a).epoch }.request(),
             34 if b.is_multiple_of(3) => Remove { source: source(a) }.request(),
-            34 => Rewind { source: source(a) }.request(),
+            34 => Rewind { source: source(a), goes_on: c.is_multiple_of(2) }.request(),
             35..46 => self.push(slot, a, b, c),
             46..57 => self.submit(slot, a, b, c),
             57..69 => claim(&known, a, b, c),

@@ -4,7 +4,7 @@ use super::{Admin, OperateError, Overview, SourceState, Unknown};
 use crate::{
     Node, NodeError,
     message::Name,
-    store::{Refusal, Remove, StoreError},
+    store::{Refusal, Remove, Rewind, StoreError},
 };
 
 impl Admin {
@@ -31,6 +31,23 @@ impl Admin {
                     }
                 }
                 removed => return Ok(removed?),
+            }
+        }
+    }
+
+    /// Lets a source that has ended go on at its cursor, as when its file has grown; another one stays as it is. A holder
+    /// that does not beat any more is waited for until its lease is over.
+    ///
+    /// # Errors
+    /// [`OperateError::Running`] while a live node holds it.
+    pub async fn reopen_source(&self, source: &Name) -> Result<(), OperateError> {
+        loop {
+            let holder = match self.ask_at_length(Rewind { source: source.clone(), goes_on: true }).await {
+                Err(StoreError::Refused(Refusal::BatonHeld { holder, .. })) => holder,
+                reopened => return Ok(reopened?),
+            };
+            if let Some(by) = self.outlive(holder).await? {
+                return Err(OperateError::Running { source_name: source.clone(), by });
             }
         }
     }

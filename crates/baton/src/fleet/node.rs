@@ -231,7 +231,7 @@ impl Node {
     /// [`Refusal::BatonHeld`](crate::store::Refusal::BatonHeld) while a live session holds a baton, or the store's failure.
     pub async fn rewind(&self) -> Result<(), NodeError> {
         for offered in &self.offered {
-            self.fleet.ask(Rewind { source: offered.name.clone() }).await?;
+            self.fleet.ask(Rewind { source: offered.name.clone(), goes_on: false }).await?;
         }
         Ok(())
     }

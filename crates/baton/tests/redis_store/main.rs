@@ -274,7 +274,7 @@ async fn reading_a_fleet_that_does_not_exist_creates_nothing() {
     ask(&store, ReadResult { queue: name("q"), id: MessageId(u64::MAX) }).await.unwrap();
     ask(&store, ReadBookmark { key: Key::new("k").unwrap() }).await.unwrap();
     ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
-    ask(&store, Rewind { source: name("s") }).await.unwrap();
+    ask(&store, Rewind { source: name("s"), goes_on: false }).await.unwrap();
     ask(&store, Destroy).await.unwrap();
     let stale = ask(&store, submit(SessionId::random(), 1, &[b"1"])).await.unwrap_err();
     assert_eq!(stale, Refusal::Stale.into());

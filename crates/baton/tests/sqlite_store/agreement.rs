@@ -178,7 +178,7 @@ impl Generator {
                 Push { session, source, epoch, batch_no, from, to, parcels, end, max_queue_bytes }.request()
             }
             28 if self.one_in(4) => Resign { session, source, epoch: self.baton.1 }.request(),
-            29 if self.one_in(3) => Rewind { source }.request(),
+            29 if self.one_in(3) => Rewind { source, goes_on: self.one_in(2) }.request(),
             30 | 31 => {
                 let at = self.below(self.silent.len().max(1) as u64) as usize;
                 let target = self.silent.get(at).copied().unwrap_or(session);

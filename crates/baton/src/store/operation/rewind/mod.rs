@@ -1,4 +1,4 @@
-//! Starting a source over.
+//! Starting a source over, or letting one that has ended go on.
 
 #[cfg(feature = "memory")]
 mod engine;
@@ -10,11 +10,13 @@ use crate::{
     store::Facts,
 };
 
-/// Resets the cursor, the end and the definition of a source that nobody holds.
+/// Resets the cursor, the end and the definition of a source without a live holder, or its end alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewind {
     /// The source.
     pub source: Name,
+    /// Whether it goes on at its cursor: only its end is reset. Without an end nothing is done.
+    pub goes_on: bool,
 }
 
 impl Facts for Rewind {

@@ -7,7 +7,7 @@ use crate::store::{
 
 impl Coded for Rewind {
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        to.text(&self.source)
+        to.text(&self.source).text(if self.goes_on { "1" } else { "0" })
     }
 
     fn read(&self, code: &str, reply: Reply) -> Result<(), StoreError> {
