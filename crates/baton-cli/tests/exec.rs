@@ -92,7 +92,8 @@ fn handlers_in_four_languages_answer() {
         sandbox.write("lines", "a\nbb\nccc\n");
         sandbox.run(&["push", "messages", "[1]"]).expect(0);
         let exec = format!("{program} '{}'", examples.join(file).display());
-        let ran = run(&sandbox, &["up", "--queue", "messages", "--exec", &exec, "--lines", "lines", "--until-done"]);
+        let up = ["up", "--queue", "messages", "--share-queue", "--exec", &exec, "--lines", "lines", "--until-done"];
+        let ran = run(&sandbox, &up);
         // Python measures lists too; the others refuse them.
         let (code, answers): (i32, &[&str]) =
             if program == "python3" { (0, &["1", "1", "2", "3"]) } else { (3, &["1", "2", "3"]) };
@@ -241,6 +242,7 @@ fn nothing_outlives_a_node_that_is_killed() {
             "node",
             "--queue",
             "messages",
+            "--share-queue",
             "--exec",
             &stubborn,
             "--concurrency",
@@ -399,22 +401,36 @@ fn run_to_end(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
+fn a_new_source_runs_the_messages_of_others_only_if_that_is_said() {
     let sandbox = Sandbox::new();
     sandbox.write("lines", "1\n2\n");
-    sandbox.run(&["push", "messages", "7"]).expect(0);
+    for queue in ["messages", "named"] {
+        sandbox.run(&["push", queue, "7"]).expect(0);
+    }
     let up = ["up", "--lines", "lines", "--exec-once", "echo {} | wc", "--until-done", "-q"];
-    let ran = run(&sandbox, &up).expect(1);
-    assert_eq!(ran.out, "");
-    assert!(
-        ran.err.contains("queue messages has 1 message of others, which the program would run too; give these"),
-        "{}",
-        ran.err
-    );
-    let ran = run(&sandbox, &[&up[..], &["--queue", "messages"]].concat()).expect(0);
+    let noop = ["node", "--interval", "1ms", "--count", "2", "--handler", "noop", "--until-done", "-q"];
+    for command in [&up[..], &noop] {
+        for queue in ["messages", "named"] {
+            let ran = run(&sandbox, &[command, &["--queue", queue]].concat()).expect(1);
+            let refused = format!(
+                "baton: queue {queue} holds 1 message that this run did not push and would run too; add --share-queue to \
+                 run them, take another --queue, or remove them: baton purge {queue}"
+            );
+            assert_eq!((ran.out.as_str(), ran.one_line()), ("", refused.as_str()));
+        }
+    }
+    assert_eq!(sandbox.pushed(), 2, "nothing was done before it was refused");
+    let ran = run(&sandbox, &[&up[..], &["--share-queue"]].concat()).expect(0);
     assert_eq!(sorted(&ran.out), ["1 | wc", "2 | wc", "7 | wc"]);
-    assert!(ran.err.contains("queue messages has 1 message of others, which are run too"), "{}", ran.err);
     assert!(ran.err.contains("no shell reads the command, so | is a word like any other"), "{}", ran.err);
+    assert!(ran.err.contains("queue messages holds 1 message that this run did not push and runs too"), "{}", ran.err);
+    // The same run goes on without a question, whatever waits; so does a file that describes the queue.
+    sandbox.run(&["push", "messages", "8"]).expect(0);
+    assert_eq!(run(&sandbox, &[&up[..], &["--rewind"]].concat()).expect(0).out.lines().count(), 3);
+    sandbox.write("baton.toml", "[queues.named]\nexec_once = \"echo {}\"\n");
+    let described = ["up", "--lines", "lines", "--until-done", "-q"];
+    assert_eq!(sorted(&run(&sandbox, &described).expect(0).out), ["1", "2", "7"]);
+    std::fs::remove_file(sandbox.dir.path().join("baton.toml")).unwrap();
     sandbox.run(&["push", "q", "7"]).expect(0);
     let quiet = [
         "up",
@@ -430,6 +446,21 @@ fn a_program_runs_the_messages_of_others_only_if_their_queue_is_named() {
         "-q",
     ];
     assert_eq!(run(&sandbox, &quiet).expect(0).err, "");
+}
+
+#[test]
+fn results_are_printed_with_a_line_end_each() {
+    let sandbox = Sandbox::new();
+    sandbox.write("lines", "1\n2\n3\n");
+    let up = ["up", "--lines", "lines", "--until-done", "-q", "--exec-once"];
+    assert_eq!(sorted(&run(&sandbox, &[&up[..], &["printf %s {}"]].concat()).expect(0).out), ["1", "2", "3"]);
+    let of = |queue: &'static str, command: &'static str| {
+        let ran = run(&sandbox, &[&up[..], &[command, "--queue", queue]].concat());
+        ran.expect(0).out
+    };
+    assert_eq!(of("ended", "echo x"), "x\nx\nx\n");
+    assert_eq!(of("blank", "printf x\\\\n\\\\n"), "x\n\nx\n\nx\n\n");
+    assert_eq!(of("empty", "true"), "");
 }
 
 #[test]

@@ -19,19 +19,79 @@ fn append(sandbox: &Sandbox, file: &str, text: &str) {
 }
 
 #[test]
-fn a_plain_file_is_read_to_its_end_and_ends_for_good() {
-    let sandbox = Sandbox::new();
-    sandbox.write("app.log", "one\ntwo");
-    let node = ["node", "-q", "--handler", "noop", "--lines", "app.log", "--until-done"];
-    sandbox.run(&node).expect(0);
-    append(&sandbox, "app.log", "\nthree\n");
-    let again = sandbox.run(&node).expect(0);
+fn a_file_that_has_grown_goes_on_with_what_is_new_on_sqlite() {
+    a_file_that_has_grown_goes_on_with_what_is_new(&Sandbox::new());
+}
+
+#[test]
+fn a_file_that_has_grown_goes_on_with_what_is_new_on_redis() {
+    let server = RedisServer::start(Persistence::None);
+    a_file_that_has_grown_goes_on_with_what_is_new(&Sandbox::on(&server));
+}
+
+fn a_file_that_has_grown_goes_on_with_what_is_new(sandbox: &Sandbox) {
+    sandbox.write("app.log", "one\n\ntwo");
+    let up = ["up", "-q", "--exec-once", "/bin/echo {}", "--lines", "app.log", "--queue", "q", "--until-done"];
+    let first = sandbox.run(&up).expect(0);
+    assert_eq!((sorted(&first.out), first.err.as_str()), (vec!["one", "two"], ""));
+    let nothing_new = "baton: all 3 lines of app.log were read before; --rewind reads it again\n";
+    let again = sandbox.run(&up).expect(0);
+    assert_eq!((again.out.as_str(), again.err.as_str()), ("", nothing_new));
+    // The line end of the last line may come later; then a new line.
+    append(sandbox, "app.log", "\n");
+    assert_eq!(sandbox.run(&up).expect(0).err, nothing_new);
+    append(sandbox, "app.log", "three\nfour");
+    let grown = sandbox.run(&up).expect(0);
+    assert_eq!(sorted(&grown.out), ["four", "three"]);
+    assert_eq!(grown.err, "baton: app.log: 3 lines were read before; goes on at line 4\n");
+    assert_eq!(sandbox.count("q", "done"), 4);
+    // The last line was a message already.
+    append(sandbox, "app.log", "teen\n");
+    let continued = sandbox.run(&up).expect(1);
+    let why = "line 5 of ";
     assert!(
-        again.one_line().contains("has ended, and its file has grown since; --rewind starts it again"),
+        continued.err.contains(why) && continued.err.ends_with("or rewind the source (--rewind)\n"),
         "{}",
-        again.err
+        continued.err
     );
-    assert_eq!(sandbox.pushed(), 2);
+    // Another file.
+    for (text, why) in [("one\n", "has become shorter"), ("uno\ndos\ntres\ncuatro\ncinco\n", "has other lines")] {
+        sandbox.write("app.log", text);
+        let other = sandbox.run(&up).expect(1);
+        assert!(other.out.is_empty() && other.err.contains(why), "{}", other.err);
+    }
+    let rewound = sandbox.run(&[&up[..], &["--rewind"]].concat()).expect(0);
+    assert_eq!(sorted(&rewound.out), ["cinco", "cuatro", "dos", "tres", "uno"]);
+    // Other programs over the same list have a place of their own.
+    let other = ["up", "-q", "--exec-once", "/bin/echo {}", "--lines", "app.log", "--queue", "other", "--until-done"];
+    assert_eq!(sorted(&sandbox.run(&other).expect(0).out).len(), 5);
+    assert_eq!(sandbox.run(&["audit", "--deep"]).expect(0).err, "");
+}
+
+#[test]
+fn a_count_ends_a_file_and_a_larger_one_goes_on() {
+    let sandbox = Sandbox::new();
+    sandbox.write("list", "1\n2\n3\n");
+    let up = ["up", "-q", "--exec-once", "/bin/echo {}", "--lines", "list", "--until-done", "--count"];
+    let run = |count| sandbox.run(&[&up[..], &[count]].concat()).expect(0);
+    assert_eq!(sorted(&run("2").out), ["1", "2"]);
+    assert_eq!(run("2").err, "baton: the first 2 lines of list were read before; --rewind reads it again\n");
+    assert_eq!(sorted(&run("9").out), ["3"]);
+}
+
+#[test]
+fn a_command_may_feed_two_queues() {
+    let sandbox = Sandbox::new();
+    for queue in ["a", "b"] {
+        let up = ["up", "-q", "--exec-once", "/bin/echo {}", "--lines-from", "seq 3", "--queue", queue, "--until-done"];
+        assert_eq!(sorted(&sandbox.run(&up).expect(0).out), ["1", "2", "3"]);
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
 }
 
 fn a_followed_file_is_read_on_by_the_next_node(sandbox: &Sandbox) {
@@ -70,7 +130,7 @@ fn a_pipe_does_not_hold_up_joining_and_ends_with_its_writers() {
     let sandbox = Sandbox::new();
     pipe(&sandbox);
     sandbox.run(&["push", "messages", "0"]).expect(0);
-    let node = ["node", "--handler", "noop", "--lines", "pipe", "--until-done"];
+    let node = ["node", "--handler", "noop", "--lines", "pipe", "--share-queue", "--until-done"];
     let mut running = sandbox.start(&node);
     until("it works before anybody writes", || sandbox.count("messages", "done") == 1);
     sandbox.write("pipe", "one\ntwo\nthree");
@@ -120,7 +180,7 @@ fn two_signals_end_a_node_that_waits_for_a_pipe() {
     // Also one whose handler does not end.
     sandbox.run(&["push", "slow", "1"]).expect(0);
     let slow = ["node", "--handler", "demo", "--demo-delay", "10m", "--queue", "slow", "--lines", "pipe"];
-    let mut running = sandbox.start(&[&slow[..], &["--source", "slow"]].concat());
+    let mut running = sandbox.start(&[&slow[..], &["--source", "slow", "--share-queue"]].concat());
     until("it runs", || sandbox.count("slow", "in_flight") == 1);
     running.signal("-TERM");
     until("it drains", || sandbox.log().contains("what runs is finished first"));

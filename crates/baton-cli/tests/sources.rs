@@ -105,7 +105,8 @@ fn two_crons_without_a_name_are_two_sources() {
 fn a_source_that_failed_for_good_is_shown_with_why() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "messages", "0"]).expect(0);
-    let mut node = sandbox.start(&["node", "--handler", "noop", "--lines-from", "echo one; exit 7"]);
+    let from = ["node", "--handler", "noop", "--lines-from", "echo one; exit 7", "--share-queue"];
+    let mut node = sandbox.start(&from);
     until("it is told", || sources(&sandbox).first().is_some_and(|it| it["failed"].is_string()));
     assert_eq!(sources(&sandbox)[0]["ended"], false);
     for command in [&["status"][..], &["source", "list"]] {

@@ -56,7 +56,11 @@ fn every_line_of_a_file_is_a_message() {
     assert_eq!(sandbox.count("messages", "done"), 3);
     let again = sandbox.run(&lines).expect(0).err;
     let place = |line: &str| again.find(line).unwrap_or_else(|| panic!("no {line:?}: {again}"));
-    let (joined, ended, done) = (place(" joined "), place(" has ended; --rewind "), place(" done: nothing is left "));
+    let (joined, ended, done) = (
+        place(" joined "),
+        place("all 3 lines of lines were read before; --rewind "),
+        place(" done: nothing is left "),
+    );
     assert!(joined < ended && ended < done, "{again}");
     // The same lines as JSON values are another source, of whose end there is nothing to tell.
     let clash = sandbox.run(&[&lines[..], &["-q", "--json-lines"]].concat()).expect(1);
@@ -65,7 +69,9 @@ fn every_line_of_a_file_is_a_message() {
         "{}",
         clash.err
     );
-    let elsewhere = sandbox.run(&[&lines[..], &["-q", "--queue", "other"]].concat()).expect(1);
+    let named = [&lines[..], &["--source", "named", "--queue"]].concat();
+    sandbox.run(&[&named[..], &["messages"]].concat()).expect(0);
+    let elsewhere = sandbox.run(&[&["-q"], &named[..], &["other"]].concat()).expect(1);
     let told = "is known with another definition: it feeds queue messages, not other; give this one another name \
                 (--source), or start it over with --rewind";
     assert!(elsewhere.one_line().ends_with(told), "{}", elsewhere.err);
@@ -131,7 +137,7 @@ fn what_is_left_is_said_after_a_source_that_failed_too() {
     sandbox.run(&["push", "q", "1", "2"]).expect(0);
     sandbox.run(&["pause", "q"]).expect(0);
     sandbox.write("bad", b"good\n\xff\n");
-    let node = ["node", "-q", "--handler", "noop", "--until-done", "--queue", "q", "--lines", "bad"];
+    let node = ["node", "-q", "--handler", "noop", "--until-done", "--queue", "q", "--lines", "bad", "--share-queue"];
     let told = sandbox.run(&node).expect(1).err;
     assert!(told.contains("stopped before all was done: 3 messages left, and its source has not ended\n"), "{told}");
     assert!(told.contains("has failed for good"), "{told}");

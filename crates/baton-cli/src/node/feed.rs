@@ -12,21 +12,22 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
-    /// The source's name; all nodes that offer it must mean the same [default: ticks (demo with
-    /// --demo), cron:HASH of the expression, lines:HASH of the command, lines:FILE:HASH of the path, or
-    /// one of its own for each standard input]
+    /// The source's name; all nodes that offer it must mean the same [default: ticks (demo with --demo), cron:HASH of
+    /// expression and queue, lines:HASH of command and queue, lines:FILE:HASH of path and queue, or one of its own for each
+    /// standard input]
     #[arg(long, value_name = "NAME")]
     pub(super) source: Option<Name>,
     /// A message each time this has passed; 0 is as fast as the store takes them [default with --demo: 500ms]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, conflicts_with_all = ["lines", "lines_from", "cron"])]
     interval: Option<Duration>,
-    /// A message for each line of this file, read to its end as it is then: a last line without a line end counts, and
-    /// what is added later does not. A successor goes on at the line reached.
+    /// A message for each line of this file, read to its end as it is then; a last line without a line end counts. Blank
+    /// lines are skipped. A later run, or another node, goes on with the first line that was not read. A file that
+    /// was replaced, shortened, or continued in its last line is refused; --rewind reads it from its start.
     ///
-    /// A named pipe (FIFO) is read until its last writer closes it, and its source has ended then: what is written to it
-    /// later needs --rewind, each time. What was read from it cannot be read again, so a successor does not go on: the
-    /// source fails for good and says what was pushed; --rewind reads what comes next. The same holds for standard input,
-    /// `-`, but that each run begins anew.
+    /// A named pipe (FIFO) is read until its last writer closes it, and its source has ended then. Lines that are written
+    /// later need --rewind, each time. Lines that were read cannot be read again, so no other node goes on with a pipe: the
+    /// source fails and says how many lines were pushed. The same holds for standard input, `-`, but each run
+    /// of it is a new source.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
     /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and every file that
@@ -34,11 +35,12 @@ pub(super) struct Feed {
     /// under 25 ms, and what was rotated away while no node read
     #[arg(long, requires = "lines")]
     follow: bool,
-    /// A message for each line that this command, run by sh, prints. A successor runs it again and skips what was sent, so it
-    /// must print the same lines in the same order: if it prints others by then, or fails, so does the source, for good
+    /// A message for each line that this command, run by sh, prints; blank lines are skipped. A later run, or another node,
+    /// runs it again and passes over the lines that were sent. It must print the same lines in the same order: if it prints
+    /// others, or fails, the source fails too
     #[arg(long, value_name = "COMMAND", conflicts_with = "cron")]
     lines_from: Option<String>,
-    /// Lines are JSON values, not text
+    /// Lines are JSON values, not text; blank lines are skipped
     #[arg(long, conflicts_with_all = ["cron", "interval"])]
     json_lines: bool,
     /// A message at each due time of this expression, in UTC: `minute hour day month weekday`, with an optional field
@@ -48,12 +50,16 @@ pub(super) struct Feed {
     /// What to send for due times that were missed [default: skip]
     #[arg(long, value_enum, value_name = "HOW", requires = "cron")]
     catch_up: Option<HowToCatchUp>,
-    /// End the source after this many messages, counted over the whole fleet
+    /// End the source after N messages, counted over the whole fleet; of lines, after line N
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Start the source over; no node may be running it
+    /// Start the source over; refused while another node runs it
     #[arg(long)]
     pub(super) rewind: bool,
+    /// Run messages too that this run did not push and that wait in the queue. Without it, a new source and a handler begin
+    /// on such a queue only if a person at the terminal agrees, or baton.toml describes the queue
+    #[arg(long)]
+    pub(super) share_queue: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -158,7 +164,7 @@ impl Feed {
             return Ok(None);
         }
         let pull = self.pull()?;
-        let name = self.source.clone().map_or_else(|| pull.name(), Ok)?;
+        let name = self.source.clone().map_or_else(|| pull.name(queue), Ok)?;
         Ok(Some(SourceFeed { name, queue: queue.clone(), pull, count: self.count }))
     }
 

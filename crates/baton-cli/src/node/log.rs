@@ -80,19 +80,24 @@ impl Log {
         self.raw(&format!("{} {} fleet={}{session}", moment(now_ms()), tame(&cut(event, LONGEST)), self.fleet));
     }
 
-    /// What a program answered, whole, on standard output.
+    /// Does what writes to the terminal by itself, while the panel is not drawn.
+    pub(super) fn beside_the_panel<T>(&self, write: impl FnOnce() -> T) -> T {
+        match self.panel.as_ref().filter(|panel| !panel.is_hidden()) {
+            Some(panel) => panel.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Prints what a program answered, whole and ended by a line end, on standard output. Nothing stays nothing.
     pub(super) fn print(&self, output: &[u8]) -> io::Result<()> {
+        let end: &[u8] = if output.last().is_some_and(|byte| *byte != b'\n') { b"\n" } else { b"" };
         let print = || {
             let mut stdout = io::stdout().lock();
-            stdout.write_all(output).and_then(|()| stdout.flush())
+            stdout.write_all(output).and_then(|()| stdout.write_all(end)).and_then(|()| stdout.flush())
         };
         // Where the output goes elsewhere, the panel is not in its way, and need not be drawn anew for each of thousands.
         match self.panel.as_ref().filter(|panel| !panel.is_hidden() && io::stdout().is_terminal()) {
-            // The panel's line would be drawn behind one that has no end, and wipe it.
-            Some(panel) => panel.suspend(|| {
-                print()?;
-                if output.last().is_some_and(|byte| *byte != b'\n') { writeln!(io::stdout().lock()) } else { Ok(()) }
-            }),
+            Some(panel) => panel.suspend(print),
             None => print(),
         }
     }

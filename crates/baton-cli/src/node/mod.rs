@@ -1,6 +1,7 @@
 //! A node as the command line describes it: what feeds it, what it does, what it tells, how it ends.
 
 mod choice;
+mod consent;
 mod demonstration;
 mod description;
 mod feed;

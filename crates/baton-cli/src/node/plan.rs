@@ -90,11 +90,16 @@ impl Plan {
         self.programs().map(|(queue, _)| queue.clone()).collect()
     }
 
-    /// Whether a program runs the messages of this queue, and a source begins to feed it that nobody has run before.
-    pub(super) fn newly_feeds_a_program(&self, queue: &Name, survey: &Survey) -> bool {
-        let is_new = |name: &Name| !survey.sources.iter().any(|it| it.name == *name && !it.cursor.is_empty());
-        let mut feeds = self.sources.iter().filter(|it| it.queue == *queue);
-        self.programs().any(|(run, _)| run == queue) && feeds.any(|it| is_new(&it.name))
+    /// The queues, not described by a file, whose messages this node runs and that a source of its own begins to feed:
+    /// one that has never pushed there.
+    pub(super) fn newly_fed<'a>(&'a self, survey: &'a Survey) -> impl Iterator<Item = &'a Name> {
+        let has_fed = |source: &SourceFeed, queue: &Name| {
+            let known = survey.sources.iter().find(|it| it.name == source.name && it.queue == *queue);
+            known.is_some_and(|it| !it.cursor.is_empty())
+        };
+        let asks = !self.is_described && self.role != Role::Generator;
+        let worked = self.queues.iter().filter(move |work| asks && work.task.is_some()).map(|work| &work.queue);
+        worked.filter(move |queue| self.sources.iter().any(|it| it.queue == **queue && !has_fed(it, queue)))
     }
 
     /// What may be wrong with their commands.

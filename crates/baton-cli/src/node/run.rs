@@ -11,10 +11,10 @@ use baton::{
 use tokio::sync::watch;
 
 use super::{
-    Log, NodeArguments, Plan,
+    Log, NodeArguments, Plan, consent,
     plan::LeftOut,
     program::Stage,
-    source_feed::{Pull, SourceFeed},
+    source_feed::{AfterEnd, Pull, SourceFeed},
     witness::Witness,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl NodeArguments {
         let left_out = plan.left_out();
         let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;
         let at_first = async {
-            let mut at_first = self.before(plan, connection, &node).await?;
+            let mut at_first = self.before(plan, connection, &node, log, shutdown).await?;
             at_first.ended.extend(self.told_of(left_out, connection).await?);
             Ok::<_, Failure>(at_first)
         };
@@ -107,40 +107,42 @@ impl NodeArguments {
     }
 
     /// Rewinds the sources if that is asked for; what there is to say of them before they run.
-    async fn before(&self, plan: &Plan, connection: &Connection, node: &Node) -> Result<AtFirst, Failure> {
+    async fn before(
+        &self, plan: &Plan, connection: &Connection, node: &Node, log: &Log, shutdown: &Shutdown,
+    ) -> Result<AtFirst, Failure> {
         let mut at_first = AtFirst::default();
         if plan.sources.is_empty() {
             return Ok(at_first);
         }
+        let mut survey = connection.given(connection.admin.survey().await)?;
+        // Before anything is changed.
+        at_first.ended = consent::to_share(plan, self.feed.share_queue, &survey, log, shutdown)?;
         if self.feed.begins_anew() {
             connection.given(connection.admin.rewind(node).await)?;
+            survey = connection.given(connection.admin.survey().await)?;
         }
         if self.feed.reads_stdin() {
             let once =
                 "lines of standard input are read once: if this process is killed, those not pushed yet are lost";
             at_first.remarks.push(once.to_owned());
         }
-        let survey = connection.given(connection.admin.survey().await)?;
         let overview = Overview::of(&survey);
-        for queue in
-            plan.queues.iter().map(|work| &work.queue).filter(|queue| plan.newly_feeds_a_program(queue, &survey))
-        {
-            if let Some(waiting) = waiting_of_others(queue, &survey) {
-                // A program that somebody meant for these lines alone may do harm to others.
-                if self.work.leaves_the_queue_open() {
-                    let next =
-                        format!("give these lines a queue of their own by --queue NAME, or run all by --queue {queue}");
-                    return Err(Failure::new(format!("{waiting}, which the program would run too"), next));
-                }
-                at_first.ended.push(format!("{waiting}, which are run too"));
-            }
-            at_first.ended.extend(others_at_work(queue, &survey));
-        }
+        let programs = plan.run_by_programs();
+        let shared = plan.newly_fed(&survey).filter(|queue| programs.contains(queue));
+        at_first.ended.extend(shared.filter_map(|queue| others_at_work(queue, &survey)));
         for source in &plan.sources {
             let name = &source.name;
             if let Some(known) = survey.sources.iter().find(|it| it.name == *name && it.ended) {
-                let grown = if source.has_grown_since(&known.cursor) { ", and its file has grown since" } else { "" };
-                at_first.ended.push(format!("source {name} has ended{grown}; --rewind starts it again"));
+                let said = match source.after_its_end(&known.cursor).await {
+                    AfterEnd::More(said) => {
+                        connection.given(connection.admin.reopen_source(name).await)?;
+                        said
+                    }
+                    AfterEnd::Over(said) => {
+                        Some(said.unwrap_or_else(|| format!("source {name} has ended; --rewind starts it again")))
+                    }
+                };
+                at_first.ended.extend(said);
             }
             at_first.remarks.extend(elsewhere(&overview, name));
         }
@@ -343,13 +345,6 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
         }
         error => return connection.given(Err(error)),
     })
-}
-
-/// That messages wait which are not of a source that begins now, if that is so.
-fn waiting_of_others(queue: &Name, survey: &Survey) -> Option<String> {
-    let books = survey.queues.iter().find(|it| it.queue == *queue)?;
-    let left = books.ready + books.delayed + books.in_flight;
-    (left > 0).then(|| format!("queue {queue} has {left} message{} of others", plural(left)))
 }
 
 /// That others run messages of the queue, if they do; it may be by another program.

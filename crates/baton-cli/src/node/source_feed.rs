@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     Name, Node,
-    builtin::{CatchUp, Cron, InvalidCron, Lines, Tick},
+    builtin::{CatchUp, Cron, InvalidCron, Lines, ReadSoFar, Tick},
     settings::document::meant,
     store::message::Digest,
 };
@@ -23,6 +23,14 @@ pub(super) struct SourceFeed {
     pub(super) pull: Pull,
     /// Behind so many messages it ends.
     pub(super) count: Option<u64>,
+}
+
+/// How a source goes on after its end, and what is said of that.
+pub(super) enum AfterEnd {
+    /// Not at all.
+    Over(Option<String>),
+    /// At its cursor.
+    More(Option<String>),
 }
 
 /// Where messages come from.
@@ -56,15 +64,15 @@ impl Pull {
     }
 
     /// The name of a source that was given none.
-    pub(super) fn name(&self) -> Result<Name, Failure> {
+    pub(super) fn name(&self, queue: &Name) -> Result<Name, Failure> {
         let derived = match self {
             Self::Ticks(_) => "ticks".to_owned(),
-            Self::Lines { path, .. } => Lines::name_for(&canonical(path)?),
+            Self::Lines { path, .. } => Lines::name_for(&canonical(path)?, queue),
             // Nobody else has these lines: two runs at once are two sources.
             Self::Stdin { .. } => format!("stdin:{:08x}", fastrand::u32(..)),
-            Self::LinesFrom { command, .. } => named_by("lines", command),
+            Self::LinesFrom { command, .. } => named_by("lines", command, queue),
             Self::Cron { expression, .. } => {
-                named_by("cron", &expression.split_whitespace().collect::<Vec<_>>().join(" "))
+                named_by("cron", &expression.split_whitespace().collect::<Vec<_>>().join(" "), queue)
             }
         };
         Name::new(&derived).map_err(|error| Failure::usage(error.to_string(), "name it with --source"))
@@ -106,12 +114,29 @@ impl SourceFeed {
         }
     }
 
-    /// Whether it is a file with more in it than was read up to this cursor.
-    pub(super) fn has_grown_since(&self, cursor: &str) -> bool {
-        let Pull::Lines { path, .. } = &self.pull else { return false };
-        let read = cursor.split(':').nth(1).and_then(|offset| offset.parse::<u64>().ok());
-        let now = std::fs::metadata(path).map(|about| about.len());
-        read.zip(now.ok()).is_some_and(|(read, now)| now > read)
+    /// How a source that has ended at this cursor goes on. Only a file of lines can, when it has grown.
+    pub(super) async fn after_its_end(&self, cursor: &str) -> AfterEnd {
+        let Pull::Lines { path, follow: false, .. } = &self.pull else { return AfterEnd::Over(None) };
+        let Ok(whole) = canonical(path) else { return AfterEnd::Over(None) };
+        let name = path.display();
+        let lines = counted(Lines::file(whole), self.count, Lines::count);
+        match lines.read_so_far(cursor).await {
+            Ok(Some(ReadSoFar { lines, has_more })) => {
+                let (s, were) = if lines == 1 { ("", "was") } else { ("s", "were") };
+                if has_more {
+                    let next = lines + 1;
+                    AfterEnd::More(Some(format!("{name}: {lines} line{s} {were} read before; goes on at line {next}")))
+                } else {
+                    let all = if self.count.is_some_and(|count| lines >= count) { "the first" } else { "all" };
+                    AfterEnd::Over(Some(format!(
+                        "{all} {lines} line{s} of {name} {were} read before; --rewind reads it again"
+                    )))
+                }
+            }
+            Ok(None) => AfterEnd::Over(None),
+            // The source itself meets that, and its failure is told as such.
+            Err(_) => AfterEnd::More(None),
+        }
     }
 
     /// When its calendar, if it has one, is next due from now on.
@@ -153,9 +178,10 @@ fn counted<S>(source: S, count: Option<u64>, with: fn(S, u64) -> S) -> S {
     }
 }
 
-/// The name of a source that was given none, by what it is: two expressions, or commands, are two sources.
-fn named_by(kind: &str, what: &str) -> String {
-    let digest = Digest::of(what.as_bytes()).to_string();
+/// The name of a source that was given none, by what it is and what it feeds: two expressions, commands or queues are
+/// two sources.
+fn named_by(kind: &str, what: &str, queue: &Name) -> String {
+    let digest = Digest::of(what.as_bytes()).then(queue.as_str().as_bytes()).to_string();
     format!("{kind}:{}", digest.get(..8).unwrap_or_default())
 }
 

@@ -118,11 +118,6 @@ impl Work {
         self.queues.is_empty() && self.handler.is_none() && self.exec.is_none() && self.exec_once.is_none()
     }
 
-    /// Whether it says what to do, and leaves it to the default with whose messages.
-    pub(super) fn leaves_the_queue_open(&self) -> bool {
-        self.queues.is_empty() && self.about_a_queue().is_some()
-    }
-
     /// Whether this is the demonstration.
     pub(crate) const fn demonstrates(&self) -> bool {
         self.demo.wanted

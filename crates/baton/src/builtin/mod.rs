@@ -3,7 +3,7 @@
 //! | source | what it gives | its cursor |
 //! |---|---|---|
 //! | [`Tick`] | a message every interval | messages so far |
-//! | [`Lines`] | a message for each line of a file, of a named pipe or of a command's output | lines so far, in a file the byte behind them, and what a followed file is recognised by |
+//! | [`Lines`] | a message for each line of a file, of a named pipe or of a command's output | lines so far, in a file the byte behind them, and a digest by which the file or the command's output is recognised |
 //! | `Cron` | a message at each due time (feature `cron`) | messages so far and the last due time |
 //!
 //! | handler | what it does |
@@ -36,7 +36,7 @@ mod tick;
 pub use cron::{CatchUp, Cron, InvalidCron};
 pub use demo::Demo;
 pub use exec::{Exec, ExecOnce};
-pub use lines::Lines;
+pub use lines::{Lines, ReadSoFar};
 pub use noop::Noop;
 pub use tick::Tick;
 

@@ -89,7 +89,7 @@ pub(super) struct Cursor {
     pub(super) lines: u64,
     /// The byte behind them; used for files only.
     pub(super) offset: u64,
-    /// What a followed file is recognised by, or the lines that a command printed.
+    /// A digest by which a file is recognised, or of the lines that a command printed.
     pub(super) head: Option<u32>,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Cutter {
     count: u64,
     /// What a command has printed, as far as it is noted.
     printed: Printed,
-    /// Bytes of the buffer that are noted there.
+    /// Bytes of the buffer that are noted there, or with the file.
     noted: usize,
     buffer: Vec<u8>,
     /// Bytes of the buffer that are used up.
@@ -166,6 +166,7 @@ impl Cutter {
             return Ok(Flow::More);
         }
         let mut given = false;
+        let before = self.at.lines.max(self.skip);
         loop {
             while self.at.lines < self.count && !batch.is_full() {
                 match self.next_line(batch) {
@@ -189,7 +190,8 @@ impl Cutter {
                     "the command printed {lines} line{s}, but {skip} were read before; rewind the source to begin anew"
                 )));
             }
-            if given {
+            // Blank lines at the end give no message, and are not read again either.
+            if given || (over && self.at.lines > before) {
                 self.reach(batch);
             }
             if over {
@@ -206,19 +208,22 @@ impl Cutter {
         self.note();
         let Cursor { lines, offset, .. } = self.at;
         match &self.input {
-            Input::File(_) => batch.reach(format_args!("{lines}:{offset}")),
+            Input::File(file) => batch.reach(format_args!("{lines}:{offset}:{:08x}", file.digest())),
             Input::Followed(file) => batch.reach(format_args!("{lines}:{offset}:{:08x}", file.head(offset))),
             Input::Command(_) => batch.reach(format_args!("{lines}:{offset}:{:08x}", self.printed.digest())),
             Input::Pipe(_) => batch.reach(lines),
         }
     }
 
-    /// Notes what a command printed and was used up: many lines at once, for the sake of speed.
+    /// Notes what was used up: many lines at once, for the sake of speed.
     fn note(&mut self) {
-        if let Input::Command(_) = self.input {
-            self.printed.add(self.buffer.get(self.noted..self.used).unwrap_or_default());
-            self.noted = self.used;
+        let used = self.buffer.get(self.noted..self.used).unwrap_or_default();
+        match &mut self.input {
+            Input::Command(_) => self.printed.add(used),
+            Input::File(file) => file.note(used),
+            Input::Followed(_) | Input::Pipe(_) => {}
         }
+        self.noted = self.used;
     }
 
     /// Refuses the last line to pass over, which ends at `next`, if it and those before it are others than before.
@@ -297,12 +302,12 @@ fn add(batch: &mut Batch, form: Form, line: &[u8], body: &mut Vec<u8>) -> Result
     Body::new(line).map_err(|_| TooLong.to_string())?;
     let text =
         std::str::from_utf8(line).map_err(|error| format!("is not UTF-8 text (byte {})", error.valid_up_to() + 1))?;
+    let value = text.trim_ascii();
+    if value.is_empty() {
+        return Ok(false);
+    }
     let added = match form {
         Form::Json => {
-            let value = text.trim_ascii();
-            if value.is_empty() {
-                return Ok(false);
-            }
             serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
             batch.add(value.as_bytes())
         }

@@ -1,4 +1,7 @@
 //! A file opened behind the lines already read from it, and read to its end.
+//!
+//! The cursor has a digest of the first and the last bytes of the part that was read: a file that was replaced, or written
+//! over, is recognised by them. What changed between them is not seen.
 
 use std::{
     fmt,
@@ -12,24 +15,60 @@ use tokio::{
 };
 
 use super::cutter::Cursor;
-use crate::SourceError;
+use crate::{SourceError, message::Digest};
+
+/// Bytes at each edge of the part that was read by which a file is recognised.
+const EDGE: usize = 1024;
 
 /// A file and what it is called.
 #[derive(Debug)]
 pub(super) struct NamedFile {
     pub(super) name: String,
     file: File,
+    edges: Edges,
+}
+
+/// The first and the last bytes of the part of a file that was read.
+#[derive(Debug, Default)]
+struct Edges {
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl Edges {
+    fn add(&mut self, read: &[u8]) {
+        let missing = EDGE.saturating_sub(self.first.len());
+        self.first.extend(read.iter().take(missing));
+        let kept = EDGE.saturating_sub(read.len()).min(self.last.len());
+        self.last.drain(..self.last.len() - kept);
+        self.last.extend(read.iter().skip(read.len().saturating_sub(EDGE)));
+    }
+
+    fn digest(&self) -> u32 {
+        let text = Digest::of(&self.first).then(&self.last).to_string();
+        text.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    }
+}
+
+/// A file that was opened, and what is left of it.
+pub(super) struct Opened {
+    pub(super) file: NamedFile,
+    /// Where it stands.
+    pub(super) at: Cursor,
+    /// Bytes behind that.
+    pub(super) left: u64,
 }
 
 impl NamedFile {
     /// Opens the file behind `start`, if it can be the file that `start` is of.
-    pub(super) async fn open(path: &Path, start: Cursor) -> Result<Self, SourceError> {
+    pub(super) async fn open(path: &Path, start: Cursor) -> Result<Opened, SourceError> {
         let name = path.display().to_string();
         let unreadable = |error| unreadable(&name, &error);
         let changed = |what: &str| {
             SourceError::until_rewound(format_args!(
-                "{name} {what}: it is not the file of which {} lines were read; put that one back, or rewind the source",
-                start.lines
+                "{name} {what}: it is not the file of which {} line{} read; put that one back, or rewind the source",
+                start.lines,
+                if start.lines == 1 { " was" } else { "s were" }
             ))
         };
         let mut file = File::open(path).await.map_err(unreadable)?;
@@ -37,20 +76,54 @@ impl NamedFile {
         if start.offset > len {
             return Err(changed("has become shorter"));
         }
-        if let Some(before) = start.offset.checked_sub(1) {
-            file.seek(SeekFrom::Start(before)).await.map_err(unreadable)?;
-            let end = file.read_u8().await.map_err(unreadable)?;
-            // The last line may have no line end, but then nothing follows.
-            if end != b'\n' && start.offset < len {
-                return Err(changed("has other lines"));
-            }
+        let mut edges = Edges::default();
+        let edge = usize::try_from(start.offset).unwrap_or(EDGE).min(EDGE);
+        edges.first.resize(edge, 0);
+        file.read_exact(&mut edges.first).await.map_err(unreadable)?;
+        file.seek(SeekFrom::Start(start.offset - edge as u64)).await.map_err(unreadable)?;
+        edges.last.resize(edge, 0);
+        file.read_exact(&mut edges.last).await.map_err(unreadable)?;
+        // Cursors of former releases have no digest.
+        if start.head.is_some_and(|before| before != edges.digest()) {
+            return Err(changed("has other lines"));
         }
-        Ok(Self { name, file })
+        let mut at = start;
+        if edges.last.last().is_some_and(|byte| *byte != b'\n') && start.offset < len {
+            // The last line counted without its line end: now that may have come, and nothing else.
+            let mut next = Vec::new();
+            (&mut file).take(2).read_to_end(&mut next).await.map_err(unreadable)?;
+            let end = match next.as_slice() {
+                [b'\n', ..] => 1,
+                [b'\r', b'\n'] => 2,
+                _ if start.head.is_none() => return Err(changed("has other lines")),
+                _ => {
+                    return Err(SourceError::until_rewound(format_args!(
+                        "line {} of {name} was read when it had no line end, and has been continued since; undo that, \
+                         or rewind the source",
+                        start.lines
+                    )));
+                }
+            };
+            edges.add(next.get(..end).unwrap_or_default());
+            at.offset += end as u64;
+            file.seek(SeekFrom::Start(at.offset)).await.map_err(unreadable)?;
+        }
+        Ok(Opened { file: Self { name, file, edges }, at, left: len.saturating_sub(at.offset) })
     }
 
     /// Reads more; 0 at the end.
     pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> Result<usize, SourceError> {
         self.file.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))
+    }
+
+    /// Notes the next bytes of the part that was cut into lines.
+    pub(super) fn note(&mut self, read: &[u8]) {
+        self.edges.add(read);
+    }
+
+    /// The digest by which the file is recognised, behind all that was noted.
+    pub(super) fn digest(&self) -> u32 {
+        self.edges.digest()
     }
 }
 

@@ -1,11 +1,11 @@
 //! A source of lines: of a file, of a named pipe, of standard input, or of what a command prints.
 //!
-//! Each line becomes a JSON string without its line end (`\n` or `\r\n`), an empty line an empty string; or, with
-//! [`Lines::json`], each line is a JSON value as it stands and blank lines are passed over.
+//! Each line becomes a JSON string without its line end (`\n` or `\r\n`); with [`Lines::json`] each line is a JSON value as
+//! it stands. Blank lines make no message, but count as lines.
 //!
 //! | of | is read | a successor |
 //! |---|---|---|
-//! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, and the byte behind them |
+//! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, the byte behind them, and a digest by which the file is recognised; fails for good if it is another file |
 //! | a file that is [followed](Lines::follow) | for ever, finished lines only; also when another file takes its name | the same, if the file begins as it did; else it begins at the start |
 //! | a named pipe, or standard input | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
 //! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over the lines that were given; fails for good if they are others by then |
@@ -32,7 +32,7 @@ use std::{
 use self::{
     command::Command,
     cutter::{Cursor, Cutter, Form, Input},
-    file::{NamedFile, unreadable},
+    file::{NamedFile, Opened, unreadable},
     followed::Followed,
     pipe::NamedPipe,
 };
@@ -46,6 +46,15 @@ pub struct Lines {
     form: Form,
     count: Option<u64>,
     follow: bool,
+}
+
+/// How far a file of lines was read; see [`Lines::read_so_far`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadSoFar {
+    /// Lines that were read, blank ones counted.
+    pub lines: u64,
+    /// Whether there are more.
+    pub has_more: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,10 +135,24 @@ impl Lines {
         if !about.is_file() {
             return Err(SourceError::for_good(format_args!("{name} is neither a regular file nor a named pipe")));
         }
-        if start.head.is_some() {
-            return Err(foreign(cursor));
+        let Opened { file, at, .. } = NamedFile::open(path, start).await?;
+        Ok((Input::File(file), at))
+    }
+
+    /// How far a file was read by a cursor, and whether more has come since; nothing for other origins, and for a file
+    /// that is followed.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the one that was read.
+    pub async fn read_so_far(&self, cursor: &str) -> Result<Option<ReadSoFar>, SourceError> {
+        let Origin::Path(path) = &self.origin else { return Ok(None) };
+        let is_file = tokio::fs::metadata(path).await.is_ok_and(|about| about.is_file());
+        if self.follow || !is_file {
+            return Ok(None);
         }
-        Ok((Input::File(NamedFile::open(path, start).await?), start))
+        let Opened { at, left, .. } = NamedFile::open(path, Cursor::parse(cursor)?).await?;
+        let may_go_on = self.count.is_none_or(|count| at.lines < count);
+        Ok(Some(ReadSoFar { lines: at.lines, has_more: left > 0 && may_go_on }))
     }
 }
 

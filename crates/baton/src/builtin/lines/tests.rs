@@ -53,23 +53,107 @@ fn fifo() -> (TempDir, PathBuf) {
 #[tokio::test]
 async fn lines_become_strings_and_json_lines_stay_as_they_are() {
     let (_folder, path) = file("one\r\n\n\"zwei\" ü\\\n\tlast");
-    let want = [r#""one""#, r#""""#, r#""\"zwei\" ü\\""#, r#""\tlast""#];
+    let want = [r#""one""#, r#""\"zwei\" ü\\""#, r#""\tlast""#];
     assert_eq!(rest(&Lines::file(&path), "").await.unwrap(), want);
 
     let (_folder, path) = file("{\"a\": 1}\r\n\n  \n [1,2] \nnull");
     let json = Lines::file(&path).json(true);
     let mut stream = json.open("").await.unwrap();
-    let want = Pulled::more(&["{\"a\": 1}", "[1,2]"], "4:22");
-    assert_eq!(pull(&mut *stream).await.unwrap(), want);
+    let Pulled { cursor: Some(cursor), bodies, .. } = next(&mut *stream).await else { panic!("no cursor") };
+    assert_eq!(bodies, ["{\"a\": 1}", "[1,2]"]);
+    assert!(cursor.starts_with("4:22:"), "{cursor}");
+    assert_eq!(rest(&json, &cursor).await.unwrap(), ["null"]);
+    // Cursors of former releases have no digest.
     assert_eq!(rest(&json, "4:22").await.unwrap(), ["null"]);
     assert_eq!(rest(&json, "1:10").await.unwrap(), ["[1,2]", "null"]);
 }
 
 #[tokio::test]
 async fn an_empty_file_and_a_file_of_blank_lines_end() {
-    for content in ["", "\n\n \n"] {
-        let (_folder, path) = file(content);
-        assert_eq!(pull(&mut *Lines::file(path).json(true).open("").await.unwrap()).await.unwrap(), Pulled::end());
+    for json in [false, true] {
+        let (_folder, path) = file("");
+        let lines = Lines::file(path).json(json);
+        assert_eq!(pull(&mut *lines.open("").await.unwrap()).await.unwrap(), Pulled::end());
+        let (_folder, path) = file("\n\n \n");
+        let lines = Lines::file(path).json(json);
+        let Pulled { flow: Flow::End, bodies, cursor: Some(cursor) } = next(&mut *lines.open("").await.unwrap()).await
+        else {
+            panic!("no end")
+        };
+        assert!(bodies.is_empty() && cursor.starts_with("3:4:"), "{cursor}");
+    }
+}
+
+#[tokio::test]
+async fn blank_lines_are_skipped_and_count_as_lines() {
+    let text = "\n \t\r\none\n\n  two \n\r\n";
+    let (_folder, path) = file(text);
+    let printf = Lines::command("printf '\\n \\t\\r\\none\\n\\n  two \\n\\r\\n'");
+    for lines in [Lines::file(&path), printf] {
+        assert_eq!(rest(&lines, "").await.unwrap(), ["\"one\"", "\"  two \""]);
+        assert_eq!(rest(&lines.clone().count(4), "").await.unwrap(), ["\"one\""]);
+    }
+}
+
+/// Reads all of a file; the cursor behind it.
+async fn read_all(lines: &Lines) -> String {
+    let mut stream = lines.open("").await.unwrap();
+    let mut cursor = String::new();
+    loop {
+        let pulled = next(&mut *stream).await;
+        cursor = pulled.cursor.unwrap_or(cursor);
+        if pulled.flow == Flow::End {
+            return cursor;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_has_grown_goes_on_behind_what_was_read() {
+    // Shorter and longer than what the file is recognised by; its last line with and without a line end.
+    for (lines, last, added) in
+        [(0, "", "x\ny"), (3, "\n", "x\ny"), (900, "\n", "x\ny\n"), (3, "", "\nx\ny"), (700, "", "\r\nx\n\ny")]
+    {
+        let content = (0..lines).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n") + last;
+        let (_folder, path) = file(&content);
+        let source = Lines::file(&path);
+        let cursor = read_all(&source).await;
+        let read = |has_more| Ok(Some(ReadSoFar { lines, has_more }));
+        assert_eq!(source.read_so_far(&cursor).await, read(false), "{lines} {last:?}");
+        assert_eq!(rest(&source, &cursor).await.unwrap().len(), 0);
+        std::fs::write(&path, format!("{content}{added}")).unwrap();
+        assert_eq!(source.read_so_far(&cursor).await, read(true), "{lines} {last:?}");
+        assert_eq!(source.clone().count(lines).read_so_far(&cursor).await, read(false));
+        assert_eq!(rest(&source, &cursor).await.unwrap(), ["\"x\"", "\"y\""], "{lines} {last:?}");
+    }
+    // A line end that came late is no new line, and needs no second look.
+    let (_folder, path) = file("one");
+    let source = Lines::file(&path);
+    let cursor = read_all(&source).await;
+    std::fs::write(&path, "one\n").unwrap();
+    assert_eq!(source.read_so_far(&cursor).await, Ok(Some(ReadSoFar { lines: 1, has_more: false })));
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_shortened_or_continued_in_its_last_line_is_refused() {
+    let long: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
+    for (before, now, why) in [
+        ("one\ntwo\n", "one\n", "has become shorter: it is not the file of which 2 lines were read; put that one back"),
+        ("one\ntwo\n", "uno\ndos\ntres\n", "has other lines: it is not the file of which 2 lines were read"),
+        ("one\n", "two\n", "has other lines: it is not the file of which 1 line was read"),
+        ("one\ntw", "one\ntwo\nthree\n", "was read when it had no line end, and has been continued since; undo that"),
+        (&long, &format!("other {long}"), "has other lines"),
+        (&long, &format!("{}x\n{long}", &long[..2_000]), "has other lines"),
+    ] {
+        let (_folder, path) = file(before);
+        let source = Lines::file(&path);
+        let cursor = read_all(&source).await;
+        std::fs::write(&path, now).unwrap();
+        let error = source.open(&cursor).await.err().unwrap();
+        assert!(error.is_until_rewound() && error.to_string().contains(why), "{now:?}: {error}");
+        assert!(error.to_string().ends_with("or rewind the source"), "{error}");
+        assert_eq!(source.read_so_far(&cursor).await.unwrap_err(), error);
+        assert!(!rest(&source, "").await.unwrap().is_empty());
     }
 }
 
@@ -88,7 +172,7 @@ async fn the_count_is_a_line_number() {
 async fn what_comes_before_a_bad_line_is_handed_over_first() {
     let (_folder, path) = file(b"1\n2\nx\n");
     let mut stream = Lines::file(&path).json(true).open("").await.unwrap();
-    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["1", "2"], "2:4"));
+    assert_eq!(pull(&mut *stream).await.unwrap(), Pulled::more(&["1", "2"], "2:4:8177d5b5"));
     let name = path.display();
     for _ in 0..2 {
         let error = pull(&mut *stream).await.unwrap_err().to_string();
@@ -123,8 +207,8 @@ async fn files_that_are_not_there_or_not_the_same_are_refused() {
     assert!(failure(&Lines::file(folder.path()), "").await.contains("is neither a regular file nor a named pipe"));
     let lines = Lines::file(&path);
     assert!(failure(&lines, "2:9").await.contains("has become shorter"));
-    assert!(failure(&lines, "1:3").await.contains("has other lines"));
-    for bad in ["x", "1:", ":", "-1:0", "1:2:3"] {
+    assert!(failure(&lines, "1:2").await.contains("has other lines"));
+    for bad in ["x", "1:", ":", "-1:0", "1:2:x"] {
         assert!(failure(&lines, bad).await.contains("rewind"), "{bad:?}");
     }
 }
@@ -357,7 +441,8 @@ proptest! {
     ) {
         let mut content = lines.join("\n");
         if newline { content.push('\n'); }
-        let want: Vec<String> = content.lines().map(|line| serde_json::to_string(line).unwrap()).collect();
+        let body = |line: &str| (!line.trim_ascii().is_empty()).then(|| serde_json::to_string(line).unwrap());
+        let want: Vec<String> = content.lines().filter_map(body).collect();
         let (_folder, path) = file(&content);
         let mut flips = flips.into_iter().cycle();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -365,10 +450,11 @@ proptest! {
         prop_assert_eq!(&got, &want);
         // And at every line, whatever the batches were.
         runtime.block_on(async {
-            for n in (0..want.len()).step_by(want.len() / 3 + 1) {
+            let count = content.lines().count();
+            for n in (0..count).step_by(count / 3 + 1) {
                 let offset: usize = content.lines().take(n).map(|line| line.len() + 1).sum();
                 let rest = rest(&Lines::file(&path), &format!("{n}:{offset}")).await.unwrap();
-                assert_eq!(rest, want[n..]);
+                assert_eq!(rest, content.lines().skip(n).filter_map(body).collect::<Vec<_>>());
             }
         });
     }
