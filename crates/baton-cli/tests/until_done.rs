@@ -71,7 +71,7 @@ fn every_line_of_a_file_is_a_message() {
     );
     let named = [&lines[..], &["--source", "named", "--queue"]].concat();
     sandbox.run(&[&named[..], &["messages"]].concat()).expect(0);
-    let elsewhere = sandbox.run(&[&["-q"], &named[..], &["other"]].concat()).expect(1);
+    let elsewhere = sandbox.run(&[&named[..], &["other", "-q"]].concat()).expect(1);
     let told = "is known with another definition: it feeds queue messages, not other; give this one another name \
                 (--source), or start it over with --rewind";
     assert!(elsewhere.one_line().ends_with(told), "{}", elsewhere.err);

@@ -1,0 +1,72 @@
+//! The question to a person at the terminal whether a run may take the messages of others.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod sandbox;
+
+use std::process::Command;
+
+use sandbox::{Ran, Sandbox};
+
+/// Runs a command in a terminal and types this when it is asked; what it wrote, and its exit code.
+const TERMINAL: &str = r#"
+import os, pty, sys
+typed, command = sys.argv[1].encode(), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+seen = b""
+while True:
+    try:
+        written = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not written:
+        break
+    seen += written
+    sys.stdout.buffer.write(written)
+    if typed and b"[y/N] " in seen:
+        os.write(terminal, typed)
+        typed = b""
+sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+fn answered(typed: &str, command: &[&str]) -> (Sandbox, Ran) {
+    let sandbox = Sandbox::new();
+    sandbox.write("lines", "1\n2\n");
+    sandbox.run(&["push", "7", "--queue", "q"]).expect(0);
+    let own = ["--queue", "q", "--lines", "lines", "--exec-once", "/bin/echo ran-{}", "--until-done"];
+    let run = sandbox.command(&[command, &own].concat());
+    let mut python = Command::new("python3");
+    python.args(["-c", TERMINAL, typed]).arg(run.get_program()).args(run.get_args());
+    python.current_dir(sandbox.dir.path()).env("TERM", "xterm");
+    python.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display()));
+    let ran = Ran::of(python.output().unwrap());
+    (sandbox, ran)
+}
+
+const QUESTION: &str = "queue q holds 1 message that this run did not push. Run them too? [y/N] ";
+
+#[test]
+fn a_person_may_agree_to_run_the_messages_of_others() {
+    for command in [&["node"][..], &["up", "--no-gateway"]] {
+        let (sandbox, ran) = answered("y\n", command);
+        let out = ran.expect(0).out;
+        assert!(out.contains(QUESTION) && ["ran-1", "ran-2", "ran-7"].iter().all(|it| out.contains(it)), "{out:?}");
+        assert_eq!(sandbox.count("q", "done"), 3);
+    }
+}
+
+#[test]
+fn without_a_yes_nothing_of_others_is_run() {
+    // A line end, a word, and Ctrl-C.
+    for typed in ["\n", "no\n", "\u{3}"] {
+        for command in [&["node"][..], &["up", "--no-gateway"]] {
+            let (sandbox, ran) = answered(typed, command);
+            let out = ran.expect(1).out;
+            let told = if typed == "\u{3}" { "stopped before the question was answered" } else { "add --share-queue" };
+            assert!(out.contains(QUESTION) && out.contains(told) && !out.contains("ran-"), "{out:?}");
+            assert_eq!((sandbox.count("q", "ready"), sandbox.pushed()), (1, 1));
+        }
+    }
+}
