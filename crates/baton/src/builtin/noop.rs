@@ -1,4 +1,4 @@
-//! A handler that does nothing: what the fleet itself costs.
+//! A handler that does nothing, to measure the cost of the fleet itself.
 
 use std::future::ready;
 

@@ -1,4 +1,4 @@
-//! What a stream gave, for the tests of sources.
+//! The results of a stream, for the tests of sources.
 
 use crate::{Batch, Flow, Source, SourceError, Stream};
 

@@ -2,7 +2,7 @@
 //!
 //! Bodies are `{"tick":1}`, `{"tick":2}` … over all generators: a successor goes on with the next number. It never
 //! sends a burst: after a pause the next tick comes at once, and the one after it an interval later. The timer counts
-//! whole milliseconds, so a shorter interval is one of a millisecond; 0 is as fast as the store takes.
+//! whole milliseconds, so a shorter interval is rounded up to one. An interval of 0 is as fast as the store takes messages.
 
 use std::{future::ready, io::Write as _, time::Duration};
 
@@ -35,7 +35,7 @@ impl Tick {
         Self { interval: interval.min(LONGEST), count: None }
     }
 
-    /// Ends behind the tick with this number, counted over all generators of the fleet.
+    /// Ends after the tick with this number, counted over all generators of the fleet.
     #[must_use]
     pub const fn count(mut self, count: u64) -> Self {
         self.count = Some(count);
@@ -69,9 +69,9 @@ impl Source for Tick {
 
 /// When the next tick is due.
 enum Pace {
-    /// By the time that runs on, whatever the wall clock is set to.
+    /// By a monotonic clock.
     Timer(Interval),
-    /// By a clock in the hands of a test.
+    /// By the manual clock of a test.
     Hands { clock: Clock, interval: Duration, ticked_ms: Option<u64> },
 }
 

@@ -1,9 +1,9 @@
 //! Whether the answer of a child is waited for in the thread that asked for it.
 //!
-//! For a child that answers in some microseconds nothing is as quick: thread and child take turns on one core, as two ends
-//! of a pipe do in a shell. Whoever waits otherwise is told by the runtime, by way of another thread, as a rule, and of a
-//! core that has to be woken. What it costs others is bounded: only children whose last answer came soon are waited for,
-//! no longer than [`MOST`], and at no time by more threads than the runtime has.
+//! This is the quickest way for a child that answers in some microseconds: thread and child take turns on one core, like
+//! both ends of a pipe in a shell. Otherwise the runtime wakes the caller, usually by another thread and an idle core.
+//! The cost for others is bounded: only children whose last answer came soon are waited for, no longer than [`MOST`], and
+//! never by more threads than the runtime has.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -12,16 +12,16 @@ use std::{
 
 use tokio::runtime::Handle;
 
-/// The longest wait, and what counts as soon.
+/// The longest wait; an answer within it counts as quick.
 const MOST: Duration = Duration::from_micros(200);
 
-/// Children of this process at work whose last answers came soon.
+/// Quick children of this process that are at work.
 static QUICK: AtomicUsize = AtomicUsize::new(0);
 
-/// What is known of a child.
+/// The speed of a child so far.
 #[derive(Debug, Default)]
 pub(super) struct AnswerTimes {
-    /// Whether its last answer came soon.
+    /// Whether its last answer was quick.
     is_quick: bool,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct AnswerTimes {
 pub(super) struct Wait<'a> {
     patience: &'a mut AnswerTimes,
     since: Instant,
-    /// Others that are waited for in a thread, if this one may be too.
+    /// The quick children before this one, if this one is quick too.
     others: Option<Quick>,
 }
 
-/// One of the quick ones at work.
+/// A quick child at work.
 #[derive(Debug)]
 struct Quick(usize);
 
@@ -47,7 +47,7 @@ impl AnswerTimes {
 }
 
 impl Wait<'_> {
-    /// Until when to wait in the thread, if at all. Of more children than threads any may be the first that answers.
+    /// Until when to wait in the thread, if at all. With more children than threads, any of them may answer first.
     pub(super) fn in_thread(&self) -> Option<Instant> {
         let others = self.others.as_ref()?.0;
         (others < Handle::current().metrics().num_workers()).then(|| self.since + MOST)

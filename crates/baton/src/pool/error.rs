@@ -1,10 +1,10 @@
-//! How a task can fail.
+//! The ways in which a task can fail.
 
 use std::{io, process::ExitStatus, time::Duration};
 
 use crate::process::ending;
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -14,41 +14,41 @@ pub enum PoolError {
         /// Callers that wait.
         waiting: usize,
     },
-    /// The pool takes nothing further.
+    /// The pool takes no more tasks.
     #[error("the pool is closed")]
     Closed,
     /// No child can be started.
     #[error("cannot start {program}: {error}")]
     Start {
-        /// What was to be started.
+        /// The program.
         program: String,
-        /// The system's.
+        /// The system's error.
         error: io::Error,
     },
     /// The child says that the task failed.
     #[error("{message}")]
     Failed {
-        /// What it says.
+        /// Its message.
         message: String,
         /// Whether it would fail again.
         fatal: bool,
     },
-    /// It ended, or closed its input, without having read any of the task, after it had answered others: another child is
-    /// given the task.
+    /// It had answered other tasks, and ended or closed its input before it read any of this one. Another child gets the
+    /// task.
     #[error("the child ended before it was given its task")]
     Untouched,
-    /// Something that it told was not taken.
+    /// One of its events could not be stored.
     #[error("its event {event:?} cannot be told: {why}")]
     Untold {
         /// The event's name.
         event: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// It ended without an answer.
     #[error("the child {} before it answered{}", ending(*status), said(complaints))]
     Ended {
-        /// How.
+        /// The way it ended.
         status: ExitStatus,
         /// The last lines of its standard error.
         complaints: String,
@@ -71,9 +71,9 @@ pub enum PoolError {
          print(…, file=sys.stderr))", because(why.as_deref())
     )]
     NoEvent {
-        /// The beginning of what it printed.
+        /// The beginning of the line.
         line: String,
-        /// What is wrong with it, if it looks like an answer.
+        /// The fault, if the line looks like an answer.
         why: Option<String>,
     },
     /// It ended in the middle of a line.
@@ -82,30 +82,30 @@ pub enum PoolError {
         /// The beginning of it.
         line: String,
     },
-    /// It printed a longer line than it may.
+    /// It printed a line over the limit.
     #[error("the child printed a line of over {limit} bytes")]
     LongLine {
-        /// The most.
+        /// The limit.
         limit: usize,
     },
     /// It answered another task.
     #[error("the child answered task {answered}, but was given {given}")]
     OtherTask {
-        /// What it said.
+        /// The task it named.
         answered: String,
-        /// What it was given.
+        /// The task it was given.
         given: u64,
     },
     /// It took too long.
     #[error("not finished after {0:?} (timeout): killed")]
     Timeout(Duration),
-    /// It said nothing for too long.
+    /// It printed nothing for too long.
     #[error("printed nothing for {0:?} (output timeout): killed")]
     OutputTimeout(Duration),
     /// It took too much memory.
     #[error("used {used} bytes of memory, over its limit of {limit}: killed")]
     Memory {
-        /// What it used.
+        /// The bytes it used.
         used: u64,
         /// The most.
         limit: u64,

@@ -1,4 +1,4 @@
-//! How many children there are, and what one may take.
+//! The number of children, and the limits of each.
 
 use std::{future::pending, time::Duration};
 
@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{PoolError, memory};
 
-/// How often the memory of a child is looked at.
+/// The interval between two looks at the memory of a child.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The bounds of a pool.
@@ -23,9 +23,9 @@ pub struct Limits {
     pub warm: usize,
     /// How long a task may take; without a limit by default.
     pub timeout: Option<Duration>,
-    /// How long a child may say nothing at its task; without a limit by default.
+    /// How long a child with a task may print nothing; without a limit by default.
     pub output_timeout: Option<Duration>,
-    /// Messages (tasks) after which a child is replaced; never by default.
+    /// Tasks after which a child is replaced; never by default.
     pub max_messages_per_child: Option<u64>,
     /// Resident bytes of a child and all it has started; without a limit by default.
     pub max_memory_per_child: Option<u64>,
@@ -33,8 +33,7 @@ pub struct Limits {
     pub line: usize,
     /// How long one that is asked to end may take; 2 s by default.
     pub grace: Duration,
-    /// How far its children stand behind this process where there is not enough of the processor for all: from 0 to 19
-    /// (`nice`); 5 by default.
+    /// How much less of a busy processor its children get than this process: `nice`, from 0 to 19; 5 by default.
     pub nice: i32,
 }
 
@@ -57,7 +56,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns when the child that works on a task from now on takes more time or memory than it may.
+    /// Returns when the child, whose task begins now, exceeds its time or memory.
     pub(crate) async fn exceeded(&self, child: u32) -> PoolError {
         tokio::select! {
             error = over_time(self.timeout) => error,

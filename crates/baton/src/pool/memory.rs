@@ -1,8 +1,8 @@
-//! What a child takes of the memory.
+//! The memory of a child.
 
 use std::fs;
 
-/// Resident bytes of a process and all below it; those that end meanwhile count nothing.
+/// Resident bytes of a process and its descendants; those that end meanwhile count nothing.
 pub(super) fn resident(pid: u32) -> u64 {
     let (mut sum, mut left) = (0, vec![pid]);
     while let Some(pid) = left.pop() {

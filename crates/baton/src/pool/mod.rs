@@ -1,11 +1,13 @@
 //! Child processes for work that takes the processor, or that is written in another language.
 //!
-//! A child gets one task at a time, as one line on its standard input, and answers with lines on its standard output:
-//! `protocol` says how. **Guaranteed:** an answer goes to the caller whose task the child was given and to nobody else,
-//! for a child belongs to one caller until it has answered; whatever a child does instead of answering (ends, closes a
-//! pipe, prints something else, goes on for ever) is an error for that caller, and the child is killed with all it has
-//! started; a caller that goes away takes its child along; at most [`Limits::children`] run, and callers beyond them
-//! wait in their order; no child outlives this process, however that ends.
+//! A child gets one task at a time, as one line on its standard input, and answers with lines on its standard output, by
+//! the rules of `protocol`. **Guaranteed:**
+//! * An answer goes only to the caller whose task the child was given: a child belongs to one caller until it has answered.
+//! * A child that does not answer (it ends, closes a pipe, prints something else, goes on for ever) is an error for that
+//!   caller, and is killed with all it has started.
+//! * A caller that goes away takes its child along.
+//! * At most [`Limits::children`] run; further callers wait in their order.
+//! * No child outlives this process, however that ends.
 
 mod answer_times;
 mod error;
@@ -42,9 +44,9 @@ pub use self::{
 pub use crate::process::guard_children;
 use crate::{backoff::Backoff, process::Listener};
 
-/// How often idle children are looked after.
+/// The interval between two looks at idle children.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After so long without an answer a hint is due.
+/// The time without an answer after which a hint is due.
 const LONG: Duration = Duration::from_secs(10);
 /// The pauses between starts of children that end before they have answered once.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -61,16 +63,16 @@ struct PoolState {
     permits: Arc<Semaphore>,
     /// Callers that wait for one.
     waiting: AtomicUsize,
-    /// Children that wait for a task, the one that was busy last at the end.
+    /// Children that wait for a task; the one that was busy last is at the end.
     idle: Mutex<Vec<Pooled>>,
     starts: Mutex<Starts>,
-    /// Hears what children say on their standard error.
+    /// Gets what children print on their standard error.
     listener: Option<Listener>,
-    /// Whether it was said that a child takes long.
+    /// Whether the hint that a child takes long was given, or must not be.
     is_hinted: AtomicBool,
 }
 
-/// When the next child may be started.
+/// The time at which the next child may be started.
 struct Starts {
     backoff: Backoff,
     not_before: Option<Instant>,
@@ -90,7 +92,7 @@ impl Pool {
         Self::with(program, limits, None)
     }
 
-    /// A new pool of the same kind; each line that its children print on their standard error is heard.
+    /// A new pool of the same kind with a listener to the standard error of its children.
     #[must_use]
     pub(crate) fn heard_by(&self, listener: Listener) -> Self {
         Self::with(self.0.program.clone(), self.0.limits.clone(), Some(listener))
@@ -110,12 +112,11 @@ impl Pool {
         }))
     }
 
-    /// Has a child do a task. `hear` gets the events before the last one, in their order; while it waits nothing further is
-    /// read of the child, and its error is the task's.
+    /// Has a child do a task. `hear` gets the events before the last one, in their order. While it waits, nothing more is
+    /// read from the child. Its error is the task's.
     ///
     /// # Errors
-    /// [`PoolError`]; the task was begun unless that is [`PoolError::Busy`], [`PoolError::Closed`] or
-    /// [`PoolError::Start`].
+    /// [`PoolError`]. The task was begun, except with [`PoolError::Busy`], [`PoolError::Closed`] and [`PoolError::Start`].
     ///
     /// # Shutdown safety
     /// Dropped, it kills the child that works for it.
@@ -127,12 +128,12 @@ impl Pool {
         F: FnMut(Event<'_>) -> H + Send,
         H: Future<Output = Result<(), PoolError>> + Send,
     {
-        // The child goes before its permit, so that the next one is not started beside it.
+        // The child is dropped before its permit, so that the next one does not run at the same time.
         let _permit = self.permit().await?;
         let (mut child, answer) = loop {
             let mut child = self.child().await?;
             let answer = self.hint_after(task, child.answer(task, &self.0.limits, &mut hear)).await;
-            // One that ends after an answer has not failed the task behind that.
+            // A child that ends between two tasks has not failed the second one.
             match answer {
                 Err(PoolError::Untouched) => child.kill().await,
                 answer => break (child, answer),
@@ -160,13 +161,13 @@ impl Pool {
         answer
     }
 
-    /// Says of no child that it takes long: for programs that are known to flush their output.
+    /// Gives no hint about children that take long: for programs that are known to flush their output.
     pub(crate) fn never_hint(&self) {
         self.0.is_hinted.store(true, Ordering::Relaxed);
     }
 
-    /// Says once, where someone hears, that a child takes long to answer: one that does not flush its output, or ends its
-    /// answers with another event, would wait for ever without a word.
+    /// Gives the listener one hint that a child takes long to answer. A child that does not flush its output, or ends its
+    /// answers with another event, would otherwise wait for ever in silence.
     async fn hint_after<T>(&self, task: &Task<'_>, answer: impl Future<Output = T>) -> T {
         let Some(listener) = self.0.listener.as_ref().filter(|_| !self.0.is_hinted.load(Ordering::Relaxed)) else {
             return answer.await;
@@ -196,10 +197,10 @@ impl Pool {
         }
     }
 
-    /// Lets what runs finish, takes nothing further, closes the input of the children and waits until they have ended.
+    /// Lets running tasks finish, takes no more, closes the input of the children and waits until they have ended.
     pub async fn close(&self) {
         let all = u32::try_from(self.0.limits.children.max(1)).unwrap_or(u32::MAX);
-        // It fails only if another has closed it.
+        // It fails only if the pool was closed before.
         let permits = self.0.permits.acquire_many(all).await.ok();
         self.0.permits.close();
         drop(permits);
@@ -219,14 +220,14 @@ impl Pool {
         permits.acquire_owned().await.map_err(|_| PoolError::Closed)
     }
 
-    /// One that waits for a task, or a new one.
+    /// A child that waits for a task, or a new one.
     async fn child(&self) -> Result<Pooled, PoolError> {
         loop {
             let Some(child) = self.0.take_idle() else { break };
             if child.is_still() {
                 return Ok(child);
             }
-            // It said something that nobody asked for, or has ended.
+            // It printed something without a task, or has ended.
             child.kill().await;
         }
         let pause = self.0.starts().not_before;
@@ -252,7 +253,7 @@ impl Pool {
         }
     }
 
-    /// Looks after idle children for as long as there is a pool.
+    /// Watches idle children for as long as the pool exists.
     fn watch(&self) {
         if !std::mem::replace(&mut self.0.starts().is_watched, true) {
             tokio::spawn(look_after(Arc::downgrade(&self.0)));
@@ -321,8 +322,8 @@ impl PoolState {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that this thread talked to last: both are at home on one core then, and neither has to wake another. Else the
-    /// one that was busy last.
+    /// The child that this thread talked to last, if there is one: both then run on one core, and neither wakes another.
+    /// Otherwise the child that was busy last.
     fn take_idle(&self) -> Option<Pooled> {
         let (mut idle, here) = (self.idle(), thread::current().id());
         match idle.iter().rposition(|child| child.talked_in() == Some(here)) {
@@ -342,10 +343,10 @@ impl std::fmt::Debug for PoolState {
     }
 }
 
-/// A caller in the line.
+/// A caller that waits.
 struct QueuedCaller<'a> {
     line: &'a AtomicUsize,
-    /// Those before it.
+    /// Callers before it.
     others: usize,
 }
 

@@ -9,14 +9,15 @@ use tokio::process::ChildStdout;
 
 use crate::process::Pipe;
 
-/// What a child prints.
+/// The standard output of a child.
 #[derive(Debug)]
 pub(super) struct Output {
     pipe: Pipe,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were given as lines.
     given: usize,
-    /// Until when what comes next is waited for in the thread. A line may come in parts: some programs write its end by itself.
+    /// Until when the next bytes are waited for in the thread. A line may come in parts: some programs write its end
+    /// separately.
     in_thread: Option<Instant>,
 }
 
@@ -25,10 +26,10 @@ impl Output {
         Ok(Self { pipe: Pipe::of(pipe.into_owned_fd()?)?, buffer: Vec::new(), given: 0, in_thread: None })
     }
 
-    /// The next line with its end, of at most `limit` bytes without that; at the end of all what is left, without an end.
+    /// The next line with its end, at most `limit` bytes without the end. At the end of the output, the rest without an end.
     ///
     /// # Shutdown safety
-    /// What was read is kept.
+    /// Bytes that were read are kept.
     pub(super) async fn line(&mut self, limit: usize) -> io::Result<&[u8]> {
         self.buffer.drain(..self.given);
         self.given = 0;
@@ -36,7 +37,7 @@ impl Output {
         loop {
             let behind = self.buffer.get(searched..).unwrap_or_default();
             if let Some(end) = memchr::memchr(b'\n', behind) {
-                // One that is too long is told by its missing end.
+                // A line over the limit is returned without its end; by that the caller knows it.
                 let length = searched + end;
                 self.given = if length > limit { length } else { length + 1 };
                 break;
@@ -50,13 +51,13 @@ impl Output {
         Ok(self.buffer.get(..self.given).unwrap_or_default())
     }
 
-    /// Has lines waited for in the thread until then, and by the runtime afterwards.
+    /// Lines are waited for in the thread until then, and by the runtime afterwards.
     pub(super) const fn wait_in_thread(&mut self, until: Option<Instant>) {
         self.in_thread = until;
     }
 
-    /// Whether nothing came that was not given. The system is asked itself: what came just now is not yet known to the
-    /// runtime.
+    /// Whether all output was returned as lines. The system is asked directly, since the runtime may not yet know of the
+    /// latest bytes.
     pub(super) fn is_still(&self) -> bool {
         self.buffer.len() == self.given && !self.pipe.has_more(Duration::ZERO)
     }

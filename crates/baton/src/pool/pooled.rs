@@ -1,4 +1,4 @@
-//! One child of a pool: its process, the talk with it, and what it complained of.
+//! One child of a pool: its process, the pipes to it, and the end of its error output.
 
 use std::{
     io,
@@ -23,9 +23,9 @@ pub(super) struct Pooled {
     complaints: Tail,
     /// Tasks it has answered.
     tasks: u64,
-    /// Since when it waits for a task.
+    /// The time at which it began to wait for a task.
     since: Instant,
-    /// The thread that heard its last answer.
+    /// The thread that read its last answer.
     talked_in: Option<ThreadId>,
 }
 
@@ -44,10 +44,10 @@ impl Pooled {
         Ok(Self { child, talk, complaints, tasks: 0, since: Instant::now(), talked_in: None })
     }
 
-    /// Gives it a task and hears it until it has answered. After an error other than [`PoolError::Failed`] it is of no
-    /// more use; [`PoolError::Untouched`] if it had answered others before, and has not even begun to read this one.
+    /// Gives it a task and reads its events until it has answered. After an error other than [`PoolError::Failed`] it must
+    /// not be used again. [`PoolError::Untouched`] means that it had answered other tasks and read nothing of this one.
     pub(super) async fn answer(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
-        // What it said of the tasks of others is none of this one's business. What it said when it started is.
+        // Error output of earlier tasks does not belong to this one. Error output of the start does.
         if self.tasks > 0 {
             self.complaints.begin_anew();
         }
@@ -60,7 +60,7 @@ impl Pooled {
                 biased;
                 answer = &mut talking => answer,
                 error = limits.exceeded(pid) => Err(error),
-                // What it left behind elsewhere may hold the pipe open.
+                // A process that it left behind may hold the pipe open.
                 _ = child.wait() => timeout(LAST_WORDS, talking)
                     .await
                     .unwrap_or_else(|_| Err(PoolError::ClosedOutput { complaints: String::new() })),
@@ -75,12 +75,12 @@ impl Pooled {
         }
     }
 
-    /// With how it ended and what it complained of, where that explains the error.
+    /// Adds the exit status and the error output where they explain the error.
     async fn explained(&mut self, error: PoolError) -> PoolError {
         if !matches!(error, PoolError::ClosedInput { .. } | PoolError::ClosedOutput { .. }) {
             return error;
         }
-        // One that has closed a pipe is about to end, as a rule.
+        // A child that has closed a pipe usually ends soon.
         let status = timeout(LAST_WORDS, self.child.wait()).await;
         let may_be_untouched = status.is_ok() || matches!(error, PoolError::ClosedInput { .. });
         if self.tasks > 0 && may_be_untouched && self.talk.is_untouched(&error) {
@@ -94,12 +94,12 @@ impl Pooled {
         }
     }
 
-    /// Whether it runs, has read all it was given, and has said nothing that nobody asked for.
+    /// Whether it runs, has read its whole task, and has printed nothing without a task.
     pub(super) fn is_still(&self) -> bool {
         self.talk.is_still()
     }
 
-    /// What it wrote its result into instead of `data`, once.
+    /// The field that it wrote its result into instead of `data`; returned once.
     pub(super) fn misnamed(&mut self) -> Option<String> {
         self.talk.misnamed()
     }
@@ -109,13 +109,13 @@ impl Pooled {
         self.tasks
     }
 
-    /// It waits for a task from now on.
+    /// Notes that it waits for a task from now on.
     pub(super) fn rests(&mut self) {
         self.since = Instant::now();
         self.talked_in = Some(thread::current().id());
     }
 
-    /// The thread that heard its last answer.
+    /// The thread that read its last answer.
     pub(super) const fn talked_in(&self) -> Option<ThreadId> {
         self.talked_in
     }
@@ -125,7 +125,7 @@ impl Pooled {
         self.since.elapsed()
     }
 
-    /// Ends it after an error: one that only took its time is asked first.
+    /// Ends it after an error. A child that only took too long gets SIGTERM first.
     pub(super) async fn end(mut self, error: &PoolError, grace: Duration) {
         match error {
             PoolError::Timeout(_) | PoolError::OutputTimeout(_) => self.child.stop(grace).await,
@@ -137,7 +137,7 @@ impl Pooled {
         self.child.kill().await;
     }
 
-    /// Closes its input, which tells it to end, and kills it if it does not.
+    /// Closes its input, which asks it to end, and kills it if it does not.
     pub(super) async fn retire(self, grace: Duration) {
         let Self { mut child, talk, complaints, .. } = self;
         drop(talk);

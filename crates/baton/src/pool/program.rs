@@ -1,4 +1,4 @@
-//! What children run.
+//! The program of children.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,11 +17,11 @@ use crate::process;
 pub struct Program {
     program: OsString,
     pub(crate) arguments: Vec<OsString>,
-    /// Where it was found, if it was looked for.
+    /// Its path, if it was looked for.
     place: Option<PathBuf>,
 }
 
-/// Why a command line names no program that could be run.
+/// The reason why a command line names no program that could be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidProgram {
@@ -37,12 +37,12 @@ pub enum InvalidProgram {
     /// It cannot be run.
     #[error("{} cannot be run: {error}", path.display())]
     Unfit {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// Nothing would end it if this process were killed.
+    /// There is no guardian that would end it if this process were killed.
     #[error("no child can be started: {0}")]
     Unguarded(io::Error),
 }
@@ -53,8 +53,8 @@ impl Program {
         Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect(), place: None }
     }
 
-    /// The same, looked for in the folders of `PATH` now, so that not every start has to. If it is in none of them, or no
-    /// longer there, the next start looks.
+    /// Looks for the program in the folders of `PATH` now, so that each start need not. If it is in none of them, or no
+    /// longer there, the next start looks again.
     pub(crate) fn located(mut self) -> Self {
         if !self.program.as_encoded_bytes().contains(&b'/') {
             let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -64,8 +64,7 @@ impl Program {
         self
     }
 
-    /// A line that is split into words as a shell would: at blanks, but for quotes and backslashes. Nothing else has a
-    /// meaning in it.
+    /// Splits a line into words as a shell does: at blanks, with quotes and backslashes. Nothing else in it has a meaning.
     ///
     /// # Errors
     /// If a quote is not closed, or there is no word.
@@ -89,7 +88,7 @@ impl Program {
         }
         let folders = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&folders).filter_map(|folder| fit(&folder.join(&self.program)));
-        // As a shell does it: one that cannot be run is passed over if there is another.
+        // As in a shell, a file that cannot be run is skipped if there is another.
         found.reduce(|first, second| first.or(second)).ok_or_else(missing)?
     }
 
@@ -98,7 +97,7 @@ impl Program {
         std::iter::once(&self.program).chain(&self.arguments).map(OsString::as_os_str)
     }
 
-    /// What starts it.
+    /// The command that starts it.
     pub(crate) fn command(&self) -> Command {
         let mut command = match self.place.as_ref().filter(|place| place.exists()) {
             Some(place) => Command::new(place),
@@ -116,7 +115,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Whether a file can be run; nothing if there is none.
+/// Whether a file can be run; none if there is no file.
 fn fit(path: &Path) -> Option<Result<(), InvalidProgram>> {
     let unfit = |error| Some(Err(InvalidProgram::Unfit { path: path.to_owned(), error }));
     match fs::metadata(path) {
@@ -133,7 +132,7 @@ fn fit(path: &Path) -> Option<Result<(), InvalidProgram>> {
     }
 }
 
-/// Whether it is a text that does not say what is to read it. What cannot be read may still be run.
+/// Whether it is a text without a `#!` line. A file that cannot be read may still be run.
 fn is_plain_text(path: &Path) -> bool {
     let mut begins = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut begins));

@@ -1,10 +1,10 @@
-//! What is said between a pool and its children: one JSON object a line.
+//! The protocol between a pool and its children: one JSON object a line.
 //!
 //! To the child: `{"id":7,"key":"resize/7@1763300000000","queue":"resize","attempt":1,"crashes":0,"body":…}`. From it, any number of
 //! events `{"event":"progress","data":…}`, and then one of `{"event":"end","data":…}` and
 //! `{"event":"error","message":"…","fatal":true}`; `data` and `fatal` may be left out. An event may have a `key`, by which
 //! it is one and the same in every attempt. A line may repeat the `id`, which must then be that of the task. An empty line
-//! says that the child is at work, and nothing else: it keeps [`Limits::output_timeout`](super::Limits::output_timeout) from running out.
+//! is a keep-alive: it keeps [`Limits::output_timeout`](super::Limits::output_timeout) from running out.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,23 +13,23 @@ use serde_json::value::RawValue;
 
 use super::PoolError;
 
-/// How much of a wrong line is told.
+/// Characters of a wrong line that an error quotes.
 const SHOWN: usize = 200;
 
-/// What a child is given to do.
+/// A task for a child.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
     /// Its number, which the child may repeat.
     pub id: u64,
-    /// What the child can make its effects idempotent by.
+    /// The key by which the child can make its effects idempotent.
     pub key: &'a str,
-    /// Where it comes from.
+    /// The queue it comes from.
     pub queue: &'a str,
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How many nodes died with it since its last attempt that ended.
+    /// The number of nodes that died with it since its last attempt that ended.
     pub crashes: u32,
-    /// The call that it is of, if somebody may follow what its child tells.
+    /// Its call, if it has one whose events can be followed.
     pub call: Option<&'a str>,
     /// JSON.
     pub body: &'a [u8],
@@ -46,27 +46,27 @@ impl Task<'_> {
             format!(r#"{{"id":{id},"key":{key},"queue":{queue},"attempt":{attempt},"crashes":{crashes},{call}"body":"#)
                 .as_bytes(),
         );
-        // Between the tokens of a JSON text, and only there, may be ends of lines.
+        // In a JSON text, line ends stand only between tokens.
         line.extend(body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
         line.extend_from_slice(b"}\n");
     }
 }
 
-/// What a child tells before it has finished.
+/// An event of a child before its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What kind of event it is.
+    /// The kind of the event.
     pub name: Cow<'a, str>,
-    /// By what it is the same in every attempt, if the child says so.
+    /// The key by which it is the same in every attempt, if it has one.
     pub key: Option<Cow<'a, str>>,
     /// JSON, if it has any.
     pub data: Option<&'a str>,
 }
 
-/// What a child says.
+/// A line of a child.
 #[derive(Debug)]
 pub(super) enum Said<'a> {
-    /// Something on the way.
+    /// An event before the answer.
     Event(Event<'a>),
     /// It is finished.
     End { data: Option<&'a RawValue> },
@@ -90,7 +90,7 @@ struct Line<'a> {
     fatal: bool,
 }
 
-/// Reads a line, without its end, of a child that works on task `given`.
+/// Reads a line, without its end, of a child that has task `given`.
 pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err(PoolError::NoEvent { line: shown(line), why: None });
@@ -111,7 +111,7 @@ pub(super) fn read(line: &[u8], given: u64) -> Result<Said<'_>, PoolError> {
     })
 }
 
-/// The first field of a line that means nothing here, if it has one.
+/// The first unknown field of a line, if it has one.
 pub(super) fn odd_field(line: &[u8]) -> Option<String> {
     let fields: BTreeMap<Cow<'_, str>, IgnoredAny> = serde_json::from_slice(line).ok()?;
     let known = ["event", "id", "data", "key", "message", "fatal"];

@@ -1,4 +1,4 @@
-//! What is said between a child and its caller: a task goes in, events come out.
+//! The exchange between a child and its caller: a task goes in, events come out.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::{
     protocol::{self, Said, shown},
 };
 
-/// What a pipe takes at once, if its reader has read all that came before.
+/// The bytes that an empty pipe takes without a reader.
 const PIPE: usize = 4 << 10;
 
 /// The pipes to a child.
@@ -24,7 +24,7 @@ const PIPE: usize = 4 << 10;
 pub(super) struct Talk {
     input: ChildStdin,
     output: Output,
-    /// Whether it answered before it had read all of a task.
+    /// Whether it answered before it had read its whole task.
     is_behind: bool,
     /// The last task, as it was given.
     given: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct Talk {
     naming: Naming,
 }
 
-/// Whether the child may write its result into a field that nobody reads. Its first answer without a result tells.
+/// Whether the child may write its result into an unknown field. Its first answer without a result is checked for that.
 #[derive(Debug)]
 enum Naming {
     Unknown,
@@ -41,7 +41,7 @@ enum Naming {
     Looked,
 }
 
-/// Who hears what a child tells before it has finished.
+/// The receiver of a child's events before its answer.
 pub(super) trait Hear: Send {
     fn hear(&mut self, event: Event<'_>) -> impl Future<Output = Result<(), PoolError>> + Send;
 }
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// How a task ended.
+/// The outcome of a task.
 pub(super) type Answer = Result<Option<Box<RawValue>>, PoolError>;
 
 impl Talk {
@@ -66,7 +66,7 @@ impl Talk {
         Ok(Self { input, output, is_behind: false, given, patience, naming })
     }
 
-    /// The field that it wrote its result into instead of `data`, once.
+    /// The field that it wrote its result into instead of `data`; returned once.
     pub(super) fn misnamed(&mut self) -> Option<String> {
         match &mut self.naming {
             Naming::Odd(field) => {
@@ -78,7 +78,7 @@ impl Talk {
         }
     }
 
-    /// Gives it a task and hears it until it has answered.
+    /// Gives it a task and reads its events until it has answered.
     pub(super) async fn have(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
         let Self { input, output, given, is_behind, patience, naming } = self;
         given.clear();
@@ -97,7 +97,7 @@ impl Talk {
             return answer;
         }
         let heard = hear_out(output, naming, task.id, limits, hear);
-        // A child may answer a long task in many lines while it still reads, and neither may wait for the other.
+        // A child may answer a long task in many lines while it still reads, so both directions run at the same time.
         tokio::pin!(heard);
         tokio::select! {
             biased;
@@ -110,13 +110,13 @@ impl Talk {
         heard.await
     }
 
-    /// Whether it has read all it was given, and has said nothing that nobody asked for.
+    /// Whether it has read its whole task and has printed nothing without a task.
     pub(super) fn is_still(&self) -> bool {
         !self.is_behind && self.output.is_still()
     }
 
-    /// Whether a child that has ended without an answer had read nothing of its task: all of that is in the pipe, or none
-    /// because the pipe was closed before.
+    /// Whether a child that has ended without an answer had read nothing of its task: the pipe holds all of it, or nothing
+    /// because it was closed before.
     pub(super) fn is_untouched(&self, error: &PoolError) -> bool {
         let unread = rustix::io::ioctl_fionread(&self.input).unwrap_or(0);
         self.given.len() <= PIPE
@@ -128,7 +128,7 @@ impl Talk {
     }
 }
 
-/// Hears a child until it has answered.
+/// Reads the events of a child until it has answered.
 async fn hear_out(
     output: &mut Output, naming: &mut Naming, task: u64, limits: &Limits, hear: &mut impl Hear,
 ) -> Answer {

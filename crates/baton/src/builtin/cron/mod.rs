@@ -1,13 +1,12 @@
-//! A source that is due by the calendar: one message for each due time of a cron expression.
+//! A source that follows the calendar: one message for each due time of a cron expression.
 //!
 //! Bodies are `{"at":"2026-01-01T00:00:00Z","late_ms":12}`: the due time, and how late its message was made. The
-//! cursor holds the number of messages and the last due time, and the next one always lies behind it: whatever
-//! happens to generators or to the clock, no due time is sent twice. A clock that is set back makes the source wait
-//! until it has caught up.
+//! cursor holds the number of messages and the last due time. The next due time is always later than that, so none is sent
+//! twice, whatever happens to generators or to the clock. If the clock is set back, the source waits until it has caught up.
 //!
-//! Its first start is stored, before anything is due: what comes due later while nobody can send it is treated as
-//! [`CatchUp`] says. Time is the clock of the node that holds the baton. An expression that has no further due time,
-//! because it names years, ends the stream.
+//! The time of the first start is stored before anything is due. [`CatchUp`] decides about due times that pass while no
+//! node can send them. The clock is that of the node that holds the baton. An expression that names years may have no
+//! further due time; then the stream ends.
 
 mod schedule;
 #[cfg(test)]
@@ -22,12 +21,12 @@ use self::schedule::Schedule;
 use super::foreign;
 use crate::{Batch, BoxFuture, Flow, Source, SourceError, Stream, store::Clock};
 
-/// The longest sleep before the clock is looked at again: it may be set, and the machine may sleep.
+/// The longest sleep before the clock is read again: it may be set, and the machine may sleep.
 const LOOK: Duration = Duration::from_secs(1);
-/// How late a due time may be without being missed: the time of a failover and a slow store.
+/// How late a due time may be without being missed: enough for a failover and a slow store.
 const ON_TIME: Duration = Duration::from_secs(5);
 
-/// What happens with due times that were missed.
+/// The treatment of due times that were missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// Nothing; but the last one is sent if it is at most 5 s late, so that a failover drops no due time.
@@ -59,8 +58,8 @@ impl Cron {
     }
 
     /// Due by the clocks of this time zone, as `Europe/Berlin`. When clocks change, an expression with one time of day
-    /// is due once a day: right behind the gap if it falls into it, and the first time if it comes twice. One with
-    /// several times of day follows the clocks: what falls into the gap is left out, what comes twice is due twice.
+    /// is due once a day: right after the gap if it falls into it, and only the first time if it comes twice. An expression
+    /// with several times of day follows the clocks: times in the gap are left out, times that come twice are due twice.
     ///
     /// # Errors
     /// [`InvalidCron::Zone`] if the system does not know it.
@@ -69,14 +68,14 @@ impl Cron {
         Ok(self)
     }
 
-    /// Ends behind this many messages, counted over all generators of the fleet.
+    /// Ends after this many messages, counted over all generators of the fleet.
     #[must_use]
     pub const fn count(mut self, count: u64) -> Self {
         self.count = Some(count);
         self
     }
 
-    /// The first due time behind `moment`; nothing if there is none any more.
+    /// The first due time after `moment`, if there is one.
     #[must_use]
     pub fn next_due(&self, moment: SystemTime) -> Option<SystemTime> {
         let due = self.schedule.after(Timestamp::try_from(moment).ok()?).ok()?;
@@ -105,7 +104,7 @@ impl Source for Cron {
         format!("cron {}", self.schedule)
     }
 
-    /// The cursor is a number and a time, whatever comes due behind them.
+    /// The cursor is a number and a time, which mean the same for every expression.
     fn adopts(&self) -> bool {
         true
     }
@@ -127,7 +126,7 @@ struct CronStream {
     /// Whether its start is not stored yet.
     fresh: bool,
     sent: u64,
-    /// The last due time that was sent or passed over.
+    /// The last due time that was sent or skipped.
     last: Timestamp,
     count: u64,
 }

@@ -1,4 +1,4 @@
-//! Due times: pure calendar, no clock.
+//! Due times: the calendar alone, without a clock.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::SourceError;
 
-/// Why there is no such schedule.
+/// The reasons to refuse a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidCron {
     /// It is not a cron expression.
     #[error("{expression:?} is not a cron expression: {cause}; write minute, hour, day of month, month, day of week")]
     Expression {
-        /// What was given.
+        /// The text that was given.
         expression: String,
-        /// What is wrong with it.
+        /// The fault in it.
         cause: String,
     },
-    /// No date fulfils it.
+    /// No date matches it.
     #[error("the cron expression {0:?} is never due: there is no such date")]
     Never(String),
     /// The system does not know the time zone.
@@ -41,13 +41,13 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn new(expression: &str) -> Result<Self, InvalidCron> {
-        // One text for all ways to space it out: it is the source's definition.
+        // One text however it is spaced: it is the source's definition.
         let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
         let refuse =
             |_: CronError| InvalidCron::Expression { cause: fault(&expression), expression: expression.clone() };
         let cron: Cron = expression.parse().map_err(refuse)?;
         let schedule = Self { expression, cron, zone: TimeZone::UTC, zone_name: None };
-        // From the beginning, not from now: one whose years are over has ended, and is no mistake.
+        // From the beginning, not from now: an expression whose years are over has ended and is no mistake.
         match schedule.after(Timestamp::UNIX_EPOCH) {
             Ok(Some(_)) => Ok(schedule),
             _ => Err(InvalidCron::Never(schedule.expression)),
@@ -64,13 +64,13 @@ impl Schedule {
         Ok(Self { zone, zone_name, ..self })
     }
 
-    /// The first due time behind `last`; nothing if there is none any more.
+    /// The first due time after `last`, if there is one.
     pub(super) fn after(&self, last: Timestamp) -> Result<Option<Timestamp>, SourceError> {
         let failed = |cause: &dyn fmt::Display| SourceError::new(format_args!("no due time behind {last}: {cause}"));
         // Due times are whole seconds.
         let second = Timestamp::from_second(last.as_second()).map_err(|error| failed(&error))?;
         match self.cron.find_next_occurrence(&second.to_zoned(self.zone.clone()), false) {
-            // No due time may ever come again, whatever the calendar does.
+            // A due time must never repeat, whatever the calendar does.
             Ok(due) if due.timestamp() <= last => Err(failed(&"the calendar goes back")),
             Ok(due) => Ok(Some(due.timestamp())),
             Err(CronError::TimeSearchLimitExceeded) => Ok(None),
@@ -78,12 +78,12 @@ impl Schedule {
         }
     }
 
-    /// The last due time that is not behind `now`; `next` is one of them.
+    /// The last due time up to `now`; `next` is one of them.
     ///
-    /// Halves the time between instead of walking it: a year of missed seconds takes 25 steps.
+    /// A binary search: a year of missed seconds takes 25 steps.
     pub(super) fn latest(&self, next: Timestamp, now: Timestamp) -> Result<Timestamp, SourceError> {
         let mut due = next;
-        // `low` is the last one known; between `high` and now there is none.
+        // `low` is the last due time known; there is none between `high` and now.
         let (mut low, mut high) = (next.as_second(), now.as_second());
         while low < high {
             let middle = Timestamp::from_second(low + (high - low) / 2).map_err(SourceError::new)?;
@@ -98,7 +98,7 @@ impl Schedule {
         Ok(due)
     }
 
-    /// A due time by the clocks of the zone, with its distance from UTC.
+    /// A due time by the clocks of the zone, with its offset from UTC.
     pub(super) fn show(&self, due: Timestamp) -> String {
         match self.zone_name {
             None => due.to_string(),
@@ -113,7 +113,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// The fields of an expression, and what may stand in each.
+/// The fields of an expression, and the values each may have.
 const FIELDS: [(&str, &str); 7] = [
     ("second", "0 to 59"),
     ("minute", "0 to 59"),
@@ -124,7 +124,7 @@ const FIELDS: [(&str, &str); 7] = [
     ("year", "1 to 9999"),
 ];
 
-/// What is wrong with an expression that is none: the first field that is refused also where all others are free.
+/// The fault of an invalid expression: the first field that is refused even if all others are `*`.
 fn fault(expression: &str) -> String {
     let fields: Vec<&str> = expression.split(' ').filter(|field| !field.is_empty()).collect();
     if fields.is_empty() {

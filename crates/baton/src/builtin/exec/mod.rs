@@ -1,8 +1,8 @@
 //! Handlers in any language: programs that get messages over a pipe.
 //!
 //! [`Exec`] keeps children that get one message after the other, by the line protocol of [`pool`](crate::pool);
-//! [`ExecOnce`] starts a process for each message. Whatever such a program does, it fails the message that it was given,
-//! and no other.
+//! [`ExecOnce`] starts a process for each message. A program that misbehaves fails the message that it was given, and no
+//! other.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,10 +35,10 @@ use crate::{
     process::Listener,
 };
 
-/// Gets what a message's program printed, before the message counts as done.
+/// Gets the output of a message's program before the message counts as done.
 type Printer = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
-/// Who hears of the output of programs.
+/// The listeners to the output of programs.
 #[derive(Clone, Default)]
 struct Ears {
     errors: Option<Listener>,
@@ -46,7 +46,7 @@ struct Ears {
 }
 
 impl Ears {
-    /// Prints, once for each time the message is run; one that cannot be printed is not done.
+    /// Prints once for each run of the message. A message whose output cannot be printed is not done.
     fn print(&self, output: &[u8]) -> Result<(), Failure> {
         let cannot =
             |error| Failure::retry_after(std::time::Duration::ZERO, format_args!("cannot print the output: {error}"));
@@ -60,10 +60,10 @@ impl fmt::Debug for Ears {
     }
 }
 
-/// Has a pool of children run messages, one at a time each. Clones share the pool.
+/// Has a pool of children run messages; each child runs one at a time. Clones share the pool.
 ///
-/// The concurrency of the queue and [`Limits::children`] should be equal; the timeout is that of the limits, which ends
-/// the child too, and not that of the queue.
+/// The concurrency of the queue and [`Limits::children`] should be equal. Set the timeout in the limits and not for the
+/// queue: the limits end the child too.
 #[derive(Debug, Clone)]
 pub struct Exec {
     pub(in crate::jobs) pool: Pool,
@@ -77,15 +77,15 @@ impl Exec {
         Self { pool: Pool::new(program, limits), ears: Ears::default() }
     }
 
-    /// With someone who hears each line that a child prints on its standard error, at most 400 bytes of it.
+    /// Calls `hear` with each line that a child prints on its standard error, at most 400 bytes of it.
     #[must_use]
     pub fn on_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.pool = self.pool.heard_by(Arc::new(hear));
         self
     }
 
-    /// With someone who gets the `data` of each `end`, and an end of line, before the message counts as done: perhaps
-    /// again if the message is run again, but never not at all.
+    /// Calls `print` with the `data` of each `end` and a line end, before the message counts as done. If the message runs
+    /// again, `print` may be called again.
     #[must_use]
     pub fn on_output(mut self, print: impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
         self.ears.output = Some(Arc::new(print));
@@ -101,7 +101,7 @@ impl Exec {
     }
 
     /// Lets children finish, closes their input, and waits until they have ended. Without this they are killed when the
-    /// last clone goes.
+    /// last clone is dropped.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -120,7 +120,7 @@ impl Handler for Exec {
             let call = context.call().map(ToString::to_string);
             let task = Task { id: id.0, key: &key, queue, attempt: attempts + 1, crashes, call: call.as_deref(), body };
             let result = match &call {
-                // Nobody follows it.
+                // Without a follower its events are dropped.
                 None => pool.run(&task, |_| future::ready(Ok(()))).await,
                 Some(_) => {
                     let (ear, mouth) = telling::way(&context);
@@ -148,13 +148,13 @@ fn failed(error: PoolError) -> Failure {
     }
 }
 
-/// A program that did not start; where the system has no room for another process, later it may.
+/// The failure of a program that did not start. It is temporary where the system has no room for another process.
 fn not_started(program: &str, error: &io::Error) -> Failure {
     let text = format!("cannot start {program}: {error}");
     if error.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) {
         return Failure::fatal(format!("{text}; read a long body from standard input, not from `{{}}`"));
     }
-    // Too many processes, files or bytes, of this process or in all.
+    // Too many processes, files or bytes, in this process or in the system.
     let is_full = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(|it| Some(it.raw_os_error()));
     if is_full.contains(&error.raw_os_error()) { Failure::temporary(text) } else { Failure::new(text) }
 }

@@ -18,21 +18,23 @@ use crate::{
 
 /// The most that a process may print.
 const MAX_OUTPUT: usize = 16 << 20;
-/// What every pipe takes at once.
+/// The bytes that every pipe takes without a reader.
 const PIPE: usize = 4 << 10;
-/// How long what a process prints is left in its pipes: then it is read as it comes.
+/// How long the output stays in its pipes before it is read as it comes: most processes end within that.
 const UNREAD: Duration = Duration::from_millis(5);
 /// The exit code that asks for another attempt later: `EX_TEMPFAIL`.
 const TRY_AGAIN: i32 = 75;
 
 /// Starts a process for each message.
 ///
-/// It finds the body on its standard input, a JSON string as its text, and `BATON_MESSAGE_KEY`, `BATON_QUEUE`, `BATON_ID`,
-/// `BATON_ATTEMPT` and `BATON_CRASHES` in its environment; `{}` in its arguments is the body where that is a string or a number. A body that
-/// begins with `-` fails where the program could take it for an option: put the word `--` before `{}`, or see
-/// [`ExecOnce::allow_dash`]. What it prints is the result: as JSON if it is, else as a string. Exit code 0 is done; 75 is tried again after the backoff, up
-/// to ten times even if the queue has fewer retries; any other, and a signal, fails the message with the last lines of
-/// standard error. What a process leaves behind in its group is killed with its end.
+/// The process gets the body on its standard input, a JSON string as its text. Its environment has `BATON_MESSAGE_KEY`,
+/// `BATON_QUEUE`, `BATON_ID`, `BATON_ATTEMPT` and `BATON_CRASHES`. `{}` in its arguments is the body if that is a string or
+/// a number. A body that begins with `-` fails where the program could take it for an option: put the word `--` before
+/// `{}`, or see [`ExecOnce::allow_dash`].
+///
+/// The output is the result: as JSON if it is JSON, otherwise as a string. Exit code 0 is done. 75 is tried again after
+/// the backoff, up to ten times even if the queue has fewer retries. Any other code, and a signal, fails the message with the
+/// last lines of standard error. Processes that it leaves behind in its group are killed when it ends.
 #[derive(Debug, Clone)]
 pub struct ExecOnce {
     program: Arc<Program>,
@@ -42,8 +44,8 @@ pub struct ExecOnce {
 }
 
 impl ExecOnce {
-    /// Processes that run this program. Of the limits, those of time, memory and processor count; how many there are at
-    /// once is the concurrency of the queue.
+    /// Processes that run this program. The limits of time, memory and niceness apply; the number of processes at once is
+    /// the concurrency of the queue.
     #[must_use]
     pub fn new(program: Program, limits: Limits) -> Self {
         Self {
@@ -54,22 +56,22 @@ impl ExecOnce {
         }
     }
 
-    /// Lets a body begin with `-` also where no word `--` stands before its `{}`: the program must not take it for an option.
+    /// Lets a body begin with `-` even without the word `--` before its `{}`. The program must not take it for an option.
     #[must_use]
     pub fn allow_dash(mut self) -> Self {
         self.allow_dash = true;
         self
     }
 
-    /// With someone who hears each line that a process prints on its standard error, at most 400 bytes of it.
+    /// Calls `hear` with each line that a process prints on its standard error, at most 400 bytes of it.
     #[must_use]
     pub fn on_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.ears.errors = Some(Arc::new(hear));
         self
     }
 
-    /// With someone who gets all that a process printed before its message counts as done: perhaps again if the message
-    /// is run again, but never not at all.
+    /// Calls `print` with the whole output of a process before its message counts as done. If the message runs again,
+    /// `print` may be called again.
     #[must_use]
     pub fn on_output(mut self, print: impl Fn(&[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
         self.ears.output = Some(Arc::new(print));
@@ -82,7 +84,7 @@ impl Handler for ExecOnce {
         let Self { program, limits, ears, allow_dash } = self.clone();
         async move {
             let filled = template::fill(&program, &message.body, allow_dash)?;
-            // An error names the command as it was written, without the body.
+            // The error names the command as it was written, without the body.
             let failed = |error: io::Error| not_started(&program.to_string(), &error);
             let output = run(&filled, &limits, &ears, &message, failed).await?;
             ears.print(&output)?;
@@ -91,7 +93,7 @@ impl Handler for ExecOnce {
     }
 }
 
-/// Runs the process to its end; what it printed.
+/// Runs the process to its end and returns its output.
 async fn run(
     program: &Program, limits: &Limits, ears: &Ears, message: &Message, failed: impl Fn(io::Error) -> Failure + Send,
 ) -> Result<Vec<u8>, Failure> {
@@ -103,7 +105,7 @@ async fn run(
     let body = text.as_ref().map_or(&*message.body, String::as_bytes);
     let (mut output, mut errors) = attach(&mut command, body).map_err(&failed)?;
     let mut child = Child::start_guarded(&mut command).map_err(&failed)?;
-    // With it go this process's own ends of the pipes.
+    // This closes this process's own ends of the pipes.
     drop(command);
     child.step_back(limits.nice);
     let input = child.input();
@@ -114,13 +116,13 @@ async fn run(
         let pipes = async {
             let given = async {
                 if let Some(mut input) = input {
-                    // A program that does not care for its input may end, or close it, before it has read that.
+                    // A program that ignores its input may end, or close it, before it has read all of it.
                     input.write_all(body).await.ok();
                 }
                 Ok(())
             };
             let read = async {
-                // Most processes have ended by then, and all they have printed is read at once.
+                // Most processes have ended by then, and their whole output is read at once.
                 timeout(UNREAD, ended.notified()).await.ok();
                 tokio::try_join!(all_of(&mut output, &mut printed), lines_of(&mut errors, &mut complaints, &hear))
             };
@@ -166,7 +168,7 @@ async fn run(
     Err(if status.code() == Some(TRY_AGAIN) { Failure::temporary(text) } else { Failure::new(text) })
 }
 
-/// Gives the process its pipes: those that it prints to, and one with its body in it, or to write that to.
+/// Gives the process its pipes: two for its output, and one that holds its body or into which it is written.
 fn attach(command: &mut Command, body: &[u8]) -> io::Result<(Pipe, Pipe)> {
     let ((output, prints), (errors, complains)) = (io::pipe()?, io::pipe()?);
     command.stdout(prints).stderr(complains);
@@ -180,9 +182,9 @@ fn attach(command: &mut Command, body: &[u8]) -> io::Result<(Pipe, Pipe)> {
     Ok((Pipe::of(output)?, Pipe::of(errors)?))
 }
 
-/// Reads to the end, unless that is too much.
+/// Reads to the end; fails if that is too much.
 async fn all_of(pipe: &mut Pipe, printed: &mut Vec<u8>) -> Result<(), ()> {
-    // One that cannot be read has come to its end too.
+    // A pipe that cannot be read has ended too.
     while let Ok(1..) = pipe.read(printed, &mut None).await {
         if printed.len() > MAX_OUTPUT {
             return Err(());
@@ -191,7 +193,7 @@ async fn all_of(pipe: &mut Pipe, printed: &mut Vec<u8>) -> Result<(), ()> {
     Ok(())
 }
 
-/// Reads to the end, and keeps the last lines.
+/// Reads to the end and keeps the last lines.
 async fn lines_of(pipe: &mut Pipe, lines: &mut LastLines, hear: &(dyn Fn(&str) + Sync)) -> Result<(), ()> {
     let mut read = Vec::new();
     while let Ok(1..) = pipe.read(&mut read, &mut None).await {
@@ -206,7 +208,7 @@ fn too_much() -> Failure {
     Failure::new(format_args!("the process printed over {MAX_OUTPUT} bytes: killed"))
 }
 
-/// What a process printed, without the last end of line: JSON if it is, else text; nothing if it is empty.
+/// The result: the output without its last line end, as JSON if it is JSON, otherwise as text; none if it is empty.
 fn result(printed: &[u8]) -> Result<Done, Failure> {
     let printed = printed.strip_suffix(b"\n").unwrap_or(printed);
     if printed.is_empty() {

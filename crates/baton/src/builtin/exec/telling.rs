@@ -1,8 +1,8 @@
-//! What a child tells before its end, on its way to those who follow the call of its message.
+//! The events of a child on their way to the followers of its message's call.
 //!
-//! A child goes on while what it told is being stored, [`AHEAD`] events at most; those that wait go together. So it is held up
-//! by the store and by the fastest follower, and not by each round trip. All it told is stored, in its order, before its
-//! answer counts; what cannot be stored fails the message.
+//! A child goes on while its events are being stored, at most [`AHEAD`] of them; those that wait are sent together. So the
+//! store and the fastest follower hold it up, and not each round trip. All events are stored, in their order, before the
+//! answer counts. An event that cannot be stored fails the message.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     pool::{Event, PoolError},
 };
 
-/// Events that a child may be ahead of what is stored.
+/// Events of a child that may wait to be stored.
 const AHEAD: usize = 512;
 
 /// An event of a child.
@@ -24,26 +24,26 @@ struct Told {
     data: Option<Box<RawValue>>,
 }
 
-/// Takes what a child tells.
+/// Takes the events of a child.
 pub(super) struct Ear(mpsc::Sender<Told>);
 
-/// Where it goes.
+/// Stores the events.
 pub(super) struct Mouth {
     context: Context,
     told: mpsc::Receiver<Told>,
 }
 
-/// Both ends of the way to the call of a message.
+/// Both ends of the channel from a child to the call of its message.
 pub(super) fn way(context: &Context) -> (Ear, Mouth) {
     let (ear, told) = mpsc::channel(AHEAD);
     (Ear(ear), Mouth { context: context.clone(), told })
 }
 
 impl Ear {
-    /// Takes an event; waits while too many are on their way.
+    /// Takes an event; waits while too many wait to be stored.
     pub(super) fn hear(&self, event: &Event<'_>) -> impl Future<Output = Result<(), PoolError>> + Send + use<> {
         let (name, key) = (event.name.clone().into_owned(), event.key.clone().map(Cow::into_owned));
-        // It was read as JSON before.
+        // It was checked to be JSON before.
         let data = event.data.and_then(|data| RawValue::from_string(data.to_owned()).ok());
         let ear = self.0.clone();
         async move {
@@ -57,7 +57,7 @@ impl Ear {
 }
 
 impl Mouth {
-    /// Tells all that is heard until the ear is gone.
+    /// Stores all events until the ear is dropped.
     pub(super) async fn tell(mut self) -> Result<(), PoolError> {
         let mut batch = Vec::new();
         while self.told.recv_many(&mut batch, AHEAD).await > 0 {

@@ -16,11 +16,11 @@ pub(super) fn string(body: &[u8]) -> Option<String> {
     serde_json::from_slice(body).ok()
 }
 
-/// The text of a body that is a string, or of a number as it is written; why it has none that an argument could be.
+/// The text of a body that is a string, or a number as it is written. The error says why it cannot be an argument.
 fn text(body: &[u8]) -> Result<String, &'static str> {
     let body = body.trim_ascii();
     let text = match body.first() {
-        // It is JSON, so nothing else can be wrong with it.
+        // It is JSON, so no other fault is possible.
         Some(b'"') => serde_json::from_slice(body)
             .map_err(|_| "this string has half of a surrogate pair (\\ud800 to \\udfff), which is no character")?,
         Some(b'-' | b'0'..=b'9') => String::from_utf8_lossy(body).into_owned(),
@@ -29,7 +29,7 @@ fn text(body: &[u8]) -> Result<String, &'static str> {
     if text.contains('\0') { Err("this string has a NUL in it, which no argument can have") } else { Ok(text) }
 }
 
-/// The program with the body in each place that is left for it. A body that could be taken for an option is refused, unless
+/// The program with the body in each place that is left for it. A body that could be taken for an option is refused unless
 /// that is allowed.
 pub(super) fn fill(program: &Program, body: &[u8], allow_dash: bool) -> Result<Program, Failure> {
     if !has_place(program) {
@@ -66,7 +66,7 @@ pub(super) fn has_place(program: &Program) -> bool {
     program.arguments.iter().any(|word| memmem::find(word.as_bytes(), PLACE).is_some())
 }
 
-/// Whether a word begins with the body, and no word `--` before it says that no options follow.
+/// Whether a word begins with the body and no word `--` before it ends the options.
 fn has_place_for_an_option(program: &Program) -> bool {
     let options = program.arguments.iter().take_while(|word| word.as_bytes() != b"--");
     options.into_iter().any(|word| word.as_bytes().starts_with(PLACE))

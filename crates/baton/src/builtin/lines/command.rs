@@ -1,4 +1,4 @@
-//! A shell command whose output is read; it never outlives its stream.
+//! A shell command whose output is a source of lines. It never outlives its stream.
 
 use std::{io, process::Stdio};
 
@@ -32,8 +32,8 @@ impl Command {
         Ok(Self { output, child, complaints: Tail::of(errors, None), has_ended: false })
     }
 
-    /// Reads more of its output; 0 is its end. That has come when the command has ended and what it printed was read,
-    /// whoever holds the output still: what it left behind may do so for ever.
+    /// Reads more of its output; 0 is its end. The end comes when the command has ended and its output is read. Processes
+    /// that it left behind may hold the pipe open for ever, so the pipe's own end is not waited for.
     ///
     /// # Shutdown safety
     /// Nothing is lost.
@@ -48,7 +48,7 @@ impl Command {
         self.output.read_buf(into).now_or_never().unwrap_or(Ok(0))
     }
 
-    /// Waits for its end, which is a failure unless its exit code is 0.
+    /// Waits for its end. Any exit code but 0 is a failure.
     pub(super) async fn finish(&mut self) -> Result<(), SourceError> {
         let status = self.child.wait().await?;
         if status.success() {

@@ -1,4 +1,4 @@
-//! Cuts what is read into lines, and lines into messages.
+//! Cuts the bytes of an input into lines and makes messages of them.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::{
     message::{Body, InvalidMessage, MAX_BODY_BYTES},
 };
 
-/// Bytes read at once: large enough that a hop to the blocking pool is nothing beside the lines it brings.
+/// Bytes read at once. The hop to the blocking pool must cost little compared with cutting the lines.
 const CHUNK: usize = 1 << 20;
 
 /// How a line becomes a body.
@@ -30,7 +30,7 @@ pub(super) enum Form {
     Json,
 }
 
-/// Where bytes come from.
+/// The origin of the bytes.
 #[derive(Debug)]
 pub(super) enum Input {
     File(NamedFile),
@@ -39,13 +39,13 @@ pub(super) enum Input {
     Command(Command),
 }
 
-/// What a read found.
+/// The outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stretch {
     More,
-    /// The end of everything.
+    /// The end of the input.
     End,
-    /// The end of a file that another one follows.
+    /// The end of a file; another file follows.
     Seam,
 }
 
@@ -71,7 +71,7 @@ impl Input {
         Ok(if read > 0 { Stretch::More } else { Stretch::End })
     }
 
-    /// An error about a line of it; reading it again would meet the same line.
+    /// An error about a line of it. It is for good, since another attempt would read the same line.
     fn bad(&self, line: u64, cause: impl fmt::Display) -> SourceError {
         let name = match self {
             Self::File(file) => &file.name,
@@ -87,7 +87,7 @@ impl Input {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub(super) lines: u64,
-    /// The byte behind them; used for files only.
+    /// The byte behind them; only files use it.
     pub(super) offset: u64,
     /// A digest by which a file is recognised, or of the lines that a command printed.
     pub(super) head: Option<u32>,
@@ -114,29 +114,29 @@ pub(super) struct Cutter {
     input: Input,
     form: Form,
     at: Cursor,
-    /// Lines to pass over first: a predecessor gave them.
+    /// Lines to skip first: a predecessor gave them.
     skip: u64,
-    /// What those were, if the predecessor said it.
+    /// Their digest, if the cursor has one.
     skipped: Option<u32>,
     count: u64,
-    /// What a command has printed, as far as it is noted.
+    /// Digest of the output of a command, up to `noted`.
     printed: Printed,
-    /// Bytes of the buffer that are noted there, or with the file.
+    /// Bytes of the buffer that `printed`, or the file, has taken into account.
     noted: usize,
     buffer: Vec<u8>,
     /// Bytes of the buffer that are used up.
     used: usize,
     /// Bytes of the buffer that were searched for a line end.
     searched: usize,
-    /// What the last read found.
+    /// The outcome of the last read.
     found: Stretch,
-    /// Whether the place must be stored before anything is read: what a pipe gives cannot be read again.
+    /// Whether the cursor must be stored before the first read: the bytes of a pipe cannot be read again.
     unmarked: bool,
     body: Vec<u8>,
 }
 
 impl Cutter {
-    /// Goes on at `at`, where the input stands, but gives no line before `start` and none behind `count`.
+    /// Goes on at `at`, the position of the input. Gives no line before `start` and none after line `count`.
     pub(super) fn new(input: Input, form: Form, at: Cursor, start: Cursor, count: u64) -> Self {
         let unmarked = matches!(input, Input::Pipe(_));
         Self {
@@ -172,7 +172,7 @@ impl Cutter {
                 match self.next_line(batch) {
                     Ok(Some(gave)) => given |= gave,
                     Ok(None) => break,
-                    // Not used up, so the next pull meets it again: what came before it is handed over first.
+                    // The line stays in the buffer, so the next pull fails with it. The lines before it are handed over first.
                     Err(_) if given => break,
                     Err(error) => return Err(error),
                 }
@@ -190,7 +190,7 @@ impl Cutter {
                     "the command printed {lines} line{s}, but {skip} were read before; rewind the source to begin anew"
                 )));
             }
-            // Blank lines at the end give no message, and are not read again either.
+            // The cursor also passes blank lines at the end, so that they are not read again.
             if given || (over && self.at.lines > before) {
                 self.reach(batch);
             }
@@ -215,7 +215,7 @@ impl Cutter {
         }
     }
 
-    /// Notes what was used up: many lines at once, for the sake of speed.
+    /// Adds the used bytes to the digest, many lines at once for speed.
     fn note(&mut self) {
         let used = self.buffer.get(self.noted..self.used).unwrap_or_default();
         match &mut self.input {
@@ -226,7 +226,7 @@ impl Cutter {
         self.noted = self.used;
     }
 
-    /// Refuses the last line to pass over, which ends at `next`, if it and those before it are others than before.
+    /// Checks the digest of all skipped lines at the last one, which ends at `next`.
     fn check_skipped(&self, next: usize) -> Result<(), SourceError> {
         let mut printed = self.printed.clone();
         printed.add(self.buffer.get(self.noted..next).unwrap_or_default());
@@ -249,7 +249,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Uses up the next line, if the buffer has all of it, and says whether it gave a message.
+    /// Takes the next line, if the buffer has all of it, and returns whether it gave a message.
     fn next_line(&mut self, batch: &mut Batch) -> Result<Option<bool>, SourceError> {
         let number = self.at.lines + 1;
         let fresh = self.buffer.get(self.searched..).unwrap_or_default();
@@ -258,7 +258,7 @@ impl Cutter {
             None if self.found != Stretch::More && self.used < self.buffer.len() => {
                 (self.buffer.len(), self.buffer.len())
             }
-            // Room for the carriage return that may belong to the line's end.
+            // One byte more than a body: a carriage return may belong to the line's end.
             None if self.buffer.len() - self.used <= MAX_BODY_BYTES + 1 => {
                 self.searched = self.buffer.len();
                 return Ok(None);
@@ -297,7 +297,7 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// Adds the line's message, if it is one, or says what is wrong with the line.
+/// Adds the line's message, unless the line is blank. The error says what is wrong with the line.
 fn add(batch: &mut Batch, form: Form, line: &[u8], body: &mut Vec<u8>) -> Result<bool, String> {
     Body::new(line).map_err(|_| TooLong.to_string())?;
     let text =

@@ -1,7 +1,7 @@
-//! A file opened behind the lines already read from it, and read to its end.
+//! A file that is opened behind the lines already read and is read to its end.
 //!
-//! The cursor has a digest of the first and the last bytes of the part that was read: a file that was replaced, or written
-//! over, is recognised by them. What changed between them is not seen.
+//! The cursor holds a digest of the first and the last bytes of the part that was read. It detects a file that was replaced or
+//! overwritten. Changes between those bytes are not detected.
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ use crate::{SourceError, message::Digest};
 /// Bytes at each edge of the part that was read by which a file is recognised.
 const EDGE: usize = 1024;
 
-/// A file and what it is called.
+/// A file and its name.
 #[derive(Debug)]
 pub(super) struct NamedFile {
     pub(super) name: String,
@@ -50,17 +50,17 @@ impl Edges {
     }
 }
 
-/// A file that was opened, and what is left of it.
+/// The result of opening a file at a cursor.
 pub(super) struct Opened {
     pub(super) file: NamedFile,
-    /// Where it stands.
+    /// The position of the file.
     pub(super) at: Cursor,
-    /// Bytes behind that.
+    /// Bytes after that position.
     pub(super) left: u64,
 }
 
 impl NamedFile {
-    /// Opens the file behind `start`, if it can be the file that `start` is of.
+    /// Opens the file behind `start`; fails if it is not the file that `start` belongs to.
     pub(super) async fn open(path: &Path, start: Cursor) -> Result<Opened, SourceError> {
         let name = path.display().to_string();
         let unreadable = |error| unreadable(&name, &error);
@@ -89,7 +89,7 @@ impl NamedFile {
         }
         let mut at = start;
         if edges.last.last().is_some_and(|byte| *byte != b'\n') && start.offset < len {
-            // The last line counted without its line end: now that may have come, and nothing else.
+            // The last line was taken without a line end. Only its line end may have come since.
             let mut next = Vec::new();
             (&mut file).take(2).read_to_end(&mut next).await.map_err(unreadable)?;
             let end = match next.as_slice() {
@@ -116,18 +116,18 @@ impl NamedFile {
         self.file.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))
     }
 
-    /// Notes the next bytes of the part that was cut into lines.
+    /// Adds the next bytes that were cut into lines to the digest.
     pub(super) fn note(&mut self, read: &[u8]) {
         self.edges.add(read);
     }
 
-    /// The digest by which the file is recognised, behind all that was noted.
+    /// The digest of all bytes that were noted.
     pub(super) fn digest(&self) -> u32 {
         self.edges.digest()
     }
 }
 
-/// Why something with a name cannot be read: for good if it is not there, or not for this user.
+/// The error for a path that cannot be read: for good if it is missing or this user may not read it.
 pub(super) fn unreadable(name: &dyn fmt::Display, error: &Error) -> SourceError {
     let cause = format_args!("cannot read {name}: {error}").to_string();
     match error.kind() {

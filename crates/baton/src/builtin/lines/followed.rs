@@ -1,10 +1,9 @@
-//! A file that grows, read for ever: `tail -F` with a cursor.
+//! A file that grows and is read for ever: `tail -F` with a cursor.
 //!
-//! At its end it is looked at again and again. When another file has taken its name, the old one is read to its end for
-//! a second more (its writer may still hold it), and then the new one from its start, also when that one has lost the
-//! name by then; one that was cut shorter is read from its start too. A successor recognises the file by its first
-//! bytes, whose digest is in the cursor: another file under the name is read from its start. What was added to a file
-//! that was moved away while nobody read is not seen.
+//! At the end of the file it is polled. When another file takes its name, the old file is read for one second more, since
+//! its writer may still hold it. Then the new file is read from its start, even if it has lost the name by then. A file that
+//! was truncated is also read from its start. The cursor holds a digest of the file's first bytes: a successor reads any
+//! other file under the name from its start. Lines added to a file that was moved away while no node read it are missed.
 
 use std::{io::ErrorKind, io::SeekFrom, path::Path, time::Duration};
 
@@ -26,16 +25,16 @@ const AFTER_A_MOVE: Duration = Duration::from_secs(1);
 /// Bytes at its start that a file is recognised by.
 const HEAD: usize = 1024;
 
-/// What a read gave.
+/// The outcome of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Growth {
     /// More bytes.
     More,
-    /// Nothing will follow; the next read is the first of another file, or of this one's new content.
+    /// The file has ended. The next read begins another file, or this one's new content.
     Replaced,
 }
 
-/// The file that has the name now, or had it a moment ago.
+/// The file under the name, or the one that had it until a moment ago.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) name: String,
@@ -44,12 +43,12 @@ pub(super) struct Followed {
     position: u64,
     /// The first of them, at most [`HEAD`].
     head: Vec<u8>,
-    /// Those that have taken its name since.
+    /// Files that have taken its name since.
     successors: Successors,
 }
 
 impl Followed {
-    /// Opens what has the name now: behind `start` if that is of this file, else at its start.
+    /// Opens the file under the name: behind `start` if the cursor belongs to it, otherwise at its start.
     pub(super) async fn open(path: &Path, start: Cursor) -> Result<(Self, Cursor), SourceError> {
         let found = FoundFile::under(path).await?;
         let successors = Successors::of(path, &found);
@@ -70,10 +69,10 @@ impl Followed {
         Ok((followed, Cursor { offset, ..start }))
     }
 
-    /// Waits for more.
+    /// Waits for more bytes.
     pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> Result<Growth, SourceError> {
         loop {
-            // Asked before it is read, so that what was written in time is read.
+            // Checked before the read, so that bytes written in time are read.
             let is_over = self.successors.next()?.is_some_and(|next| next.noticed.elapsed() >= AFTER_A_MOVE);
             let before = into.len();
             let read = self.file.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))?;
@@ -98,13 +97,13 @@ impl Followed {
         }
     }
 
-    /// Nothing is read yet of what is read next.
+    /// Resets the position for the next content.
     fn begin(&mut self) {
         self.position = 0;
         self.head.clear();
     }
 
-    /// What the file is recognised by, `offset` bytes behind its start.
+    /// The digest by which the file is recognised, with `offset` bytes read.
     pub(super) fn head(&self, offset: u64) -> u32 {
         let upto = usize::try_from(offset).unwrap_or(HEAD).min(self.head.len());
         digest(self.head.get(..upto).unwrap_or_default())

@@ -3,15 +3,15 @@
 //! Each line becomes a JSON string without its line end (`\n` or `\r\n`); with [`Lines::json`] each line is a JSON value as
 //! it stands. Blank lines make no message, but count as lines.
 //!
-//! | of | is read | a successor |
+//! | origin | is read | a successor |
 //! |---|---|---|
 //! | a file | to its end as it is then; a last line without a line end counts | seeks to the cursor: lines read, the byte behind them, and a digest by which the file is recognised; fails for good if it is another file |
 //! | a file that is [followed](Lines::follow) | for ever, finished lines only; also when another file takes its name | the same, if the file begins as it did; else it begins at the start |
 //! | a named pipe, or standard input | until its last writer has closed it | fails for good: what the former had read and not pushed is lost |
 //! | a command | to its end; a last line without a line end counts if the command then ends well | runs it again and passes over the lines that were given; fails for good if they are others by then |
 //!
-//! A line that cannot be a message, a file that is not the one read before, and a command that fails end the stream for
-//! good, with an error that names the line and the cause.
+//! Three things end the stream for good, with an error that names the cause: a line that cannot be a message, a file other
+//! than the one read before, and a command that fails.
 
 mod command;
 mod cutter;
@@ -77,7 +77,8 @@ impl Lines {
         Self { origin: Origin::Stdin, form: Form::Text, count: None, follow: false }
     }
 
-    /// The lines that a shell command, run by `sh`, prints; it must print the same lines in the same order each time. It runs in a process group of its own, which is killed with the stream.
+    /// The lines that a shell command, run by `sh`, prints. It must print the same lines in the same order each time. It
+    /// runs in a process group of its own, which is killed with the stream.
     pub fn command(command: impl Into<String>) -> Self {
         Self { origin: Origin::Command(command.into()), form: Form::Text, count: None, follow: false }
     }
@@ -89,7 +90,7 @@ impl Lines {
         self
     }
 
-    /// Ends behind this line, blank ones counted.
+    /// Ends after this line; blank lines count.
     #[must_use]
     pub const fn count(mut self, count: u64) -> Self {
         self.count = Some(count);
@@ -115,13 +116,13 @@ impl Lines {
 
     async fn open_path(&self, path: &Path, cursor: &str, start: Cursor) -> Result<(Input, Cursor), SourceError> {
         let name = path.display();
-        // Looked at before it is opened: opening a pipe as a file waits for its writer.
+        // Checked before it is opened: opening a pipe as a file waits for its writer.
         let about = tokio::fs::metadata(path).await;
         if self.follow {
             if about.is_ok_and(|about| !about.is_file()) {
                 return Err(SourceError::for_good(format_args!("{name} is no regular file, so it cannot be followed")));
             }
-            // Only a followed file's cursor tells what the file is recognised by.
+            // The cursor of a followed file always has a digest.
             if start.offset > 0 && start.head.is_none() {
                 return Err(foreign(cursor));
             }

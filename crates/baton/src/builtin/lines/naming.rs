@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Lines;
 use crate::message::{Digest, Name};
 
-/// Characters of a file's name that the name of its source takes over.
+/// Characters of the file's name that are part of the source's name.
 const FILE_NAME: usize = 49;
 
 impl Lines {

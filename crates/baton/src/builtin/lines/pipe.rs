@@ -1,8 +1,8 @@
 //! A named pipe, or standard input: read once until its writers have closed it.
 //!
-//! What was read from a pipe is nowhere else: a stream opened at a cursor cannot have what its predecessor had read and
-//! not pushed. It fails for good and says so, instead of going on with a gap. For that to be noticed also when the
-//! predecessor had pushed nothing yet, the first pull stores the cursor of 0 lines before anything is read.
+//! Bytes that were read from a pipe cannot be read again. A stream opened at a cursor would miss what its predecessor had
+//! read and not pushed, so it fails for good instead of skipping lines. The first pull stores the cursor of 0 lines before
+//! anything is read: a successor then sees that reading had begun, even if nothing was pushed.
 
 use std::{fmt, path::Path};
 
@@ -14,14 +14,14 @@ use tokio::{
 use super::file::unreadable;
 use crate::SourceError;
 
-/// A pipe and what it is called.
+/// A pipe and its name.
 pub(super) struct NamedPipe {
     pub(super) name: String,
     pipe: Box<dyn AsyncRead + Send + Unpin>,
 }
 
 impl NamedPipe {
-    /// Opens it without waiting for a writer; refused at any cursor but the empty one.
+    /// Opens it without waiting for a writer. Any cursor but the empty one is refused.
     pub(super) fn open(path: &Path, cursor: &str) -> Result<Self, SourceError> {
         let name = path.display().to_string();
         at_its_start(&format_args!("{name} is a pipe, whose"), cursor)?;
@@ -29,15 +29,15 @@ impl NamedPipe {
         Ok(Self { name, pipe: Box::new(pipe) })
     }
 
-    /// The standard input of this process; refused at any cursor but the empty one.
+    /// The standard input of this process. Any cursor but the empty one is refused.
     pub(super) fn stdin(cursor: &str) -> Result<Self, SourceError> {
         at_its_start(&"standard input:", cursor)?;
         Ok(Self { name: "standard input".to_owned(), pipe: Box::new(tokio::io::stdin()) })
     }
 
-    /// Reads more, waiting for writers; 0 when the last of them has closed it.
+    /// Reads more and waits for writers; 0 when the last writer has closed it.
     pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> Result<usize, SourceError> {
-        // Without a writer the pipe is at its end, but it is not ready: a read waits for the first one.
+        // A pipe without a writer is not readable yet, so the read waits for the first writer.
         self.pipe.read_buf(into).await.map_err(|error| unreadable(&self.name, &error))
     }
 }

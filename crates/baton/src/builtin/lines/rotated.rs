@@ -1,8 +1,8 @@
-//! The files that take a name one after the other, each opened when it is noticed and kept in order.
+//! The files that take a name one after the other. Each is opened when it is noticed, and their order is kept.
 //!
-//! The name is looked at by a task of its own, so that it is watched as well while much is read, and while nothing is
-//! because the queue is full. What has the name for less than [`LOOK_EVERY`] may not be noticed; nor is what takes it
-//! while [`MAX_WAITING`] files wait to be read.
+//! A task of its own polls the name. So it is watched while much is read, and also while nothing is read because the queue
+//! is full. A file that has the name for less than [`LOOK_EVERY`] may be missed. So is a file that takes it while
+//! [`MAX_WAITING`] files wait to be read.
 
 use std::{
     io::ErrorKind,
@@ -16,29 +16,29 @@ use tokio::{fs::File, sync::mpsc, task::JoinSet, time::Instant};
 use super::file::unreadable;
 use crate::SourceError;
 
-/// How often it is looked at what has the name.
+/// The interval between two looks at the name.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How long what has the name may be unreadable: a new file may get its owner and its rights only after its name.
+/// How long a file may be unreadable: a new file may get its owner and its rights only after its name.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The most files kept open that nobody has read yet.
+/// The most unread files that are kept open.
 const MAX_WAITING: usize = 64;
 
 /// A file that was found under the name.
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: File,
-    /// Since when it is known to have taken the name.
+    /// When it was first seen under the name.
     pub(super) noticed: Instant,
-    /// Device and number. They are its own as long as it is open.
+    /// Device and inode. They stay its own as long as it is open.
     identity: (u64, u64),
 }
 
 impl FoundFile {
-    /// Opens what has the name now. While nothing has it, there is hope.
+    /// Opens the file under the name. A missing file is an error that may pass.
     pub(super) async fn under(path: &Path) -> Result<Self, SourceError> {
         let name = path.display();
         let opened = async {
-            // Looked at before it is opened: opening a pipe waits for its writer.
+            // Checked before it is opened: opening a pipe waits for its writer.
             if !tokio::fs::metadata(path).await?.is_file() {
                 return Ok(None);
             }
@@ -58,27 +58,27 @@ impl FoundFile {
     }
 }
 
-/// Those that have taken the name since, in order.
+/// The files that have taken the name since, in order.
 #[derive(Debug)]
 pub(super) struct Successors {
     found: mpsc::Receiver<Result<FoundFile, SourceError>>,
     next: Option<FoundFile>,
-    /// Ends with this.
+    /// The watch ends with this value.
     _watch: JoinSet<()>,
 }
 
 impl Successors {
-    /// Watches the name from now on; `first` has it, or had it a moment ago.
+    /// Watches the name from now on; `first` is the file that was found under it.
     pub(super) fn of(path: &Path, first: &FoundFile) -> Self {
         let (tell, found) = mpsc::channel(MAX_WAITING);
         let watch = JoinSet::from_iter([watch(path.to_owned(), first.identity, tell)]);
         Self { found, next: None, _watch: watch }
     }
 
-    /// The next one, noticed by now; it stays there until it is taken.
+    /// The next file that was noticed; it stays until it is taken.
     ///
     /// # Errors
-    /// What has the name cannot be read, and all before it were taken.
+    /// The file under the name cannot be read, and all files before it were taken.
     pub(super) fn next(&mut self) -> Result<Option<&FoundFile>, SourceError> {
         if self.next.is_none() {
             self.next = self.found.try_recv().ok().transpose()?;
@@ -86,13 +86,13 @@ impl Successors {
         Ok(self.next.as_ref())
     }
 
-    /// Takes it.
+    /// Takes the next file.
     pub(super) const fn take(&mut self) -> Option<FoundFile> {
         self.next.take()
     }
 }
 
-/// Tells of each file that takes the name, and at last of one that stays unreadable.
+/// Reports each file that takes the name. The last report is of a file that stays unreadable.
 async fn watch(path: PathBuf, mut last: (u64, u64), tell: mpsc::Sender<Result<FoundFile, SourceError>>) {
     let mut unreadable: Option<Instant> = None;
     loop {
@@ -112,13 +112,13 @@ async fn watch(path: PathBuf, mut last: (u64, u64), tell: mpsc::Sender<Result<Fo
             }
             Err(error) if error.is_for_good() => {
                 if unreadable.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
-                    // Whether it is heard or not: it was the last word.
+                    // The last report; without a reader it is not needed.
                     tell.send(Err(error)).await.ok();
                     return;
                 }
                 Ok(())
             }
-            // Nothing has the name, for a moment or for long.
+            // No file has the name, for a moment or for long.
             Err(_) => Ok(()),
         };
         if told.is_err() {
