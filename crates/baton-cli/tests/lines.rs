@@ -209,7 +209,7 @@ fn a_command_that_prints_other_lines_for_a_successor_ends_the_source_and_says_so
     // A folder whose files were processed and removed lists others.
     sandbox.write("names", "c\nd\n");
     let ran = sandbox.run(&node).expect(1);
-    let told = "the command printed other lines than before up to line 2; rewind the source to begin anew (--rewind)";
+    let told = "the command printed other lines than before up to line 2; rewind the source to start over (--rewind)";
     assert!(ran.err.contains(told), "{}", ran.err);
     let mut anew = sandbox.start(&[&node[..], &["--rewind"]].concat());
     until("the others are done", || sandbox.count("q", "done") == 4);

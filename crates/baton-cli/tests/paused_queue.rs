@@ -75,7 +75,7 @@ fn who_waits_for_the_end_of_a_queue_that_nobody_works_for_is_told_so_once() {
     let sandbox = Sandbox::new();
     let generator = ["node", "-q", "--role", "generator", "--interval", "0", "--count", "3", "--queue", "work"];
     let mut node = sandbox.start(&[&generator[..], &["--until-done"]].concat());
-    let line = "baton: nobody works for queue work; start a node with a handler for it\n";
+    let line = "baton: no node works for queue work; start one with a handler for it\n";
     until("it is told", || sandbox.log() == line);
     sandbox.run(&["node", "-q", "--handler", "noop", "--queue", "work", "--until-done"]).expect(0);
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());

@@ -125,7 +125,7 @@ fn a_node_says_who_it_is_and_that_another_one_runs_its_source() {
     until("it generates", || sandbox.nodes(Some("generator")) == [first.pid()]);
     assert!(!sandbox.log().contains(" is run by "), "{}", sandbox.log());
     let mut second = sandbox.start(&node("1ms"));
-    let told = format!("/{}, as that node was told to; this one is next when it leaves fleet=", first.pid());
+    let told = format!("/{}, with the settings of that node; this node takes over when it leaves fleet=", first.pid());
     until("it is told", || sandbox.log().contains(&told));
     let joined =
         |pid: u32| sandbox.log().lines().any(|line| line.contains(" joined as ") && line.contains(&format!("/{pid} ")));

@@ -1,4 +1,4 @@
-//! What a command chooses of a described fleet, and what its flags put in the place of what is described.
+//! The part of a described fleet that a command chooses, and the flags that replace settings of the description.
 
 use baton::{Name, Role, settings::document::meant};
 
@@ -60,7 +60,7 @@ impl NodeArguments {
         let endless = |it: &&SourceFeed| it.pull.is_endless() && it.count.is_none();
         if let Some(source) = sources.iter().find(endless).filter(|_| self.until_done) {
             return Err(Failure::usage(
-                format!("source {} never ends, so --until-done would not come", source.name),
+                format!("source {} never ends, so --until-done would never end", source.name),
                 "choose others with --queue or --source, or give it a count",
             ));
         }
@@ -76,7 +76,7 @@ impl NodeArguments {
         };
         match nothing {
             Some(what) => Err(Failure::usage(
-                format!("of what {file} describes no {what} is chosen, so there is nothing to do"),
+                format!("{file}: no {what} is chosen, so there is nothing to do"),
                 "choose others with --queue, or describe it there",
             )),
             None => {

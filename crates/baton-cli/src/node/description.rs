@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{exit::Failure, gateway::address, settings::Settings};
 
-/// What to do in place of lines from standard input.
+/// The next step for lines from standard input.
 const STDIN: &str = "name a file, or give the flag --lines - to the command that reads it";
 
-/// What says that other programs work for a queue.
+/// The handler of a queue that other programs work for.
 const ELSEWHERE: &str = "none";
 
 /// The queues and sources of a fleet.
@@ -244,7 +244,7 @@ fn pull(name: &str, section: &mut Section<'_>, document: &Document) -> Option<Pu
         section.refuse("cron", &format!("cron of source {name}: {cause}"), &next);
     }
     if lines.as_ref().is_some_and(|path| path.ends_with("-")) {
-        section.refuse("lines", &format!("lines of source {name}: standard input is nothing that a fleet has"), STDIN);
+        section.refuse("lines", &format!("lines of source {name}: a described fleet has no standard input"), STDIN);
     }
     let kinds = ["interval", "lines", "lines_from", "cron"];
     let mut given = kinds.into_iter().filter(|kind| section.has(kind));

@@ -1,4 +1,4 @@
-//! The flags that say what feeds a queue: ticks, lines or a calendar; nothing unless the command names it.
+//! The flags for the source of a queue: ticks, lines or a calendar. Without them there is no source.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::source_feed::{Pull, SourceFeed, calendar, is_endless};
 use crate::exit::Failure;
 
-/// What the source is: none unless one of the first five flags is given; ticks unless lines or a calendar are named.
+/// The source. Without one of the first five flags there is none; ticks unless lines or a calendar are named.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Source")]
 pub(super) struct Feed {
@@ -17,7 +17,7 @@ pub(super) struct Feed {
     /// standard input]
     #[arg(long, value_name = "NAME")]
     pub(super) source: Option<Name>,
-    /// A message each time this has passed; 0 is as fast as the store takes them [default with --demo: 500ms]
+    /// A message every interval; 0 is as fast as the store takes them [default with --demo: 500ms]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, conflicts_with_all = ["lines", "lines_from", "cron"])]
     interval: Option<Duration>,
     /// A message for each line of this file, read to its end as it is then; a last line without a line end counts. Blank
@@ -30,9 +30,9 @@ pub(super) struct Feed {
     /// of it is a new source.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["lines_from", "cron"])]
     lines: Option<PathBuf>,
-    /// At the end of the file wait for more lines, as `tail -F` does: only finished lines are taken, and every file that
-    /// takes its name (log rotation) is read from its start, a second after it did. Not seen: one that has the name for
-    /// under 25 ms, and what was rotated away while no node read
+    /// At the end of the file wait for more lines, as `tail -F` does. Only finished lines are taken. Every file that takes
+    /// its name (log rotation) is read from its start, a second later. Missed: a file that has the name for under 25 ms, and
+    /// files rotated away while no node read
     #[arg(long, requires = "lines")]
     follow: bool,
     /// A message for each line that this command, run by sh, prints; blank lines are skipped. A later run, or another node,
@@ -98,7 +98,7 @@ impl Feed {
         self.source.get_or_insert_with(|| name.clone());
     }
 
-    /// Refuses what says something of a source that is not there.
+    /// Refuses flags about a source where there is none.
     pub(super) fn check(&self, until_done: bool) -> Result<(), Failure> {
         if self.json_lines && self.lines.is_none() && self.lines_from.is_none() {
             return Err(Failure::usage("--json-lines says how lines are read", "add --lines or --lines-from"));
@@ -115,20 +115,20 @@ impl Feed {
         }
         if self.follow && until_done && self.count.is_none() {
             return Err(Failure::usage(
-                "--follow waits for more lines for ever, so --until-done would not come",
+                "--follow waits for more lines for ever, so --until-done would never end",
                 "leave one of the two out, or add --count",
             ));
         }
         if until_done && self.count.is_none() && self.cron.as_deref().is_some_and(is_endless) {
-            return Err(Failure::usage("this cron never ends, so --until-done would not come", "add --count"));
+            return Err(Failure::usage("this cron never ends, so --until-done would never end", "add --count"));
         }
         if until_done && self.is_named() && !self.is_of_its_own() && self.count.is_none() {
-            return Err(Failure::usage("ticks never end, so --until-done would not come", "add --count"));
+            return Err(Failure::usage("ticks never end, so --until-done would never end", "add --count"));
         }
         Ok(())
     }
 
-    /// Whether the source has to begin anew: it is asked for, or it reads what nobody has read before.
+    /// Whether the source starts over: on request, or because standard input is new in each run.
     pub(super) fn begins_anew(&self) -> bool {
         self.rewind || self.reads_stdin()
     }
@@ -149,7 +149,7 @@ impl Feed {
         }
     }
 
-    /// Puts what the flags say in the place of what was said before.
+    /// Replaces settings of the description by the flags.
     pub(super) fn override_in(&self, feed: &mut SourceFeed) -> Result<(), Failure> {
         if self.interval.is_some() || self.is_of_its_own() {
             feed.pull = self.pull()?;

@@ -1,4 +1,4 @@
-//! What one node is to do: its queues and their work, its sources and what they feed.
+//! The plan of one node: its queues and their work, its sources and the queues they feed.
 
 use std::{collections::BTreeMap, sync::Arc};
 

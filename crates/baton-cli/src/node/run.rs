@@ -1,4 +1,4 @@
-//! A node from its start to its end, and what is said of that.
+//! A node from its start to its end, and the messages about it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -106,7 +106,7 @@ impl NodeArguments {
         ended
     }
 
-    /// Rewinds the sources if that is asked for; what there is to say of them before they run.
+    /// Asks for consent, then rewinds or reopens sources; returns the remarks about them.
     async fn before(
         &self, plan: &Plan, connection: &Connection, node: &Node, log: &Log, shutdown: &Shutdown,
     ) -> Result<AtFirst, Failure> {
@@ -149,7 +149,8 @@ impl NodeArguments {
         at_first.remarks.extend(plan.sources.iter().filter_map(SourceFeed::next_due));
         if self.until_done {
             let endless = plan.sources.iter().filter(|it| matches!(it.pull, Pull::Cron { .. }) && it.count.is_none());
-            let said = |it: &SourceFeed| format!("source {} goes by a calendar, whose end is waited for too", it.name);
+            let said =
+                |it: &SourceFeed| format!("source {} follows a calendar: --until-done waits for its end too", it.name);
             at_first.remarks.extend(endless.map(said));
         }
         Ok(at_first)
@@ -205,7 +206,7 @@ impl NodeArguments {
                     shutdown.graceful();
                 }
                 () = &mut stuck => {
-                    log.line("left without a word: its lease does the rest");
+                    log.line("left without handing back its work: others take it after the lease");
                     return Ok(ended);
                 }
             }
@@ -225,10 +226,10 @@ impl FailedBefore {
     }
 }
 
-/// What there is to say when the node has joined.
+/// The remarks to make when the node has joined.
 #[derive(Default)]
 struct AtFirst {
-    /// Of sources that had ended before, and of queues that others use: to be heard also where nobody wants a log.
+    /// About sources that had ended before and queues that others use: shown also without a log.
     ended: Vec<String>,
     remarks: Vec<String>,
 }
@@ -259,7 +260,7 @@ async fn until_done(plan: &Plan, connection: &Connection, before: &FailedBefore,
             "queue {queue} waits: its next retry is due in {}; `baton status` shows what is left",
             longspan(due_in)
         )),
-        _ => log.say(&format!("nobody works for queue {queue}; start a node with a handler for it")),
+        _ => log.say(&format!("no node works for queue {queue}; start one with a handler for it")),
     };
     let all = connection.admin.until_done(&plan.to_be_emptied(), &plan.awaited, held_up).await;
     let (mut failed, mut older) = (Vec::new(), Vec::new());
@@ -347,21 +348,23 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
     })
 }
 
-/// That others run messages of the queue, if they do; it may be by another program.
+/// A remark that other nodes run messages of the queue, if they do.
 fn others_at_work(queue: &Name, survey: &Survey) -> Option<String> {
     match survey.sessions.iter().filter(|it| it.kind == Kind::Node && it.queues.contains(queue)).count() {
         0 => None,
-        1 => Some(format!("another node runs messages of queue {queue} too, by what it was told")),
-        others => Some(format!("{others} other nodes run messages of queue {queue} too, by what they were told")),
+        1 => Some(format!("another node runs messages of queue {queue} too, perhaps by another handler")),
+        others => Some(format!("{others} other nodes run messages of queue {queue} too, perhaps by other handlers")),
     }
 }
 
-/// That another node runs the source, if one does: it goes by what that one was told, such as its interval.
+/// A remark that another node runs the source, if one does: the settings of that node hold, such as its interval.
 fn elsewhere(overview: &Overview, source: &Name) -> Option<String> {
     let holder = overview.sources.iter().find(|it| it.name == *source)?.holder?;
     let NodeState { host, pid, .. } = overview.nodes.iter().find(|node| node.session == holder)?;
     let other = format!("{}/{pid}", tame(host));
-    Some(format!("source {source} is run by {other}, as that node was told to; this one is next when it leaves"))
+    Some(format!(
+        "source {source} is run by {other}, with the settings of that node; this node takes over when it leaves"
+    ))
 }
 
 /// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.

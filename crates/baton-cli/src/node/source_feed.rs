@@ -1,4 +1,4 @@
-//! What feeds a queue, whether flags say it or a file.
+//! The source of a queue, from flags or from a file.
 
 use std::{
     os::unix::fs::FileTypeExt as _,
@@ -21,11 +21,11 @@ pub(super) struct SourceFeed {
     pub(super) name: Name,
     pub(super) queue: Name,
     pub(super) pull: Pull,
-    /// Behind so many messages it ends.
+    /// The number of messages after which it ends.
     pub(super) count: Option<u64>,
 }
 
-/// How a source goes on after its end, and what is said of that.
+/// How a source goes on after its end, with the remark about it.
 pub(super) enum AfterEnd {
     /// Not at all.
     Over(Option<String>),
@@ -68,7 +68,7 @@ impl Pull {
         let derived = match self {
             Self::Ticks(_) => "ticks".to_owned(),
             Self::Lines { path, .. } => Lines::name_for(&canonical(path)?, queue),
-            // Nobody else has these lines: two runs at once are two sources.
+            // Each run reads lines of its own: two runs at once are two sources.
             Self::Stdin { .. } => format!("stdin:{:08x}", fastrand::u32(..)),
             Self::LinesFrom { command, .. } => named_by("lines", command, queue),
             Self::Cron { expression, .. } => {
@@ -134,7 +134,7 @@ impl SourceFeed {
                 }
             }
             Ok(None) => AfterEnd::Over(None),
-            // The source itself meets that, and its failure is told as such.
+            // The source meets the same error and reports it as its failure.
             Err(_) => AfterEnd::More(None),
         }
     }

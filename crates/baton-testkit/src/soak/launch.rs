@@ -91,7 +91,7 @@ impl Roster for Launch {
             return Ok(command);
         }
         command.args(["node", "--leashed", "--store", store, "--fleet", FLEET, "--queue", QUEUE, "--role", role]);
-        command.args(["--interval", "0", "--lease", "1s", "--heartbeat", "200ms"]);
+        command.args(["--interval", "0", "--share-queue", "--lease", "1s", "--heartbeat", "200ms"]);
         command.args(["--max-queue-bytes", &backlog]).arg("--journal").arg(journal);
         if let Some(line) = &self.exec {
             command.args(["--exec", line]);

@@ -38,7 +38,7 @@ pub enum PoolError {
     #[error("the child ended before it was given its task")]
     Untouched,
     /// One of its events could not be stored.
-    #[error("its event {event:?} cannot be told: {why}")]
+    #[error("its event {event:?} cannot be stored: {why}")]
     Untold {
         /// The event's name.
         event: String,

@@ -49,7 +49,7 @@ impl Ear {
         async move {
             let lost = |lost: mpsc::error::SendError<Told>| PoolError::Untold {
                 event: lost.0.name,
-                why: "nobody tells it any more".to_owned(),
+                why: "its message has ended".to_owned(),
             };
             ear.send(Told { name, key, data }).await.map_err(lost)
         }

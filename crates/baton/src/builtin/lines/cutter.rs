@@ -187,7 +187,7 @@ impl Cutter {
                 let (lines, skip) = (self.at.lines, self.skip);
                 let s = if lines == 1 { "" } else { "s" };
                 return Err(SourceError::until_rewound(format_args!(
-                    "the command printed {lines} line{s}, but {skip} were read before; rewind the source to begin anew"
+                    "the command printed {lines} line{s}, but {skip} were read before; rewind the source to start over"
                 )));
             }
             // The cursor also passes blank lines at the end, so that they are not read again.
@@ -232,7 +232,7 @@ impl Cutter {
         printed.add(self.buffer.get(self.noted..next).unwrap_or_default());
         match self.skipped {
             Some(before) if before != printed.digest() => Err(SourceError::until_rewound(format_args!(
-                "the command printed other lines than before up to line {}; rewind the source to begin anew",
+                "the command printed other lines than before up to line {}; rewind the source to start over",
                 self.skip
             ))),
             _ => Ok(()),

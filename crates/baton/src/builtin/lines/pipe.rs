@@ -53,7 +53,7 @@ fn at_its_start(whose: &dyn fmt::Display, cursor: &str) -> Result<(), SourceErro
         return Ok(());
     }
     Err(SourceError::until_rewound(format_args!(
-        "{whose} lines are gone once they are read: {cursor} were pushed, and what the node that read it had read \
-         beyond them is lost; rewind the source to read what is written from now on"
+        "{whose} lines can be read only once: {cursor} were pushed, and lines that the former node had read but not pushed \
+         are lost; rewind the source to read what is written from now on"
     )))
 }
