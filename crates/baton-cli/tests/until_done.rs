@@ -99,7 +99,8 @@ fn sources_that_others_named_are_not_waited_for() {
         assert_eq!(endless.wait(), Some(0), "{}", sandbox.log());
         let before = sandbox.pushed();
         sandbox.write("urls.txt", "a\nb\nc\n");
-        let up = ["up", "--workers", "1", "--handler", "noop", "--lines", "urls.txt", "--queue", "fetch"];
+        let up =
+            ["up", "--workers", "1", "--handler", "noop", "--lines", "urls.txt", "--queue", "fetch", "--share-queue"];
         sandbox.run(&[&up[..], &["--until-done"]].concat()).expect(0);
         assert_eq!(sandbox.pushed(), before + 3);
         sandbox.run(&["node", "--handler", "noop", "--queue", "fetch", "--until-done"]).expect(0);
