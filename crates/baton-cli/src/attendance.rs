@@ -6,8 +6,8 @@ use crate::{node::Description, settings::Settings};
 
 /// The queues that the fleet's file describes. A mistake in the file is reported where the fleet is run.
 pub(crate) fn described(settings: &Settings) -> Vec<Name> {
-    let description = Description::of(settings).ok().flatten();
-    description.iter().flat_map(Description::queue_names).cloned().collect()
+    let description = Description::of(settings).unwrap_or_default();
+    description.queue_names().cloned().collect()
 }
 
 /// What is known of a queue.

@@ -85,8 +85,8 @@ impl GatewayArguments {
     /// The queues that the fleet's file describes; nothing if messages for any queue are to be taken.
     fn described(&self, settings: &Settings) -> Result<Option<Vec<Name>>, Failure> {
         let description = Description::of(settings).map_err(settings::refused)?;
-        let closed = description.filter(|it| !self.open_queues && !it.open_queues);
-        Ok(closed.map(|it| it.queue_names().cloned().collect()))
+        let is_closed = description.has_queues() && !self.open_queues && !description.open_queues;
+        Ok(is_closed.then(|| description.queue_names().cloned().collect()))
     }
 
     /// Refuses flags about recipes where there are none.

@@ -13,12 +13,12 @@ use clap::{
 use crate::{arguments::Arguments, exit::Failure};
 
 /// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
-const OTHER_WORDS: [(&[&str], &str); 9] = [
+const OTHER_WORDS: [(&[&str], &str); 10] = [
     (&["kill", "shutdown", "quit", "down"], "stop"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
     (&["list", "ls", "ps", "queues", "nodes", "info"], "status"),
     (&["performance", "metrics", "rates", "top"], "stats"),
-    (&["failed", "failures", "failed"], "errors"),
+    (&["failed", "failures", "dead"], "errors"),
     (&["start", "run", "serve"], "up"),
     (&["work", "worker", "consume"], "node"),
     (&["enqueue", "add", "submit", "send"], "push"),

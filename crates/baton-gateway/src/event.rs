@@ -60,7 +60,9 @@ pub enum GatewayEvent {
 impl fmt::Display for GatewayEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TokensUnreadable { why } => write!(f, "gateway: {why}: every request is refused until it can be read again"),
+            Self::TokensUnreadable { why } => {
+                write!(f, "gateway: {why}: every request is refused until it can be read again")
+            }
             Self::TokensReadable => f.write_str("gateway: the tokens can be read again"),
             Self::TokenAdded { name, right } => write!(f, "gateway: token {name} was added, with the right to {right}"),
             Self::TokenRevoked { name } => write!(f, "gateway: token {name} was revoked"),

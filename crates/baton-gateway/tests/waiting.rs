@@ -74,7 +74,7 @@ fn a_stream_says_why_its_message_waits() {
 
 #[test]
 fn a_full_queue_says_what_keeps_it_full() {
-    let scene = Scene::begin("memory:", |fleet| fleet.session.max_backlog = 1000, |_| {});
+    let scene = Scene::begin("memory:", |fleet| fleet.session.max_queue_bytes = 1000, |_| {});
     scene.until_ready();
     let body = format!("\"{}\"", "x".repeat(600));
     let full = |queue: &str| {

@@ -95,7 +95,7 @@ impl Purge {
     fn tell(&self, state: &QueueState) -> Result<Exit, Failure> {
         let waiting = state.ready + state.delayed;
         let would_remove = if self.remove { waiting + state.failed } else { waiting };
-        let QueueState { in_flight, dead: failed, .. } = *state;
+        let QueueState { in_flight, failed, .. } = *state;
         let told = WouldRemove { queue: self.queue.clone(), would_remove, in_flight, failed };
         Output::print(self.json, &told, |output| {
             let queue = &self.queue;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use baton_gateway::Recipes;
 use baton_testkit::golden;
 use serde_json::Value;
 
@@ -54,8 +55,10 @@ fn golden_openapi_as_it_is_served() {
 #[test]
 fn golden_answers_of_every_route() {
     let fleet = SmallFleet::start();
-    let web =
-        Web::with(&url(&fleet.sandbox), |options| options.sales = Some(fleet.sandbox.dir.path().join("sales.db")));
+    let web = Web::with(&url(&fleet.sandbox), |options| {
+        options.recipes =
+            Some(Recipes { sales: Some(fleet.sandbox.dir.path().join("sales.db")), ..Recipes::default() });
+    });
     let pushed = web.ask("POST", &format!("/push/{WORKED}"), "{}").1;
     let id = serde_json::from_str::<Value>(&pushed).unwrap()["ids"][0]["first"].to_string();
     let mut shapes = BTreeMap::new();

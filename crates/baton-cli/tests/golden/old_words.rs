@@ -20,7 +20,7 @@ const STAYS: [&str; 7] =
 
 /// A word that is gone.
 struct Old {
-    /// Words in small letters match these parts of a name or these words of a text: `max backlog` is in `max_backlog`,
+    /// Words in small letters match these parts of a name or these words of a text: `max backlog` is in `max_queue_bytes`,
     /// `--max-backlog` and `MaxBacklog`. Anything else is looked for as it is written.
     word: &'static str,
     say: &'static str,
@@ -221,7 +221,8 @@ fn words_are_found_in_names_and_texts() {
         let old = Old { word: WORDS.iter().find(|old| old.word == word).unwrap().word, ..old("", "") };
         old.is_in(line, &parts(line))
     };
-    for line in ["--max-backlog <BYTES>", "max_backlog: u64", "BATON_MAX_BACKLOG", "MaxBacklog", "the max backlog"] {
+    for line in ["--max-backlog <BYTES>", "max_queue_bytes: u64", "BATON_MAX_BACKLOG", "MaxBacklog", "the max backlog"]
+    {
         assert!(found("max backlog", line), "{line}");
     }
     assert!(found("job", "field baton::Job.x") && found("jobs", "/jobs/{queue}") && !found("job", "jobless"));

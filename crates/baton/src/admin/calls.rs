@@ -57,7 +57,7 @@ impl Admin {
             loop {
                 let why = match &in_the_way {
                     PushError::Full(_) => {
-                        format!("{in_the_way}: it holds its bound of {}", size(self.fleet.max_backlog()))
+                        format!("{in_the_way}: it holds its bound of {}", size(self.fleet.max_queue_bytes()))
                     }
                     other => other.to_string(),
                 };

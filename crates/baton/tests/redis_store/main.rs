@@ -344,7 +344,7 @@ async fn ids_and_sums_are_exact_up_to_the_last_id() {
     assert_eq!(books.done_sum, IdSum::of(Range { first: first + 1, len: 1 }));
     let recounted = ask(&store, Recount { max_hold_ms: 1 }).await.unwrap();
     let of_both = IdSum::of(Range { first, len: 1 }).plus(IdSum::of(Range { first: first + 2, len: 1 }));
-    assert_eq!(recounted.queues[0].in_flight, Found { count: 2, sum: of_both, bytes: 9 + 2 * 5 });
+    assert_eq!(recounted.queues[0].in_flight, Counted { count: 2, sum: of_both, bytes: 9 + 2 * 5 });
 }
 
 /// TLS spoken to a server without it: how that ends is up to the server.

@@ -159,7 +159,7 @@ fn trouble(session: Option<&Session>) -> Option<StoreError> {
 }
 
 fn full(admin: &Admin, import: &Import) -> ImportCause {
-    ImportCause::Full { queue: import.queue.clone(), bound: admin.fleet.max_backlog() }
+    ImportCause::Full { queue: import.queue.clone(), bound: admin.fleet.max_queue_bytes() }
 }
 
 fn no_verdict() -> ImportCause {

@@ -66,7 +66,7 @@ impl fmt::Debug for Ears {
 /// queue: the limits end the child too.
 #[derive(Debug, Clone)]
 pub struct Exec {
-    pub(in crate::jobs) pool: Pool,
+    pub(in crate::builtin) pool: Pool,
     ears: Ears,
 }
 
