@@ -1,9 +1,6 @@
 //! The first lines of `up` and `node`: which version runs, where its messages are, who describes the work, and what it does.
 
-use std::{
-    io::{self, IsTerminal as _},
-    path::Path,
-};
+use std::path::Path;
 
 use baton::store::{FORMAT, StoreUrl};
 
@@ -26,7 +23,7 @@ pub(crate) fn say(settings: &Settings, plan: &Plan, gateway: Option<&str>, log: 
     let description = settings.fleet_file.as_ref().map_or_else(|| "none".to_owned(), |file| whole(file.path()));
     let gateway = gateway.unwrap_or("none");
     let (queues, sources) = (plan.worked(), plan.source_names());
-    if !io::stderr().is_terminal() {
+    if !log.is_short() {
         let (queues, sources) = (listed(&queues, usize::MAX, ","), listed(&sources, usize::MAX, ","));
         log.line(&format!(
             "started version={version} format={FORMAT} store={store} description={description} gateway={gateway} \
@@ -46,7 +43,7 @@ pub(crate) fn say(settings: &Settings, plan: &Plan, gateway: Option<&str>, log: 
         format!("  gateway      {gateway}"),
         format!("  queues       {queues}; sources: {sources}"),
     ];
-    lines.iter().for_each(|line| log.raw(&tame(line)));
+    lines.iter().for_each(|line| log.heading(&tame(line)));
 }
 
 /// The path that leads there from everywhere.

@@ -3,7 +3,7 @@
 //! A reader that went away (`| head`) is no failure: from then on nothing is written, and the run ends with the
 //! code it would have had.
 
-use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write as _};
 
 pub(crate) use baton::admin::wording::{cut, moment, plural, span, tame, tame_json};
 use clap::builder::StyledStr;
@@ -28,14 +28,8 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new() -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
-            || std::env::var_os("TERM").is_some_and(|it| it == "dumb");
         let stdout = io::stdout();
-        Self {
-            colours: stdout.is_terminal() && !plain,
-            to: BufWriter::with_capacity(64 << 10, stdout.lock()),
-            closed: false,
-        }
+        Self { colours: colours(&stdout), to: BufWriter::with_capacity(64 << 10, stdout.lock()), closed: false }
     }
 
     /// Prints one result, as JSON or as `show` does it.
@@ -118,9 +112,16 @@ impl Output {
     }
 }
 
+/// Whether this is a terminal with colours that somebody wants.
+pub(crate) fn colours(to: &impl io::IsTerminal) -> bool {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
+        || std::env::var_os("TERM").is_some_and(|it| it == "dumb");
+    to.is_terminal() && !plain
+}
+
 /// A remark for the person at the terminal, one line; one that cannot be written is not worth failing for.
 pub(crate) fn remark(text: &str) {
-    writeln!(io::stderr().lock(), "baton: {}", tame(text)).ok();
+    io::stderr().lock().write_all(format!("baton: {}\n", tame(text)).as_bytes()).ok();
 }
 
 /// Rows as aligned columns: the first to the left, numbers to the right.

@@ -5,7 +5,7 @@
 //! somebody's way.
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     time::Duration,
 };
 
@@ -26,6 +26,8 @@ use tokio::{
 use crate::{node::Log, output::plural};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// Queues that are named in one place.
+const QUEUES_SHOWN: usize = 3;
 /// So many lines are logged as they come, of the others one in as many.
 const AT_FIRST: u32 = 10;
 
@@ -37,8 +39,7 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    pub(crate) fn new(quiet: bool, until_done: bool) -> Self {
-        let shown = !quiet && io::stderr().is_terminal();
+    pub(crate) fn new(shown: bool, until_done: bool) -> Self {
         let bar = shown.then(|| {
             let bar = ProgressBar::with_draw_target(None, place());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -131,11 +132,39 @@ fn place() -> ProgressDrawTarget {
 fn line(it: &Glance, workers: Workforce) -> String {
     let generators: Vec<String> = it.generators.iter().map(ToString::to_string).collect();
     let generators = if generators.is_empty() { "none".to_owned() } else { generators.join(", ") };
-    let (done, ready, failed, count) = (it.rates.done_per_s, it.rates.ready, it.failed, it.nodes);
-    let paused = if it.paused { ", paused" } else { "" };
-    let workers = told(workers);
+    let (done, failed, count) = (it.rates.done_per_s, it.failed, it.nodes);
+    let (ready, paused, workers) = (waiting(&it.waiting), paused(&it.paused), told(workers));
     let s = plural(count as u64);
-    format!("{done} done/s, {ready} ready, {failed} failed, {count} node{s}{workers}, generator {generators}{paused}")
+    format!("{done} done/s, {ready}, {failed} failed, {count} node{s}{workers}, generator {generators}{paused}")
+}
+
+/// How many messages are ready, and in which queues.
+fn waiting(queues: &[(Name, u64)]) -> String {
+    let all: u64 = queues.iter().map(|(_, ready)| ready).sum();
+    let (shown, others) = queues.split_at(queues.len().min(QUEUES_SHOWN));
+    let others = match others.len() {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    match shown {
+        [] => "0 ready".to_owned(),
+        [(queue, _)] => format!("{all} ready in {queue}"),
+        several => {
+            let several: Vec<String> = several.iter().map(|(queue, ready)| format!("{queue} {ready}")).collect();
+            format!("{all} ready ({}{others})", several.join(", "))
+        }
+    }
+}
+
+/// The queues that are paused, if there are some.
+fn paused(queues: &[Name]) -> String {
+    let (shown, others) = queues.split_at(queues.len().min(QUEUES_SHOWN));
+    let shown: Vec<&str> = shown.iter().map(Name::as_str).collect();
+    match (shown.is_empty(), others.len()) {
+        (true, _) => String::new(),
+        (_, 0) => format!(", paused: {}", shown.join(", ")),
+        (_, others) => format!(", paused: {} and {others} more", shown.join(", ")),
+    }
 }
 
 /// How many workers this machine has, those that are in trouble or leave named apart; nothing where there are none, as where
@@ -160,7 +189,7 @@ fn progress(it: &Glance) -> String {
         (false, true) => format!("about {} to go", span(*left as f64 / ended_per_s)),
         (false, false) => "nothing ends at the moment".to_owned(),
     };
-    let paused = if it.paused { ", paused" } else { "" };
+    let paused = paused(&it.paused);
     format!("{done} done, {failed} failed, {left} left, {}/s, {when}{paused}", rates.done_per_s)
 }
 
@@ -184,6 +213,20 @@ mod tests {
         assert_eq!(force(0, 0, 0), "");
         assert_eq!(force(1, 0, 0), ", 1 worker here");
         assert_eq!(force(0, 1, 2), ", 0 workers here, 1 crashed, 2 leaving");
+    }
+
+    #[test]
+    fn what_waits_and_what_is_paused_names_its_queue() {
+        let name = |text: &str| Name::new(text).unwrap();
+        let ready = |queues: &[(&str, u64)]| {
+            waiting(&queues.iter().map(|(queue, ready)| (name(queue), *ready)).collect::<Vec<_>>())
+        };
+        assert_eq!(ready(&[]), "0 ready");
+        assert_eq!(ready(&[("charge", 7)]), "7 ready in charge");
+        assert_eq!(ready(&[("charge", 7), ("mail", 2)]), "9 ready (charge 7, mail 2)");
+        assert_eq!(ready(&[("a", 4), ("b", 3), ("c", 2), ("d", 1), ("e", 1)]), "11 ready (a 4, b 3, c 2 and 2 more)");
+        assert_eq!(paused(&[]), "");
+        assert_eq!(paused(&[name("a"), name("b")]), ", paused: a, b");
     }
 
     #[test]

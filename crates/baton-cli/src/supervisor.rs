@@ -2,12 +2,12 @@
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use baton::admin::{self, Limits, SupervisorEvent};
+use baton::admin::{self, Limits};
 use baton::store::StoreUrl;
 
 use crate::{
     exit::Failure,
-    node::{Log, NodeArguments},
+    node::{Log, LogArguments, NodeArguments},
     settings::{CONFIG, Settings},
 };
 
@@ -84,21 +84,19 @@ impl Workers {
 
 /// A supervisor for this node's work, on the store in force.
 pub(crate) fn supervisor(
-    settings: &Settings, node: &NodeArguments, log: &Arc<Log>,
+    settings: &Settings, node: &NodeArguments, log_arguments: &LogArguments, log: &Arc<Log>,
 ) -> Result<admin::Supervisor, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}"), "add --workers 0"))?;
     let flags = ["node", "--role", "worker", "--leashed"].map(OsString::from);
+    let of_log = log_arguments.of_worker().into_iter().map(OsString::from);
     let log = log.clone();
     Ok(admin::Supervisor {
         program,
-        arguments: flags.into_iter().chain(node.flags()).collect(),
+        arguments: flags.into_iter().chain(node.flags()).chain(of_log).collect(),
         variables: settings.variables(),
         without: vec![CONFIG],
         last_words: node.work.lease + LAST_WORDS,
-        hear: Arc::new(move |event| match event {
-            SupervisorEvent::Line(_) => log.raw(&event.to_string()),
-            _ => log.line(&event.to_string()),
-        }),
+        hear: Arc::new(move |event| log.supervised(event)),
     })
 }

@@ -469,7 +469,7 @@ fn messages_that_fail_for_good_are_in_the_log() {
     sandbox.run(&["push", "messages", "1"]).expect(0);
     let crash = script(&sandbox, "crash", "echo 'Traceback:' >&2; echo '  deep' >&2; echo 'KeyError: no' >&2; exit 1");
     let ran = run(&sandbox, &["node", "--exec-once", &crash, "--until-done"]).expect(3);
-    let told = "message 1 of messages failed at attempt 1 for good: failed with exit code 1: KeyError: no fleet=";
+    let told = "messages/1 failed for good: failed with exit code 1: KeyError: no; see `baton errors messages` fleet=";
     assert!(ran.err.contains(told), "{}", ran.err);
     let groups = sandbox.run(&["errors", "--group"]).expect(0).out;
     assert!(groups.contains("failed with exit code 1: KeyError: no"), "{groups}");

@@ -315,8 +315,8 @@ fn a_caller_is_told_the_cause_in_a_line_and_nothing_that_its_child_said_of_other
     for _ in 0..2 {
         sandbox.run(&["call", "work", "\"fine\""]).expect(0);
     }
-    until("it is said that nobody reads that", || sandbox.log().contains("wrote \"result\" beside `end`"));
-    assert_eq!(sandbox.log().matches("beside `end`").count(), 1, "{}", sandbox.log());
+    until("it is said that nobody reads that", || sandbox.log().contains("wrote \"result\" into its `end` event"));
+    assert_eq!(sandbox.log().matches("into its `end` event").count(), 1, "{}", sandbox.log());
     let ran = sandbox.run(&["call", "work", "1"]).expect(3);
     let told: Value = serde_json::from_str(ran.out.trim()).unwrap();
     let cause = "the child failed with exit code 1 before it answered: KeyError: x";

@@ -96,6 +96,7 @@ pub mod cache;
 pub mod deferred;
 mod drivers;
 mod fleet;
+mod level;
 mod message;
 mod moment;
 mod panics;
@@ -116,5 +117,6 @@ pub use fleet::{
     Node, NodeError, Observer, PushAllError, PushError, Queue, QueuePolicy, Report, ResultError, Role, Shutdown, Since,
     Source, SourceError, Stream,
 };
+pub use level::Level;
 pub use message::{CallEvent, CallId, InvalidMessage, Key, MessageId, Name, SessionId};
 pub use store::{CallState, Cancelling, StoreError, StoreUrl};

@@ -1,7 +1,5 @@
 //! `baton node`: one node of the fleet.
 
-use std::sync::Arc;
-
 use baton::{Role, Shutdown};
 use clap::ValueEnum;
 
@@ -9,7 +7,7 @@ use crate::{
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     first_lines, late_store,
-    node::{Log, NodeArguments, obey_leash, obey_signals},
+    node::{Log, LogArguments, NodeArguments, obey_leash, obey_signals},
     settings::Settings,
 };
 
@@ -39,9 +37,8 @@ pub(crate) struct Node {
     role: Part,
     #[command(flatten)]
     node: NodeArguments,
-    /// Print no log
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogArguments,
     /// Stop when standard input ends
     #[arg(long, hide = true)]
     leashed: bool,
@@ -72,8 +69,8 @@ impl Node {
         self.node.prepare(settings)?;
         let plan = self.node.plan(self.role.into(), settings)?;
         let connection = Connection::open(settings, Missing::Create, None)?;
-        let log = Log::new(settings.fleet.value.clone(), self.quiet, None).beneath(self.leashed);
-        let (shutdown, log) = (Shutdown::new(), Arc::new(log));
+        let log = Log::start(settings.fleet.value.clone(), &self.log, None, self.leashed)?;
+        let shutdown = Shutdown::new();
         // `up` says them for its workers.
         let announce = || {
             if !self.leashed {
@@ -88,6 +85,7 @@ impl Node {
         }
         let before = self.node.failed_before(&plan, &connection).await?;
         let ended = self.node.run(&plan, &connection, &before, &log, &shutdown).await;
+        log.close();
         connection.admin.leave().await;
         ended
     }

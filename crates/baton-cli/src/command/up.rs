@@ -1,10 +1,7 @@
 //! `baton up`: the whole thing on this machine.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -21,7 +18,7 @@ use crate::{
     first_lines,
     gateway::{Answering, GatewayArguments, Surroundings},
     late_store,
-    node::{Description, Log, NodeArguments, obey_signals},
+    node::{Description, Log, LogArguments, NodeArguments, obey_signals},
     output::span,
     panel::Panel,
     settings::{Settings, refused},
@@ -69,9 +66,8 @@ pub(crate) struct Up {
     gateway: GatewayArguments,
     #[command(flatten)]
     node: NodeArguments,
-    /// Print neither the log nor figures
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogArguments,
 }
 
 impl Up {
@@ -105,8 +101,8 @@ impl Up {
             plan.beside_workers(cores());
         }
         let connection = Connection::open(settings, Missing::Create, None)?;
-        let panel = Panel::new(self.quiet, self.node.until_done);
-        let log = Arc::new(Log::new(settings.fleet.value.clone(), self.quiet, panel.bar()));
+        let panel = Panel::new(self.log.shows_panel(), self.node.until_done);
+        let log = Log::start(settings.fleet.value.clone(), &self.log, panel.bar(), false)?;
         let shutdown = Shutdown::new();
         let around = self.surroundings(settings)?;
         let gateway = self.gateway.start(settings, &connection, around, &log, &shutdown).await?;
@@ -132,7 +128,7 @@ impl Up {
         let before = self.node.failed_before(&plan, &connection).await?;
         let workforce = watch::Sender::new(Workforce::default());
         let workers = workforce.subscribe();
-        let supervisor = supervisor(settings, &self.node, &log)?;
+        let supervisor = supervisor(settings, &self.node, &self.log, &log)?;
         let spawner = Spawner { supervisor, limits, cores: cores(), queues: plan.slots(), count: workforce };
         let (admin, stop) = (connection.admin.clone(), shutdown.clone());
         let spawner = tokio::spawn(async move { spawner.run(&admin, stop).await });
@@ -164,10 +160,11 @@ impl Up {
         let ended = tokio::select! {
             ended = all => ended,
             () = lost_patience => Ok(Exit::Failed),
-            () = panel.show(&connection.admin, plan.only_queue(), &workers, &log), if !self.quiet => {
+            () = panel.show(&connection.admin, plan.only_queue(), &workers, &log), if !self.log.is_quiet() => {
                 Ok(Exit::Failed)
             }
         };
+        log.close();
         panel.close();
         connection.admin.leave().await;
         ended

@@ -15,7 +15,6 @@ mod run;
 mod shell;
 mod signals;
 mod source_feed;
-mod trickle;
 mod witness;
 mod work;
 
@@ -26,7 +25,7 @@ use baton::{Name, Role};
 use self::{demonstration::DEMONSTRATION, feed::Feed, source_feed::SourceFeed, work::Work};
 pub(crate) use self::{
     description::Description,
-    log::Log,
+    log::{Log, LogArguments},
     plan::Plan,
     recipes::{Recipes, SEARCHES, only_with_recipes},
     signals::{obey_leash, obey_signals},

@@ -8,11 +8,11 @@ use baton::{
         Exec, ExecOnce,
         subset_sum::{InFleet, OUTPUT_TIMEOUT},
     },
-    pool::{Limits, Program},
+    pool::{Limits, Program, Spoken},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Log, interpreter, shell, trickle::Trickle};
+use super::{Log, interpreter, shell};
 use crate::exit::Failure;
 
 /// How a command is written.
@@ -206,8 +206,8 @@ fn printer(stage: &Stage<'_>) -> impl Fn(&[u8]) -> io::Result<()> + Send + Sync 
     }
 }
 
-/// Shows what programs print on their standard error, but for a flood.
-fn murmur(log: &Arc<Log>, queue: &Name) -> impl Fn(&str) + Send + Sync + 'static {
-    let (log, queue, trickle) = (log.clone(), queue.to_string(), Trickle::new());
-    move |line| trickle.tell(&log, &queue, &format!("{queue}: {line}"))
+/// Logs what programs print on their standard error.
+fn murmur(log: &Arc<Log>, queue: &Name) -> impl Fn(&Spoken<'_>) + Send + Sync + 'static {
+    let (log, queue) = (log.clone(), queue.clone());
+    move |spoken| log.spoken(&queue, spoken)
 }

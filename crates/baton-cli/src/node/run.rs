@@ -44,7 +44,7 @@ impl NodeArguments {
     pub(crate) async fn run(
         &self, plan: &Plan, connection: &Connection, before: &FailedBefore, log: &Arc<Log>, shutdown: &Shutdown,
     ) -> Result<Exit, Failure> {
-        let witness = Arc::new(Witness::new(log, self.journal.as_deref(), plan.run_by_programs())?);
+        let witness = Arc::new(Witness::new(log, self.journal.as_deref())?);
         let stage = Stage { log, shutdown, prints: self.until_done };
         let left_out = plan.left_out();
         let (node, children) = plan.node(connection, &self.work, &witness, &stage, &left_out)?;

@@ -6,7 +6,7 @@ use baton::{Event, Name, Observer, admin::Journal, store::message::Range};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::{Log, trickle::Trickle};
+use super::Log;
 use crate::{
     exit::{Exit, Failure},
     output::remark,
@@ -16,9 +16,6 @@ use crate::{
 pub(super) struct Witness {
     log: Arc<Log>,
     journal: Option<Journal>,
-    /// The queues of which it is told that a message has failed: those whose messages programs run.
-    told: Vec<Name>,
-    trickle: Trickle,
     /// That a source failed for good, once one has.
     failed: watch::Sender<Option<Event>>,
     /// Why the store takes nothing new, while it does not.
@@ -26,16 +23,9 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>, told: Vec<Name>) -> Result<Self, Failure> {
+    pub(super) fn new(log: &Arc<Log>, journal: Option<&Path>) -> Result<Self, Failure> {
         let journal = journal.map(open_journal).transpose()?;
-        Ok(Self {
-            log: log.clone(),
-            journal,
-            told,
-            trickle: Trickle::new(),
-            failed: watch::Sender::new(None),
-            waits: watch::Sender::new(None),
-        })
+        Ok(Self { log: log.clone(), journal, failed: watch::Sender::new(None), waits: watch::Sender::new(None) })
     }
 
     /// Hears of a source that has failed for good.
@@ -69,13 +59,6 @@ impl Observer for Witness {
 
     fn told(&self, event: &Event) {
         self.log.told(event);
-        if let Event::MessageFailed { queue, .. } = event
-            && self.told.contains(queue)
-        {
-            // All that a child complained of is among the errors.
-            let text = event.to_string();
-            self.trickle.tell(&self.log, queue.as_str(), text.lines().next().unwrap_or_default());
-        }
         if let Some(journal) = &self.journal {
             journal.told(event);
         }

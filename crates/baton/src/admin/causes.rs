@@ -74,7 +74,8 @@ impl Admin {
 const TELLING: [&str; 2] = ["exit code ", "signal "];
 
 /// The first line of an error with every run of digits as one `#`, but for those that say how a program ended.
-fn cause(error: &str) -> String {
+#[must_use]
+pub fn cause(error: &str) -> String {
     let (mut folded, mut tells) = (String::new(), false);
     for c in error.lines().next().unwrap_or_default().chars() {
         if folded.chars().count() >= LONGEST_CAUSE {

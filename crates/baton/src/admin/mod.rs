@@ -73,7 +73,7 @@ pub use self::backup::{BackedUp, BroughtBack, CopyError, back_up, restore};
 use self::patience::{PROMPT, SHORTEST_ANSWER, Voice};
 pub use self::{
     audit::{Audit, Fault},
-    causes::{Cause, Causes},
+    causes::{Cause, Causes, cause},
     destroy::Destroyed,
     errors::{HandedOver, Taken, Wanted},
     failed::FailedMessage,

@@ -53,8 +53,10 @@ pub struct Glance {
     pub left: u64,
     /// Whether a source of what is watched has not ended yet, so that more may come.
     pub is_fed: bool,
-    /// Whether a queue that is watched is held back.
-    pub paused: bool,
+    /// The queues with messages that wait to be claimed, and how many in each: the most first.
+    pub waiting: Vec<(Name, u64)>,
+    /// The queues that are paused.
+    pub paused: Vec<Name>,
     /// Live nodes of the fleet.
     pub nodes: usize,
     /// Those that run a source of what is watched, each once.
@@ -117,6 +119,8 @@ impl Glance {
         let queues = || later.queues.iter().filter(|it| wanted(&it.queue));
         let sum = |pick: fn(&Books) -> u64| queues().map(pick).fold(0, u64::saturating_add);
         let live: Vec<&SessionView> = live_nodes(later).collect();
+        let mut waiting: Vec<_> = queues().filter(|it| it.ready > 0).map(|it| (it.queue.clone(), it.ready)).collect();
+        waiting.sort_by_key(|(_, ready)| std::cmp::Reverse(*ready));
         // A node that runs several sources is named once.
         let holds =
             |node: &SessionView| later.sources.iter().any(|it| wanted(&it.queue) && it.holder == Some(node.session));
@@ -126,7 +130,8 @@ impl Glance {
             failed: sum(|it| it.failed),
             left: sum(|it| it.ready.saturating_add(it.delayed).saturating_add(it.in_flight)),
             is_fed: later.sources.iter().any(|it| wanted(&it.queue) && !it.ended),
-            paused: queues().any(|it| it.paused),
+            waiting,
+            paused: queues().filter(|it| it.paused).map(|it| it.queue.clone()).collect(),
             nodes: live.len(),
             generators: live.iter().filter(|node| holds(node)).map(|it| Whereabouts::of(it)).collect(),
         }

@@ -27,7 +27,7 @@ use tokio::{
 
 use super::wording::{plural, span, tame};
 use crate::{
-    Shutdown,
+    Level, Shutdown,
     backoff::Backoff,
     process::{Child, Leash, Word, words},
 };
@@ -76,6 +76,8 @@ pub enum SupervisorEvent {
     },
     /// A worker ended by itself, or could not be started; another one takes its place after a pause.
     Lost {
+        /// Its number among the workers.
+        worker: u64,
         /// What became of it.
         why: String,
         /// The pause.
@@ -83,11 +85,41 @@ pub enum SupervisorEvent {
     },
     /// A worker did not end in time and was killed.
     Killed {
+        /// Its number among the workers.
+        worker: u64,
         /// Its process id.
         pid: u32,
     },
     /// A line that a worker wrote to its standard error.
-    Line(String),
+    Line {
+        /// Its number among the workers, from 1; one that takes the place of a crashed one has the same.
+        worker: u64,
+        /// The line.
+        line: String,
+    },
+}
+
+impl SupervisorEvent {
+    /// How much it matters.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Starting { .. } | Self::Retiring { .. } | Self::Line { .. } => Level::Info,
+            Self::Lost { .. } | Self::Killed { .. } => Level::Warn,
+        }
+    }
+
+    /// The name of its kind, for programs that read logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting { .. } => "workers-starting",
+            Self::Retiring { .. } => "workers-retiring",
+            Self::Lost { .. } => "worker-crashed",
+            Self::Killed { .. } => "worker-killed",
+            Self::Line { .. } => "output",
+        }
+    }
 }
 
 impl fmt::Display for SupervisorEvent {
@@ -100,9 +132,11 @@ impl fmt::Display for SupervisorEvent {
             Self::Retiring { count, stay, why } => {
                 write!(f, "retiring {count} worker{}, {stay} left: {why}", plural(*count as u64))
             }
-            Self::Lost { why, pause } => write!(f, "{why}; another one is started in {}", span(*pause)),
-            Self::Killed { pid } => write!(f, "worker {pid} does not end: killed"),
-            Self::Line(line) => f.write_str(&tame(line)),
+            Self::Lost { worker, why, pause } => {
+                write!(f, "worker {worker} {why}; it is started again in {}", span(*pause))
+            }
+            Self::Killed { worker, pid } => write!(f, "worker {worker} (pid {pid}) did not end in time: killed"),
+            Self::Line { worker, line } => write!(f, "worker {worker}: {}", tame(line)),
         }
     }
 }
@@ -154,12 +188,12 @@ impl Crew {
     /// Starts so many more.
     pub(super) fn start(&mut self, count: usize) {
         for _ in 0..count {
-            let (number, pid, rests) = (self.next, Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
             self.next += 1;
+            let (number, pid, rests) = (self.next, Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
             let (supervisor, shutdown) = (self.supervisor.clone(), Shutdown::new());
             self.members.insert(number, Member { pid: pid.clone(), rests: rests.clone(), shutdown: shutdown.clone() });
             self.kept.spawn(async move {
-                supervisor.keep(&pid, &rests, &shutdown).await;
+                supervisor.keep(number, &pid, &rests, &shutdown).await;
                 number
             });
         }
@@ -200,16 +234,16 @@ impl Crew {
 
 impl Supervisor {
     /// Keeps one worker running: one that crashed is replaced, after ever longer pauses if it keeps crashing.
-    async fn keep(&self, pid: &AtomicU32, rests: &AtomicBool, shutdown: &Shutdown) {
+    async fn keep(&self, worker: u64, pid: &AtomicU32, rests: &AtomicBool, shutdown: &Shutdown) {
         let mut backoff = Backoff::new(PAUSE.0, PAUSE.1);
         while shutdown.asked().is_none() {
             let begun = Instant::now();
-            let why = match self.start() {
+            let why = match self.start(worker) {
                 Ok(child) => {
                     pid.store(child.pid(), Relaxed);
-                    self.tend(child, shutdown).await
+                    self.tend(worker, child, shutdown).await
                 }
-                Err(error) => Some(format!("cannot start a worker: {error}")),
+                Err(error) => Some(format!("cannot be started: {error}")),
             };
             pid.store(0, Relaxed);
             if shutdown.asked().is_some() {
@@ -221,7 +255,7 @@ impl Supervisor {
             let pause = backoff.pause();
             // One that ended well was told to by somebody, who tells this process too, sooner or later.
             if let Some(why) = why {
-                (self.hear)(&SupervisorEvent::Lost { why, pause });
+                (self.hear)(&SupervisorEvent::Lost { worker, why, pause });
             }
             rests.store(true, Relaxed);
             tokio::select! {
@@ -232,7 +266,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&self) -> io::Result<Child> {
+    fn start(&self, worker: u64) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         for variable in &self.without {
@@ -242,13 +276,13 @@ impl Supervisor {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = Child::start(&mut command)?;
         if let Some(stderr) = child.errors() {
-            tokio::spawn(pass_on(stderr, self.hear.clone()));
+            tokio::spawn(pass_on(worker, stderr, self.hear.clone()));
         }
         Ok(child)
     }
 
     /// Sees a worker to its end; why it crashed, if it did.
-    async fn tend(&self, mut child: Child, shutdown: &Shutdown) -> Option<String> {
+    async fn tend(&self, worker: u64, mut child: Child, shutdown: &Shutdown) -> Option<String> {
         let pid = child.pid();
         let mut leash = Leash::of(&mut child);
         let ended = tokio::select! {
@@ -262,7 +296,7 @@ impl Supervisor {
                 tokio::select! {
                     ended = child.wait() => ended,
                     () = self.stop_at_once(&mut leash, shutdown) => {
-                        (self.hear)(&SupervisorEvent::Killed { pid });
+                        (self.hear)(&SupervisorEvent::Killed { worker, pid });
                         child.kill().await;
                         return None;
                     }
@@ -271,8 +305,8 @@ impl Supervisor {
         };
         match ended {
             Ok(status) if status.success() => None,
-            Ok(status) => Some(format!("worker {pid} ended with {}", tame(&status.to_string()))),
-            Err(error) => Some(format!("worker {pid} is lost: {error}")),
+            Ok(status) => Some(format!("(pid {pid}) ended with {}", tame(&status.to_string()))),
+            Err(error) => Some(format!("(pid {pid}) cannot be waited for: {error}")),
         }
     }
 
@@ -284,11 +318,13 @@ impl Supervisor {
     }
 }
 
-/// Passes on what a worker writes.
-async fn pass_on(stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&SupervisorEvent) + Send + Sync>) {
-    let mut lines = BufReader::new(stderr).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        hear(&SupervisorEvent::Line(line));
+/// Passes on each line that a worker writes, whole.
+async fn pass_on(worker: u64, stderr: impl AsyncRead + Unpin, hear: Arc<dyn Fn(&SupervisorEvent) + Send + Sync>) {
+    let mut lines = BufReader::new(stderr).split(b'\n');
+    // A line that is no text must not end the reading: the worker would wait for room in its pipe.
+    while let Ok(Some(line)) = lines.next_segment().await {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        hear(&SupervisorEvent::Line { worker, line });
     }
 }
 

@@ -7,6 +7,7 @@ use std::{fmt, time::Duration};
 
 use super::source::SourceError;
 use crate::{
+    Level,
     message::{MessageId, Name, SessionId},
     store::{Refusal, StoreError, StoreEvent},
 };
@@ -38,6 +39,17 @@ pub enum Event {
     LeftUnheard {
         /// Which session.
         session: SessionId,
+    },
+    /// Another node died: this one found it past its lease and took its messages back. One node of the fleet reports it.
+    NodeDied {
+        /// Where it ran: host and process id, as `host/7`.
+        node: String,
+        /// How long it was silent; nothing if another process began to take its messages back.
+        silent: Option<Duration>,
+        /// How many messages go back to which queue.
+        back: Vec<(Name, u64)>,
+        /// How many messages failed for good since too many nodes died with them.
+        failed: u64,
     },
     /// An admin has told the node to stop.
     StopOrdered {
@@ -196,6 +208,69 @@ pub enum Event {
 }
 
 impl Event {
+    /// How much it matters.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Pushed { .. } | Self::PushRefused { .. } => Level::Debug,
+            Self::Joined { .. }
+            | Self::Left { .. }
+            | Self::StopOrdered { .. }
+            | Self::StoreBack { .. }
+            | Self::StoreTakes { .. }
+            | Self::BatonTaken { .. }
+            | Self::SourceEnded { .. }
+            | Self::BatonPassed { .. }
+            | Self::MessageFailed { retry_after: Some(_), .. } => Level::Info,
+            Self::SessionOver { .. }
+            | Self::LeftUnheard { .. }
+            | Self::StoreAway { .. }
+            | Self::StoreFull { .. }
+            | Self::StoreRenewed { .. }
+            | Self::NodeDied { .. }
+            | Self::MessageFailed { retry_after: None, .. }
+            | Self::ResultLeftOut { .. }
+            | Self::NoRoom { .. }
+            | Self::RunsRefused { .. }
+            | Self::RunsLost { .. } => Level::Warn,
+            Self::SourceFailed { error, .. } if error.is_for_good() => Level::Error,
+            Self::SourceFailed { .. } => Level::Warn,
+            Self::ObserverPanicked { .. } => Level::Error,
+            Self::Store(event) => event.level(),
+        }
+    }
+
+    /// The name of its kind, for programs that read logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Joined { .. } => "joined",
+            Self::SessionOver { .. } => "session-over",
+            Self::Left { .. } => "left",
+            Self::LeftUnheard { .. } => "left-unheard",
+            Self::NodeDied { .. } => "node-died",
+            Self::StopOrdered { .. } => "stop-ordered",
+            Self::StoreAway { .. } => "store-away",
+            Self::StoreBack { .. } => "store-back",
+            Self::StoreFull { .. } => "store-full",
+            Self::StoreTakes { .. } => "store-takes",
+            Self::StoreRenewed { .. } => "store-renewed",
+            Self::BatonTaken { .. } => "baton-taken",
+            Self::Pushed { .. } => "pushed",
+            Self::PushRefused { .. } => "push-refused",
+            Self::SourceEnded { .. } => "source-ended",
+            Self::BatonPassed { .. } => "baton-passed",
+            Self::SourceFailed { .. } => "source-failed",
+            Self::MessageFailed { .. } => "message-failed",
+            Self::ResultLeftOut { .. } => "result-left-out",
+            Self::NoRoom { .. } => "no-room",
+            Self::RunsRefused { .. } => "runs-refused",
+            Self::RunsLost { .. } => "runs-lost",
+            Self::ObserverPanicked { .. } => "observer-panicked",
+            Self::Store(event) => event.name(),
+        }
+    }
+
     /// Whether healthy nodes have many of its kind: pushes, pushes that are sent again, messages that failed. A log for
     /// people leaves these out.
     #[must_use]
@@ -211,6 +286,23 @@ impl fmt::Display for Event {
             Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
             Self::Left { .. } => f.write_str("left"),
             Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
+            Self::NodeDied { node, silent, back, failed } => {
+                write!(f, "node {node} died")?;
+                if let Some(silent) = silent {
+                    write!(f, ": silent for {}", span(*silent))?;
+                }
+                for (nth, (queue, count)) in back.iter().enumerate() {
+                    match (nth, count) {
+                        (0, 1) => write!(f, "; 1 message goes back to `{queue}`")?,
+                        (0, _) => write!(f, "; {count} messages go back to `{queue}`")?,
+                        _ => write!(f, ", {count} to `{queue}`")?,
+                    }
+                }
+                match failed {
+                    0 => Ok(()),
+                    _ => write!(f, "; {failed} failed for good, since nodes died with them again and again"),
+                }
+            }
             Self::StopOrdered { at_once: false } => f.write_str("told to stop by an admin: finishing what runs"),
             Self::StopOrdered { at_once: true } => f.write_str("told to stop by an admin: leaving at once"),
             Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
@@ -239,13 +331,12 @@ impl fmt::Display for Event {
                 write!(f, "source {source} {what}: {error}")
             }
             Self::MessageFailed { queue, id, attempt, error, retry_after } => {
-                write!(f, "message {id} of {queue} failed at attempt {attempt}")?;
-                match retry_after {
-                    Some(after) if after.as_secs() == 0 => {
-                        write!(f, " and is tried again after {} ms: {error}", after.as_millis())
-                    }
-                    Some(after) => write!(f, " and is tried again after {:.1} s: {error}", after.as_secs_f64()),
-                    None => write!(f, " for good: {error}"),
+                // The other lines are in the field.
+                let error = error.lines().next().unwrap_or_default();
+                match (retry_after, attempt) {
+                    (Some(after), _) => write!(f, "{queue}/{id} failed: {error}; again in {}", span(*after)),
+                    (None, 0..=1) => write!(f, "{queue}/{id} failed for good: {error}"),
+                    (None, _) => write!(f, "{queue}/{id} failed for good after {attempt} attempts: {error}"),
                 }
             }
             Self::ResultLeftOut { queue, id, bytes } => {
@@ -269,6 +360,15 @@ impl fmt::Display for Event {
     }
 }
 
+/// A duration for people.
+fn span(time: Duration) -> String {
+    match time.as_millis() {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms if ms % 1000 < 100 => format!("{} s", ms / 1000),
+        ms => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +382,7 @@ mod tests {
             queue: name("q"),
             id: MessageId(5),
             attempt: 2,
-            error: "no".to_owned(),
+            error: "no\nand why".to_owned(),
             retry_after,
         };
         let taken = |cursor: &str| Event::BatonTaken {
@@ -291,6 +391,12 @@ mod tests {
             queue: name("q"),
             epoch: 2,
             cursor: cursor.into(),
+        };
+        let died = |back: &[(&str, u64)], failed| Event::NodeDied {
+            node: "vm/4711".to_owned(),
+            silent: Some(Duration::from_millis(1_210)),
+            back: back.iter().map(|(queue, count)| (name(queue), *count)).collect(),
+            failed,
         };
         let path = "/x.db".into();
         for (event, line) in [
@@ -307,16 +413,22 @@ mod tests {
             (failed(SourceError::new("no")), "source s cannot go on: no"),
             (failed(SourceError::for_good("no")), "source s has failed for good: no"),
             (failed(SourceError::until_rewound("no")), "source s has failed for good: no"),
-            (message(None), "message 5 of q failed at attempt 2 for good: no"),
+            (message(None), "q/5 failed for good after 2 attempts: no"),
+            (message(Some(Duration::from_millis(1500))), "q/5 failed: no; again in 1.5 s"),
+            (message(Some(Duration::from_secs(1))), "q/5 failed: no; again in 1 s"),
             (
-                message(Some(Duration::from_millis(1500))),
-                "message 5 of q failed at attempt 2 and is tried again after 1.5 s: no",
+                died(&[("a", 5), ("b", 2)], 1),
+                "node vm/4711 died: silent for 1.2 s; 5 messages go back to `a`, 2 to `b`; 1 failed for good, since nodes died with them again and again",
             ),
+            (died(&[("a", 1)], 0), "node vm/4711 died: silent for 1.2 s; 1 message goes back to `a`"),
+            (died(&[], 0), "node vm/4711 died: silent for 1.2 s"),
             (Event::RunsRefused { queue: name("q"), runs: 2, messages: 9 }, "2 run(s) were refused: others have them"),
             (Event::Store(StoreEvent::Replaced { path }), "/x.db is another file now: going on with that one"),
         ] {
             assert_eq!(event.to_string(), line);
         }
+        let levels = [message(None), message(Some(Duration::ZERO)), failed(SourceError::for_good("no"))];
+        assert_eq!(levels.map(|event| event.level()), [Level::Warn, Level::Info, Level::Error]);
         assert!(message(None).is_routine() && !failed(SourceError::new("no")).is_routine());
     }
 }

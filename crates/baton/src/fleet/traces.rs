@@ -4,51 +4,54 @@
 //! which handlers run, and a span `generate` for each baton, in which sources are opened and pulled. There is none for a
 //! message: it would cost more than many handlers do.
 
-use tracing::{Span as TraceSpan, debug, error, info, info_span, warn};
+use tracing::{Span as TraceSpan, info_span};
 
 use super::event::Event;
-use crate::message::{Name, SessionId};
+use crate::{
+    level::trace_at,
+    message::{Name, SessionId},
+};
 
-/// Writes an event. What happens to stores is written where they tell it.
+/// Writes an event at its level. What happens to stores is written where they tell it.
 pub(super) fn write(event: &Event) {
+    let level = event.level();
     match event {
-        Event::Joined { session, host, pid } => info!(target: "baton", %session, host, pid, "{event}"),
-        Event::Left { session } => info!(target: "baton", %session, "{event}"),
+        Event::Joined { session, host, pid } => trace_at!(level, %session, host, pid, "{event}"),
+        Event::Left { session } => trace_at!(level, %session, "{event}"),
         Event::SessionOver { session } | Event::LeftUnheard { session } | Event::StoreRenewed { session } => {
-            warn!(target: "baton", %session, "{event}");
+            trace_at!(level, %session, "{event}");
         }
-        Event::StopOrdered { at_once } => info!(target: "baton", at_once, "{event}"),
-        Event::StoreAway { error } => warn!(target: "baton", %error, "{event}"),
-        Event::StoreFull { error } => warn!(target: "baton", %error, "{event}"),
-        Event::StoreTakes { after } => info!(target: "baton", after = after.as_secs_f64(), "{event}"),
-        Event::StoreBack { after } => info!(target: "baton", after = after.as_secs_f64(), "{event}"),
+        Event::NodeDied { node, silent, back, failed } => {
+            let (silent, back) = (silent.map(|it| it.as_secs_f64()), back.iter().map(|(_, count)| count).sum::<u64>());
+            trace_at!(level, node, silent, back, failed, "{event}");
+        }
+        Event::StopOrdered { at_once } => trace_at!(level, at_once, "{event}"),
+        Event::StoreAway { error } => trace_at!(level, %error, "{event}"),
+        Event::StoreFull { error } => trace_at!(level, %error, "{event}"),
+        Event::StoreTakes { after } => trace_at!(level, after = after.as_secs_f64(), "{event}"),
+        Event::StoreBack { after } => trace_at!(level, after = after.as_secs_f64(), "{event}"),
         Event::BatonTaken { session, source, queue, epoch, cursor } => {
-            info!(target: "baton", %session, %source, %queue, epoch, cursor, "{event}");
+            trace_at!(level, %session, %source, %queue, epoch, cursor, "{event}");
         }
         Event::Pushed { source, queue, epoch, batch_no, from, to, count, first, duplicate } => {
-            debug!(target: "baton", %source, %queue, epoch, batch_no, from, to, count, first, duplicate, "{event}");
+            trace_at!(level, %source, %queue, epoch, batch_no, from, to, count, first, duplicate, "{event}");
         }
         Event::PushRefused { source, queue, epoch, batch_no, refusal } => {
-            debug!(target: "baton", %source, %queue, epoch, batch_no, error = %refusal, "{event}");
+            trace_at!(level, %source, %queue, epoch, batch_no, error = %refusal, "{event}");
         }
         Event::SourceEnded { source, epoch } | Event::BatonPassed { source, epoch } => {
-            info!(target: "baton", %source, epoch, "{event}");
+            trace_at!(level, %source, epoch, "{event}");
         }
-        Event::SourceFailed { source, epoch, error } if error.is_for_good() => {
-            error!(target: "baton", %source, epoch, %error, "{event}");
+        Event::SourceFailed { source, epoch, error } => trace_at!(level, %source, epoch, %error, "{event}"),
+        Event::MessageFailed { queue, id, attempt, error, retry_after } => {
+            let retry_after = retry_after.map(|after| after.as_secs_f64());
+            trace_at!(level, %queue, id = id.0, attempt, error, retry_after, "{event}");
         }
-        Event::SourceFailed { source, epoch, error } => warn!(target: "baton", %source, epoch, %error, "{event}"),
-        Event::MessageFailed { queue, id, attempt, error, retry_after: Some(after) } => {
-            debug!(target: "baton", %queue, id = id.0, attempt, error, retry_after = after.as_secs_f64(), "{event}");
-        }
-        Event::MessageFailed { queue, id, attempt, error, retry_after: None } => {
-            warn!(target: "baton", %queue, id = id.0, attempt, error, "{event}");
-        }
-        Event::ResultLeftOut { queue, id, bytes } => warn!(target: "baton", %queue, %id, bytes, "{event}"),
-        Event::NoRoom { queue, messages } => warn!(target: "baton", %queue, messages, "{event}"),
-        Event::RunsRefused { queue, runs, messages } => warn!(target: "baton", %queue, runs, messages, "{event}"),
-        Event::RunsLost { queue, messages } => warn!(target: "baton", %queue, messages, "{event}"),
-        Event::ObserverPanicked { error } => error!(target: "baton", error, "{event}"),
+        Event::ResultLeftOut { queue, id, bytes } => trace_at!(level, %queue, %id, bytes, "{event}"),
+        Event::NoRoom { queue, messages } => trace_at!(level, %queue, messages, "{event}"),
+        Event::RunsRefused { queue, runs, messages } => trace_at!(level, %queue, runs, messages, "{event}"),
+        Event::RunsLost { queue, messages } => trace_at!(level, %queue, messages, "{event}"),
+        Event::ObserverPanicked { error } => trace_at!(level, error, "{event}"),
         Event::Store(_) => {}
     }
 }

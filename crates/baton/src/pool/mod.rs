@@ -17,12 +17,13 @@ mod output;
 mod pooled;
 mod program;
 mod protocol;
+mod spoken;
 mod talk;
 
 use std::{
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -35,14 +36,16 @@ use tokio::{
 };
 
 use self::pooled::Pooled;
+pub(crate) use self::spoken::Ear;
 pub use self::{
     error::PoolError,
     limits::Limits,
     program::{InvalidProgram, Program},
     protocol::{Event, Task},
+    spoken::Spoken,
 };
 pub use crate::process::guard_children;
-use crate::{backoff::Backoff, process::Listener};
+use crate::{backoff::Backoff, message::MessageId, process::Listener};
 
 /// The interval between two looks at idle children.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -67,7 +70,9 @@ struct PoolState {
     idle: Mutex<Vec<Pooled>>,
     starts: Mutex<Starts>,
     /// Gets what children print on their standard error.
-    listener: Option<Listener>,
+    listener: Option<Ear>,
+    /// Children that were started so far.
+    started: AtomicU64,
     /// Whether the hint that a child takes long was given, or must not be.
     is_hinted: AtomicBool,
 }
@@ -94,11 +99,11 @@ impl Pool {
 
     /// A new pool of the same kind with a listener to the standard error of its children.
     #[must_use]
-    pub(crate) fn heard_by(&self, listener: Listener) -> Self {
+    pub(crate) fn heard_by(&self, listener: Ear) -> Self {
         Self::with(self.0.program.clone(), self.0.limits.clone(), Some(listener))
     }
 
-    fn with(program: Program, limits: Limits, listener: Option<Listener>) -> Self {
+    fn with(program: Program, limits: Limits, listener: Option<Ear>) -> Self {
         let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         Self(Arc::new(PoolState {
             permits: Arc::new(Semaphore::new(limits.children.max(1))),
@@ -108,6 +113,7 @@ impl Pool {
             program,
             limits,
             listener,
+            started: AtomicU64::new(0),
             is_hinted: AtomicBool::new(false),
         }))
     }
@@ -139,12 +145,13 @@ impl Pool {
                 answer => break (child, answer),
             }
         };
-        if let Some((listener, field)) = self.0.listener.as_ref().zip(child.misnamed()) {
-            listener(&format!(
-                "message {} has ended without a result: its child wrote {field:?} beside `end`, which nobody reads; a result is \
-                 its `data`",
-                task.id
-            ));
+        if let Some(field) = child.misnamed() {
+            self.hint(
+                task,
+                &format!(
+                    "ended without a result: its child wrote {field:?} into its `end` event; a result goes into `data`"
+                ),
+            );
         }
         match &answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
@@ -169,19 +176,18 @@ impl Pool {
     /// Gives the listener one hint that a child takes long to answer. A child that does not flush its output, or ends its
     /// answers with another event, would otherwise wait for ever in silence.
     async fn hint_after<T>(&self, task: &Task<'_>, answer: impl Future<Output = T>) -> T {
-        let Some(listener) = self.0.listener.as_ref().filter(|_| !self.0.is_hinted.load(Ordering::Relaxed)) else {
+        if self.0.listener.is_none() || self.0.is_hinted.load(Ordering::Relaxed) {
             return answer.await;
-        };
+        }
         tokio::pin!(answer);
         if let Ok(answer) = tokio::time::timeout(LONG, &mut answer).await {
             return answer;
         }
         if !self.0.is_hinted.swap(true, Ordering::Relaxed) {
-            listener(&format!(
-                "message {} has been with its child for {LONG:?}, which has printed neither `end` nor `error`; if it has, does it \
-                 flush its output?",
-                task.id
-            ));
+            self.hint(
+                task,
+                &format!("runs for {LONG:?}, and its child printed neither `end` nor `error`; check that it flushes its output"),
+            );
         }
         answer.await
     }
@@ -194,6 +200,14 @@ impl Pool {
         if self.0.limits.warm > 0 {
             self.0.fill();
             self.watch();
+        }
+    }
+
+    /// Gives a listener a hint about the message of a task.
+    fn hint(&self, task: &Task<'_>, text: &str) {
+        if let Some(hear) = &self.0.listener {
+            let text = format!("{}/{} {text}", task.queue, task.id);
+            hear(&Spoken { text: &text, message: Some(MessageId(task.id)), child: None, is_hint: true });
         }
     }
 
@@ -235,7 +249,13 @@ impl Pool {
             tokio::time::sleep_until(pause).await;
         }
         self.watch();
-        let started = Pooled::start(&self.0.program, &self.0.limits, self.0.listener.clone());
+        let number = self.0.started.fetch_add(1, Ordering::Relaxed) + 1;
+        let listener = self.0.listener.clone().map(|hear| -> Listener {
+            Arc::new(move |text, task| {
+                hear(&Spoken { text, message: task.map(MessageId), child: Some(number), is_hint: false });
+            })
+        });
+        let started = Pooled::start(&self.0.program, &self.0.limits, listener);
         if started.is_err() {
             self.0.starts().put_off();
         }

@@ -48,9 +48,7 @@ impl Pooled {
     /// not be used again. [`PoolError::Untouched`] means that it had answered other tasks and read nothing of this one.
     pub(super) async fn answer(&mut self, task: &Task<'_>, limits: &Limits, hear: &mut impl Hear) -> Answer {
         // Error output of earlier tasks does not belong to this one. Error output of the start does.
-        if self.tasks > 0 {
-            self.complaints.begin_anew();
-        }
+        self.complaints.hand_over(Some(task.id), self.tasks > 0);
         let Self { child, talk, .. } = self;
         let pid = child.pid();
         let answer = {
@@ -69,6 +67,7 @@ impl Pooled {
         match answer {
             Ok(_) | Err(PoolError::Failed { .. }) => {
                 self.tasks += 1;
+                self.complaints.hand_over(None, false);
                 answer
             }
             Err(error) => Err(self.explained(error).await),

@@ -2,6 +2,10 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
+use crate::Level;
+#[cfg(any(feature = "sqlite", feature = "redis"))]
+use crate::level::trace_at;
+
 /// Something that happened to a store and that no call's answer tells: who holds it up, what was done about a file. Its
 /// text is one line for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +90,43 @@ pub enum StoreEvent {
     },
 }
 
+impl StoreEvent {
+    /// How much it matters.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Unstalled { .. } | Self::LogEmptied { .. } | Self::EvictsNoMore { .. } => Level::Info,
+            Self::Stalled { .. }
+            | Self::Replaced { .. }
+            | Self::LogSetAside { .. }
+            | Self::LogMissing { .. }
+            | Self::LogHeld { .. }
+            | Self::KeepsNothing { .. }
+            | Self::ReserveUsed { .. } => Level::Warn,
+            Self::LogFull { .. } | Self::MayEvict { .. } => Level::Error,
+        }
+    }
+
+    /// The name of its kind, for programs that read logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Stalled { .. } => "store-stalled",
+            Self::Unstalled { .. } => "store-unstalled",
+            Self::Replaced { .. } => "store-replaced",
+            Self::LogSetAside { .. } => "store-log-set-aside",
+            Self::LogMissing { .. } => "store-log-missing",
+            Self::LogHeld { .. } => "store-log-held",
+            Self::LogFull { .. } => "store-log-full",
+            Self::LogEmptied { .. } => "store-log-emptied",
+            Self::KeepsNothing { .. } => "store-keeps-nothing",
+            Self::MayEvict { .. } => "store-may-evict",
+            Self::EvictsNoMore { .. } => "store-evicts-no-more",
+            Self::ReserveUsed { .. } => "store-reserve-used",
+        }
+    }
+}
+
 impl fmt::Display for StoreEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -164,27 +205,28 @@ pub type Ear = Arc<dyn Fn(&StoreEvent) + Send + Sync>;
 /// Tells whoever listens, and writes an event of `tracing`: the only place where either is done.
 #[cfg(any(feature = "sqlite", feature = "redis"))]
 pub(super) fn tell(ear: Option<&Ear>, event: &StoreEvent) {
+    let level = event.level();
     match event {
         StoreEvent::Stalled { path, holder } => {
-            tracing::warn!(target: "baton", path = %path.display(), holder = holder.as_deref(), "{event}");
+            trace_at!(level, path = %path.display(), holder = holder.as_deref(), "{event}");
         }
         StoreEvent::Unstalled { path, after } => {
-            tracing::info!(target: "baton", path = %path.display(), after = after.as_secs_f64(), "{event}");
+            trace_at!(level, path = %path.display(), after = after.as_secs_f64(), "{event}");
         }
         StoreEvent::LogHeld { path, reader } | StoreEvent::LogFull { path, reader } => {
-            tracing::warn!(target: "baton", path = %path.display(), reader = reader.as_deref(), "{event}");
+            trace_at!(level, path = %path.display(), reader = reader.as_deref(), "{event}");
         }
         StoreEvent::LogEmptied { path } => {
-            tracing::info!(target: "baton", path = %path.display(), "{event}");
+            trace_at!(level, path = %path.display(), "{event}");
         }
         StoreEvent::LogSetAside { path, aside } => {
-            tracing::warn!(target: "baton", path = %path.display(), aside = %aside.display(), "{event}");
+            trace_at!(level, path = %path.display(), aside = %aside.display(), "{event}");
         }
-        StoreEvent::KeepsNothing { server } => tracing::warn!(target: "baton", server, "{event}"),
-        StoreEvent::MayEvict { server, policy } => tracing::warn!(target: "baton", server, policy, "{event}"),
-        StoreEvent::EvictsNoMore { server, dropped } => tracing::info!(target: "baton", server, dropped, "{event}"),
+        StoreEvent::KeepsNothing { server } => trace_at!(level, server, "{event}"),
+        StoreEvent::MayEvict { server, policy } => trace_at!(level, server, policy, "{event}"),
+        StoreEvent::EvictsNoMore { server, dropped } => trace_at!(level, server, dropped, "{event}"),
         StoreEvent::Replaced { path } | StoreEvent::LogMissing { path, .. } | StoreEvent::ReserveUsed { path } => {
-            tracing::warn!(target: "baton", path = %path.display(), "{event}");
+            trace_at!(level, path = %path.display(), "{event}");
         }
     }
     if let Some(ear) = ear {

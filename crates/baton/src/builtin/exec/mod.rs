@@ -31,8 +31,7 @@ use serde_json::value::RawValue;
 pub use self::once::ExecOnce;
 use crate::{
     Context, Done, Failure, Handler, Message,
-    pool::{Limits, Pool, PoolError, Program, Task},
-    process::Listener,
+    pool::{Ear, Limits, Pool, PoolError, Program, Spoken, Task},
 };
 
 /// Gets the output of a message's program before the message counts as done.
@@ -41,7 +40,7 @@ type Printer = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 /// The listeners to the output of programs.
 #[derive(Clone, Default)]
 struct Ears {
-    errors: Option<Listener>,
+    errors: Option<Ear>,
     output: Option<Printer>,
 }
 
@@ -79,7 +78,7 @@ impl Exec {
 
     /// Calls `hear` with each line that a child prints on its standard error, at most 400 bytes of it.
     #[must_use]
-    pub fn on_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn on_errors(mut self, hear: impl Fn(&Spoken<'_>) + Send + Sync + 'static) -> Self {
         self.pool = self.pool.heard_by(Arc::new(hear));
         self
     }

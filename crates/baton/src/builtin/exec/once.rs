@@ -12,7 +12,7 @@ use tokio::{io::AsyncWriteExt as _, process::Command, sync::Notify, time::timeou
 use super::{Ears, not_started, template};
 use crate::{
     Context, Done, Failure, Handler, Message,
-    pool::{Limits, PoolError, Program},
+    pool::{Limits, PoolError, Program, Spoken},
     process::{Child, LAST_WORDS, LastLines, Pipe, ending},
 };
 
@@ -65,7 +65,7 @@ impl ExecOnce {
 
     /// Calls `hear` with each line that a process prints on its standard error, at most 400 bytes of it.
     #[must_use]
-    pub fn on_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn on_errors(mut self, hear: impl Fn(&Spoken<'_>) + Send + Sync + 'static) -> Self {
         self.ears.errors = Some(Arc::new(hear));
         self
     }
@@ -110,7 +110,10 @@ async fn run(
     child.step_back(limits.nice);
     let input = child.input();
     let (mut printed, mut complaints) = (Vec::new(), LastLines::default());
-    let hear = |line: &str| ears.errors.iter().for_each(|hear| hear(line));
+    let hear = |text: &str, _: Option<u64>| {
+        let spoken = Spoken { text, message: Some(message.id), child: None, is_hint: false };
+        ears.errors.iter().for_each(|hear| hear(&spoken));
+    };
     let ended = Notify::new();
     let status = {
         let pipes = async {
@@ -194,7 +197,7 @@ async fn all_of(pipe: &mut Pipe, printed: &mut Vec<u8>) -> Result<(), ()> {
 }
 
 /// Reads to the end and keeps the last lines.
-async fn lines_of(pipe: &mut Pipe, lines: &mut LastLines, hear: &(dyn Fn(&str) + Sync)) -> Result<(), ()> {
+async fn lines_of(pipe: &mut Pipe, lines: &mut LastLines, hear: &(dyn Fn(&str, Option<u64>) + Sync)) -> Result<(), ()> {
     let mut read = Vec::new();
     while let Ok(1..) = pipe.read(&mut read, &mut None).await {
         lines.add(&read, &hear);
