@@ -106,6 +106,7 @@ macro_rules! for_each_case {
             headers_travel_with_their_messages
             the_last_error_stays_with_a_retried_message
             losses_split_spans_in_id_order
+            a_reap_reports_who_was_lost_and_what_went_back
             suspects_go_one_to_a_session
             a_poison_message_ends_as_one_error
             losses_are_counted_apart_from_attempts

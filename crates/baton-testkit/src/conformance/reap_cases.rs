@@ -2,10 +2,10 @@
 
 use baton::{
     SessionId,
-    store::{Reaped, message::Outcome},
+    store::{Kind, Lost, Reaped, message::Outcome},
 };
 
-use super::scene::{Scene, dead, range, ranges, run};
+use super::scene::{LEASE, Scene, dead, queue, range, ranges, run};
 
 /// Spans of at most 16, at the front, in the order of ids.
 pub async fn losses_split_spans_in_id_order(scene: &mut Scene) {
@@ -16,12 +16,25 @@ pub async fn losses_split_spans_in_id_order(scene: &mut Scene) {
     scene.claim(lost, 30).await;
     let (claim_no, _) = scene.claim(lost, 1).await;
     scene.settle(lost, vec![run(claim_no, range(41, 1), Outcome::DONE), run(2, range(15, 2), Outcome::DONE)]).await;
-    assert_eq!(scene.lose(other, lost).await, Reaped::Taken { back: 38, failed: 0 });
+    assert_eq!(scene.lose(other, lost).await.counts(), Some((38, 0)));
     let (_, claimed) = scene.claim(other, 100).await;
     let want = [(1, 10), (11, 4), (17, 4), (21, 16), (37, 4), (42, 19)].map(|(first, len)| range(first, len));
     assert_eq!(ranges(&claimed), want);
     let crashes: Vec<u32> = claimed.iter().map(|(span, _)| span.crashes).collect();
     assert_eq!(crashes, [1, 1, 1, 1, 1, 0]);
+}
+
+/// The answer says who was lost, how long it was silent, and how many messages went back to which queue.
+pub async fn a_reap_reports_who_was_lost_and_what_went_back(scene: &mut Scene) {
+    let (lost, other) = (scene.node().await, scene.node().await);
+    scene.fill(other, 5).await;
+    scene.claim(lost, 3).await;
+    let Reaped::Taken(it) = scene.lose(other, lost).await else { panic!("it is past its lease") };
+    // The fleet clock sees the time only as far as calls tell of it.
+    let silent_ms = it.silent_ms.filter(|ms| (LEASE..=LEASE + 200).contains(ms));
+    assert!(silent_ms.is_some(), "{it:?}");
+    let back = [(queue(), 3)].into();
+    assert_eq!(it, Lost { kind: Kind::Node, node: "host/7".to_owned(), silent_ms, back, dead: 0 });
 }
 
 /// After two crashes a message runs beside no other suspect.

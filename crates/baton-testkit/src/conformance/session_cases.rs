@@ -34,7 +34,7 @@ pub async fn a_silent_session_is_reaped_and_stale_for_ever(scene: &mut Scene) {
     scene.live(100, &[alive]).await;
     assert_eq!(scene.beat(alive).await.unwrap().expired, [silent]);
     let reap = Reap { session: alive, target: silent };
-    assert_eq!(scene.ask(reap.clone()).await.unwrap(), Reaped::Taken { back: 0, failed: 0 });
+    assert_eq!(scene.ask(reap.clone()).await.unwrap().counts(), Some((0, 0)));
     assert_eq!(scene.ask(reap).await.unwrap(), Reaped::Gone);
     for _ in 0..2 {
         assert_eq!(

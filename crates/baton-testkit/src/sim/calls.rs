@@ -97,7 +97,7 @@ impl Scene {
             (Request::Join(join), Answer::Join(_)) => self.joined(caller, join),
             (Request::Beat(_), Answer::Beat(beaten)) => self.helped(caller, beaten),
             (Request::Leave(leave), _) => self.session_gone(leave.session, false),
-            (Request::Reap(reap), Answer::Reap(Reaped::Taken { .. })) => {
+            (Request::Reap(reap), Answer::Reap(Reaped::Taken(_))) => {
                 self.note(by, "reaps", self.name_of(reap.target));
                 self.session_gone(reap.target, true);
             }

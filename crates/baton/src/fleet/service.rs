@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     message::{CallId, Name},
-    store::{Beaten, Refusal, Stop, StoreError, notice::Notice, session::Session},
+    store::{Beaten, Lost, Refusal, Stop, StoreError, notice::Notice, session::Session},
 };
 
 /// How long a source that failed is left alone.
@@ -180,7 +180,16 @@ impl<'a> Service<'a> {
         self.session.heart().report(report.into());
         self.session.look_after_strays(beaten.claims.clone());
         self.set_gates(&beaten.helped);
+        self.report_lost();
         Ok(())
+    }
+
+    /// Reports the nodes that this one found dead.
+    fn report_lost(&self) {
+        for Lost { node, silent_ms, back, dead, .. } in self.session.heart().take_lost() {
+            let (silent, back) = (silent_ms.map(Duration::from_millis), back.into_iter().collect());
+            self.tell(&Event::NodeDied { node, silent, back, failed: dead });
+        }
     }
 
     /// Ends the work on messages of calls that were cancelled.
@@ -327,6 +336,7 @@ impl<'a> Service<'a> {
                         self.ordered(Stop::Now);
                     }
                     beaten.iter().for_each(|beaten| self.cancel(&beaten.cancelled));
+                    self.report_lost();
                     let held = beaten.iter().flat_map(|beaten| &beaten.held);
                     resigning.extend(held.map(|(name, epoch)| resign((name, *epoch))));
                 }

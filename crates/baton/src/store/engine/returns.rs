@@ -20,8 +20,8 @@ use crate::{
 /// What a session gave back.
 #[derive(Default)]
 pub(in crate::store) struct Returned {
-    /// Messages back in their queues.
-    pub(in crate::store) back: u64,
+    /// Messages back in each queue.
+    pub(in crate::store) back: BTreeMap<Name, u64>,
     /// Messages failed.
     pub(in crate::store) failed: u64,
 }
@@ -61,7 +61,7 @@ fn some<T: Tables>(
                 queue.books.in_flight -= 1;
                 calls::cancel_message(tables, now, queue, &span)?;
             } else {
-                returned.back += u64::from(taken);
+                *returned.back.entry(claim.queue.clone()).or_default() += u64::from(taken);
                 split(span, size, back);
             }
         }

@@ -21,8 +21,8 @@ use tokio::{
 
 use super::{caller::Caller, vital::vital};
 use crate::{
-    message::Name,
-    store::{Beat, Beaten, CancelCall, Cancelling, Reap, Refusal, StoreError, ask},
+    message::{Name, SessionId},
+    store::{Beat, Beaten, CancelCall, Cancelling, Kind, Lost, Reap, Reaped, Refusal, StoreError, ask},
 };
 
 /// How long the runtime may do nothing before its node stops beating.
@@ -34,6 +34,9 @@ pub(super) struct Rhythm {
     pub(super) heartbeat: Duration,
     pub(super) silence: Duration,
 }
+
+/// Nodes that a session keeps as lost at a time.
+const LOST_KEPT: usize = 64;
 
 /// What a session tells with its beats, and its runtime's sign of life.
 #[derive(Debug, Default)]
@@ -48,6 +51,8 @@ pub(crate) struct Heart {
     asleep: AtomicBool,
     /// When the last beat that was answered was sent, and the generation it was told.
     confirmed: Mutex<Option<(Instant, u64)>>,
+    /// Nodes that this session found dead, until its node reports them.
+    lost: Mutex<Vec<Lost>>,
 }
 
 impl Heart {
@@ -82,14 +87,30 @@ impl Heart {
         *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Nodes that this session found dead and whose messages it took back, each of them once.
+    pub(crate) fn take_lost(&self) -> Vec<Lost> {
+        std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps that a node was lost. Sessions that nobody asks keep a few.
+    fn keep_lost(&self, lost: Lost) {
+        let mut kept = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost.kind == Kind::Node && kept.len() < LOST_KEPT {
+            kept.push(lost);
+        }
+    }
+
     fn last_report(&self) -> Bytes {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Beats in the caller's runtime until the session is over or nobody holds it any more.
-pub(super) fn in_runtime(caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>) {
-    tokio::spawn(vital(caller.clone(), run(caller, heart, rhythm, beaten, false)));
+/// Beats in the caller's runtime until the session is over or nobody holds it any more. A `patient` session leaves it to
+/// nodes to reap, which report it: it reaps who is still there a beat later.
+pub(super) fn in_runtime(
+    caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>, patient: bool,
+) {
+    tokio::spawn(vital(caller.clone(), run(caller, heart, rhythm, beaten, false, patient)));
 }
 
 /// As [`in_runtime`], on a thread of its own, while the runtime of its work shows signs of life.
@@ -104,7 +125,7 @@ pub(super) fn on_thread(
     let thread = std::thread::Builder::new().name("baton-beat".to_owned());
     thread
         .spawn(move || {
-            runtime.block_on(vital(apart.clone(), run(apart, heart.clone(), rhythm, beaten, true)));
+            runtime.block_on(vital(apart.clone(), run(apart, heart.clone(), rhythm, beaten, true, false)));
             heart.still.store(true, Ordering::Relaxed);
         })
         .map_err(failed)?;
@@ -117,10 +138,14 @@ pub(super) fn on_thread(
     Ok(())
 }
 
-async fn run(caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>, watched: bool) {
+async fn run(
+    caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::Sender<Option<Beaten>>, watched: bool,
+    patient: bool,
+) {
     let mut timer = tokio::time::interval(rhythm.heartbeat);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut ticks, mut alive) = (0, Instant::now());
+    let mut seen = Vec::<SessionId>::new();
     loop {
         tokio::select! {
             biased;
@@ -156,11 +181,17 @@ async fn run(caller: Caller, heart: Arc<Heart>, rhythm: Rhythm, beaten: watch::S
         };
         match answer {
             Ok(answer) => {
-                for target in &answer.expired {
-                    // Whoever comes second finds it gone; a store that is away is asked again at the next beat.
-                    ask(caller.store(), Reap { session: caller.id(), target: *target }).await.ok();
+                let due: Vec<SessionId> =
+                    answer.expired.iter().filter(|target| !patient || seen.contains(target)).copied().collect();
+                for target in &due {
+                    // Another session may come first; a store that is away is asked again at the next beat.
+                    let reaped = ask(caller.store(), Reap { session: caller.id(), target: *target }).await;
+                    if let Ok(Reaped::Taken(lost)) = reaped {
+                        heart.keep_lost(lost);
+                    }
                 }
-                if !answer.expired.is_empty() {
+                seen.clone_from(&answer.expired);
+                if !due.is_empty() {
                     // A baton that this has freed is due now, not at the next beat.
                     timer.reset_immediately();
                 }

@@ -189,7 +189,9 @@ impl Session {
             Kind::Node if options.environment.has_threads() => {
                 beat::on_thread(&caller, heart.clone(), rhythm, beaten, work)?;
             }
-            Kind::Node | Kind::Client => beat::in_runtime(caller.clone(), heart.clone(), rhythm, beaten),
+            kind @ (Kind::Node | Kind::Client) => {
+                beat::in_runtime(caller.clone(), heart.clone(), rhythm, beaten, kind == Kind::Client);
+            }
         }
         let claimer = Claimer { caller: caller.clone(), numbers: Arc::default(), settles, weights };
         let (listener, disposals) = (Arc::default(), Arc::default());

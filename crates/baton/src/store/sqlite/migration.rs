@@ -151,6 +151,7 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
         let mut tables = SqliteTables::new(db, &fleet);
         for (id, session) in tables.sessions()? {
             let Returned { back, failed } = end(&mut tables, now, id, &session, true, u64::MAX)?;
+            let back: u64 = back.values().sum();
             done = Converted { sessions: done.sessions + 1, back: done.back + back, failed: done.failed + failed };
         }
         tables.flush()?;

@@ -119,13 +119,12 @@ impl Done {
 /// The answer to all of a request, from those to its parts.
 fn together(so_far: Option<Answer>, answer: Answer) -> Answer {
     match (so_far, answer) {
-        (Some(Answer::Reap(Reaped::Taken { back, failed })), Answer::Reap(last)) => {
-            let (more, more_failed) = match last {
-                Reaped::Taken { back, failed } => (back, failed),
-                // Another process came to the end.
-                Reaped::Alive | Reaped::Gone => (0, 0),
-            };
-            Answer::Reap(Reaped::Taken { back: back + more, failed: failed + more_failed })
+        (Some(Answer::Reap(Reaped::Taken(mut lost))), Answer::Reap(last)) => {
+            // Otherwise another process came to the end.
+            if let Reaped::Taken(later) = last {
+                lost.add(later);
+            }
+            Answer::Reap(Reaped::Taken(lost))
         }
         (_, answer) => answer,
     }

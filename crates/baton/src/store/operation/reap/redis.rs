@@ -3,9 +3,9 @@
 
 use super::RETURNED_AT_ONCE;
 use crate::store::{
-    Reap, Reaped, StoreError,
+    Kind, Lost, Reap, Reaped, StoreError,
     agreed::A_CLAIM,
-    redis::{Coded, Number, RedisState, Steps, numbers},
+    redis::{Coded, Number, RedisState, Reply, Steps, numbers, parsed},
 };
 
 impl Coded for Reap {
@@ -17,23 +17,35 @@ impl Coded for Reap {
 }
 
 async fn reap(shared: &RedisState, it: &Reap) -> Result<Reaped, StoreError> {
-    let mut taken = None;
+    let mut taken: Option<Lost> = None;
     loop {
         let (session, target) = (it.session.to_string(), it.target.to_string());
         let mut reply = shared.run(&shared.scripts.reap, |to| to.arg(session).arg(target)).await?;
         match reply.text()?.as_str() {
             "OK" => {
-                let (before, failed_before) = taken.unwrap_or_default();
-                let (back, failed) = (before + reply.parsed::<u64>()?, failed_before + reply.parsed::<u64>()?);
-                if reply.text()?.is_empty() {
-                    return Ok(Reaped::Taken { back, failed });
+                let is_all = reply.text()?.is_empty();
+                let part = lost(reply)?;
+                match &mut taken {
+                    Some(taken) => taken.add(part),
+                    None => taken = Some(part),
                 }
-                taken = Some((back, failed));
+                if is_all {
+                    return Ok(taken.map_or(Reaped::Gone, Reaped::Taken));
+                }
             }
             "ALIVE" => return Ok(Reaped::Alive),
             // Another one came to the end.
-            "GONE" => return Ok(taken.map_or(Reaped::Gone, |(back, failed)| Reaped::Taken { back, failed })),
+            "GONE" => return Ok(taken.map_or(Reaped::Gone, Reaped::Taken)),
             code => return Err(reply.refusal(code)),
         }
     }
+}
+
+/// Reads who was lost and what went back in one call.
+fn lost(mut reply: Reply) -> Result<Lost, StoreError> {
+    let kind = if reply.text()? == "n" { Kind::Node } else { Kind::Client };
+    let (node, silent, failed) = (reply.text()?, reply.text()?, reply.parsed()?);
+    let silent_ms = if silent.is_empty() { None } else { Some(parsed(&silent)?) };
+    let back = reply.rest(|reply| Ok((reply.parsed()?, reply.parsed()?)))?.into_iter().collect();
+    Ok(Lost { kind, node, silent_ms, back, failed })
 }

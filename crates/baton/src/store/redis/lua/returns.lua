@@ -35,7 +35,8 @@ local function claimed_places(count, id, most)
 end
 
 -- Gives back what a session holds, the last claims first, until so many entries are made: a call takes a bounded time
--- whatever was held. How many messages went back, how many are dead, and whether something is left.
+-- whatever was held. How many messages went back, how many are dead, whether something is left, and how many went back to
+-- each queue.
 local function return_some(id, node, lost, most)
   local claims, held = {}, call('HLEN', key.claims(id))
   for i, place in ipairs(claimed_places(held, id, most)) do
@@ -46,7 +47,7 @@ local function return_some(id, node, lost, most)
     if a.queue == b.queue then return a.no > b.no end
     return a.queue > b.queue
   end)
-  local back, dead, made, whole, returning = 0, 0, 0, 0, {}
+  local back, dead, made, whole, returning, by_queue = 0, 0, 0, 0, {}, {}
   for _, claim in ipairs(claims) do
     if made >= most then break end
     local name, spans, runs = read_claim(call('HGET', key.claims(id), claim.place))
@@ -85,6 +86,7 @@ local function return_some(id, node, lost, most)
           table.insert(returning[name], entry)
         end
         back = back + len
+        by_queue[name] = (by_queue[name] or 0) + len
       end
     end
     if is_missing or #gone > 0 and remove_singles(id, claim.place, gone) == 0 then runs = {} end
@@ -102,13 +104,13 @@ local function return_some(id, node, lost, most)
     made = made + A_CLAIM
   end
   for name, spans in pairs(returning) do to_front(known_queue(name), spans) end
-  return back, dead, whole < held
+  return back, dead, whole < held, by_queue
 end
 
 -- The same of a session that is over, or is to be over in this call. If something is left, the session is an unreaped:
 -- beats tell of it as of one past its lease until whoever reaps it has come to its end.
 local function return_claims(id, node, lost)
-  local back, dead, more = return_some(id, node, lost, RETURNED_AT_ONCE)
+  local back, dead, more, by_queue = return_some(id, node, lost, RETURNED_AT_ONCE)
   if more then
     call('HSET', key.unreaped(id), 'node', node, 'lost', lost and '1' or '')
     call('ZADD', key.sessions, '0', id)
@@ -116,7 +118,7 @@ local function return_claims(id, node, lost)
     call('UNLINK', key.claims(id), key.carried(id), key.unreaped(id))
     call('ZREM', key.sessions, id)
   end
-  return back, dead, more
+  return back, dead, more, by_queue
 end
 
 -- The node and the loss of an unreaped; nothing if there is none.
