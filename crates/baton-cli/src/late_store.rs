@@ -58,7 +58,7 @@ async fn until_up(admin: &Admin, log: &Log) -> Result<(), StoreError> {
         match admin.survey().await {
             Err(StoreError::Unreachable(why)) => {
                 if !std::mem::replace(&mut was_said, true) {
-                    log.say(&format!("the store is not up, it is waited for (--wait SECONDS bounds that): {why}"));
+                    log.say(&format!("the store is not up; waiting for it (--wait SECONDS is a limit): {why}"));
                 }
                 tokio::time::sleep(AGAIN).await;
             }

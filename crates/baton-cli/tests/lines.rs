@@ -183,7 +183,7 @@ fn two_signals_end_a_node_that_waits_for_a_pipe() {
     let mut running = sandbox.start(&[&slow[..], &["--source", "slow", "--share-queue"]].concat());
     until("it runs", || sandbox.count("slow", "in_flight") == 1);
     running.signal("-TERM");
-    until("it drains", || sandbox.log().contains("what runs is finished first"));
+    until("it drains", || sandbox.log().contains("this node finishes what runs"));
     until("it hears the second one as another", || {
         running.signal("-TERM");
         sandbox.log().contains("stopping at once")

@@ -107,7 +107,7 @@ fn a_node_that_is_to_stop_waits_for_its_store_but_not_for_ever() {
     node.signal("-TERM");
     sandbox.write("end", "");
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
-    assert!(sandbox.log().contains("left without a word"), "{}", sandbox.log());
+    assert!(sandbox.log().contains("left without notice"), "{}", sandbox.log());
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Up {
             // Else only the gateway has requests left, and tells each of them.
             if is_at_work.load(Ordering::Relaxed) {
                 log.line(&format!(
-                    "not finished within {}: what still runs is broken off and runs again",
+                    "not finished within {}: what still runs is stopped, and runs again later",
                     span(self.grace)
                 ));
             }

@@ -150,7 +150,7 @@ impl NodeArguments {
         if self.until_done {
             let endless = plan.sources.iter().filter(|it| matches!(it.pull, Pull::Cron { .. }) && it.count.is_none());
             let said =
-                |it: &SourceFeed| format!("source {} follows a calendar: --until-done waits for its end too", it.name);
+                |it: &SourceFeed| format!("source {} follows a calendar, and this run waits for its end too", it.name);
             at_first.remarks.extend(endless.map(said));
         }
         Ok(at_first)
@@ -206,7 +206,7 @@ impl NodeArguments {
                     shutdown.graceful();
                 }
                 () = &mut stuck => {
-                    log.line("left without handing back its work: others take it after the lease");
+                    log.line("left without notice: others take over when its lease has ended");
                     return Ok(ended);
                 }
             }
@@ -352,8 +352,8 @@ async fn refused(plan: &Plan, connection: &Connection, error: NodeError) -> Resu
 fn others_at_work(queue: &Name, survey: &Survey) -> Option<String> {
     match survey.sessions.iter().filter(|it| it.kind == Kind::Node && it.queues.contains(queue)).count() {
         0 => None,
-        1 => Some(format!("another node runs messages of queue {queue} too, perhaps by another handler")),
-        others => Some(format!("{others} other nodes run messages of queue {queue} too, perhaps by other handlers")),
+        1 => Some(format!("another node runs messages of queue {queue} too, with settings of its own")),
+        others => Some(format!("{others} other nodes run messages of queue {queue} too, with settings of their own")),
     }
 }
 
@@ -362,9 +362,7 @@ fn elsewhere(overview: &Overview, source: &Name) -> Option<String> {
     let holder = overview.sources.iter().find(|it| it.name == *source)?.holder?;
     let NodeState { host, pid, .. } = overview.nodes.iter().find(|node| node.session == holder)?;
     let other = format!("{}/{pid}", tame(host));
-    Some(format!(
-        "source {source} is run by {other}, with the settings of that node; this node takes over when it leaves"
-    ))
+    Some(format!("node {other} runs source {source} with settings of its own; this node takes over when it leaves"))
 }
 
 /// A source that has failed for good. What it says of rewinding is its own next step, for which there is a flag.

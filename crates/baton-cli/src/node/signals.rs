@@ -55,7 +55,7 @@ async fn stop_in_steps(
         step += 1;
         match step {
             1 => {
-                log.line("stopping: what runs is finished first (once more to stop at once)");
+                log.line("stopping: this node finishes what runs (Ctrl-C or SIGTERM again stops it at once)");
                 shutdown.graceful();
             }
             2 => {

@@ -25,7 +25,7 @@ pub enum Event {
         /// Its process id there.
         pid: u32,
     },
-    /// The store no longer knows the session: what it held goes to others, and the node joins anew.
+    /// The store no longer knows the session: what it held goes to others, and the node joins again.
     SessionOver {
         /// Which session.
         session: SessionId,
@@ -35,7 +35,7 @@ pub enum Event {
         /// Which session.
         session: SessionId,
     },
-    /// The node has gone, and the store could not be told: the lease does the rest.
+    /// The node has gone and could not notify the store: others take over when the lease has ended.
     LeftUnheard {
         /// Which session.
         session: SessionId,
@@ -51,7 +51,7 @@ pub enum Event {
         /// How many messages failed for good since too many nodes died with them.
         failed: u64,
     },
-    /// An admin has told the node to stop.
+    /// An admin stops the node.
     StopOrdered {
         /// Whether it hands everything back at once; otherwise it finishes what runs.
         at_once: bool,
@@ -76,8 +76,8 @@ pub enum Event {
         /// How long it took nothing new.
         after: Duration,
     },
-    /// The node has joined anew and found other data than before: those of before are gone from the store, or a backup has
-    /// taken their place.
+    /// The node has joined again and found other data than before: the former data are gone from the store, or a backup
+    /// has taken their place.
     StoreRenewed {
         /// As which session it has joined.
         session: SessionId,
@@ -272,7 +272,7 @@ impl Event {
     }
 
     /// Whether healthy nodes have many of its kind: pushes, pushes that are sent again, messages that failed. A log for
-    /// people leaves these out.
+    /// people leaves these out or sums them up.
     #[must_use]
     pub const fn is_routine(&self) -> bool {
         matches!(self, Self::Pushed { .. } | Self::PushRefused { .. } | Self::MessageFailed { .. })
@@ -283,9 +283,11 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Joined { session, host, pid } => write!(f, "joined as {host}/{pid}, session {session}"),
-            Self::SessionOver { .. } => f.write_str("the session is over: joining anew"),
+            Self::SessionOver { .. } => f.write_str("the store no longer knows this session; joining again"),
             Self::Left { .. } => f.write_str("left"),
-            Self::LeftUnheard { .. } => f.write_str("left without a word: the store is away"),
+            Self::LeftUnheard { .. } => {
+                f.write_str("left without notice, since the store is away; others wait for the lease to end")
+            }
             Self::NodeDied { node, silent, back, failed } => {
                 write!(f, "node {node} died")?;
                 if let Some(silent) = silent {
@@ -303,29 +305,31 @@ impl fmt::Display for Event {
                     _ => write!(f, "; {failed} failed for good, since nodes died with them again and again"),
                 }
             }
-            Self::StopOrdered { at_once: false } => f.write_str("told to stop by an admin: finishing what runs"),
-            Self::StopOrdered { at_once: true } => f.write_str("told to stop by an admin: leaving at once"),
-            Self::StoreAway { error } => write!(f, "{error}: waiting for it"),
+            Self::StopOrdered { at_once: false } => f.write_str("an admin stops this node: it finishes what runs"),
+            Self::StopOrdered { at_once: true } => f.write_str("an admin stops this node at once: what runs goes back"),
+            Self::StoreAway { error } => write!(f, "{error}; this node waits for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
             Self::StoreFull { error } => write!(f, "{error}; new messages wait until it takes them again"),
             Self::StoreTakes { after } => {
                 write!(f, "the store takes new messages again after {:.1} s", after.as_secs_f64())
             }
-            Self::StoreRenewed { .. } => {
-                f.write_str("the store is a new one since its restart or restore: what it held before is gone from it")
-            }
+            Self::StoreRenewed { .. } => f.write_str(
+                "the store has other data since its restart or restore: what it held before is gone from it",
+            ),
             Self::BatonTaken { source, epoch, cursor, .. } => {
                 let at = if cursor.is_empty() { "the start" } else { cursor };
-                write!(f, "generating {source} from {at} (epoch {epoch})")
+                write!(f, "source {source} runs on this node from {at} (epoch {epoch})")
             }
             Self::Pushed { source, batch_no, count, .. } => {
-                write!(f, "batch {batch_no} of {source} is stored, {count} message(s)")
+                write!(f, "batch {batch_no} of source {source} is stored: {count} message{}", plural(*count))
             }
             Self::PushRefused { source, batch_no, refusal, .. } => {
-                write!(f, "batch {batch_no} of {source} is to be sent again: {refusal}")
+                write!(f, "batch {batch_no} of source {source} was refused and is sent again: {refusal}")
             }
             Self::SourceEnded { source, .. } => write!(f, "source {source} has ended"),
-            Self::BatonPassed { source, .. } => write!(f, "the baton of {source} has passed on"),
+            Self::BatonPassed { source, .. } => {
+                write!(f, "source {source} no longer runs on this node: its baton passed on")
+            }
             Self::SourceFailed { source, error, .. } => {
                 let what = if error.is_for_good() { "has failed for good" } else { "cannot go on" };
                 write!(f, "source {source} {what}: {error}")
@@ -340,24 +344,35 @@ impl fmt::Display for Event {
                 }
             }
             Self::ResultLeftOut { queue, id, bytes } => {
-                write!(f, "the result of message {id} of {queue} is not kept: it has {bytes} bytes, more than 1 MiB")
+                write!(f, "{queue}/{id} is done, and its result is not kept: {bytes} bytes are more than 1 MiB")
             }
             Self::NoRoom { queue, messages } => write!(
                 f,
-                "the store has no room for what {messages} message(s) of {queue} left behind: reporting them again until it has"
+                "the store has no room for the results and follow-ups of {messages} message{} of {queue}; this node reports \
+                 them again until it has",
+                plural(*messages)
             ),
-            Self::RunsRefused { runs, .. } => write!(f, "{runs} run(s) were refused: others have them"),
+            Self::RunsRefused { queue, messages, .. } => write!(
+                f,
+                "the store refused the outcomes of {messages} message{} of {queue}: other nodes have them",
+                plural(*messages)
+            ),
             Self::RunsLost { queue, messages } => write!(
                 f,
-                "the session ended before {messages} message(s) of {queue} that were begun here were reported: others run \
-                 them again"
+                "the session ended before this node reported {messages} message{} of {queue}; other nodes run them again",
+                plural(*messages)
             ),
             Self::ObserverPanicked { error } => {
-                write!(f, "the observer of this node panicked, which changes nothing else and is told once: {error}")
+                write!(f, "the observer of this node panicked; the node goes on, and says this once: {error}")
             }
             Self::Store(event) => event.fmt(f),
         }
     }
+}
+
+/// `s` unless it is one.
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// A duration for people.
@@ -404,12 +419,18 @@ mod tests {
                 Event::Joined { session, host: "here".to_owned(), pid: 7 },
                 format!("joined as here/7, session {session}").as_str(),
             ),
-            (Event::SessionOver { session }, "the session is over: joining anew"),
-            (Event::LeftUnheard { session }, "left without a word: the store is away"),
-            (taken(""), "generating s from the start (epoch 2)"),
-            (taken("9"), "generating s from 9 (epoch 2)"),
+            (Event::SessionOver { session }, "the store no longer knows this session; joining again"),
+            (
+                Event::LeftUnheard { session },
+                "left without notice, since the store is away; others wait for the lease to end",
+            ),
+            (taken(""), "source s runs on this node from the start (epoch 2)"),
+            (taken("9"), "source s runs on this node from 9 (epoch 2)"),
             (Event::SourceEnded { source: name("s"), epoch: 2 }, "source s has ended"),
-            (Event::BatonPassed { source: name("s"), epoch: 2 }, "the baton of s has passed on"),
+            (
+                Event::BatonPassed { source: name("s"), epoch: 2 },
+                "source s no longer runs on this node: its baton passed on",
+            ),
             (failed(SourceError::new("no")), "source s cannot go on: no"),
             (failed(SourceError::for_good("no")), "source s has failed for good: no"),
             (failed(SourceError::until_rewound("no")), "source s has failed for good: no"),
@@ -422,8 +443,11 @@ mod tests {
             ),
             (died(&[("a", 1)], 0), "node vm/4711 died: silent for 1.2 s; 1 message goes back to `a`"),
             (died(&[], 0), "node vm/4711 died: silent for 1.2 s"),
-            (Event::RunsRefused { queue: name("q"), runs: 2, messages: 9 }, "2 run(s) were refused: others have them"),
-            (Event::Store(StoreEvent::Replaced { path }), "/x.db is another file now: going on with that one"),
+            (
+                Event::RunsRefused { queue: name("q"), runs: 2, messages: 9 },
+                "the store refused the outcomes of 9 messages of q: other nodes have them",
+            ),
+            (Event::Store(StoreEvent::Replaced { path }), "/x.db is another file now; this process uses that one"),
         ] {
             assert_eq!(event.to_string(), line);
         }

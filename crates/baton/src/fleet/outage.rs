@@ -158,6 +158,9 @@ mod tests {
         }
         outage.ends();
         outage.ends();
-        assert_eq!(*told.0.lock().unwrap(), ["the store is away: waiting for it", "the store is back after 2.5 s"]);
+        assert_eq!(
+            *told.0.lock().unwrap(),
+            ["the store is away; this node waits for it", "the store is back after 2.5 s"]
+        );
     }
 }

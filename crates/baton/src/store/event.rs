@@ -132,16 +132,16 @@ impl fmt::Display for StoreEvent {
         match self {
             Self::Stalled { path, holder } => {
                 let (who, path) = (holder.as_deref().unwrap_or("another process"), path.display());
-                write!(f, "waiting for {who}, which holds the lock of {path} and does not let go")
+                write!(f, "{who} holds the lock of {path}; this process waits for it")
             }
             Self::Unstalled { path, after } => {
                 let (path, took) = (path.display(), after.as_millis());
                 write!(f, "the lock of {path} is free again after {}.{} s", took / 1000, took % 1000 / 100)
             }
-            Self::Replaced { path } => write!(f, "{} is another file now: going on with that one", path.display()),
+            Self::Replaced { path } => write!(f, "{} is another file now; this process uses that one", path.display()),
             Self::LogSetAside { path, aside } => {
                 let (path, aside) = (path.display(), aside.display());
-                write!(f, "the log beside {path} belongs to another file: it is kept as {aside} and not used")
+                write!(f, "the log next to {path} belongs to another file; it is kept as {aside} and not used")
             }
             Self::LogMissing { path, aside } => {
                 let path = path.display();
@@ -162,22 +162,22 @@ impl fmt::Display for StoreEvent {
                 let (who, path) = (reader.as_deref().unwrap_or("some process"), path.display());
                 write!(
                     f,
-                    "the log of {path} grows and cannot be emptied while {who} reads an old state: end that reader"
+                    "the log of {path} grows and cannot be emptied, since {who} reads an old state; end that reader"
                 )
             }
             Self::LogFull { path, reader } => {
                 let (who, path) = (reader.as_deref().unwrap_or("some process"), path.display());
                 write!(
                     f,
-                    "the log of {path} has its full length and cannot be emptied while {who} reads an old state; \
-                     nothing new is stored until then: end that reader"
+                    "the log of {path} has its full length and cannot be emptied, since {who} reads an old state; \
+                     nothing new is stored until that reader ends: end it"
                 )
             }
             Self::LogEmptied { path } => write!(f, "the log of {} is emptied again", path.display()),
             Self::KeepsNothing { server } => write!(
                 f,
-                "Redis at {server} keeps nothing on disk (no append-only file, no save points): what it holds is gone \
-                 when it restarts; set `appendonly yes` there if that must not be"
+                "Redis at {server} keeps nothing on disk (no append-only file, no save points): its messages are gone \
+                 when it restarts; set `appendonly yes` there to keep them"
             ),
             Self::MayEvict { server, policy } => write!(
                 f,
@@ -185,15 +185,24 @@ impl fmt::Display for StoreEvent {
                  that is mended; run `CONFIG SET maxmemory-policy noeviction` there, and set it in its configuration file"
             ),
             Self::EvictsNoMore { server, dropped } => {
-                write!(f, "Redis at {server} drops nothing any more (maxmemory-policy noeviction): going on")?;
+                write!(
+                    f,
+                    "Redis at {server} drops nothing any more (maxmemory-policy noeviction): new messages are stored again"
+                )?;
                 match dropped {
                     0 => Ok(()),
-                    _ => write!(f, "; it dropped {dropped} keys meanwhile: `baton audit --deep` says what is missing"),
+                    _ => write!(
+                        f,
+                        "; it dropped {dropped} keys meanwhile: run `baton audit --deep` to see what is missing"
+                    ),
                 }
             }
             Self::ReserveUsed { path } => {
                 let path = path.display();
-                write!(f, "the disk of {path} is full: the room kept for stopping and settling is used now")
+                write!(
+                    f,
+                    "the disk of {path} is full: this process uses the room that it kept for finishing and stopping"
+                )
             }
         }
     }
