@@ -14,7 +14,7 @@ use super::record::{FAILED, OUTPUT, Record};
 const EQUAL: (u32, Duration) = (10, Duration::from_secs(5));
 /// Failures of one queue whatever their cause, and lines of its programs.
 const OF_A_QUEUE: (u32, Duration) = (50, Duration::from_secs(1));
-/// Kinds that are told apart at a time: causes may be as many as messages.
+/// Kinds at a time before no further cause is counted by itself: there may be as many as messages.
 const KINDS: usize = 1_000;
 
 /// What was written of each kind lately.
@@ -44,7 +44,7 @@ impl Flood {
             return false;
         }
         for bound in bounds {
-            if kinds.len() >= KINDS && !kinds.contains_key(&bound.name) {
+            if bound.has_cause && kinds.len() >= KINDS && !kinds.contains_key(&bound.name) {
                 continue;
             }
             let most = bound.most;
@@ -80,7 +80,8 @@ impl Kind {
             }
             Some(cause) => format!("… and {lines} more like it: {queue} failed for good: {cause}"),
             None if sum.is(FAILED) => format!("… and {lines} more failures in {queue}"),
-            None => format!("… and {lines} more lines from programs of {queue}"),
+            None if sum.is(OUTPUT) => format!("… and {lines} more lines from programs of {queue}"),
+            None => format!("… and {lines} more like it: {}", sum.message),
         };
         Record { message, error: cause, more: Some(more), id: None, attempt: None, child: None, worker: None, ..sum }
     }
@@ -117,7 +118,9 @@ fn bounds(record: &Record) -> Vec<Bound> {
         return vec![Bound::new(format!("{queue} output"), OF_A_QUEUE, false)];
     }
     if !record.is(FAILED) {
-        return Vec::new();
+        // There may be one for each message.
+        let kind = record.id.map(|_| format!("{queue} {}", record.event.as_deref().unwrap_or_default()));
+        return kind.into_iter().map(|kind| Bound::new(kind, OF_A_QUEUE, false)).collect();
     }
     let equal = record.error.as_ref().map(|error| {
         let last = record.retry_after_ms.is_none();
