@@ -122,7 +122,7 @@ mod tests {
     /// People look for these lines in logs.
     #[test]
     fn the_text_of_an_event_says_what_happened() {
-        let (name, session) = (|text| Name::new(text).unwrap(), SessionId::from_u128(7));
+        let (name, session) = (|text: &str| Name::new(text).unwrap(), SessionId::from_u128(7));
         let failed = |error| Event::SourceFailed { source: name("s"), epoch: 2, error };
         let message = |retry_after| Event::MessageFailed {
             queue: name("q"),
