@@ -5,7 +5,7 @@ mod sandbox;
 
 use std::process::Command;
 
-use sandbox::{Ran, Sandbox, until};
+use sandbox::{Ran, Running, Sandbox, until};
 use serde_json::Value;
 
 /// Runs the program that it is given on a terminal of its own, and prints what it wrote there.
@@ -32,6 +32,21 @@ const NODE: [&str; 6] = ["node", "--queue", "receipt", "--until-done", "--exec-o
 fn push(sandbox: &Sandbox, bodies: usize) {
     let lines: String = (1..=bodies).map(|body| format!("{body}\n")).collect();
     sandbox.run_with(&["push", "--queue", "receipt", "-"], lines.as_bytes()).expect(0);
+}
+
+/// A command that finds programs.
+fn command(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+    let mut command = sandbox.command(arguments);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command
+}
+
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+    Ran::of(command(sandbox, arguments).output().unwrap())
+}
+
+fn start(sandbox: &Sandbox, arguments: &[&str]) -> Running {
+    sandbox.start_by(&mut command(sandbox, arguments))
 }
 
 fn on_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str)]) -> String {
@@ -79,7 +94,7 @@ fn a_log_in_json_has_an_object_a_line_with_stable_fields() {
     let exec = format!("sh {}", sandbox.dir.path().join("fail").display());
     let flags = ["--log", "json", "--retries", "1", "--backoff", "1ms"];
     let node = [&["node", "--queue", "receipt", "--until-done", "--exec-once", &exec], &flags[..]].concat();
-    let records = objects(&sandbox.run(&node).expect(3).err);
+    let records = objects(&run(&sandbox, &node).expect(3).err);
     assert!(records.iter().all(|it| it["time"].as_str().unwrap().ends_with('Z') && it["fleet"] == "baton"));
     let failed = of_event(&records, "message-failed");
     assert_eq!(failed.len(), 2, "a line an attempt: {records:#?}");
@@ -118,7 +133,7 @@ fn equal_failures_are_summed_up() {
 fn a_level_and_a_queue_of_its_own_level_are_chosen_by_a_variable() {
     let sandbox = Sandbox::new();
     push(&sandbox, 1);
-    let with = |level: &str| Ran::of(sandbox.command(&NODE).env("BATON_LOG", level).output().unwrap());
+    let with = |level: &str| Ran::of(command(&sandbox, &NODE).env("BATON_LOG", level).output().unwrap());
     let refused = with("loud").expect(2);
     assert!(refused.one_line().contains("BATON_LOG: \"loud\" is no level"), "{}", refused.err);
     let warn = with("warn").expect(3).err;
@@ -147,7 +162,7 @@ fn output_of_children_carries_queue_and_id_or_the_number_of_the_child() {
     let sandbox = Sandbox::new();
     push(&sandbox, 1);
     sandbox.write("chatty.py", CHATTY);
-    let mut node = sandbox.start(&["node", "--queue", "receipt", "--exec", "python3 chatty.py"]);
+    let mut node = start(&sandbox, &["node", "--queue", "receipt", "--exec", "python3 chatty.py"]);
     until("it was idle", || sandbox.log().contains("idle"));
     assert!(sandbox.log().contains(" receipt/1 | at work "), "{}", sandbox.log());
     assert!(sandbox.log().contains(" receipt child 1 | idle "), "{}", sandbox.log());
@@ -160,7 +175,7 @@ fn lines_of_workers_carry_their_number_and_no_session() {
     let sandbox = Sandbox::new();
     push(&sandbox, 20);
     let work = ["--handler", "demo", "--demo-fail", "1", "--demo-delay", "0ms", "--workers", "2", "--no-gateway"];
-    let mut up = sandbox.start(&[&["up", "--queue", "receipt"][..], &work].concat());
+    let mut up = start(&sandbox, &[&["up", "--queue", "receipt"][..], &work].concat());
     let joined = |worker: u32| sandbox.log().contains(&format!(" info worker {worker}: joined as "));
     until("both workers have joined", || joined(1) && joined(2));
     up.signal("-INT");
@@ -177,9 +192,9 @@ fn a_node_that_died_is_one_line_on_one_of_the_others() {
     let sandbox = Sandbox::new();
     push(&sandbox, 3);
     let work = ["node", "--queue", "receipt", "--lease", "500ms"];
-    let mut dying = sandbox.start(&[&work[..], &["--exec-once", "sleep 600", "--concurrency", "3"]].concat());
-    until("it has begun", || sandbox.run(&["status", "--json"]).expect(0).out.contains("\"in_flight\":3"));
-    let mut others: Vec<_> = (0..2).map(|_| sandbox.start(&[&work[..], &["--exec-once", "true"]].concat())).collect();
+    let mut dying = start(&sandbox, &[&work[..], &["--exec-once", "sleep 600", "--concurrency", "3"]].concat());
+    until("it has begun", || sandbox.count("receipt", "in_flight") == 3);
+    let mut others: Vec<_> = (0..2).map(|_| start(&sandbox, &[&work[..], &["--exec-once", "true"]].concat())).collect();
     until("both have joined", || sandbox.log().matches(" joined as ").count() == 3);
     dying.kill();
     let died = || {
