@@ -191,7 +191,7 @@ fn lines_of_workers_carry_their_number_and_no_session() {
 fn a_node_that_died_is_one_line_on_one_of_the_others() {
     let sandbox = Sandbox::new();
     push(&sandbox, 3);
-    let work = ["node", "--queue", "receipt", "--lease", "500ms"];
+    let work = ["node", "--queue", "receipt", "--lease", "1s"];
     let mut dying = start(&sandbox, &[&work[..], &["--exec-once", "sleep 600", "--concurrency", "3"]].concat());
     until("it has begun", || sandbox.count("receipt", "in_flight") == 3);
     let mut others: Vec<_> = (0..2).map(|_| start(&sandbox, &[&work[..], &["--exec-once", "true"]].concat())).collect();

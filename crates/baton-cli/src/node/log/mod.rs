@@ -203,8 +203,11 @@ impl Log {
             let name = Some(event.name().to_owned());
             return self.record(Record { event: name, ..Record::new(event.level(), &event.to_string()) });
         };
-        let record = serde_json::from_str::<Record>(line)
-            .unwrap_or_else(|_| Record { event: Some(OUTPUT.to_owned()), ..Record::new(Level::Warn, line) });
+        let record = serde_json::from_str::<Record>(line).unwrap_or_else(|_| match line.strip_prefix("baton: ") {
+            // A remark of the program itself, from before its log began.
+            Some(remark) => Record::new(Level::Warn, remark),
+            None => Record { event: Some(OUTPUT.to_owned()), ..Record::new(Level::Warn, line) },
+        });
         self.record(Record { worker: Some(*worker), ..record });
     }
 
