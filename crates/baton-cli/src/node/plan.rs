@@ -85,6 +85,11 @@ impl Plan {
         }
     }
 
+    /// The queues whose messages a program runs.
+    pub(super) fn run_by_programs(&self) -> Vec<Name> {
+        self.programs().map(|(queue, _)| queue.clone()).collect()
+    }
+
     /// The queues, not described by a file, whose messages this node runs and that a source of its own begins to feed:
     /// one that has never pushed there.
     pub(super) fn newly_fed<'a>(&'a self, survey: &'a Survey) -> impl Iterator<Item = &'a Name> {

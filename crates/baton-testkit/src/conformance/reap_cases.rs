@@ -34,7 +34,7 @@ pub async fn a_reap_reports_who_was_lost_and_what_went_back(scene: &mut Scene) {
     let silent_ms = it.silent_ms.filter(|ms| (LEASE..=LEASE + 200).contains(ms));
     assert!(silent_ms.is_some(), "{it:?}");
     let back = [(queue(), 3)].into();
-    assert_eq!(it, Lost { kind: Kind::Node, node: "host/7".to_owned(), silent_ms, back, dead: 0 });
+    assert_eq!(it, Lost { kind: Kind::Node, node: "host/7".to_owned(), silent_ms, back, failed: 0 });
 }
 
 /// After two crashes a message runs beside no other suspect.

@@ -186,9 +186,9 @@ impl<'a> Service<'a> {
 
     /// Reports the nodes that this one found dead.
     fn report_lost(&self) {
-        for Lost { node, silent_ms, back, dead, .. } in self.session.heart().take_lost() {
+        for Lost { node, silent_ms, back, failed, .. } in self.session.heart().take_lost() {
             let (silent, back) = (silent_ms.map(Duration::from_millis), back.into_iter().collect());
-            self.tell(&Event::NodeDied { node, silent, back, failed: dead });
+            self.tell(&Event::NodeDied { node, silent, back, failed });
         }
     }
 

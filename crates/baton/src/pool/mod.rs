@@ -249,13 +249,7 @@ impl Pool {
             tokio::time::sleep_until(pause).await;
         }
         self.watch();
-        let number = self.0.started.fetch_add(1, Ordering::Relaxed) + 1;
-        let listener = self.0.listener.clone().map(|hear| -> Listener {
-            Arc::new(move |text, task| {
-                hear(&Spoken { text, message: task.map(MessageId), child: Some(number), is_hint: false });
-            })
-        });
-        let started = Pooled::start(&self.0.program, &self.0.limits, listener);
+        let started = self.0.start();
         if started.is_err() {
             self.0.starts().put_off();
         }
@@ -319,18 +313,30 @@ impl PoolState {
             if self.busy() + self.idle().len() > self.limits.warm {
                 return;
             }
-            match Pooled::start(&self.program, &self.limits, self.listener.clone()) {
+            match self.start() {
                 // Behind those that have worked: they are ready at once.
                 Ok(child) => self.idle().insert(0, child),
                 Err(error) => {
                     self.starts().put_off();
                     if let Some(listener) = &self.listener {
-                        listener(&format!("cannot start a child before it is needed: {error}"));
+                        let text = format!("cannot start a child before it is needed: {error}");
+                        listener(&Spoken { text: &text, message: None, child: None, is_hint: true });
                     }
                     return;
                 }
             }
         }
+    }
+
+    /// Starts a child. What it prints on its standard error carries its number.
+    fn start(&self) -> Result<Pooled, PoolError> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        let listener = self.listener.clone().map(|hear| -> Listener {
+            Arc::new(move |text, task| {
+                hear(&Spoken { text, message: task.map(MessageId), child: Some(number), is_hint: false });
+            })
+        });
+        Pooled::start(&self.program, &self.limits, listener)
     }
 
     /// Children at work, and those that are about to be started.

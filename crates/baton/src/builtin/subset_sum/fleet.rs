@@ -136,14 +136,14 @@ mod tests {
             let heard = Arc::new(Mutex::new(Vec::new()));
             let ear = heard.clone();
             let children = Exec::new(Program::new("sleep", ["600"]), Limits { children: 1, ..Limits::default() })
-                .on_errors(move |line| ear.lock().unwrap().push(line.to_owned()));
+                .on_errors(move |it| ear.lock().unwrap().push(it.text.to_owned()));
             let search = searches.then(|| InFleet::new(children.clone()));
             let task = pool::Task { id: 7, key: "k", queue: "q", attempt: 1, crashes: 0, call: None, body: b"1" };
             let run = children.pool.run(&task, |_| ready(Ok(())));
             tokio::time::timeout(Duration::from_secs(60), run).await.unwrap_err();
             let heard = heard.lock().unwrap();
             assert_eq!(heard.len(), hints, "{search:?}: {heard:?}");
-            assert!(heard.iter().all(|line| line.contains("does it flush its output")));
+            assert!(heard.iter().all(|line| line.contains("flushes its output")));
         }
     }
 }
