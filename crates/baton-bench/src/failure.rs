@@ -1,7 +1,7 @@
 //! Why there are no figures.
 
 use baton::{
-    admin::OperateError,
+    admin::AdminError,
     store::{InvalidUrl, StoreUrl},
 };
 
@@ -27,7 +27,7 @@ pub enum Failure {
     /// The store's.
     Store {
         /// What it said.
-        error: Box<OperateError>,
+        error: Box<AdminError>,
         /// Which one.
         url: Box<StoreUrl>,
     },

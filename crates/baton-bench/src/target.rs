@@ -8,7 +8,7 @@ use std::{
 
 use baton::{
     ConnectError, Fleet, FleetOptions, Name,
-    admin::{Admin, OperateError},
+    admin::{Admin, AdminError},
     settings::{Origin, Setting, Settings},
     store::{Books, KEY_TTL_MS, Kind, MAX_KEYS, MAX_RESULTS, Order, StoreError, StoreUrl, Survey, session::Session},
 };
@@ -63,7 +63,7 @@ impl Target {
     }
 
     /// What an operation gave, or its failure.
-    pub(super) fn given<T>(&self, result: Result<T, impl Into<OperateError>>) -> Result<T, Failure> {
+    pub(super) fn given<T>(&self, result: Result<T, impl Into<AdminError>>) -> Result<T, Failure> {
         result.map_err(|error| failure(&self.settings, error))
     }
 
@@ -187,7 +187,7 @@ pub(super) fn connect(settings: &Settings, max_queue_bytes: Option<u64>, tell: &
     Ok(Admin::new(&fleet).wait(settings.wait.value).told_to(Arc::new(move |note| tell(&note.to_string()))))
 }
 
-fn failure(settings: &Settings, error: impl Into<OperateError>) -> Failure {
+fn failure(settings: &Settings, error: impl Into<AdminError>) -> Failure {
     Failure::Store { error: Box::new(error.into()), url: Box::new(settings.store.value.clone()) }
 }
 

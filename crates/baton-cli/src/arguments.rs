@@ -18,7 +18,7 @@ Examples:
   baton up --queue fetch --lines urls.txt --exec-once 'curl -fsS -- {}' --until-done
                                             a process a line, as many at once as cores; run again after a kill it goes on
   baton push messages '{\"n\":1}' '{\"n\":2}'   two messages to the queue `messages`
-  baton push mail --file june.ndjson --key june
+  baton push mail --file june.ndjson --resume june
                                             exactly once, however often it is run
   baton errors                              list failed messages
   baton --getErrors                         print them and remove them: `baton errors --remove`

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use baton::{
     CallId, ConnectError, Fleet, FleetOptions, Name, PushError,
-    admin::{Admin, OperateError},
+    admin::{Admin, AdminError},
     settings::document::meant,
     store::{Ear, SqliteStore, StoreError, StoreUrl},
 };
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// What an operation gave, or what is told of its failure.
-    pub(crate) fn given<T>(&self, result: Result<T, impl Into<OperateError>>) -> Result<T, Failure> {
+    pub(crate) fn given<T>(&self, result: Result<T, impl Into<AdminError>>) -> Result<T, Failure> {
         result.map_err(|error| Failure::of_operation(&error.into(), &self.url))
     }
 }

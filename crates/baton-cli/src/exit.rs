@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use baton::{
     Name, PushError,
-    admin::{OperateError, Unknown},
+    admin::{AdminError, Unknown},
     settings::document::meant,
     store::{InvalidUrl, Refusal, StoreError, StoreUrl, session::SubmitError},
 };
@@ -112,19 +112,19 @@ impl Failure {
     }
 
     /// Why an operation was not carried out, and what to do about it.
-    pub(crate) fn of_operation(error: &OperateError, url: &StoreUrl) -> Self {
+    pub(crate) fn of_operation(error: &AdminError, url: &StoreUrl) -> Self {
         let next = match error {
-            OperateError::Store(error) => return Self::of_store(error, url),
-            OperateError::Node(_) => return Self::usage(error.to_string(), "see `baton node --help`"),
-            OperateError::Unknown(unknown) => return Self::new(error.to_string(), near(unknown)),
-            OperateError::Offered { .. } => "stop it first",
-            OperateError::Running { .. } => "stop it, then rewind",
-            OperateError::Draining { .. } => "wait for it to end",
-            OperateError::OfWhichQueue { .. } => "name one, as in `baton errors QUEUE`",
-            OperateError::NodesAlive { .. } => "stop the fleet first, with `baton stop`",
-            OperateError::QueueInUse { .. } => "stop the nodes first, with `baton stop`",
-            OperateError::InFlight { .. } => "wait until they have ended, then run this again",
-            OperateError::InUse { .. } => "stop it with the release it is of, then run this again",
+            AdminError::Store(error) => return Self::of_store(error, url),
+            AdminError::Node(_) => return Self::usage(error.to_string(), "see `baton node --help`"),
+            AdminError::Unknown(unknown) => return Self::new(error.to_string(), near(unknown)),
+            AdminError::Offered { .. } => "stop it first",
+            AdminError::Running { .. } => "stop it, then rewind",
+            AdminError::Draining { .. } => "wait for it to end",
+            AdminError::OfWhichQueue { .. } => "name one, as in `baton errors QUEUE`",
+            AdminError::NodesAlive { .. } => "stop the fleet first, with `baton stop`",
+            AdminError::QueueInUse { .. } => "stop the nodes first, with `baton stop`",
+            AdminError::InFlight { .. } => "wait until they have ended, then run this again",
+            AdminError::InUse { .. } => "stop it with the release it is of, then run this again",
             _ => "run this again",
         };
         Self::new(error.to_string(), next)
@@ -138,7 +138,7 @@ impl Failure {
             PushError::Interrupted(SubmitError { error: store, maybe_stored: true }) => {
                 let unknown = format!("{store}; whether the call was begun is not known");
                 let exit = Self::of_store(&store, url).exit;
-                Self::new(unknown, "run it again, with the same --key if it must not run twice").with(exit)
+                Self::new(unknown, "run it again, with the same --once if it must not run twice").with(exit)
             }
             PushError::Interrupted(SubmitError { error, .. }) => Self::of_store(&error, url),
             error @ PushError::Conflict(_) => Self::advised(Exit::Failed, &error.to_string()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton::{
     CallId, CallState, Follow, FollowError, Followed, Name, Since, StoreError,
-    admin::{Note, OperateError},
+    admin::{AdminError, Note},
 };
 use tokio::time::{Instant, timeout};
 
@@ -46,7 +46,7 @@ impl<'a> Following<'a> {
             let outage = match timeout(UNHEARD, self.follow.next()).await {
                 Err(_) => self.wonder().await.err(),
                 Ok(Err(FollowError::Store(error))) if error.is_retryable() => Some(error),
-                Ok(Err(FollowError::Store(error))) => return self.connection.given(Err(OperateError::Store(error))),
+                Ok(Err(FollowError::Store(error))) => return self.connection.given(Err(AdminError::Store(error))),
                 Ok(followed) => {
                     (self.is_attended, self.away_since) = (true, None);
                     return Ok(followed);
@@ -56,7 +56,7 @@ impl<'a> Following<'a> {
                 None => self.away_since = None,
                 Some(error) if error.is_retryable() && !self.is_worn_out(&error) => tokio::time::sleep(AGAIN).await,
                 Some(error) => {
-                    let failed = self.connection.given(Err(OperateError::Store(error)));
+                    let failed = self.connection.given(Err(AdminError::Store(error)));
                     return failed.map_err(|failure| failure.of(&format!("what became of {} is not known", self.call)));
                 }
             }
@@ -90,7 +90,7 @@ impl<'a> Following<'a> {
             return Ok(());
         }
         let status = admin.fleet().call_status(self.call).await?;
-        if status.is_some_and(|status| status.state == CallState::Waiting) {
+        if status.is_some_and(|status| status.state == CallState::Ready) {
             let overview = admin.overview().await?;
             let attendance = Attendance::of(self.queue, &overview);
             if let Some(pause) = attendance.pause(self.queue) {

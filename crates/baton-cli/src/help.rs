@@ -15,11 +15,25 @@ const SELDOM_EVERYWHERE: [&str; 4] = ["rhost", "rport", "rdb", "wait"];
 
 /// Of commands with many flags, those that `-h` shows. Those of every command come on top.
 const USUAL: [(&str, &[&str]); 6] = [
-    ("up", &["queues", "exec", "exec_once", "concurrency", "retries", "lines", "until_done", "max_workers", "listen"]),
+    (
+        "up",
+        &[
+            "demo",
+            "queues",
+            "exec",
+            "exec_once",
+            "concurrency",
+            "retries",
+            "lines",
+            "until_done",
+            "max_workers",
+            "listen",
+        ],
+    ),
     ("node", &["role", "queues", "exec", "exec_once", "concurrency", "retries", "lines", "cron", "until_done"]),
-    ("errors", &["queue", "drain", "requeue", "limit", "id", "containing", "group", "json"]),
-    ("push", &["bodies", "file", "queue", "key", "json"]),
-    ("subset-sum", &["data", "sum", "mode", "limit", "count_only", "max_time", "json"]),
+    ("errors", &["queue", "remove", "requeue", "limit", "id", "containing", "group", "json"]),
+    ("push", &["bodies", "file", "queue", "resume", "json"]),
+    ("subset-sum", &["data", "sum", "mode", "limit", "count_only", "max_estimated_time", "json"]),
     ("bench", &["messages", "rounds", "only", "json"]),
 ];
 

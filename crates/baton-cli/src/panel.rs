@@ -182,7 +182,7 @@ fn told(Workforce { running, resting, leaving }: Workforce) -> String {
 /// How far it is, and how long the rest takes at this pace, once it is known how much that is.
 fn progress(it: &Glance) -> String {
     let Glance { rates, done, failed, left, is_fed, .. } = it;
-    let ended_per_s = rates.done_per_s + rates.dead_per_s;
+    let ended_per_s = rates.done_per_s + rates.failed_per_s;
     let when = match (is_fed, ended_per_s > 0.0) {
         (true, _) => "more to come".to_owned(),
         (false, _) if *left == 0 => "all done".to_owned(),

@@ -18,7 +18,7 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["push", "..", "1"], 2, "not . or .. alone"),
         (&["node", "--handler", "noop", "--queue", ".."], 2, "not . or .. alone"),
         (&["errors", ".", "--wait", "0"], 2, "not . or .. alone"),
-        (&["push", "messages", "1", "--key", ""], 2, "key"),
+        (&["push", "messages", "1", "--resume", ""], 2, "key"),
         (&["push", "messages", "1", "--max-body", "0"], 2, "--max-body"),
         (&["push", "messages", "1", "--max-body", "1TiB"], 2, "32MiB"),
         (&["push", "messages", "1", "--getErrors"], 2, "--getErrors"),

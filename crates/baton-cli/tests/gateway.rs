@@ -50,7 +50,7 @@ fn up_answers_and_what_is_pushed_is_worked_off() {
         let address = address(&sandbox);
         assert!(ask(&address, "GET /health", "").ends_with("\r\n\r\nI'm alive!"));
         let pushed = ask(&address, "POST /push/work", "{\"n\":1}");
-        assert!(pushed.starts_with("HTTP/1.1 202 ") && pushed.contains("location: /builtin/work/1@"), "{pushed}");
+        assert!(pushed.starts_with("HTTP/1.1 202 ") && pushed.contains("location: /messages/work/1@"), "{pushed}");
         until("it is done", || sandbox.count("work", "done") == 1);
         let found = ask(&address, "GET /subsetSum?data=[1,2,-3,3]&sum=0", "");
         assert!(found.contains("Match: [1,2,-3]\n") && found.contains("Match: [-3,3]\n"), "{found}");

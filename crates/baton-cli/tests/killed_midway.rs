@@ -102,7 +102,7 @@ fn a_long_push_is_exact_after_a_kill(url: &str, folder: &Path) {
     let text: String = (0..LINES).map(|nth| format!("{{\"n\":{nth}}}\n")).collect();
     std::fs::write(&input, &text).unwrap();
     let push = |input: Stdio| {
-        baton(url, &["push", "messages", "-", "--key", "import", "--json"]).stdin(input).spawn().unwrap()
+        baton(url, &["push", "messages", "-", "--resume", "import", "--json"]).stdin(input).spawn().unwrap()
     };
     // Half of the input arrives, some of it is stored, and the command waits for more when it is killed.
     let mut child = push(Stdio::piped());

@@ -71,7 +71,7 @@ fn a_gateway_and_nodes_started_before_redis_answer_in_order_when_it_comes_and_af
         let ids = sent.into_iter().map(|stream| {
             let answer = answer(stream);
             assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
-            let id = answer.split("location: /builtin/work/").nth(1).and_then(|rest| rest.split("\r\n").next());
+            let id = answer.split("location: /messages/work/").nth(1).and_then(|rest| rest.split("\r\n").next());
             id.and_then(|id| id.split('@').next()).unwrap().parse::<u64>().unwrap()
         });
         let ids: Vec<u64> = ids.collect();

@@ -30,7 +30,7 @@ fn an_older_store_is_refused_with_what_to_do() {
             &["errors"],
             &["audit", "--deep"],
             &["node", "--handler", "noop"],
-            &["push", "messages", "--key", "import", "10"],
+            &["push", "messages", "--resume", "import", "10"],
         ] {
             let ran = sandbox.run(command).expect(5);
             let line = ran.one_line();

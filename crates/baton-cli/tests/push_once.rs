@@ -46,7 +46,7 @@ fn bodies_from_everywhere_get_consecutive_ids() {
 #[test]
 fn a_rerun_under_a_key_skips_what_was_taken() {
     let sandbox = Sandbox::new();
-    let push = |input: &str| sandbox.run_with(&["push", "messages", "-", "--key", "k", "--json"], input.as_bytes());
+    let push = |input: &str| sandbox.run_with(&["push", "messages", "-", "--resume", "k", "--json"], input.as_bytes());
     let first = push(&lines(3000)).expect(0).json();
     assert_eq!((&first["pushed"], &first["duplicates"]), (&3000.into(), &0.into()));
     let again = push(&lines(3000)).expect(0).json();
@@ -66,7 +66,7 @@ fn a_rerun_under_a_key_skips_what_was_taken() {
 }
 
 fn a_key_is_bound_to_its_queue(sandbox: &Sandbox) {
-    let push = |queue: &str| sandbox.run_with(&["push", queue, "-", "--key", "k1", "--json"], b"1\n2\n");
+    let push = |queue: &str| sandbox.run_with(&["push", queue, "-", "--resume", "k1", "--json"], b"1\n2\n");
     assert_eq!(push("a").expect(0).json()["pushed"], 2);
     let refused = push("b").expect(1);
     let whose = "the key \"k1\" belongs to queue a, not to b: ";
@@ -108,8 +108,9 @@ fn pushed_long_ago(sandbox: &Sandbox, queue: &str, key: &str, lines: u64) {
 fn a_bookmark_without_a_queue_goes_on_only_where_it_can_only_be_of_that_queue() {
     let sandbox = Sandbox::new();
     pushed_long_ago(&sandbox, "a", "old", 3);
-    let push =
-        |queue: &str, input: &str| sandbox.run_with(&["push", queue, "-", "--key", "old", "--json"], input.as_bytes());
+    let push = |queue: &str, input: &str| {
+        sandbox.run_with(&["push", queue, "-", "--resume", "old", "--json"], input.as_bytes())
+    };
     push("b", "1\n2\n3\n4\n").expect(1);
     push("a", "1\n2\n5\n4\n").expect(1);
     let longer = push("a", "1\n2\n3\n4\n").expect(0).json();
@@ -120,7 +121,7 @@ fn a_bookmark_without_a_queue_goes_on_only_where_it_can_only_be_of_that_queue() 
     assert_eq!(push("a", "1\n2\n3\n4\n5\n").expect(0).json()["pushed"], 1);
     // Two queues of which it may be: it cannot be told.
     pushed_long_ago(&sandbox, "a", "older", 3);
-    let unclear = sandbox.run_with(&["push", "a", "-", "--key", "older"], b"1\n2\n3\n").expect(1);
+    let unclear = sandbox.run_with(&["push", "a", "-", "--resume", "older"], b"1\n2\n3\n").expect(1);
     assert!(unclear.one_line().contains("take another key"), "{}", unclear.err);
 }
 
@@ -129,7 +130,7 @@ fn an_interrupted_push_tells_what_is_stored_and_how_to_go_on() {
     let sandbox = Sandbox::new();
     for (queue, flags, next) in [
         ("plain", &[][..], "leave out what is stored, then push the rest"),
-        ("keyed", &["--key", "k"][..], "run the same command again to go on from there"),
+        ("keyed", &["--resume", "k"][..], "run the same command again to go on from there"),
     ] {
         for signal in ["-INT", "-TERM"] {
             let before = sandbox.count(queue, "ready");
@@ -152,7 +153,7 @@ fn an_interrupted_push_tells_what_is_stored_and_how_to_go_on() {
         }
     }
     let rest: String = (0..700).map(|n| format!("{n}\n")).collect();
-    let resumed = sandbox.run_with(&["push", "keyed", "-", "--key", "k", "--json"], rest.as_bytes());
+    let resumed = sandbox.run_with(&["push", "keyed", "-", "--resume", "k", "--json"], rest.as_bytes());
     let resumed = resumed.expect(0).json();
     assert_eq!((&resumed["pushed"], &resumed["duplicates"]), (&100.into(), &600.into()));
 }
@@ -162,7 +163,7 @@ fn a_push_killed_midway_is_completed_by_a_rerun() {
     let sandbox = Sandbox::new();
     let count = 300_000;
     std::fs::write(sandbox.dir.path().join("in"), lines(count)).unwrap();
-    let arguments = ["push", "messages", "--file", "in", "--key", "k"];
+    let arguments = ["push", "messages", "--file", "in", "--resume", "k"];
     let mut killed = 0;
     for _ in 0..3 {
         let before = if sandbox.path().exists() { stored(&sandbox) } else { 0 };
@@ -187,7 +188,7 @@ fn stored(sandbox: &Sandbox) -> u64 {
 fn a_full_queue_is_waited_for_and_then_reported() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.dir.path().join("in"), lines(20_000)).unwrap();
-    for extra in [&[][..], &["--key", "k"][..]] {
+    for extra in [&[][..], &["--resume", "k"][..]] {
         let arguments = [&["push", "q", "--file", "in", "--max-queue-bytes", "200KiB", "--wait", "1"], extra].concat();
         let before = if sandbox.path().exists() { sandbox.pushed() } else { 0 };
         let ran = sandbox.run(&arguments).expect(1);
@@ -217,7 +218,7 @@ fn a_larger_body_is_taken_if_it_is_allowed() {
     let sandbox = Sandbox::new();
     let body = format!("\"{}\"\n", "x".repeat(2_000_000));
     std::fs::write(sandbox.dir.path().join("two.nd"), &body).unwrap();
-    for key in [&[][..], &["--key", "k"]] {
+    for key in [&[][..], &["--resume", "k"]] {
         let push = [&["push", "messages", "--file", "two.nd"], key].concat();
         let refused = sandbox.run(&push).expect(1).err;
         assert!(refused.contains("1048576"), "{refused}");
@@ -257,7 +258,7 @@ fn a_push_to_a_store_that_stands_still_ends_in_its_time() {
     let signal =
         |name: &str| std::process::Command::new("kill").arg(name).arg(server.pid().to_string()).status().unwrap();
     assert!(signal("-STOP").success());
-    for key in [&[][..], &["--key", "k"]] {
+    for key in [&[][..], &["--resume", "k"]] {
         let began = Instant::now();
         let ran = sandbox.run(&[&["push", "q", "1", "--wait", "1"], key].concat()).expect(5);
         let took = began.elapsed();
@@ -308,7 +309,7 @@ fn a_destruction_ends_a_push(sandbox: &Sandbox, flags: &[&str]) {
 fn a_destruction_during_a_push_is_told() {
     let server = RedisServer::start(Persistence::None);
     for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
-        for flags in [&[][..], &["--key", "k"]] {
+        for flags in [&[][..], &["--resume", "k"]] {
             a_destruction_ends_a_push(&sandbox, flags);
             sandbox.run(&["destroy", "--yes"]).expect(0);
         }

@@ -1,4 +1,4 @@
-//! Sources as an admin meets them: named by their path, listed, redefined and removed.
+//! Sources as a person meets them: named by their path, listed, redefined and removed.
 
 #![expect(clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 

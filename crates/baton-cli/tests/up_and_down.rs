@@ -41,7 +41,7 @@ fn kill_ends_up_and_its_workers() {
     assert_eq!((&killed["stopped"], &killed["survivors"]), (&json!(3), &json!([])));
     assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     until("no process is left", || pids.iter().all(|pid| is_gone(*pid)));
-    assert!(sandbox.log().contains(" an admin stops this node: it finishes what runs "), "{}", sandbox.log());
+    assert!(sandbox.log().contains(" asked to stop: it finishes what runs "), "{}", sandbox.log());
     assert!(sandbox.nodes(None).is_empty());
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!(books["in_flight"], 0);

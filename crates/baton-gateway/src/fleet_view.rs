@@ -172,9 +172,9 @@ impl View {
     /// Why a message of this queue, whose call is in this state, has not ended.
     pub(crate) fn why_unended(&self, queue: &Name, state: CallState) -> Option<String> {
         match state {
-            CallState::Running => Some("a node runs it".to_owned()),
+            CallState::InFlight => Some("a node runs it".to_owned()),
             CallState::Delayed => self.obstacle(queue).or_else(|| Some("it waits for its next attempt".to_owned())),
-            CallState::Waiting | CallState::Cancelling => self.obstacle(queue).or_else(|| self.ahead(queue)),
+            CallState::Ready | CallState::Cancelling => self.obstacle(queue).or_else(|| self.ahead(queue)),
             CallState::Done | CallState::Failed | CallState::Cancelled => None,
         }
     }

@@ -175,11 +175,11 @@ impl State {
     /// Why a call that tells nothing waits; nothing if it runs, or if no reason is known.
     async fn why_waits(&self, call: &CallId) -> Option<String> {
         let view = self.view.now().await?;
-        let why = view.why_unended(&call.queue, CallState::Waiting)?;
+        let why = view.why_unended(&call.queue, CallState::Ready)?;
         // Without a node it waits. Otherwise it may run: only the store can tell.
         if view.nodes_of(&call.queue) > 0 {
             let status = timeout(STATUS_TIME, self.fleet.call_status(call)).await.ok()?.ok()??;
-            return view.why_unended(&call.queue, status.state).filter(|_| status.state != CallState::Running);
+            return view.why_unended(&call.queue, status.state).filter(|_| status.state != CallState::InFlight);
         }
         Some(why)
     }

@@ -154,7 +154,7 @@ pub(crate) async fn watch_tokens(state: &State) {
     }
 }
 
-/// Proof that the caller may admin; routes that change something, or start work, demand it.
+/// Proof that the caller may operate; routes that change something, or start work, demand it.
 pub(crate) struct Operates;
 
 impl FromRequestParts<Shared> for Operates {
@@ -165,7 +165,7 @@ impl FromRequestParts<Shared> for Operates {
             Some(Right::Operate) => Ok(Self),
             _ => {
                 let detail =
-                    "this needs a token with the right to admin: `baton token add NAME --right admin` makes one";
+                    "this needs a token with the right to operate: `baton token add NAME --right operate` makes one";
                 Err(Problem::new(StatusCode::FORBIDDEN, "right", detail))
             }
         }

@@ -15,7 +15,7 @@
 //! | `server`, `threads`, `connection`, `stall` | the loop that accepts, the threads that speak to peers, one connection from its begin to its end, a peer that does not read |
 //! | `gate`, `admission` | what every request passes; what it was admitted with, and what its response holds until its last byte |
 //! | `hosts` | by which names this host is addressed, and which pages may ask |
-//! | `tokens/` | who may read and who may admin |
+//! | `tokens/` | who may read and who may operate |
 //! | `event` | what the gateway reports to its log |
 //! | `room`, `shares`, `pace`, `limits` | how much there may be at once; how much of it a peer may have; how fast it goes; all bounds |
 //! | `queues` | which queues messages are taken for |

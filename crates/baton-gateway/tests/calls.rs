@@ -37,13 +37,13 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
         assert_eq!(head.header("cache-control"), Some("no-cache, no-transform"));
         assert_eq!(head.header("x-accel-buffering"), Some("no"));
-        assert_eq!(head.message().unwrap(), "/builtin/count/1");
+        assert_eq!(head.message().unwrap(), "/messages/count/1");
         let greeting = peer.streamed("\n\n");
         let retry: u64 = greeting.strip_prefix("retry: ").unwrap().trim().parse().unwrap();
         assert!((1000..4000).contains(&retry), "{greeting}");
         lets.add_permits(1);
         assert_eq!(peer.streamed("\n\n"), "id: count/1:1\nevent: counted\ndata: 1\n\n");
-        assert_eq!(scene.get("/builtin/count/1").json()["state"], "running");
+        assert_eq!(scene.get("/messages/count/1").json()["state"], "running");
         lets.add_permits(1);
         let rest = peer.rest();
         assert_eq!(rest, "id: count/1:2\nevent: counted\ndata: 2\n\nid: count/1:3\nevent: end\ndata: 2\n\n");
@@ -51,18 +51,18 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         // As `curl --json` asks.
         let (head, mut peer) = scene.open("POST", "/call/count", &[JSON, ("accept", "application/json")], b"1");
         assert_eq!(head.header("content-type"), Some("application/x-ndjson"));
-        assert_eq!(head.message().unwrap(), "/builtin/count/2");
+        assert_eq!(head.message().unwrap(), "/messages/count/2");
         let told = "{\"number\":1,\"event\":\"counted\",\"data\":1}\n{\"number\":2,\"event\":\"end\",\"data\":1}\n";
         assert_eq!(peer.rest(), told);
         for accept in ["*/*", "application/*", "application/json"] {
-            let (head, mut peer) = scene.open("GET", "/builtin/count/2/events", &[("accept", accept)], b"");
+            let (head, mut peer) = scene.open("GET", "/messages/count/2/events", &[("accept", accept)], b"");
             assert_eq!(head.header("content-type"), Some("application/x-ndjson"), "{accept}");
             assert_eq!(peer.rest(), told, "{accept}");
         }
         let message =
             json!({"queue": "count", "id": 2, "state": "done", "result": 1, "first_event": 1, "next_event": 3});
-        let (seen, born) = scene.get("/builtin/count/2").json_and_birth();
-        assert_eq!((seen, head.header("location")), (message, Some(format!("/builtin/count/2@{born}").as_str())));
+        let (seen, born) = scene.get("/messages/count/2").json_and_birth();
+        assert_eq!((seen, head.header("location")), (message, Some(format!("/messages/count/2@{born}").as_str())));
     });
 }
 
@@ -74,7 +74,7 @@ fn whoever_was_cut_off_goes_on_behind_what_was_read_and_after_the_end_there_is_n
         let (_, mut peer) = scene.open("POST", "/call/count", &[JSON, SSE], b"3");
         peer.streamed("id: count/1:2\n");
         drop(peer);
-        let events = "/builtin/count/1/events";
+        let events = "/messages/count/1/events";
         let (head, mut again) = scene.open("GET", events, &[SSE, ("last-event-id", "count/1:1")], b"");
         assert_eq!(head.status, 200);
         let (_, mut lines) = scene.open("GET", &format!("{events}?from=2"), &[("accept", "application/x-ndjson")], b"");
@@ -101,10 +101,10 @@ fn whoever_was_cut_off_goes_on_behind_what_was_read_and_after_the_end_there_is_n
         scene.get(&format!("{events}?from=x")).problem(400, "bad-from");
         scene.get(&format!("{events}?form=1")).problem(400, "bad-query");
         scene.ask("GET", events, &[("accept", "text/html")], b"").problem(406, "not-acceptable");
-        scene.get("/builtin/count/999/events").problem(404, "unknown-message");
-        scene.get("/builtin/count/999").problem(404, "unknown-message");
-        scene.get("/builtin/count/0").problem(400, "bad-id");
-        scene.get("/builtin/count/x").problem(400, "bad-id");
+        scene.get("/messages/count/999/events").problem(404, "unknown-message");
+        scene.get("/messages/count/999").problem(404, "unknown-message");
+        scene.get("/messages/count/0").problem(400, "bad-id");
+        scene.get("/messages/count/x").problem(400, "bad-id");
     });
 }
 
@@ -112,24 +112,24 @@ fn whoever_was_cut_off_goes_on_behind_what_was_read_and_after_the_end_there_is_n
 fn lines_of_one_request_are_messages_and_no_jobs() {
     let scene = Scene::new();
     assert_eq!(scene.ask("POST", "/push/q", &[NDJSON], b"1\n2\n").status, 202);
-    scene.get("/builtin/q/1").problem(404, "unknown-message");
+    scene.get("/messages/q/1").problem(404, "unknown-message");
 }
 
 #[test]
 fn a_job_that_waits_says_how_many_nodes_work_for_its_queue() {
     let scene = Scene::new();
     assert_eq!(scene.push("reszie", b"1").status, 202);
-    let message = scene.get("/builtin/reszie/1").json();
+    let message = scene.get("/messages/reszie/1").json();
     assert_eq!((&message["state"], &message["nodes"]), (&json!("waiting"), &json!(0)));
     // Cancelling is a mark: somebody must come by.
-    let marked = scene.ask("DELETE", "/builtin/reszie/1", &[], b"");
+    let marked = scene.ask("DELETE", "/messages/reszie/1", &[], b"");
     assert_eq!(
         (marked.status, &marked.json()["state"], &marked.json()["nodes"]),
         (202, &json!("cancelling"), &json!(0))
     );
     scene.work(scene.fleet.node().handler("reszie", async |_: u64, _: Context| Ok(Done::default())));
-    until("a node came by", || scene.get("/builtin/reszie/1").json()["state"] == "cancelled");
-    assert!(scene.get("/builtin/reszie/1").json().get("nodes").is_none());
+    until("a node came by", || scene.get("/messages/reszie/1").json()["state"] == "cancelled");
+    assert!(scene.get("/messages/reszie/1").json().get("nodes").is_none());
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn an_answer_is_waited_for_as_long_as_its_caller_prefers() {
         let done = push(b"0", "wait=30");
         assert_eq!((done.status, done.header("preference-applied")), (200, Some("wait=30")));
         assert_eq!((&done.json()["state"], &done.json()["result"]), (&json!("done"), &json!(0)));
-        assert_eq!(done.message().unwrap(), "/builtin/count/1");
+        assert_eq!(done.message().unwrap(), "/messages/count/1");
         let not_yet = push(b"1", "respond-async, wait=1");
-        assert_eq!((not_yet.status, not_yet.message().unwrap().as_str()), (202, "/builtin/count/2"));
+        assert_eq!((not_yet.status, not_yet.message().unwrap().as_str()), (202, "/messages/count/2"));
         assert!(not_yet.header("retry-after").is_some());
         lets.add_permits(14);
         let dead = push(b"13", "wait=999");
         assert_eq!((dead.status, dead.header("preference-applied")), (200, Some("wait=60")));
         assert_eq!((&dead.json()["state"], &dead.json()["error"]), (&json!("failed"), &json!("unlucky")));
-        let (_, mut peer) = scene.open("GET", "/builtin/count/3/events?from=14", &[SSE], b"");
+        let (_, mut peer) = scene.open("GET", "/messages/count/3/events?from=14", &[SSE], b"");
         assert!(peer.rest().ends_with("event: error\ndata: {\"message\":\"unlucky\"}\n\n"));
     });
 }
@@ -159,19 +159,19 @@ fn a_job_is_cancelled_while_it_waits_and_while_it_runs_and_what_has_ended_stays(
     on_each_store(|scene| {
         let lets = Arc::new(Semaphore::new(0));
         let (_, mut waits) = scene.open("POST", "/call/count", &[JSON, SSE], b"5");
-        let answer = scene.ask("DELETE", "/builtin/count/1", &[], b"");
+        let answer = scene.ask("DELETE", "/messages/count/1", &[], b"");
         assert_eq!(answer.status, 202, "{}", answer.text());
         counts(scene, &lets);
         assert!(waits.rest().ends_with("event: cancelled\ndata: null\n\n"));
-        assert_eq!(scene.get("/builtin/count/1").json()["state"], "cancelled");
+        assert_eq!(scene.get("/messages/count/1").json()["state"], "cancelled");
         let (_, mut runs) = scene.open("POST", "/call/count", &[JSON, SSE], b"5");
         lets.add_permits(1);
         runs.streamed("data: 1\n\n");
-        assert_eq!(scene.ask("DELETE", "/builtin/count/2", &[], b"").status, 202);
+        assert_eq!(scene.ask("DELETE", "/messages/count/2", &[], b"").status, 202);
         assert!(runs.rest().ends_with("event: cancelled\ndata: null\n\n"));
-        let ended = scene.ask("DELETE", "/builtin/count/2", &[], b"");
+        let ended = scene.ask("DELETE", "/messages/count/2", &[], b"");
         assert_eq!((ended.status, &ended.json()["state"]), (200, &json!("cancelled")));
-        scene.ask("DELETE", "/builtin/count/77", &[], b"").problem(404, "unknown-message");
+        scene.ask("DELETE", "/messages/count/77", &[], b"").problem(404, "unknown-message");
     });
 }
 
@@ -182,8 +182,8 @@ fn a_job_put_off_for_an_hour_ends_when_it_is_cancelled() {
             Err::<Done, _>(Failure::retry_after(Duration::from_secs(3600), "not yet"))
         }));
         let (_, mut follows) = scene.open("POST", "/call/later", &[JSON, SSE], b"1");
-        until("it is put off", || scene.get("/builtin/later/1").json()["state"] == "delayed");
-        let answer = scene.ask("DELETE", "/builtin/later/1", &[], b"");
+        until("it is put off", || scene.get("/messages/later/1").json()["state"] == "delayed");
+        let answer = scene.ask("DELETE", "/messages/later/1", &[], b"");
         assert_eq!((answer.status, &answer.json()["state"]), (202, &json!("cancelled")));
         assert!(follows.rest().ends_with("event: cancelled\ndata: null\n\n"));
     });
@@ -244,10 +244,12 @@ fn a_call_that_asked_for_it_is_cancelled_when_nobody_follows_it_any_more() {
         counts(scene, &Arc::new(Semaphore::new(0)));
         let (_, lingers) = scene.open("POST", "/call/count", &[JSON, SSE, ("baton-linger", "1")], b"9");
         let (_, stays) = scene.open("POST", "/call/count", &[JSON, SSE], b"9");
-        until("both run", || (1..=2).all(|id| scene.get(&format!("/builtin/count/{id}")).json()["state"] == "running"));
+        until("both run", || {
+            (1..=2).all(|id| scene.get(&format!("/messages/count/{id}")).json()["state"] == "running")
+        });
         drop((lingers, stays));
-        until("it is cancelled", || scene.get("/builtin/count/1").json()["state"] == "cancelled");
-        assert_eq!(scene.get("/builtin/count/2").json()["state"], "running");
+        until("it is cancelled", || scene.get("/messages/count/1").json()["state"] == "cancelled");
+        assert_eq!(scene.get("/messages/count/2").json()["state"], "running");
     });
 }
 
@@ -264,9 +266,9 @@ fn events_that_are_not_kept_any_more_are_gone_or_a_gap() {
     scene.work(node);
     let headers = [JSON, ("idempotency-key", "flood"), ("prefer", "wait=60")];
     assert_eq!(scene.ask("POST", "/push/flood", &headers, b"200").status, 200);
-    let first = scene.get("/builtin/flood/1").json()["first_event"].as_u64().unwrap();
+    let first = scene.get("/messages/flood/1").json()["first_event"].as_u64().unwrap();
     assert!(first > 1);
-    let gone = scene.get("/builtin/flood/1/events").problem(410, "events-gone");
+    let gone = scene.get("/messages/flood/1/events").problem(410, "events-gone");
     assert_eq!(gone["first"], first);
     // Who calls again under its key is told where it goes on.
     let (_, mut again) = scene.open("POST", "/call/flood", &[JSON, SSE, ("idempotency-key", "flood")], b"200");
@@ -275,7 +277,7 @@ fn events_that_are_not_kept_any_more_are_gone_or_a_gap() {
     assert!(again.rest().ends_with("event: end\ndata: null\n\n"));
     // One who does not read holds up nobody who does.
     let (_, mut slow) = scene.open("POST", "/call/flood", &[JSON, SSE], b"400");
-    let (_, mut quick) = scene.open("GET", "/builtin/flood/2/events", &[SSE], b"");
+    let (_, mut quick) = scene.open("GET", "/messages/flood/2/events", &[SSE], b"");
     assert_eq!(quick.rest().matches("event: much").count(), 400);
     let read = slow.rest();
     assert!(read.contains("event: gap") && read.ends_with("event: end\ndata: null\n\n"), "{}", read.len());
@@ -286,7 +288,7 @@ fn a_stop_is_told_to_streams_first() {
     let mut scene = Scene::new();
     counts(&scene, &Arc::new(Semaphore::new(1)));
     let (_, mut events) = scene.open("POST", "/call/count", &[JSON, SSE], b"9");
-    let (_, mut lines) = scene.open("GET", "/builtin/count/1/events", &[("accept", "application/x-ndjson")], b"");
+    let (_, mut lines) = scene.open("GET", "/messages/count/1/events", &[("accept", "application/x-ndjson")], b"");
     events.streamed("data: 1\n\n");
     lines.streamed("\"data\":1}\n");
     scene.shutdown.graceful();
@@ -307,7 +309,7 @@ fn one_who_reads_nothing_is_cut_off() {
     });
     scene.work(node);
     let (_, reads_nothing) = scene.open("POST", "/call/flood", &[JSON, SSE, ("baton-linger", "1")], b"null");
-    until("its call is forsaken", || scene.get("/builtin/flood/1").json()["state"] == "cancelled");
+    until("its call is forsaken", || scene.get("/messages/flood/1").json()["state"] == "cancelled");
     drop(reads_nothing);
 }
 

@@ -79,7 +79,7 @@ fn tokens_are_needed_once_there_is_one_and_revoked_ones_are_refused_within_a_sec
     says(basic.problem(401, "token"), "Authorization: Bearer TOKEN");
     let both = [("authorization", &*format!("Bearer {admin}")), ("authorization", "Bearer x"), JSON];
     scene.ask("POST", "/push/q", &both, b"1").problem(401, "token");
-    says(with("POST", "/push/q", &read).problem(403, "right"), "--right admin");
+    says(with("POST", "/push/q", &read).problem(403, "right"), "--right operate");
     assert_eq!(with("GET", "/api/openapi.json", &read).status, 200);
     assert_eq!(with("POST", "/push/q", &admin).status, 202);
     // Page before token.
@@ -111,14 +111,14 @@ fn a_stream_ends_once_its_token_is_revoked() {
     let (admin, read) = (format!("Bearer {admin}"), format!("Bearer {read}"));
     let (head, mut writer) = scene.open("POST", "/call/told", &[("authorization", &admin), JSON], b"null");
     assert_eq!(head.status, 200);
-    let (head, mut reader) = scene.open("GET", "/builtin/told/1/events", &[("authorization", &read)], b"");
+    let (head, mut reader) = scene.open("GET", "/messages/told/1/events", &[("authorization", &read)], b"");
     assert_eq!(head.status, 200);
     writer.streamed("\"data\":3}\n");
     file.revoke(&name("writer")).unwrap();
     assert!(writer.rest().contains("the token is not valid any more"));
     // The other's is as good as before.
     reader.streamed("\n");
-    scene.ask("DELETE", "/builtin/told/1", &[("authorization", &admin)], b"").problem(401, "token");
+    scene.ask("DELETE", "/messages/told/1", &[("authorization", &admin)], b"").problem(401, "token");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn what_other_machines_could_reach_is_not_listened_at_without_a_token() {
 }
 
 #[test]
-fn a_search_starts_work_and_needs_the_right_to_admin_in_every_mode() {
+fn a_search_starts_work_and_needs_the_right_to_operate_in_every_mode() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = TokenFile::at(folder.path().join("tokens.json"));
     let read = format!("Bearer {}", file.add(&Name::new("reader").unwrap(), Right::Read).unwrap());

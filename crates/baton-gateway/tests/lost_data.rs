@@ -62,7 +62,7 @@ fn a_message_of_before_a_loss_is_gone_and_not_another() {
     lose_all(&server);
     // A node that works again has seen the loss.
     until("others have the ids", || push(b"21", &[]).status == 200);
-    let later = scene.get("/builtin/double/1");
+    let later = scene.get("/messages/double/1");
     assert_eq!(later.json()["result"], json!(42));
     let found = later.header("location").unwrap();
     assert_ne!(found, lost);
@@ -73,7 +73,7 @@ fn a_message_of_before_a_loss_is_gone_and_not_another() {
         assert!(detail.contains("lost data") && !detail.contains('\n'), "{detail}");
     }
     // As a browser comes again: to where it was, with the last event that it has read.
-    for events in [format!("{lost}/events"), "/builtin/double/1/events".to_owned()] {
+    for events in [format!("{lost}/events"), "/messages/double/1/events".to_owned()] {
         let read = [SSE, ("last-event-id", &*format!("{id}:1"))];
         scene.ask("GET", &events, &read, b"").problem(410, "other-message");
     }

@@ -72,7 +72,7 @@ fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     let told = wrong.problem(405, "method");
     assert_eq!(told["detail"], "this method is not for /push/{queue}: use POST");
     assert_eq!(wrong.header("allow"), Some("POST"));
-    let told = scene.ask("PUT", "/builtin/q/1", &[], b"").problem(405, "method");
+    let told = scene.ask("PUT", "/messages/q/1", &[], b"").problem(405, "method");
     assert_eq!(told["detail"], "this method is not for /jobs/{queue}/{id}: use GET or DELETE");
     scene.ask("OPTIONS", "/push/q", &[], b"").problem(405, "method");
     scene.ask("BREW", "/health", &[], b"").problem(405, "method");
@@ -93,8 +93,8 @@ fn a_name_in_the_query_that_a_route_does_not_know_is_refused_and_a_header_that_w
     assert_eq!(scene.ready("q"), 0);
     for (method, path) in [
         ("POST", "/call/q?wait=5"),
-        ("GET", "/builtin/q/1?secret"),
-        ("DELETE", "/builtin/q/1?secret=1"),
+        ("GET", "/messages/q/1?secret"),
+        ("DELETE", "/messages/q/1?secret=1"),
         ("POST", "/sales?secret=1"),
         ("GET", "/say?secret=1"),
     ] {

@@ -221,7 +221,7 @@ fn equal_requests_share_one_scan_and_each_says_so() {
 }
 
 #[test]
-fn totals_need_a_token_where_there_is_one_and_adding_needs_the_right_to_admin() {
+fn totals_need_a_token_where_there_is_one_and_adding_needs_the_right_to_operate() {
     let folder = TempDir::new().unwrap();
     let file = TokenFile::at(folder.path().join("tokens.json"));
     let read = file.add(&Name::new("reader").unwrap(), Right::Read).unwrap();

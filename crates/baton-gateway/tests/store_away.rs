@@ -66,7 +66,7 @@ fn requests_sent_before_the_store_is_up_are_answered_in_their_order_when_it_is()
     let pushes = line_up(&scene, "q", 40);
     let (mut lines, mut message) = (scene.peer(), scene.peer());
     lines.send(&request("POST", "/push/lines", &[NDJSON], b"1\n2\n3\n"));
-    message.send(&request("GET", "/builtin/q/1", &[], b""));
+    message.send(&request("GET", "/messages/q/1", &[], b""));
     until("they wait", || waiting(&scene) == Some(42));
     std::thread::sleep(LATE.saturating_sub(begun.elapsed()));
     assert_eq!((scene.get("/health").status, waiting(&scene)), (200, Some(42)));
@@ -118,7 +118,7 @@ fn what_waits_is_bounded_before_its_body_is_read_and_late_ones_are_told_when_to_
     // By number.
     let (one, other) = (hold("1"), hold("1"));
     until("there are three", || waiting(&scene) == Some(3));
-    assert!(scene.get("/builtin/q/1").problem(503, "store-away")["detail"].as_str().unwrap().contains("as many"));
+    assert!(scene.get("/messages/q/1").problem(503, "store-away")["detail"].as_str().unwrap().contains("as many"));
     assert_eq!(scene.get("/health").status, 200);
     assert!(begun.elapsed() < patience, "the machine is too slow for this test: {:?}", begun.elapsed());
     // Who leaves makes room; who stays is late.
@@ -156,7 +156,7 @@ fn whoever_waits_for_the_store_is_told_when_the_gateway_stops() {
     until("it was looked for", || waiting(&scene) == Some(0));
     let mut peers = line_up(&scene, "q", 2);
     let mut message = scene.peer();
-    message.send(&request("GET", "/builtin/q/1", &[], b""));
+    message.send(&request("GET", "/messages/q/1", &[], b""));
     until("it waits", || waiting(&scene) == Some(3));
     let mut search = scene.peer();
     search.send(&request("GET", "/subsetSum?data=[1]&sum=1", &[], b""));

@@ -43,7 +43,7 @@ fn a_wait_that_ends_before_the_message_says_why() {
         pause(scene, "held");
         assert_eq!(wait("held"), waiting("queue held is paused; `baton resume held` lets it go on"));
         counts(scene, &Arc::new(Semaphore::new(0)));
-        until("a node runs it", || scene.get("/builtin/count/1").json()["state"] == "running");
+        until("a node runs it", || scene.get("/messages/count/1").json()["state"] == "running");
         let many = "1\n".repeat(5000);
         assert_eq!(scene.ask("POST", "/push/count", &[NDJSON], many.as_bytes()).status, 202);
         let (state, why) = wait("count");

@@ -13,7 +13,7 @@ use std::{
 
 use baton::{
     DEFAULT_FLEET, Fleet, FleetOptions, Key, MessageId, Name, SessionId,
-    admin::{Admin, Migrated, MigrationProgress, OperateError},
+    admin::{Admin, AdminError, Migrated, MigrationProgress},
     builtin::Tick,
     store::{
         Books, Claim, Clock, Conversion, FORMAT, Join, KEY_TTL_MS, Kind, Leave, MAX_KEYS, Offer, Order, Peek,
@@ -80,7 +80,7 @@ fn join(kind: Kind, queues: &[&str], offers: Vec<Offer>) -> Join {
     Join { session, kind, host, pid, queues, lease_ms: 60_000, heartbeat_ms: 100, offers, former: None }
 }
 
-async fn migrate(store: &Arc<dyn Store>) -> Result<Migrated, OperateError> {
+async fn migrate(store: &Arc<dyn Store>) -> Result<Migrated, AdminError> {
     let fleet = Fleet::over(Arc::clone(store), FleetOptions::new(name(DEFAULT_FLEET)));
     Admin::new(&fleet).migrate(|_| ()).await
 }
@@ -303,7 +303,7 @@ async fn is_refused_while_used(home: Home, format: u32) {
         call_as_delta(&home).await;
     };
     let (migrated, ()) = tokio::join!(migration, call);
-    let Err(OperateError::InUse { by }) = migrated else { panic!("{migrated:?}") };
+    let Err(AdminError::InUse { by }) = migrated else { panic!("{migrated:?}") };
     assert_eq!(by.iter().map(ToString::to_string).collect::<Vec<_>>(), ["delta/11"]);
     is_refused(&*store, format).await;
 }

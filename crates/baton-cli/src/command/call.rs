@@ -29,7 +29,7 @@ use crate::{
 Examples:
   baton call resize '{\"picture\":\"cat.png\"}'
   baton call subset-sum '{\"data\":[1,2,-3],\"sum\":0}' --result
-  baton call report --key june - < june.json
+  baton call report --once june - < june.json
 
 Exit codes: 0 done; 1 cancelled or interrupted; 3 failed for good")]
 pub(crate) struct Call {
@@ -41,7 +41,7 @@ pub(crate) struct Call {
     body: String,
     /// The idempotency key: the same key and body again are the same call, which is followed from its first event
     #[arg(long, value_name = "KEY", conflicts_with = "share")]
-    key: Option<Key>,
+    once: Option<Key>,
     /// Join a call with an equal body that has not ended, if there is one
     #[arg(long)]
     share: bool,
@@ -86,7 +86,7 @@ impl Call {
     async fn follow(
         &self, connection: &Connection, settings: &Settings, body: &RawValue, begun: &mut Option<CallId>,
     ) -> Result<Exit, Failure> {
-        let options = CallOptions { key: self.key.clone(), share: self.share, linger: self.linger };
+        let options = CallOptions { key: self.once.clone(), share: self.share, linger: self.linger };
         let call = connection.begun(connection.admin.call(&self.queue, body, &options).await)?;
         let call = &*begun.insert(call);
         let mut following = Following::new(connection, &self.queue, call, settings.wait.value, None);
@@ -134,7 +134,7 @@ impl Call {
     async fn broken_off(&self, connection: &Connection, call: Option<&CallId>) -> Result<String, Failure> {
         let Some(call) = call else {
             return Ok(
-                "interrupted before the store confirmed the call; run it again, with the same --key if it must not \
+                "interrupted before the store confirmed the call; run it again, with the same --once if it must not \
                        run twice"
                     .to_owned(),
             );

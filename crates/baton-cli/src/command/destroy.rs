@@ -1,6 +1,6 @@
 //! `baton destroy`: removes all a fleet has stored.
 
-use baton::admin::{OperateError, Overview};
+use baton::admin::{AdminError, Overview};
 use serde::Serialize;
 
 use crate::{
@@ -42,7 +42,7 @@ impl Destroy {
         }
         let connection = Connection::open(settings, Missing::Refuse, None)?;
         if !self.yes {
-            let held = connection.given(connection.admin.overview().await.map_err(OperateError::from))?;
+            let held = connection.given(connection.admin.overview().await.map_err(AdminError::from))?;
             confirm(&question(settings, &held))?;
         }
         let was = connection.given(connection.admin.destroy().await)?;

@@ -1,6 +1,6 @@
 //! `baton pause` and `baton resume`: claims of a queue stop, or go on.
 
-use baton::{Name, admin::OperateError};
+use baton::{Name, admin::AdminError};
 
 use crate::{
     attendance,
@@ -59,7 +59,7 @@ impl Pause {
             true => connection.admin.pause_unseen(&queue).await,
             false => connection.admin.pause(&queue).await,
         };
-        if let Err(OperateError::Unknown(unknown)) = &paused {
+        if let Err(AdminError::Unknown(unknown)) = &paused {
             let next = format!("add --create to pause it ahead of its first message; {}", near(unknown));
             return Err(Failure::new(unknown.to_string(), next));
         }

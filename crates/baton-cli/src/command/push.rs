@@ -30,15 +30,15 @@ use crate::{
 /// Blank lines are skipped. A body that is not JSON, or is over the limit, ends the push with exit code 1 and its
 /// line number. While the queue is full or the store has no room, push waits, for --wait seconds at most.
 ///
-/// With --key the store remembers under that key how far the input was taken, in the same step as it takes the
-/// messages: run the same command again after any interruption and every line exists exactly once. Other input under
-/// the same key is refused, and so is another queue. Ctrl-C tells how many lines are stored.
+/// With --resume NAME the store notes under that name how much of the input it has, in the same step as it takes the
+/// messages. Run the same command again after any interruption, and every line exists exactly once. Another input under
+/// the same name is refused, and so is another queue. Ctrl-C prints how many lines are stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   baton push messages 1 '\"two\"' '{\"n\":3}'
   seq 1000000 | baton push messages -
-  baton push resize --file pictures.ndjson --key pictures-2031-06")]
+  baton push resize --file pictures.ndjson --resume pictures-2031-06")]
 pub(crate) struct Push {
     /// The queue to push to
     #[arg(value_name = "QUEUE", value_parser = queue_before_bodies)]
@@ -49,10 +49,10 @@ pub(crate) struct Push {
     /// Push the lines of this file; may be given several times
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
-    /// Push each line exactly once, however often the command is run under this key; a key stands for one input into
+    /// Push each line exactly once, however often the command is run under this name. A name stands for one input into
     /// one queue, and does not expire
-    #[arg(long, value_name = "KEY")]
-    key: Option<Key>,
+    #[arg(long, value_name = "NAME")]
+    resume: Option<Key>,
     /// The largest body taken, up to 32MiB
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = quantity::body_bytes)]
     max_body: usize,
@@ -71,9 +71,9 @@ impl Push {
         if *url == StoreUrl::Memory {
             remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
-        let (keyed, progress) = (self.key.is_some(), Progress::new(inputs.total_bytes()));
+        let (keyed, progress) = (self.resume.is_some(), Progress::new(inputs.total_bytes()));
         let queue = self.queue.clone();
-        let import = Import { queue: self.queue, key: self.key, max_body: self.max_body };
+        let import = Import { queue: self.queue, key: self.resume, max_body: self.max_body };
         let failed = |error| failure(&error, keyed, url);
         // Before the push, which makes the queue. A store that does not answer is no failure yet: the push says why, and
         // its time to wait has begun.
@@ -234,7 +234,7 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
         Some(_) if keyed => failure.after(&told, ON),
         Some(account) if account.unknown.is_empty() => failure.after(&told, again),
         Some(_) => {
-            let next = "push with --key to have every line exactly once, whatever happens";
+            let next = "push with --resume to have every line exactly once, whatever happens";
             let mut failure = failure.after(&told, next);
             failure.exit = Exit::Failed;
             failure

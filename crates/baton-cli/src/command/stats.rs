@@ -28,7 +28,7 @@ pub(crate) struct Stats {
     /// Only this queue; one that the fleet does not have is refused
     #[arg(value_name = "QUEUE")]
     queue: Option<Name>,
-    /// Print one JSON object: {"pushed_per_s","done_per_s","dead_per_s","ready","latency_ms":{"p50","p99"}}
+    /// Print one JSON object: {"pushed_per_s","done_per_s","failed_per_s","ready","latency_ms":{"p50","p99"}}
     #[arg(long)]
     json: bool,
 }
@@ -43,9 +43,9 @@ impl Stats {
         Output::print(self.json, &rates, |output| {
             let rate = |rate: f64| format!("{rate:.1}");
             let wait = |wait: Option<f64>| wait.map_or_else(|| "none ran".to_owned(), |ms| format!("{ms:.1} ms"));
-            let Rates { pushed_per_s, done_per_s, dead_per_s, ready, latency_ms } = &rates;
+            let Rates { pushed_per_s, done_per_s, failed_per_s, ready, latency_ms } = &rates;
             let queue = self.queue.as_ref().map_or_else(|| "all queues".to_owned(), ToString::to_string);
-            let row = [queue, rate(*pushed_per_s), rate(*done_per_s), rate(*dead_per_s), ready.to_string()];
+            let row = [queue, rate(*pushed_per_s), rate(*done_per_s), rate(*failed_per_s), ready.to_string()];
             let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
             output.table(&["queue", "pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"], &[row])
         })

@@ -58,7 +58,7 @@ struct Add {
     #[arg(value_name = "NAME")]
     name: Name,
     /// What it allows
-    #[arg(long, value_enum, value_name = "RIGHT", default_value = "admin")]
+    #[arg(long, value_enum, value_name = "RIGHT", default_value = "operate")]
     right: WhichRight,
     #[command(flatten)]
     place: Place,

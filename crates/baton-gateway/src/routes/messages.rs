@@ -88,7 +88,7 @@ impl state::State {
     /// How many nodes could take up a call that waits.
     async fn nodes_while_waiting(&self, call: &CallId, status: &CallStatus) -> Option<u64> {
         match status.state {
-            CallState::Waiting | CallState::Delayed | CallState::Cancelling => self.view.nodes_of(&call.queue).await,
+            CallState::Ready | CallState::Delayed | CallState::Cancelling => self.view.nodes_of(&call.queue).await,
             _ => None,
         }
     }

@@ -41,7 +41,7 @@ impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
-            Self::Operate => "admin",
+            Self::Operate => "operate",
         })
     }
 }

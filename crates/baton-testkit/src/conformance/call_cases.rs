@@ -16,13 +16,13 @@ use super::{
 pub async fn a_call_ends_with_its_last_message(scene: &mut Scene) {
     let node = scene.node().await;
     let call = scene.begin(node, None).await;
-    assert_eq!(scene.state(&call).await, CallState::Waiting);
+    assert_eq!(scene.state(&call).await, CallState::Ready);
     let held = scene.hold(node).await;
-    assert_eq!(scene.state(&call).await, CallState::Running);
+    assert_eq!(scene.state(&call).await, CallState::InFlight);
     assert_eq!(scene.ask(held.emit(1, vec![told("seen", "1"), told("seen", "2")])).await.unwrap(), Emitted::Kept);
     assert_eq!(
         scene.view(&call).await,
-        CallView { state: CallState::Running, born: call.born.unwrap(), outcome: None, first: 1, next: 3 }
+        CallView { state: CallState::InFlight, born: call.born.unwrap(), outcome: None, first: 1, next: 3 }
     );
     scene.end(&held, done("[3]")).await;
     let view = scene.view(&call).await;
@@ -63,7 +63,7 @@ pub async fn follow_ups_join_a_call(scene: &mut Scene) {
     let held = scene.hold(node).await;
     let follow_ups = vec![joining("q"), joining("q"), Submission { ..submission(parcel(1)) }];
     scene.end(&held, Outcome::Done { result: Some(Bytes::from_static(b"7")), follow_ups }).await;
-    assert_eq!(scene.state(&call).await, CallState::Waiting);
+    assert_eq!(scene.state(&call).await, CallState::Ready);
     let held = scene.hold(node).await;
     scene.ask(held.emit(1, vec![told("part", "1")])).await.unwrap();
     scene.end(&held, retry(5)).await;
@@ -388,7 +388,7 @@ pub async fn a_later_message_with_the_id_is_another(scene: &mut Scene) {
     assert_eq!(scene.refusal(unfollow).await, Refusal::OtherCall);
     // The later one is there for who names it, and for who looks by hand.
     for name in [&call, &filed(&call)] {
-        assert_eq!(scene.state(name).await, CallState::Running);
+        assert_eq!(scene.state(name).await, CallState::InFlight);
         assert_eq!(scene.events(name, 1).await, [stored("seen", "1")]);
     }
 }

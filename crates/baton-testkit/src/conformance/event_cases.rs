@@ -46,7 +46,7 @@ pub async fn a_new_attempt_voids_what_has_no_key(scene: &mut Scene) {
     scene.ask(held.emit(1, again)).await.unwrap();
     // Lost with its session; whoever has told nothing restarts nothing.
     scene.lose(node, other).await;
-    assert_eq!(scene.state(&call).await, CallState::Waiting);
+    assert_eq!(scene.state(&call).await, CallState::Ready);
     let held = scene.hold(node).await;
     scene.end(&held, Outcome::Back).await;
     let held = scene.hold(node).await;

@@ -96,7 +96,7 @@ pub(crate) async fn a_context_hears_of_the_cancel(setting: Setting) {
     let calls = [setting.call("aside", 1).await, setting.call("blocking", 1).await];
     let running = start(node);
     for call in &calls {
-        setting.until(call, CallState::Running).await;
+        setting.until(call, CallState::InFlight).await;
         setting.fleet.cancel_call(call).await.unwrap();
     }
     tokio::time::timeout(PATIENCE, heard.notified()).await.unwrap();
@@ -132,7 +132,7 @@ pub(crate) async fn a_call_nobody_follows_is_cancelled(setting: Setting) {
     setting.until(&forsaken, CallState::Cancelled).await;
     let (still, follow) = waiting.await.unwrap();
     assert!(still, "it is followed, and goes on");
-    assert_eq!(setting.state(&followed).await, CallState::Running);
+    assert_eq!(setting.state(&followed).await, CallState::InFlight);
     drop(follow);
     setting.until(&followed, CallState::Cancelled).await;
     running.stop().await;

@@ -31,7 +31,7 @@ pub(crate) async fn events_reach_all_who_follow_as_they_are_told(setting: Settin
     go.add_permits(1);
     let Followed::Events(chunk) = first.next().await.unwrap() else { panic!() };
     assert_eq!((chunk.first(), chunk.events()[0].data.as_ref()), (1, &b"1"[..]));
-    assert_eq!(setting.state(&call).await, CallState::Running);
+    assert_eq!(setting.state(&call).await, CallState::InFlight);
     go.add_permits(3);
     let told = ["counted 1", "counted 2", "counted 3", "counted 4", "end 4"];
     for follower in many {

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{Admin, OperateError, Unknown};
+use super::{Admin, AdminError, Unknown};
 use crate::{
     message::Name,
     store::{Books, Lacking, QueueRecount, Recount},
@@ -84,9 +84,9 @@ impl Admin {
     /// fleet may be held still for so long at most.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure. Books that do not balance are no
+    /// [`AdminError::Unknown`] if the fleet has no such queue; the store's failure. Books that do not balance are no
     /// error: see [`Audit::balanced`].
-    pub async fn audit(&self, queue: Option<&Name>, deep: Option<Duration>) -> Result<Audit, OperateError> {
+    pub async fn audit(&self, queue: Option<&Name>, deep: Option<Duration>) -> Result<Audit, AdminError> {
         let survey = self.survey().await?;
         if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, &survey)) {
             return Err(unknown.into());

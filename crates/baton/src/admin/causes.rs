@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::Serialize;
 
-use super::{Admin, OperateError, Wanted};
+use super::{Admin, AdminError, Wanted};
 use crate::message::{MessageId, Name};
 
 const LONGEST_CAUSE: usize = 200;
@@ -38,8 +38,8 @@ impl Admin {
     /// Counts errors by cause; removes nothing.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
-    pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, OperateError> {
+    /// [`AdminError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
+    pub async fn causes(&self, wanted: &Wanted) -> Result<Causes, AdminError> {
         let survey = self.survey().await?;
         let total = self.total(wanted, &survey, false)?;
         let mut counts: BTreeMap<(Name, String), (u64, MessageId)> = BTreeMap::new();

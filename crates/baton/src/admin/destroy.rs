@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{Admin, OperateError, Whereabouts, whereabouts::nodes};
+use super::{Admin, AdminError, Whereabouts, whereabouts::nodes};
 use crate::{
     message::SessionId,
     store::{Destroy, Refusal, Removed, SessionView, StoreError},
@@ -35,9 +35,9 @@ impl Admin {
     /// over.
     ///
     /// # Errors
-    /// [`OperateError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
+    /// [`AdminError::NodesAlive`] while a node lives: nothing is removed then. After a failure of the store some may
     /// be; destroying again removes the rest.
-    pub async fn destroy(&self) -> Result<Destroyed, OperateError> {
+    pub async fn destroy(&self) -> Result<Destroyed, AdminError> {
         let admin = self.apart();
         let cleared = admin.clear().await;
         admin.leave().await;
@@ -46,7 +46,7 @@ impl Admin {
     }
 
     /// Removes the fleet; what it held, if it was this call that removed it.
-    async fn clear(&self) -> Result<Option<Removed>, OperateError> {
+    async fn clear(&self) -> Result<Option<Removed>, AdminError> {
         match self.ask_at_length(Destroy).await {
             Err(StoreError::Refused(Refusal::NodesAlive { .. })) => {}
             removed => return Ok(removed?),
@@ -81,6 +81,6 @@ impl Admin {
     }
 }
 
-fn alive<'a>(nodes: impl Iterator<Item = &'a SessionView>) -> OperateError {
-    OperateError::NodesAlive { nodes: nodes.map(Whereabouts::of).collect() }
+fn alive<'a>(nodes: impl Iterator<Item = &'a SessionView>) -> AdminError {
+    AdminError::NodesAlive { nodes: nodes.map(Whereabouts::of).collect() }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Admin, OperateError};
+use super::{Admin, AdminError};
 use crate::{
     message::{MessageId, Name},
     store::{Disposal, Refusal, StoreError, session::Session},
@@ -27,7 +27,7 @@ pub(super) struct Drain<'a> {
 
 impl<'a> Drain<'a> {
     /// Takes the right, waiting for a drainer that may be gone.
-    pub(super) async fn begin(admin: &'a Admin, queue: &Name, disposal: Disposal) -> Result<Self, OperateError> {
+    pub(super) async fn begin(admin: &'a Admin, queue: &Name, disposal: Disposal) -> Result<Self, AdminError> {
         let (session, upto) = take(admin, queue).await?;
         Ok(Self { admin, session, queue: queue.clone(), disposal, upto })
     }
@@ -39,7 +39,7 @@ impl<'a> Drain<'a> {
 
     /// Disposes of errors that were handed over, and says how many; nothing if the session was over and they are to be
     /// looked at again.
-    pub(super) async fn dispose(&mut self, ids: Vec<MessageId>) -> Result<Option<u64>, OperateError> {
+    pub(super) async fn dispose(&mut self, ids: Vec<MessageId>) -> Result<Option<u64>, AdminError> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
         match self.admin.attend(&self.session, disposing).await {
             Ok(disposed) => Ok(Some(disposed.count)),
@@ -52,7 +52,7 @@ impl<'a> Drain<'a> {
     }
 }
 
-async fn take(admin: &Admin, queue: &Name) -> Result<(Session, u64), OperateError> {
+async fn take(admin: &Admin, queue: &Name) -> Result<(Session, u64), AdminError> {
     let deadline = Instant::now() + admin.wait.max(BUSY_AT_LEAST);
     loop {
         let session = admin.session().await?;
@@ -60,7 +60,7 @@ async fn take(admin: &Admin, queue: &Name) -> Result<(Session, u64), OperateErro
             Ok(draining) => return Ok((session, draining.upto)),
             Err(StoreError::Refused(Refusal::DrainBusy { holder })) if Instant::now() >= deadline => {
                 let by = admin.whereabouts(holder).await?;
-                return Err(OperateError::Draining { queue: queue.clone(), by });
+                return Err(AdminError::Draining { queue: queue.clone(), by });
             }
             Err(StoreError::Refused(Refusal::DrainBusy { .. })) => tokio::time::sleep(BUSY_PAUSE).await,
             Err(StoreError::Refused(Refusal::Stale)) => {}

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::{Admin, FailedMessage, OperateError, Unknown, causes::contains, drain::Drain};
+use super::{Admin, AdminError, FailedMessage, Unknown, causes::contains, drain::Drain};
 use crate::{
     Shutdown,
     message::{MessageId, Name},
@@ -69,9 +69,9 @@ impl Admin {
     /// [`Admin::hand_over`] for more than that.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; [`OperateError::OfWhichQueue`] if ids are wanted and several
+    /// [`AdminError::Unknown`] if the fleet has no such queue; [`AdminError::OfWhichQueue`] if ids are wanted and several
     /// queues have errors; the store's failure after the time to wait for it.
-    pub async fn errors(&self, wanted: &Wanted) -> Result<Vec<FailedMessage>, OperateError> {
+    pub async fn errors(&self, wanted: &Wanted) -> Result<Vec<FailedMessage>, AdminError> {
         let mut errors = Vec::new();
         let list = |page: &[FailedMessage]| {
             errors.extend_from_slice(page);
@@ -85,8 +85,8 @@ impl Admin {
     /// Those that are no errors are passed over, and those without a body stay.
     ///
     /// # Errors
-    /// [`OperateError::Draining`] while another process removes or requeues errors of the queue.
-    pub async fn requeue(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
+    /// [`AdminError::Draining`] while another process removes or requeues errors of the queue.
+    pub async fn requeue(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, AdminError> {
         self.dispose(queue, ids, Disposal::Requeue).await
     }
 
@@ -94,11 +94,11 @@ impl Admin {
     ///
     /// # Errors
     /// As [`Admin::requeue`].
-    pub async fn remove(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, OperateError> {
+    pub async fn remove(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, AdminError> {
         self.dispose(queue, ids, Disposal::Drain).await
     }
 
-    async fn dispose(&self, queue: &Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<u64, OperateError> {
+    async fn dispose(&self, queue: &Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<u64, AdminError> {
         let admin = self.apart();
         let mut drain = Drain::begin(&admin, queue, disposal).await?;
         let disposed = loop {
@@ -117,8 +117,8 @@ impl Admin {
     /// cancelled. One that is requeued and fails again does not come round in the same look.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue, unless it is to follow; [`OperateError::OfWhichQueue`] if ids
-    /// are wanted and several queues have errors; [`OperateError::Draining`] while somebody else drains the errors of a
+    /// [`AdminError::Unknown`] if the fleet has no such queue, unless it is to follow; [`AdminError::OfWhichQueue`] if ids
+    /// are wanted and several queues have errors; [`AdminError::Draining`] while somebody else drains the errors of a
     /// queue; the store's failure.
     ///
     /// # Shutdown safety
@@ -127,7 +127,7 @@ impl Admin {
     pub async fn hand_over(
         &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Shutdown>,
         take: impl FnMut(&[FailedMessage]) -> Taken,
-    ) -> Result<HandedOver, OperateError> {
+    ) -> Result<HandedOver, AdminError> {
         let (mut survey, admin) = (self.survey().await?, self.apart());
         let total = self.total(wanted, &survey, follow.is_some())?;
         let handed_over = HandedOver { count: 0, bodiless: 0, total, missed: 0, gone: false };
@@ -165,7 +165,7 @@ impl Admin {
 
     /// How many errors there are to choose from. A queue that the fleet does not have is refused, unless it is waited
     /// for: then that is told. So are ids of nobody knows which queue.
-    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey, waits: bool) -> Result<u64, OperateError> {
+    pub(super) fn total(&self, wanted: &Wanted, survey: &Survey, waits: bool) -> Result<u64, AdminError> {
         let queue = wanted.queue.as_ref();
         if waits {
             self.note_unknown(queue, survey);
@@ -174,7 +174,7 @@ impl Admin {
         }
         let chosen: Vec<&Books> = survey.queues.iter().filter(|books| wanted.queue(books)).collect();
         if !wanted.ids.is_empty() && chosen.len() > 1 {
-            return Err(OperateError::OfWhichQueue { queues: chosen.iter().map(|it| it.queue.clone()).collect() });
+            return Err(AdminError::OfWhichQueue { queues: chosen.iter().map(|it| it.queue.clone()).collect() });
         }
         Ok(chosen.iter().map(|books| books.failed).fold(0, u64::saturating_add))
     }
@@ -212,7 +212,7 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
     /// Hands the errors of one queue after `after`, up to and with `upto`, over; how far it came.
     async fn queue(
         &mut self, queue: &Name, mut after: u64, upto: u64, mut drain: Option<&mut Drain<'_>>,
-    ) -> Result<u64, OperateError> {
+    ) -> Result<u64, AdminError> {
         while !self.has_ended() {
             let page = self.admin.page(queue, after, upto).await?;
             let Some(last) = page.last() else { return Ok(upto) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{Admin, OperateError, Whereabouts};
+use super::{Admin, AdminError, Whereabouts};
 use crate::store::{Conversion, Converted, FORMAT, SeenSession, Standing, StoreError};
 
 /// How often it is looked whether anybody calls.
@@ -59,8 +59,8 @@ impl Admin {
     /// format is left as it is.
     ///
     /// # Errors
-    /// [`OperateError::InUse`] if anybody has called meanwhile; the store's failure or refusal.
-    pub async fn migrate(&self, mut progress: impl FnMut(MigrationProgress)) -> Result<Migrated, OperateError> {
+    /// [`AdminError::InUse`] if anybody has called meanwhile; the store's failure or refusal.
+    pub async fn migrate(&self, mut progress: impl FnMut(MigrationProgress)) -> Result<Migrated, AdminError> {
         let since = self.standing().await?;
         let mut migrated =
             Migrated { migrated: false, from: since.format, to: FORMAT, sessions: 0, back: 0, failed: 0 };
@@ -89,7 +89,7 @@ impl Admin {
     /// Looks until those who were silent so far must be failed.
     async fn watch_silence(
         &self, since: &Standing, progress: &mut impl FnMut(MigrationProgress),
-    ) -> Result<(), OperateError> {
+    ) -> Result<(), AdminError> {
         let Some(longest) = since.seen.iter().map(|session| session.lease_ms).max() else { return Ok(()) };
         let time = Duration::from_millis(longest) * LEASES_WATCHED;
         progress(MigrationProgress::Watching { sessions: since.seen.len() as u64, time });
@@ -109,7 +109,7 @@ impl Admin {
     }
 }
 
-fn in_use(since: &Standing, now: &Standing) -> OperateError {
+fn in_use(since: &Standing, now: &Standing) -> AdminError {
     let whereabouts = |it: &SeenSession| Whereabouts { session: it.session, process: Some((it.host.clone(), it.pid)) };
-    OperateError::InUse { by: now.alive_since(since).map(whereabouts).collect() }
+    AdminError::InUse { by: now.alive_since(since).map(whereabouts).collect() }
 }

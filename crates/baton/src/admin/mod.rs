@@ -85,7 +85,7 @@ pub use self::{
     pause::Paused,
     purge::{PurgedQueue, RemovedQueue},
     rates::{Glance, Latency, Rates, Watch},
-    refused::{OperateError, Subject, Unknown},
+    refused::{AdminError, Subject, Unknown},
     spawner::{Limits, Spawner, Workforce},
     stop::Stopped,
     supervisor::{Supervisor, SupervisorEvent, obey_leash},

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Admin, OperateError, Unknown, whereabouts::live_nodes};
+use super::{Admin, AdminError, Unknown, whereabouts::live_nodes};
 use crate::{
     Report,
     message::{Name, SessionId},
@@ -99,8 +99,8 @@ impl Admin {
     /// One queue as it is now.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue.
-    pub async fn queue(&self, name: &Name) -> Result<QueueState, OperateError> {
+    /// [`AdminError::Unknown`] if the fleet has no such queue.
+    pub async fn queue(&self, name: &Name) -> Result<QueueState, AdminError> {
         let survey = self.survey().await?;
         Unknown::queue(name, &survey).map_or(Ok(()), Err)?;
         let found = Overview::of(&survey).queues.into_iter().find(|it| it.name == *name);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Admin, OperateError, Unknown};
+use super::{Admin, AdminError, Unknown};
 use crate::{message::Name, store::Order};
 
 /// Whether a queue is held back now.
@@ -18,8 +18,8 @@ impl Admin {
     /// Stops handing out messages of a queue; what runs is finished, and pushes go on. It stays paused through restarts.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue: it would be a queue of that name that nobody means.
-    pub async fn pause(&self, queue: &Name) -> Result<Paused, OperateError> {
+    /// [`AdminError::Unknown`] if the fleet has no such queue: it would be a queue of that name that nobody means.
+    pub async fn pause(&self, queue: &Name) -> Result<Paused, AdminError> {
         self.know(queue).await?;
         self.pause_unseen(queue).await
     }
@@ -28,7 +28,7 @@ impl Admin {
     ///
     /// # Errors
     /// The store's.
-    pub async fn pause_unseen(&self, queue: &Name) -> Result<Paused, OperateError> {
+    pub async fn pause_unseen(&self, queue: &Name) -> Result<Paused, AdminError> {
         self.ask(Order::Pause(queue.clone())).await?;
         Ok(Paused { queue: queue.clone(), paused: true })
     }
@@ -36,14 +36,14 @@ impl Admin {
     /// Hands out messages of a paused queue again.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue.
-    pub async fn resume(&self, queue: &Name) -> Result<Paused, OperateError> {
+    /// [`AdminError::Unknown`] if the fleet has no such queue.
+    pub async fn resume(&self, queue: &Name) -> Result<Paused, AdminError> {
         self.know(queue).await?;
         self.ask(Order::Resume(queue.clone())).await?;
         Ok(Paused { queue: queue.clone(), paused: false })
     }
 
-    async fn know(&self, queue: &Name) -> Result<(), OperateError> {
+    async fn know(&self, queue: &Name) -> Result<(), AdminError> {
         Ok(Unknown::queue(queue, &self.survey().await?).map_or(Ok(()), Err)?)
     }
 }

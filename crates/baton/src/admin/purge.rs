@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Admin, OperateError, Unknown, Whereabouts, whereabouts::live_nodes};
+use super::{Admin, AdminError, Unknown, Whereabouts, whereabouts::live_nodes};
 use crate::{
     message::Name,
     store::{Books, Purged, Refusal, RemoveQueue, StoreError, Survey, session::Session},
@@ -40,7 +40,7 @@ impl Admin {
     /// so does an idempotency key until it expires. What is pushed meanwhile may be removed too.
     ///
     /// ```
-    /// # async fn example(fleet: &baton::Fleet) -> Result<(), baton::admin::OperateError> {
+    /// # async fn example(fleet: &baton::Fleet) -> Result<(), baton::admin::AdminError> {
     /// use baton::{Name, admin::Admin};
     ///
     /// let mail = Name::new("mail").expect("a name");
@@ -51,9 +51,9 @@ impl Admin {
     /// ```
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue. After a failure of the store some messages may be removed;
+    /// [`AdminError::Unknown`] if the fleet has no such queue. After a failure of the store some messages may be removed;
     /// purging again removes the rest.
-    pub async fn purge_queue(&self, queue: &Name) -> Result<PurgedQueue, OperateError> {
+    pub async fn purge_queue(&self, queue: &Name) -> Result<PurgedQueue, AdminError> {
         known(queue, &self.survey().await?)?;
         let Purged { removed, .. } = self.empty(queue, false).await?;
         let survey = self.survey().await?;
@@ -66,10 +66,10 @@ impl Admin {
     /// lease is over.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; [`OperateError::QueueInUse`] while a live node works for it or
-    /// feeds it, [`OperateError::InFlight`] while messages of it are in flight: nothing is removed then, unless they came
+    /// [`AdminError::Unknown`] if the fleet has no such queue; [`AdminError::QueueInUse`] while a live node works for it or
+    /// feeds it, [`AdminError::InFlight`] while messages of it are in flight: nothing is removed then, unless they came
     /// after the first look.
-    pub async fn remove_queue(&self, queue: &Name) -> Result<RemovedQueue, OperateError> {
+    pub async fn remove_queue(&self, queue: &Name) -> Result<RemovedQueue, AdminError> {
         let survey = self.survey().await?;
         known(queue, &survey)?;
         let mut gone = RemovedQueue { queue: queue.clone(), removed: 0, failed: 0 };
@@ -89,7 +89,7 @@ impl Admin {
                         if !nodes.contains(&by) {
                             nodes.push(by);
                         }
-                        return Err(OperateError::QueueInUse { queue: queue.clone(), nodes });
+                        return Err(AdminError::QueueInUse { queue: queue.clone(), nodes });
                     }
                 }
                 Refusal::QueueNotEmpty { .. } if attempts < ATTEMPTS => {
@@ -97,7 +97,7 @@ impl Admin {
                     let survey = self.survey().await?;
                     let messages = books(queue, &survey).map_or(0, |books| books.in_flight);
                     if messages > 0 {
-                        return Err(OperateError::InFlight { queue: queue.clone(), messages });
+                        return Err(AdminError::InFlight { queue: queue.clone(), messages });
                     }
                     let purged = self.empty(queue, true).await?;
                     gone.removed += purged.removed - purged.failed;
@@ -109,14 +109,14 @@ impl Admin {
     }
 
     /// Removes what waits in a queue, step by step; what all steps removed.
-    async fn empty(&self, queue: &Name, failed: bool) -> Result<Purged, OperateError> {
+    async fn empty(&self, queue: &Name, failed: bool) -> Result<Purged, AdminError> {
         let admin = self.apart();
         let emptied = admin.empty_as(queue, failed).await;
         admin.leave().await;
         emptied
     }
 
-    async fn empty_as(&self, queue: &Name, failed: bool) -> Result<Purged, OperateError> {
+    async fn empty_as(&self, queue: &Name, failed: bool) -> Result<Purged, AdminError> {
         let mut session: Session = self.session().await?;
         let (mut upto, mut removed, mut of_failed) = (None, 0, 0);
         loop {
@@ -133,7 +133,7 @@ impl Admin {
                 Err(StoreError::Refused(Refusal::Stale)) => session = self.session().await?,
                 Err(StoreError::Refused(Refusal::DrainBusy { holder })) => {
                     if let Some(by) = self.outlive(holder).await? {
-                        return Err(OperateError::Draining { queue: queue.clone(), by });
+                        return Err(AdminError::Draining { queue: queue.clone(), by });
                     }
                 }
                 Err(error) => return Err(error.into()),

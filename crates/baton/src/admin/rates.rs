@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    Admin, OperateError, Unknown, Whereabouts,
+    Admin, AdminError, Unknown, Whereabouts,
     whereabouts::{live_nodes, nodes},
 };
 use crate::{
@@ -22,7 +22,7 @@ pub struct Rates {
     /// Messages finished in a second.
     pub done_per_s: f64,
     /// Messages that failed for good in a second.
-    pub dead_per_s: f64,
+    pub failed_per_s: f64,
     /// Waiting to be claimed at the end.
     pub ready: u64,
     /// How long messages waited.
@@ -75,8 +75,8 @@ impl Admin {
     /// Measures one queue, or all, for so long.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
-    pub async fn rates(&self, queue: Option<&Name>, over: Duration) -> Result<Rates, OperateError> {
+    /// [`AdminError::Unknown`] if the fleet has no such queue; the store's failure after the time to wait for it.
+    pub async fn rates(&self, queue: Option<&Name>, over: Duration) -> Result<Rates, AdminError> {
         let earlier = self.survey().await?;
         if let Some(unknown) = queue.and_then(|queue| Unknown::queue(queue, &earlier)) {
             return Err(unknown.into());
@@ -153,7 +153,7 @@ impl Rates {
             pushed_per_s: rate(|it| it.pushed),
             done_per_s: rate(|it| it.done),
             // The errors are removed; their newest place only grows.
-            dead_per_s: rate(|it| it.failed_seq),
+            failed_per_s: rate(|it| it.failed_seq),
             ready: sum(later, |it| it.ready),
             latency_ms: Latency { p50: waits.percentile(0.5).map(tenths), p99: waits.percentile(0.99).map(tenths) },
         }

@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 /// Why an operation was not carried out; nothing was changed unless the variant says so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OperateError {
+pub enum AdminError {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -85,7 +85,7 @@ pub enum OperateError {
     Node(NodeError),
 }
 
-impl OperateError {
+impl AdminError {
     /// Whether the same operation may succeed when repeated, without anything being done about it.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
@@ -97,7 +97,7 @@ impl OperateError {
     }
 }
 
-impl From<NodeError> for OperateError {
+impl From<NodeError> for AdminError {
     fn from(error: NodeError) -> Self {
         match error {
             NodeError::Store(error) => Self::Store(error),

@@ -1,6 +1,6 @@
 //! The sources a fleet knows: listed, forgotten, started over.
 
-use super::{Admin, OperateError, Overview, SourceState, Unknown};
+use super::{Admin, AdminError, Overview, SourceState, Unknown};
 use crate::{
     Node, NodeError,
     message::Name,
@@ -20,14 +20,14 @@ impl Admin {
     /// leaving is waited for until its lease is over.
     ///
     /// # Errors
-    /// [`OperateError::Unknown`] if there is none of this name, [`OperateError::Offered`] while a live node offers it.
-    pub async fn remove_source(&self, source: &Name) -> Result<(), OperateError> {
+    /// [`AdminError::Unknown`] if there is none of this name, [`AdminError::Offered`] while a live node offers it.
+    pub async fn remove_source(&self, source: &Name) -> Result<(), AdminError> {
         Unknown::source(source, &self.survey().await?).map_or(Ok(()), Err)?;
         loop {
             match self.ask_at_length(Remove { source: source.clone() }).await {
                 Err(StoreError::Refused(Refusal::Offered { session, .. })) => {
                     if let Some(by) = self.outlive(session).await? {
-                        return Err(OperateError::Offered { source_name: source.clone(), by });
+                        return Err(AdminError::Offered { source_name: source.clone(), by });
                     }
                 }
                 removed => return Ok(removed?),
@@ -39,15 +39,15 @@ impl Admin {
     /// that does not beat any more is waited for until its lease is over.
     ///
     /// # Errors
-    /// [`OperateError::Running`] while a live node holds it.
-    pub async fn reopen_source(&self, source: &Name) -> Result<(), OperateError> {
+    /// [`AdminError::Running`] while a live node holds it.
+    pub async fn reopen_source(&self, source: &Name) -> Result<(), AdminError> {
         loop {
             let holder = match self.ask_at_length(Rewind { source: source.clone(), goes_on: true }).await {
                 Err(StoreError::Refused(Refusal::BatonHeld { holder, .. })) => holder,
                 reopened => return Ok(reopened?),
             };
             if let Some(by) = self.outlive(holder).await? {
-                return Err(OperateError::Running { source_name: source.clone(), by });
+                return Err(AdminError::Running { source_name: source.clone(), by });
             }
         }
     }
@@ -55,8 +55,8 @@ impl Admin {
     /// Starts the sources of a node over. A holder that does not beat any more is waited for until its lease is over.
     ///
     /// # Errors
-    /// [`OperateError::Running`] if a live node runs one of them; others may have been started over by then.
-    pub async fn rewind(&self, node: &Node) -> Result<(), OperateError> {
+    /// [`AdminError::Running`] if a live node runs one of them; others may have been started over by then.
+    pub async fn rewind(&self, node: &Node) -> Result<(), AdminError> {
         loop {
             let (source_name, holder) = match node.rewind().await {
                 Err(NodeError::Store(StoreError::Refused(Refusal::BatonHeld { source_name, holder }))) => {
@@ -65,7 +65,7 @@ impl Admin {
                 rewound => return Ok(rewound?),
             };
             if let Some(by) = self.outlive(holder).await? {
-                return Err(OperateError::Running { source_name, by });
+                return Err(AdminError::Running { source_name, by });
             }
         }
     }

@@ -20,7 +20,7 @@ use std::{
 
 use baton::{
     Context, Done, Failure, Fleet, Key, MessageId, Name, Report, Shutdown,
-    admin::{Admin, BadBody, Import, ImportCause, Inputs, Note, OperateError, Taken, Wanted},
+    admin::{Admin, AdminError, BadBody, Import, ImportCause, Inputs, Note, Taken, Wanted},
     store::{Disposal, TakeSurvey},
     testing::TestFleet,
 };
@@ -80,7 +80,7 @@ async fn errors_are_removed_only_once_they_were_taken() {
     let json = serde_json::to_value(&admin.errors(&all).await.unwrap()[0]).unwrap();
     assert!(json["body"] == 1 && json["queue"] == "messages" && json["error"] == "no 1", "{json}");
     let alive = admin.destroy().await.unwrap_err();
-    assert!(matches!(&alive, OperateError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
+    assert!(matches!(&alive, AdminError::NodesAlive { nodes } if nodes.len() == 1), "{alive}");
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
 }
 
@@ -152,10 +152,10 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
     let heard = notes.clone();
     let admin = Admin::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
-    let Err(OperateError::Unknown(unknown)) = admin.pause(&name("typo")).await else { panic!("it is not there") };
+    let Err(AdminError::Unknown(unknown)) = admin.pause(&name("typo")).await else { panic!("it is not there") };
     assert_eq!(unknown.known, [name("messages")]);
     assert!(admin.remove_source(&name("typo")).await.is_err());
-    let refused = Err(OperateError::Unknown(unknown.clone()));
+    let refused = Err(AdminError::Unknown(unknown.clone()));
     assert_eq!(admin.audit(Some(&name("typo")), None).await, refused.clone().map(|()| unreachable!()));
     let wanted = Wanted { queue: Some(name("typo")), ..Wanted::default() };
     assert_eq!(admin.errors(&wanted).await, refused.map(|()| unreachable!()));
@@ -203,7 +203,7 @@ async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let sources = admin.sources().await.unwrap();
     assert!(sources[0].ended && sources[0].name == name("ticks"));
     let offered = admin.remove_source(&name("ticks")).await;
-    assert!(matches!(offered, Err(OperateError::Offered { .. })), "{offered:?}");
+    assert!(matches!(offered, Err(AdminError::Offered { .. })), "{offered:?}");
     shutdown.graceful();
     node.await.unwrap().unwrap();
     admin.remove_source(&name("ticks")).await.unwrap();

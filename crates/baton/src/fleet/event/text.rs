@@ -30,8 +30,8 @@ impl fmt::Display for Event {
                     _ => write!(f, "; {failed} failed for good, since nodes died with them again and again"),
                 }
             }
-            Self::StopOrdered { at_once: false } => f.write_str("an admin stops this node: it finishes what runs"),
-            Self::StopOrdered { at_once: true } => f.write_str("an admin stops this node at once: what runs goes back"),
+            Self::StopOrdered { at_once: false } => f.write_str("asked to stop: it finishes what runs"),
+            Self::StopOrdered { at_once: true } => f.write_str("asked to stop at once: what runs goes back"),
             Self::StoreAway { error } => write!(f, "{error}; this node waits for it"),
             Self::StoreBack { after } => write!(f, "the store is back after {:.1} s", after.as_secs_f64()),
             Self::StoreFull { error } => write!(f, "{error}; new messages wait until it takes them again"),

@@ -16,8 +16,8 @@ fn state(record: &CallRecord) -> CallState {
     match record.end {
         Some(end) => end,
         None if record.is_marked => CallState::Cancelling,
-        None if record.running > 0 => CallState::Running,
+        None if record.running > 0 => CallState::InFlight,
         None if record.delayed == record.open => CallState::Delayed,
-        None => CallState::Waiting,
+        None => CallState::Ready,
     }
 }

@@ -26,7 +26,7 @@ pub struct CallView {
     pub state: CallState,
     /// The store's time of the push of its first message, in milliseconds.
     pub born: u64,
-    /// Of one that is done the result of its first message, of one that is dead why.
+    /// Of one that is done the result of its first message, of one that failed why.
     pub outcome: Option<Bytes>,
     /// The first event that is kept.
     pub first: u64,
@@ -36,14 +36,14 @@ pub struct CallView {
 
 /// The states of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum CallState {
-    /// None of its messages is being run, and one could be.
-    Waiting,
+    /// One of its messages can be claimed, and none is claimed.
+    Ready,
     /// All of its messages wait for their next attempt.
     Delayed,
     /// A message is claimed.
-    Running,
+    InFlight,
     /// It was cancelled, and not all of its messages know.
     Cancelling,
     /// All of its messages are done.

@@ -17,9 +17,9 @@ impl Coded for ReadCall {
         match code {
             "OK" => {
                 let state = match reply.text()?.as_str() {
-                    "waiting" => CallState::Waiting,
+                    "waiting" => CallState::Ready,
                     "delayed" => CallState::Delayed,
-                    "running" => CallState::Running,
+                    "running" => CallState::InFlight,
                     "cancelling" => CallState::Cancelling,
                     "done" => CallState::Done,
                     "dead" => CallState::Failed,
