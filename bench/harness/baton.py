@@ -26,9 +26,9 @@ EVERYDAY = {
     "push": ("everyday_push_per_s", "everyday_push_cpu_us", 10),
     LPUSH: ("raw_everyday_push_per_s", "raw_everyday_push_cpu_us", 10),
     "both": ("everyday_whole_per_s", "everyday_whole_cpu_us", 10),
-    "burn": ("jobs_burn_per_s", "jobs_burn_cpu_us", 200),
-    "wait": ("jobs_wait_per_s", "jobs_wait_cpu_us", 50),
-    "fail": ("jobs_fail_per_s", "jobs_fail_cpu_us", 50),
+    "burn": ("work_burn_per_s", "work_burn_cpu_us", 200),
+    "wait": ("work_wait_per_s", "work_wait_cpu_us", 50),
+    "fail": ("work_fail_per_s", "work_fail_cpu_us", 50),
 }
 
 
@@ -93,7 +93,7 @@ class BatonEveryday:
     def measure(self, bench: Bench, course: Sequence[Kind], quick: bool) -> Mapping[str, Figures]:
         names = [name for fields in EVERYDAY.values() for name in fields[:2]]
         messages = QUICK_MESSAGES if quick else MESSAGES
-        figures = self.baton.figures(bench, "everyday,jobs", messages, names)
+        figures = self.baton.figures(bench, "everyday,work", messages, names)
         return {kind: Figures(jobs=messages // share, per_s=figures[rate], redis_cpu_us=figures[cpu],
                               exactly_once=True, verdict="yes")  # anything else is no figure but a failure
                 for kind, (rate, cpu, share) in EVERYDAY.items()}

@@ -1,7 +1,7 @@
 //! Measuring a store: every figure beside what the bare store does in the same run.
 //!
 //! The program that measures is its own children too: it has the commands `node` and `bench` with its [`Receiver`], its
-//! [`Producer`] and its [`Job`]s.
+//! [`Producer`] and its [`Workload`]s.
 //!
 //! Each store is measured on a fleet of a new name, by this process and by children on a leash. After the last figure
 //! everything is processed, recounted and compared with what was pushed; a figure that was bought with a lost or
@@ -16,8 +16,6 @@ mod everyday;
 mod failover;
 mod failure;
 mod folder;
-mod job;
-mod jobs;
 mod latency;
 mod lpush;
 mod memory;
@@ -33,6 +31,8 @@ mod samples;
 mod singles;
 mod subprocess;
 mod target;
+mod work;
+mod workload;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
@@ -47,11 +47,11 @@ use serde::Serialize;
 
 pub use self::{
     failure::Failure,
-    job::Job,
     plan::{Measure, Plan},
     producer::Producer,
     receiver::Receiver,
     report::Figures,
+    workload::Workload,
 };
 use self::{folder::Folder, target::Target};
 
@@ -164,8 +164,8 @@ async fn measure(plan: &Plan, target: &Target, private: bool) -> Result<Figures,
     if plan.wants(Measure::Everyday) {
         everyday::measure(plan, target, &mut figures).await?;
     }
-    if plan.wants(Measure::Jobs) {
-        jobs::measure(plan, target, &mut figures).await?;
+    if plan.wants(Measure::Work) {
+        work::measure(plan, target, &mut figures).await?;
     }
     if plan.wants(Measure::Latency) {
         latency::measure(plan, target, &mut figures).await?;

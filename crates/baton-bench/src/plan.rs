@@ -18,7 +18,7 @@ pub enum Measure {
     /// 16 processes that push one message a call, alone and with a worker
     Everyday,
     /// Messages pushed one a call whose handlers burn 1 ms of CPU, wait for 10 ms, or fail twice in one of ten cases
-    Jobs,
+    Work,
     /// From a push to the start of its handler
     Latency,
     /// A worker with a thousand queues, all idle but one

@@ -46,7 +46,7 @@ fn bad_command_lines_and_settings_are_refused() {
         (&["source"], 2, "source"),
         (&["audit", "--max-hold", "5"], 2, "unit"),
         (&["destroy"], 2, "--yes"),
-        (&["purge"], 2, "QUEUE"),
+        (&["purge"], 2, "no queue is named"),
         (&["purge", "mail"], 2, "--yes"),
         (&["purge", "mail", "--dry-run", "--yes"], 2, "--yes"),
         (&["push", "messages", "--file", "missing"], 1, "missing"),

@@ -15,9 +15,9 @@ const RATES: [&str; 9] = [
     "singles_per_s",
     "everyday_push_per_s",
     "everyday_whole_per_s",
-    "jobs_burn_per_s",
-    "jobs_wait_per_s",
-    "jobs_fail_per_s",
+    "work_burn_per_s",
+    "work_wait_per_s",
+    "work_fail_per_s",
 ];
 const LATENCIES: [&str; 5] = ["idle_p50_us", "idle_p99_us", "load_per_s", "load_p50_us", "load_p99_us"];
 const OTHERS: [&str; 13] = [
@@ -46,9 +46,9 @@ const BESIDE_RAW: [&str; 21] = [
     "singles_ratio",
     "everyday_push_cpu_us",
     "everyday_whole_cpu_us",
-    "jobs_burn_cpu_us",
-    "jobs_wait_cpu_us",
-    "jobs_fail_cpu_us",
+    "work_burn_cpu_us",
+    "work_wait_cpu_us",
+    "work_fail_cpu_us",
     "raw_everyday_push_per_s",
     "raw_everyday_push_cpu_us",
     "everyday_push_ratio",

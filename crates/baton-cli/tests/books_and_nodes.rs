@@ -32,15 +32,15 @@ fn books_that_do_not_add_up_are_named() {
 #[test]
 fn messages_without_a_body_are_named_buried_and_not_requeued() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "builtin", "1", "2"]).expect(0);
+    sandbox.run(&["push", "messages", "1", "2"]).expect(0);
     let file = rusqlite::Connection::open(sandbox.path()).unwrap();
     assert_eq!(file.execute("DELETE FROM parcels", []).unwrap(), 1);
     drop(file);
     sandbox.run(&["audit"]).expect(0);
     let fault = "queue messages: the bodies of 2 messages are missing, from messages/1 on";
     assert_eq!(sandbox.run(&["audit", "--deep", "--json"]).expect(4).json()["unbalanced"], json!([fault]));
-    sandbox.run(&["push", "builtin", "3"]).expect(0);
-    sandbox.run(&["node", "--queue", "builtin", "--handler", "noop", "--until-done"]).expect(3);
+    sandbox.run(&["push", "messages", "3"]).expect(0);
+    sandbox.run(&["node", "--queue", "messages", "--handler", "noop", "--until-done"]).expect(3);
     sandbox.run(&["audit", "--deep"]).expect(0);
     let errors = sandbox.run(&["errors", "--json"]).expect(0).out;
     let errors: Vec<serde_json::Value> = errors.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -76,18 +76,18 @@ fn of_several_destroys_at_once_one_says_what_it_removed() {
 #[test]
 fn status_shows_live_nodes_and_destroy_is_refused_while_they_live() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "builtin", "1"]).expect(0);
+    sandbox.run(&["push", "messages", "1"]).expect(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let node = runtime.block_on(sandbox.node("messages"));
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
     assert_eq!(status["nodes"][0]["session"], node.id().to_string());
     assert_eq!(status["nodes"][0]["pid"], std::process::id());
-    assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["builtin"])));
+    assert_eq!((&status["nodes"][0]["role"], &status["nodes"][0]["queues"]), (&json!("worker"), &json!(["messages"])));
     assert!(status["nodes"][0]["age_ms"].is_u64() && status["nodes"][0]["last_beat_ms"].is_u64());
     assert_eq!((&status["queues"][0]["name"], &status["queues"][0]["ready"]), (&json!("messages"), &json!(1)));
     sandbox.run(&["push", "lonely", "1"]).expect(0);
     let status = sandbox.run(&["status", "--json"]).expect(0).json();
-    assert_eq!((&status["queues"][0]["nodes"], &status["queues"][1]["nodes"]), (&json!(1), &json!(0)));
+    assert_eq!((&status["queues"][0]["nodes"], &status["queues"][1]["nodes"]), (&json!(0), &json!(1)));
     let shown = sandbox.run(&["status"]).expect(0).out;
     let unattended: Vec<&str> = shown.lines().filter(|line| line.ends_with(" 0  nobody works for it")).collect();
     assert!(unattended.len() == 1 && unattended[0].starts_with("lonely "), "{shown}");

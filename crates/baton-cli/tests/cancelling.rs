@@ -54,7 +54,7 @@ fn what_waits_or_is_delayed_or_claimed_ahead_is_not_begun_and_what_runs_is_broke
     let web = Web::over(&server.url());
     // Waiting: nobody works for its queue yet.
     let waiting = web.push("waits", "1");
-    assert_eq!(web.state(&waiting), "waiting");
+    assert_eq!(web.state(&waiting), "ready");
     assert!(web.cancel(&waiting));
     assert_eq!(web.state(&waiting), "cancelling");
     let _waits = worker(&sandbox, "waits", &[]);
@@ -88,7 +88,7 @@ fn what_waits_or_is_delayed_or_claimed_ahead_is_not_begun_and_what_runs_is_broke
     let _inline =
         sandbox.start(&["node", "--queue", "inline", "--handler", "demo", "--demo-delay", "1000s", "--demo-fail", "0"]);
     let inline = web.push("inline", "1");
-    until("it runs", || web.state(&inline) == "running");
+    until("it runs", || web.state(&inline) == "in-flight");
     let at = Instant::now();
     assert!(web.cancel(&inline));
     until("it is cancelled", || web.state(&inline) == "cancelled");

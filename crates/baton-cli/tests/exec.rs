@@ -72,7 +72,7 @@ fn warm_children_are_started_without_a_message_and_others_leave_when_they_are_id
         std::fs::remove_file(sandbox.dir.path().join("pids")).ok();
         let node = start(&sandbox, &arguments);
         until("one is there", || alive() == 1);
-        sandbox.run(&["push", "--queue", "q", "1", "2", "3", "4", "5", "6"]).expect(0);
+        sandbox.run(&["push", "q", "1", "2", "3", "4", "5", "6"]).expect(0);
         until("all is done", || sandbox.count("q", "done") == all);
         assert_eq!(pids().len(), 3, "others came");
         until("one is left", || alive() == 1);

@@ -20,7 +20,7 @@ fn the_log_begins_with_what_runs_where() {
     let node = ["node", "--handler", "noop", "--queue", "q", "--until-done"];
     let ran = sandbox.run(&node).expect(0);
     let expected = [&version[..], &format, &store, "description=none", "gateway=none", "queues=q", "sources=none"];
-    assert_eq!(first(&ran.err)[..8], [&["started"][..], &expected].concat(), "{}", ran.err);
+    assert_eq!(first(&ran.err)[..9], [&["info", "started"][..], &expected].concat(), "{}", ran.err);
     assert_eq!(sandbox.run(&[&node[..], &["-q"]].concat()).expect(0).err, "");
 
     let file = "[queues.a]\nhandler = \"noop\"\n[queues.b]\nhandler = \"none\"\n[sources.s]\nqueue = \"b\"\ninterval = \"1h\"\n";

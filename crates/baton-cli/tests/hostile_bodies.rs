@@ -42,12 +42,12 @@ fn a_body_is_no_option_of_the_command() {
         assert!(told.contains("begins with `-`") && told.contains("--allow-dash"), "{told}");
     }
     push(&sandbox, &["\"-n\"", "-5"]);
-    assert_eq!(node(&sandbox, "printf -- %s {}", &["--concurrency", "1"]).expect(0).out, "-n-5");
+    assert_eq!(node(&sandbox, "printf -- %s {}", &["--concurrency", "1"]).expect(0).out, "-n\n-5\n");
     push(&sandbox, &["\"-n\""]);
-    assert_eq!(node(&sandbox, "printf %s {}", &["--allow-dash"]).expect(0).out, "-n");
+    assert_eq!(node(&sandbox, "printf %s {}", &["--allow-dash"]).expect(0).out, "-n\n");
     push(&sandbox, &["\"-n\""]);
     sandbox.write("baton.toml", "[queues.q]\nexec_once = \"printf %s {}\"\nallow_dash = true\n");
-    assert_eq!(run(&sandbox, &["node", "--until-done"]).expect(0).out, "-n");
+    assert_eq!(run(&sandbox, &["node", "--until-done"]).expect(0).out, "-n\n");
     sandbox.write("baton.toml", "[queues.q]\nexec = \"cat\"\nallow_dash = true\n");
     let told = sandbox.run(&["config", "--check"]).expect(2);
     assert!(told.one_line().contains("allow_dash of queue q is for exec_once"), "{}", told.err);

@@ -95,7 +95,7 @@ fn up_with_a_gateway_waits_for_redis_without_a_bound_unless_one_is_said_and_tell
         let waiting = send(&address, "POST /push/work", "1");
         until("it waits", || answer(send(&address, "GET /health/ready", "")).contains("\"waiting\":1"));
         if bound.is_empty() {
-            let said = "is waited for (--wait SECONDS bounds that)";
+            let said = "waiting for it (--wait SECONDS is a limit)";
             until("it says so", || sandbox.log().contains(said));
             let log = sandbox.log();
             assert!(log.find("gateway=http") < log.find(said), "it is told where it is when it listens: {log}");

@@ -31,7 +31,7 @@ const NODE: [&str; 6] = ["node", "--queue", "receipt", "--until-done", "--exec-o
 
 fn push(sandbox: &Sandbox, bodies: usize) {
     let lines: String = (1..=bodies).map(|body| format!("{body}\n")).collect();
-    sandbox.run_with(&["push", "--queue", "receipt", "-"], lines.as_bytes()).expect(0);
+    sandbox.run_with(&["push", "receipt", "-"], lines.as_bytes()).expect(0);
 }
 
 /// A command that finds programs.
@@ -74,14 +74,14 @@ fn a_terminal_gets_short_lines_and_colours_unless_somebody_wants_none() {
     push(&sandbox, 1);
     let coloured = on_terminal(&sandbox, &NODE, &[]);
     assert!(coloured.contains(&format!("\x1b[33m{failed}\x1b[0m")), "{coloured:?}");
-    sandbox.run(&["errors", "--queue", "receipt", "--requeue"]).expect(0);
+    sandbox.run(&["errors", "receipt", "--requeue"]).expect(0);
     let plain = on_terminal(&sandbox, &NODE, &[("NO_COLOR", "1")]);
     assert!(!plain.contains('\x1b') && !plain.contains("fleet=") && !plain.contains("session="), "{plain:?}");
     let line = plain.lines().find(|line| line.contains(failed)).unwrap();
     let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
     let shape: String = line.chars().take(9).map(digits).collect();
     assert!(shape == "00:00:00 " && line.trim_end().len() == 9 + failed.len(), "{line:?}");
-    sandbox.run(&["errors", "--queue", "receipt", "--requeue"]).expect(0);
+    sandbox.run(&["errors", "receipt", "--requeue"]).expect(0);
     let whole = on_terminal(&sandbox, &[&NODE[..], &["-v"]].concat(), &[("NO_COLOR", "1")]);
     assert!(whole.contains("Z warn receipt/1 failed") && whole.contains(" fleet=baton session="), "{whole:?}");
 }
@@ -138,7 +138,7 @@ fn a_level_and_a_queue_of_its_own_level_are_chosen_by_a_variable() {
     assert!(refused.one_line().contains("BATON_LOG: \"loud\" is no level"), "{}", refused.err);
     let warn = with("warn").expect(3).err;
     assert!(warn.contains(" warn receipt/1 failed for good") && !warn.contains("joined as"), "{warn}");
-    sandbox.run(&["errors", "--queue", "receipt", "--requeue"]).expect(0);
+    sandbox.run(&["errors", "receipt", "--requeue"]).expect(0);
     let other = with("info,receipt=error").expect(3).err;
     assert!(!other.contains("receipt/1") && other.contains(" info joined as"), "{other}");
     let both = sandbox.run(&[&NODE[..], &["-q", "-v"]].concat()).expect(2);

@@ -205,7 +205,7 @@ fn a_node_says_who_holds_the_lock() {
     until("it has joined", || sandbox.nodes(None).len() == 1);
     let db = rusqlite::Connection::open(sandbox.path()).unwrap();
     db.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let holder = format!("waiting for process {} (", std::process::id());
+    let holder = format!("process {} (", std::process::id());
     until("it says who", || sandbox.log().contains(&holder));
     db.execute_batch("ROLLBACK").unwrap();
     until("it says that it is over", || sandbox.log().contains("free again after"));

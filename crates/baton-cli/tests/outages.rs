@@ -37,9 +37,10 @@ fn signal(nodes: &[Child], name: &str) {
 
 /// Waits until messages are pushed and done again, and says how long that took.
 fn goes_on(url: &str, after: &str) {
+    // A fleet that no node has joined yet has no books.
     let counts = || {
         let books = json(url, &["audit", "--json"]);
-        (books["pushed"].as_u64().unwrap(), books["done"].as_u64().unwrap())
+        (books["pushed"].as_u64().unwrap_or(0), books["done"].as_u64().unwrap_or(0))
     };
     let (begun, (pushed, done)) = (Instant::now(), counts());
     loop {

@@ -20,8 +20,8 @@ fn audit(sandbox: &Sandbox) -> Value {
 #[test]
 fn a_queue_is_emptied_and_nothing_else() {
     on_both(|sandbox| {
-        sandbox.run(&["push", "1", "2", "3", "--queue", "mail"]).expect(0);
-        sandbox.run(&["push", "1", "--queue", "other"]).expect(0);
+        sandbox.run(&["push", "mail", "1", "2", "3"]).expect(0);
+        sandbox.run(&["push", "other", "1"]).expect(0);
         let unasked = sandbox.run(&["purge", "mail"]).expect(2);
         assert!(unasked.one_line().contains("there is no terminal to ask at; add --yes"), "{}", unasked.err);
         let dry = sandbox.run(&["purge", "mail", "--dry-run", "--json"]).expect(0).json();
@@ -39,8 +39,8 @@ fn a_queue_is_emptied_and_nothing_else() {
 #[test]
 fn a_mistyped_queue_is_named_with_the_one_that_was_meant() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "1", "--queue", "mail"]).expect(0);
-    sandbox.run(&["push", "1", "--queue", "resize"]).expect(0);
+    sandbox.run(&["push", "mail", "1"]).expect(0);
+    sandbox.run(&["push", "resize", "1"]).expect(0);
     for more in [&["--yes"][..], &["--yes", "--remove"], &["--dry-run"]] {
         let ran = sandbox.run(&[&["purge", "mial"][..], more].concat()).expect(1);
         let line = "baton: there is no queue mial in this fleet (there are: mail, resize); did you mean mail?";
@@ -53,19 +53,19 @@ fn a_mistyped_queue_is_named_with_the_one_that_was_meant() {
 #[test]
 fn a_removed_queue_is_forgotten_and_its_ids_go_on() {
     on_both(|sandbox| {
-        sandbox.run(&["push", "1", "2", "--queue", "mail"]).expect(0);
+        sandbox.run(&["push", "mail", "1", "2"]).expect(0);
         let node = sandbox.start(&["node", "--role", "worker", "--handler", "noop", "--queue", "mail"]);
         until("both are done", || sandbox.count("mail", "done") == 2);
         let refused = sandbox.run(&["purge", "mail", "--remove", "--yes"]).expect(1);
-        let who = format!("/{}; stop the nodes first, with `baton kill`", node.pid());
+        let who = format!("/{}; stop the nodes first, with `baton stop`", node.pid());
         let line = refused.one_line();
         assert!(line.starts_with("baton: queue mail is in use by ") && line.ends_with(&who), "{line}");
-        sandbox.run(&["kill"]).expect(0);
-        sandbox.run(&["push", "3", "--queue", "mail"]).expect(0);
+        sandbox.run(&["stop"]).expect(0);
+        sandbox.run(&["push", "mail", "3"]).expect(0);
         let removed = sandbox.run(&["purge", "mail", "--remove", "--yes", "--json"]).expect(0).json();
         assert_eq!(removed, json!({"queue": "mail", "removed": 1, "failed": 0}));
         assert_eq!(sandbox.status()["queues"], json!([]));
-        let pushed = sandbox.run(&["push", "4", "--queue", "mail", "--json"]).expect(0).json();
+        let pushed = sandbox.run(&["push", "mail", "4", "--json"]).expect(0).json();
         assert_eq!(pushed["first_id"], 4, "ids do not repeat");
         let books = audit(sandbox);
         assert_eq!((&books["pushed"], &books["ready"], &books["removed"]), (&json!(4), &json!(1), &json!(3)));
@@ -78,7 +78,7 @@ fn a_purge_that_is_killed_is_finished_by_the_next() {
     on_both(|sandbox| {
         let lines: String = (0..3_000).map(|nth| format!("{nth}\n")).collect();
         for round in 1..=4 {
-            sandbox.run_with(&["push", "-", "--queue", "mail"], lines.as_bytes()).expect(0);
+            sandbox.run_with(&["push", "mail", "-"], lines.as_bytes()).expect(0);
             let mut purge = sandbox.command(&["purge", "mail", "--yes"]).spawn().unwrap();
             if round > 1 {
                 // As soon as something was removed; it may have come to its end by then.

@@ -29,9 +29,13 @@ fn a_file_that_a_node_has_open_is_refused_by_any_other_name() {
     until("it has joined", || sandbox.nodes(None).len() == 1);
     sandbox.run(&["push", "messages", "1", "2", "3"]).expect(0);
     let who = format!("by another name in process {} (baton", node.pid());
-    for command in
-        [&["push", "messages", "77"][..], &["status"], &["audit"], &["node", "--handler", "noop"], &["backup", "b.db"]]
-    {
+    for command in [
+        &["push", "messages", "77"][..],
+        &["status"],
+        &["audit"],
+        &["node", "-q", "--handler", "noop"],
+        &["backup", "b.db"],
+    ] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:second.db"]].concat()).expect(5);
         let line = ran.one_line();
         assert!(line.contains(&who) && line.contains("baton.db"), "{command:?}: {line}");

@@ -34,7 +34,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 fn answered(typed: &str, command: &[&str]) -> (Sandbox, Ran) {
     let sandbox = Sandbox::new();
     sandbox.write("lines", "1\n2\n");
-    sandbox.run(&["push", "7", "--queue", "q"]).expect(0);
+    sandbox.run(&["push", "q", "7"]).expect(0);
     let own = ["--queue", "q", "--lines", "lines", "--exec-once", "/bin/echo ran-{}", "--until-done"];
     let run = sandbox.command(&[command, &own].concat());
     let mut python = Command::new("python3");

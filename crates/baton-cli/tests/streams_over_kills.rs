@@ -69,10 +69,10 @@ fn a_subset_sum_goes_on_when_its_worker_is_killed_and_every_match_arrives_once()
     let mut stream = web.follow("GET", &format!("/subsetSum?data={numbers}&sum=138"), "");
     // The first match is there long before the last: the rest does not fit into what may be told and not read.
     let mut events: Vec<Event> = (0..500).map(|_| stream.next().unwrap()).collect();
-    assert_eq!(web.state("subset-sum/1"), "running");
+    assert_eq!(web.state("subset-sum/1"), "in-flight");
     killed.kill();
     let _other = node();
-    until("it runs again", || web.state("subset-sum/1") == "running");
+    until("it runs again", || web.state("subset-sum/1") == "in-flight");
     events.extend(stream);
     assert_whole(&events, "end");
     assert!(events.iter().any(|it| it.name == "restart"), "it was killed in the middle");

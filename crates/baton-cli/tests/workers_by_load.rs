@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use sandbox::{Sandbox, is_gone, until};
 use serde_json::json;
 
-const WORK: [&str; 8] = ["--queue", "builtin", "--handler", "demo", "--demo-delay", "20ms", "--demo-fail", "0"];
+const WORK: [&str; 8] = ["--queue", "messages", "--handler", "demo", "--demo-delay", "20ms", "--demo-fail", "0"];
 const LIMITS: [&str; 6] = ["--concurrency", "4", "--min-workers", "1", "--max-workers", "3"];
 
 /// How often each message was run, by the journal of all processes.
@@ -30,13 +30,13 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
     let mut up = sandbox.start(&[&["up", "--no-gateway", "--journal", "journal"][..], &WORK, &LIMITS].concat());
     until("one worker runs", || sandbox.nodes(None).len() == 2);
     let bodies: String = (0..8_000).map(|number| format!("{number}\n")).collect();
-    sandbox.run_with(&["push", "builtin", "-"], bodies.as_bytes()).expect(0);
+    sandbox.run_with(&["push", "messages", "-"], bodies.as_bytes()).expect(0);
     let mut pids = Vec::new();
     until("all workers that may come do", || {
         pids = sandbox.nodes(None);
         pids.len() == 4
     });
-    until("everything is done", || sandbox.count("builtin", "done") == 8_000);
+    until("everything is done", || sandbox.count("messages", "done") == 8_000);
     until("only one worker stays", || sandbox.nodes(None).len() == 2);
     let log = sandbox.log();
     assert!(log.contains(" starting ") && log.contains(" messages a second, "), "{log}");
@@ -53,7 +53,7 @@ fn a_burst_brings_workers_up_to_the_limit_and_its_end_sends_them_away() {
 #[test]
 fn a_worker_that_keeps_crashing_is_started_again_after_longer_pauses() {
     let sandbox = Sandbox::new();
-    let up = sandbox.start(&["up", "--no-gateway", "--workers", "1", "--handler", "noop", "--queue", "builtin"]);
+    let up = sandbox.start(&["up", "--no-gateway", "--workers", "1", "--handler", "noop", "--queue", "messages"]);
     for pause in ["1 s", "2 s"] {
         let mut worker = None;
         until("the worker runs", || {

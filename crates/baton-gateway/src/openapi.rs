@@ -42,7 +42,7 @@ use crate::{
         ProblemShape,
         routes::Greeting,
         routes::Pushed<'static>,
-        routes::StoredMessage<'static>,
+        routes::MessageView<'static>,
         routes::SaleShape,
         routes::Sold
     )),
@@ -188,7 +188,7 @@ mod tests {
             assert!(body.is_object() && body.get("type").is_none(), "{path}: {body}");
         }
         let schemas = &description["components"]["schemas"];
-        let result = &schemas["StoredMessage"]["properties"]["result"];
+        let result = &schemas["MessageView"]["properties"]["result"];
         assert!(result.is_object() && result.get("type").is_none(), "{result}");
         assert!(schemas["Event"]["properties"]["number"].is_object(), "{schemas}");
         assert!(schemas["Problem"]["properties"]["ids"].is_object(), "{schemas}");

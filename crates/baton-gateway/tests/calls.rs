@@ -43,7 +43,7 @@ fn a_call_tells_its_events_as_they_come_in_either_form() {
         assert!((1000..4000).contains(&retry), "{greeting}");
         lets.add_permits(1);
         assert_eq!(peer.streamed("\n\n"), "id: count/1:1\nevent: counted\ndata: 1\n\n");
-        assert_eq!(scene.get("/messages/count/1").json()["state"], "running");
+        assert_eq!(scene.get("/messages/count/1").json()["state"], "in-flight");
         lets.add_permits(1);
         let rest = peer.rest();
         assert_eq!(rest, "id: count/1:2\nevent: counted\ndata: 2\n\nid: count/1:3\nevent: end\ndata: 2\n\n");
@@ -120,7 +120,7 @@ fn a_job_that_waits_says_how_many_nodes_work_for_its_queue() {
     let scene = Scene::new();
     assert_eq!(scene.push("reszie", b"1").status, 202);
     let message = scene.get("/messages/reszie/1").json();
-    assert_eq!((&message["state"], &message["nodes"]), (&json!("waiting"), &json!(0)));
+    assert_eq!((&message["state"], &message["nodes"]), (&json!("ready"), &json!(0)));
     // Cancelling is a mark: somebody must come by.
     let marked = scene.ask("DELETE", "/messages/reszie/1", &[], b"");
     assert_eq!(
@@ -245,11 +245,11 @@ fn a_call_that_asked_for_it_is_cancelled_when_nobody_follows_it_any_more() {
         let (_, lingers) = scene.open("POST", "/call/count", &[JSON, SSE, ("baton-linger", "1")], b"9");
         let (_, stays) = scene.open("POST", "/call/count", &[JSON, SSE], b"9");
         until("both run", || {
-            (1..=2).all(|id| scene.get(&format!("/messages/count/{id}")).json()["state"] == "running")
+            (1..=2).all(|id| scene.get(&format!("/messages/count/{id}")).json()["state"] == "in-flight")
         });
         drop((lingers, stays));
         until("it is cancelled", || scene.get("/messages/count/1").json()["state"] == "cancelled");
-        assert_eq!(scene.get("/messages/count/2").json()["state"], "running");
+        assert_eq!(scene.get("/messages/count/2").json()["state"], "in-flight");
     });
 }
 

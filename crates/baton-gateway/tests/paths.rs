@@ -20,9 +20,12 @@ fn the_root_lives_and_names_the_routes_as_text_or_json() {
     let root = scene.get("/");
     let text = root.text();
     assert!(root.status == 200 && text.starts_with("I'm alive!\n\n"), "{text}");
-    for route in
-        ["POST   /push/{queue}  ", "GET    /messages/{queue}/{id}  ", "DELETE /jobs/{queue}/{id}  ", "GET    /say  "]
-    {
+    for route in [
+        "POST   /push/{queue}  ",
+        "GET    /messages/{queue}/{id}  ",
+        "DELETE /messages/{queue}/{id}  ",
+        "GET    /say  ",
+    ] {
         assert!(text.contains(&format!("\n{route}")), "{route}: {text}");
     }
     let json = scene.ask("GET", "/", &[("accept", "application/json")], b"").json();
@@ -73,7 +76,7 @@ fn what_is_unknown_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     assert_eq!(told["detail"], "this method is not for /push/{queue}: use POST");
     assert_eq!(wrong.header("allow"), Some("POST"));
     let told = scene.ask("PUT", "/messages/q/1", &[], b"").problem(405, "method");
-    assert_eq!(told["detail"], "this method is not for /jobs/{queue}/{id}: use GET or DELETE");
+    assert_eq!(told["detail"], "this method is not for /messages/{queue}/{id}: use GET or DELETE");
     scene.ask("OPTIONS", "/push/q", &[], b"").problem(405, "method");
     scene.ask("BREW", "/health", &[], b"").problem(405, "method");
 }

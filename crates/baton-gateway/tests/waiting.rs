@@ -38,16 +38,16 @@ fn a_wait_that_ends_before_the_message_says_why() {
             let text = |member: &str| json[member].as_str().unwrap_or_default().to_owned();
             (text("state"), text("why"))
         };
-        let waiting = |why: &str| ("waiting".to_owned(), why.to_owned());
+        let waiting = |why: &str| ("ready".to_owned(), why.to_owned());
         assert_eq!(wait("count"), waiting("no live node works for queue count"));
         pause(scene, "held");
         assert_eq!(wait("held"), waiting("queue held is paused; `baton resume held` lets it go on"));
         counts(scene, &Arc::new(Semaphore::new(0)));
-        until("a node runs it", || scene.get("/messages/count/1").json()["state"] == "running");
+        until("a node runs it", || scene.get("/messages/count/1").json()["state"] == "in-flight");
         let many = "1\n".repeat(5000);
         assert_eq!(scene.ask("POST", "/push/count", &[NDJSON], many.as_bytes()).status, 202);
         let (state, why) = wait("count");
-        assert!(state == "waiting" && why.starts_with("up to ") && why.ends_with(" before it in queue count"), "{why}");
+        assert!(state == "ready" && why.starts_with("up to ") && why.ends_with(" before it in queue count"), "{why}");
         let again = [JSON, ("idempotency-key", "k"), ("prefer", "wait=1")];
         scene.work(scene.fleet.node().handler("slow", async |_: u64, context: Context| {
             context.cancelled().await;
@@ -55,7 +55,7 @@ fn a_wait_that_ends_before_the_message_says_why() {
         }));
         until("a node runs it", || {
             let answer = scene.ask("POST", "/push/slow", &again, b"1").json();
-            answer["state"] == "running" && answer["why"] == "a node runs it"
+            answer["state"] == "in-flight" && answer["why"] == "a node runs it"
         });
     });
 }

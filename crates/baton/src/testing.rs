@@ -10,7 +10,7 @@
 //! fleet.queue::<u32>("messages").push(&7).await?;
 //! let node = || {
 //!     let policy = QueuePolicy { retries: 1, backoff: Duration::from_secs(3600), ..QueuePolicy::default() };
-//!     fleet.node().policy(policy).handler("builtin", async |_: u32, context: baton::Context| match context.attempt() {
+//!     fleet.node().policy(policy).handler("messages", async |_: u32, context: baton::Context| match context.attempt() {
 //!         1 => Err(Failure::new("try again in an hour")),
 //!         _ => Ok(Done::default()),
 //!     })
@@ -229,7 +229,7 @@ mod tests {
 
     /// A node that does the messages of the queue `builtin`.
     fn worker(fleet: &TestFleet) -> Node {
-        fleet.node().handler("builtin", async |_: u32, _| Ok(Done::default()))
+        fleet.node().handler("messages", async |_: u32, _| Ok(Done::default()))
     }
 
     #[tokio::test]
@@ -238,7 +238,7 @@ mod tests {
         fleet.queue::<u32>("messages").push(&7).await.unwrap();
         let begun = Arc::new(tokio::sync::Notify::new());
         let tell = begun.clone();
-        let dying = fleet.node().handler("builtin", move |_: u32, _| {
+        let dying = fleet.node().handler("messages", move |_: u32, _| {
             tell.notify_one();
             std::future::pending()
         });
@@ -247,7 +247,7 @@ mod tests {
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());
         fleet.advance(Duration::from_secs(3600));
-        let next = fleet.node().handler("builtin", async |_: u32, context: Context| {
+        let next = fleet.node().handler("messages", async |_: u32, context: Context| {
             assert_eq!((context.attempt(), context.crashes()), (1, 1));
             Ok(Done::default())
         });
@@ -259,7 +259,7 @@ mod tests {
         let fleet = TestFleet::new();
         fleet.queue::<u32>("messages").call(&7, &CallOptions::default()).await.unwrap();
         let (kept, mut is_kept) = tokio::sync::mpsc::unbounded_channel();
-        let dying = fleet.node().handler("builtin", move |_: u32, context: Context| {
+        let dying = fleet.node().handler("messages", move |_: u32, context: Context| {
             kept.send(context).unwrap();
             std::future::pending()
         });
@@ -276,7 +276,7 @@ mod tests {
         let fleet = TestFleet::new();
         fleet.queue::<u32>("messages").push(&7).await.unwrap();
         let policy = QueuePolicy { retries: 1, backoff: Duration::ZERO, ..QueuePolicy::default() };
-        let node = fleet.node().policy(policy).handler("builtin", async |_: u32, context: Context| {
+        let node = fleet.node().policy(policy).handler("messages", async |_: u32, context: Context| {
             let counted = (context.attempt(), context.crashes());
             if counted == (2, 0) { Ok(Done::default()) } else { Err(Failure::new(format_args!("{counted:?}"))) }
         });
@@ -297,10 +297,10 @@ mod tests {
             fleet.queue::<u32>("messages").push(&7).await.unwrap();
             drop(claimed_by_one_that_dies(&fleet).await);
             let node = if stays {
-                fleet.node().handle_with("builtin", Exec::new(sh(answers), Limits::default()))
+                fleet.node().handle_with("messages", Exec::new(sh(answers), Limits::default()))
             } else {
                 let once = sh(r#"test "$BATON_ATTEMPT $BATON_CRASHES" = "1 1""#);
-                fleet.node().handle_with("builtin", ExecOnce::new(once, Limits::default()))
+                fleet.node().handle_with("messages", ExecOnce::new(once, Limits::default()))
             };
             assert_eq!(settled(&fleet, node).await.done, 1, "a child that stays: {stays}");
         }

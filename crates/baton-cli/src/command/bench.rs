@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::settings::quantity;
-use baton_bench::{Figures, Job, Measure, Plan, Producer, Receiver, Tell};
+use baton_bench::{Figures, Measure, Plan, Producer, Receiver, Tell, Workload};
 use tokio::signal::unix::SignalKind;
 
 use crate::{
@@ -58,8 +58,8 @@ JSON: {\"sqlite\":{…},\"redis\":{…}}, for each store
   \"everyday_push_per_s\",\"everyday_push_cpu_us\" (of Redis, a message), with \"raw_\" before each,
   \"everyday_push_ratio\",\"everyday_push_cpu_ratio\",\"everyday_memory_bytes\" (beyond the body),
   \"everyday_whole_per_s\",\"everyday_whole_cpu_us\" (pushed and processed),
-  \"jobs_burn_per_s\",\"jobs_wait_per_s\",\"jobs_fail_per_s\", and \"jobs_burn_cpu_us\",\"jobs_wait_cpu_us\",
-  \"jobs_fail_cpu_us\" (of Redis, a message, pushed and processed),
+  \"work_burn_per_s\",\"work_wait_per_s\",\"work_fail_per_s\", and \"work_burn_cpu_us\",\"work_wait_cpu_us\",
+  \"work_fail_cpu_us\" (of Redis, a message, pushed and processed),
   \"idle_p50_us\",\"idle_p99_us\",\"raw_idle_p50_us\",\"raw_idle_p99_us\",\"idle_p50_ratio\",\"idle_p99_ratio\",
   \"load_per_s\",\"load_p50_us\",\"load_p99_us\",\"failover_median_ms\",\"failover_max_ms\",
   \"burn_200us_per_s\",\"burn_1ms_per_s\", with \"raw_\" before each, and \"burn_200us_ratio\",\"burn_1ms_ratio\",
@@ -97,9 +97,9 @@ pub(crate) struct Bench {
     /// Be a process that pushes singly to this queue
     #[arg(long, value_name = "QUEUE", hide = true)]
     produce: Option<String>,
-    /// Be a worker of such jobs
+    /// Be a worker of such messages
     #[arg(long, value_enum, hide = true)]
-    work: Option<Job>,
+    work: Option<Workload>,
 }
 
 impl Bench {
@@ -118,8 +118,8 @@ impl Bench {
             Producer { queue, messages: self.messages, bytes: self.bytes }.run(settings, &tell).await?;
             return Ok(Exit::Ok);
         }
-        if let Some(job) = self.work {
-            job.run(self.messages, settings, &tell).await?;
+        if let Some(workload) = self.work {
+            workload.run(self.messages, settings, &tell).await?;
             return Ok(Exit::Ok);
         }
         if self.bytes < 2 {

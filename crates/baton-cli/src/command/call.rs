@@ -45,7 +45,7 @@ pub(crate) struct Call {
     /// Join a call with an equal body that has not ended, if there is one
     #[arg(long)]
     share: bool,
-    /// Shutdown the call if no process follows it for this long, for example because this one was killed
+    /// Cancel the call if no process follows it for this long, for example because this one was killed
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     linger: Option<Duration>,
     /// Let the call go on after Ctrl-C

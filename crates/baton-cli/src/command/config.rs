@@ -51,6 +51,7 @@ A file that describes a fleet, here with all keys of each kind:
 
   [gateway]
   listen = \"127.0.0.1:8000\"
+  open_queues = false       # true: take messages for queues not described
 
   [queues.fetch]
   exec = \"python3 fetch.py\" # or exec_once = \"COMMAND\", or handler
@@ -77,9 +78,7 @@ A file that describes a fleet, here with all keys of each kind:
   # lines_from = \"COMMAND\", interval = \"1s\",
   # or cron = \"0 3 * * *\" (in UTC), which takes catch_up = \"skip\",
   # \"once\" or \"all\"
-
-  [gateway]
-  open_queues = false       # true: take messages for queues not described")]
+")]
 pub(crate) struct Config {
     /// Check both files: each mistake is printed with its line and column, and the exit code is 2
     ///

@@ -47,7 +47,7 @@ impl Stats {
             let queue = self.queue.as_ref().map_or_else(|| "all queues".to_owned(), ToString::to_string);
             let row = [queue, rate(*pushed_per_s), rate(*done_per_s), rate(*failed_per_s), ready.to_string()];
             let row = row.into_iter().chain([wait(latency_ms.p50), wait(latency_ms.p99)]).collect();
-            output.table(&["queue", "pushed/s", "done/s", "dead/s", "ready", "wait p50", "wait p99"], &[row])
+            output.table(&["queue", "pushed/s", "done/s", "failed/s", "ready", "wait p50", "wait p99"], &[row])
         })
     }
 }

@@ -95,7 +95,7 @@ fn given(lines: &[String]) -> BTreeSet<String> {
 fn golden_variables() {
     let fleet = SmallFleet::start();
     let sandbox = Sandbox::new();
-    sandbox.run(&["push", "--queue", "once", "1"]).expect(0);
+    sandbox.run(&["push", "once", "1"]).expect(0);
     let mut command = sandbox.command(&["node", "--queue", "once", "--exec-once", "sh -c 'env > once.env'", "--quiet"]);
     let _node = sandbox.start_by(command.env("PATH", std::env::var_os("PATH").unwrap()));
     until("the message is done", || sandbox.count("once", "done") == 1);

@@ -72,8 +72,8 @@ const WORDS: &[Old] = &[
     within(HELP, "performance", "stats"),
     Old { unless: &["QUEUE"], ..within(HELP, "Usage: baton purge", "baton purge QUEUE; a fleet is destroyed") },
     within(&["library", "openapi"], "waiting, delayed, running", "ready, delayed, in-flight"),
-    within(LIBRARY, "CallState::Ready", "Ready"),
-    within(LIBRARY, "CallState::InFlight", "InFlight"),
+    within(LIBRARY, "CallState::Waiting", "Ready"),
+    within(LIBRARY, "CallState::Running", "InFlight"),
     within(&["help/baton-push"], "--key", "--resume NAME of a long import, --once KEY of a message"),
     old("BATON_KEY", "BATON_MESSAGE_KEY"),
     old("deadline", "timeout"),
@@ -221,8 +221,7 @@ fn words_are_found_in_names_and_texts() {
         let old = Old { word: WORDS.iter().find(|old| old.word == word).unwrap().word, ..old("", "") };
         old.is_in(line, &parts(line))
     };
-    for line in ["--max-backlog <BYTES>", "max_queue_bytes: u64", "BATON_MAX_BACKLOG", "MaxBacklog", "the max backlog"]
-    {
+    for line in ["--max-backlog <BYTES>", "max_backlog: u64", "BATON_MAX_BACKLOG", "MaxBacklog", "the max backlog"] {
         assert!(found("max backlog", line), "{line}");
     }
     assert!(found("job", "field baton::Job.x") && found("jobs", "/jobs/{queue}") && !found("job", "jobless"));

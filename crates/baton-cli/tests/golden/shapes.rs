@@ -11,13 +11,13 @@ use crate::{
 
 /// A command, the name of its file, and its arguments. They run in this order on one fleet.
 const RUNS: &[(&str, &[&str])] = &[
-    ("push", &["push", "--queue", "other", "1", "--json"]),
+    ("push", &["push", "other", "1", "--json"]),
     ("call", &["call", WORKED, "{}"]),
     ("status", &["status", "--json"]),
     ("source-list", &["source", "list", "--json"]),
     ("audit", &["audit", "--json"]),
     ("audit", &["audit", "--deep", "--json"]),
-    ("performance", &["performance", "--seconds", "1", "--json"]),
+    ("stats", &["stats", "--seconds", "1", "--json"]),
     ("errors", &["errors", "--json"]),
     ("errors-group", &["errors", "--group", "--json"]),
     ("pause", &["pause", "other", "--json"]),
@@ -26,16 +26,21 @@ const RUNS: &[(&str, &[&str])] = &[
     ("migrate", &["migrate", "--json"]),
     ("backup", &["backup", "copy.db", "--json"]),
     ("restore", &["--store", "sqlite:restored.db", "restore", "copy.db", "--json"]),
-    ("errors", &["errors", "--queue", BROKEN, "--drain", "--json"]),
-    ("kill", &["kill", "--json"]),
+    ("errors", &["errors", BROKEN, "--remove", "--json"]),
+    ("stop", &["stop", "--json"]),
+    ("purge", &["purge", "other", "--dry-run", "--json"]),
+    ("purge", &["purge", "other", "--yes", "--json"]),
+    ("purge", &["purge", "other", "--remove", "--yes", "--json"]),
+    ("status-of-no-fleet", &["status", "--fleet", "none", "--json"]),
     ("source-remove", &["source", "remove", "beats", "--json"]),
-    ("purge", &["--store", "sqlite:restored.db", "purge", "--yes", "--json"]),
+    ("destroy", &["--store", "sqlite:restored.db", "destroy", "--yes", "--json"]),
     ("subset-sum", &["subset-sum", "--sum", "3", "[1,2]", "--json"]),
     ("sales-load", &["sales", "load", "--random", "3", "--json"]),
     ("sales-total", &["sales", "total", "--json"]),
     ("token-add", &["token", "add", "reader", "--json"]),
     ("token-list", &["token", "list", "--json"]),
     ("token-revoke", &["token", "revoke", "reader", "--json"]),
+    ("token-open", &["token", "open", "--json"]),
     ("bench", &["bench", "--messages", "100", "--rounds", "1", "--only", "push", "--json"]),
 ];
 
@@ -53,13 +58,13 @@ fn commands_with_json() -> Vec<String> {
 fn golden_json_of_every_command() {
     let fleet = SmallFleet::start();
     // A message that failed after another attempt has the error of both.
-    fleet.sandbox.run(&["push", "--queue", "retried", "1"]).expect(0);
+    fleet.sandbox.run(&["push", "retried", "1"]).expect(0);
     let retried =
         ["node", "--queue", "retried", "--exec-once", "false", "--retries", "1", "--backoff", "1ms", "--until-done"];
     fleet.run(&retried).expect(3);
     let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
     for (name, arguments) in RUNS {
-        let ran = fleet.run(arguments).expect(0);
+        let ran = fleet.run(arguments).expect(i32::from(name.ends_with("-of-no-fleet")));
         let found = values(&ran.out);
         assert!(!found.is_empty(), "{arguments:?}: {}", ran.out);
         let shape = shapes.entry(format!("{name}.txt")).or_default();

@@ -35,21 +35,21 @@ pub(super) fn event_routes() -> MethodRouter<Shared> {
 
 /// A call and how it stands.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct StoredMessage<'a> {
+pub(crate) struct MessageView<'a> {
     #[schema(value_type = String)]
     queue: &'a str,
     id: u64,
     /// The store's time of its push, in milliseconds. `queue/id@born` is its name for good; ids begin again when a
     /// store loses its data
     born: u64,
-    /// waiting, delayed, running, cancelling; in the end done, dead or cancelled
+    /// ready, delayed, in-flight or cancelling; at the end done, failed or cancelled
     #[schema(value_type = String)]
     state: CallState,
     /// The result of its handler, if it is done
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value)]
     result: Option<&'a RawValue>,
-    /// Why it is dead, in one line; `baton errors` has all of it
+    /// Why it failed, in one line; `baton errors` has all of it
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     /// While it waits, and in the answer of a push: how many live nodes work for its queue, at most a second ago. 0
@@ -103,7 +103,7 @@ fn unknown() -> Problem {
 /// A call as JSON, with how many nodes work for its queue if that is known.
 pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes: Option<u64>) -> Response<Body> {
     let call = CallId { born: Some(status.born), ..call.clone() };
-    let message = StoredMessage {
+    let message = MessageView {
         queue: call.queue.as_str(),
         id: call.id.0,
         born: status.born,
@@ -128,7 +128,7 @@ pub(crate) fn shown(code: StatusCode, call: &CallId, status: &CallStatus, nodes:
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which distinguishes the message from a later one with its id if the store loses data. The id alone names the message that has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
-        (status = 200, description = "Its state, and its result if it is done", body = StoredMessage<'static>, content_type = "application/json"),
+        (status = 200, description = "Its state, and its result if it is done", body = MessageView<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 404, description = "There is no such message, or not any more", body = ProblemShape, content_type = "application/problem+json"),
@@ -143,7 +143,7 @@ pub(crate) async fn message(
     Ok(shown(StatusCode::OK, &call, &status, nodes))
 }
 
-/// Shutdown a message
+/// Cancel a message
 ///
 /// A message that waits does not run; one that waits for another attempt ends at once; one that runs is stopped within
 /// a moment. One that has ended stays as it is. Cancelling is a mark that nodes act upon: a message that waits for its
@@ -153,8 +153,8 @@ pub(crate) async fn message(
         ("queue" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,64}$"),
         ("id" = String, Path, description = "As `Location` names it: the id, and behind `@` the store's time of the push, which distinguishes the message from a later one with its id if the store loses data. The id alone names the message that has it now", pattern = "^[0-9]{1,16}(@[0-9]{1,16})?$")),
     responses(
-        (status = 200, description = "It had ended before", body = StoredMessage<'static>, content_type = "application/json"),
-        (status = 202, description = "It is being cancelled", body = StoredMessage<'static>, content_type = "application/json"),
+        (status = 200, description = "It had ended before", body = MessageView<'static>, content_type = "application/json"),
+        (status = 202, description = "It is being cancelled", body = MessageView<'static>, content_type = "application/json"),
         (status = 400, description = "No queue, no id, or a query", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),
         (status = 403, description = "The token does not allow it, or another site asks", body = ProblemShape, content_type = "application/problem+json"),

@@ -23,7 +23,7 @@ use baton::Name;
 pub(crate) use self::{
     call::__path_call,
     health::{__path_health, __path_ready},
-    messages::{__path_cancel, __path_events, __path_message, StoredMessage},
+    messages::{__path_cancel, __path_events, __path_message, MessageView},
     openapi::__path_description,
     push::{__path_push, Pushed},
     root::{__path_root, Greeting, Route},

@@ -80,7 +80,7 @@ pub(crate) struct Pushed<'a> {
         (serde_json::Value = "application/json"),
         (String = "application/x-ndjson"))),
     responses(
-        (status = 200, description = "Stored and ended within the time that was waited", body = super::StoredMessage<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
+        (status = 200, description = "Stored and ended within the time that was waited", body = super::MessageView<'static>, content_type = "application/json", headers(("Location" = String), ("Preference-Applied" = String))),
         (status = 202, description = "Stored", body = Pushed<'static>, content_type = "application/json", headers(("Location" = String, description = "The message, of a single message"))),
         (status = 400, description = "No JSON, too deep, no queue, or a query; of many the first are stored, as `stored` says", body = ProblemShape, content_type = "application/problem+json"),
         (status = 401, description = "No token, or none that is valid", body = ProblemShape, content_type = "application/problem+json"),

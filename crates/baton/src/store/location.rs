@@ -120,7 +120,7 @@ mod tests {
         let told = |text: &str| text.parse::<StoreUrl>().unwrap_err().to_string();
         assert!(told("jobs.db").ends_with("; did you mean sqlite:jobs.db?"), "{}", told("jobs.db"));
         assert!(told("reddis://u:secret@h").ends_with("; did you mean redis://HOST:PORT/DB?"));
-        for other in ["builtin", "u:secret@h/x.db", "secret@h/x.db", "mysql://h"] {
+        for other in ["elsewhere", "u:secret@h/x.db", "secret@h/x.db", "mysql://h"] {
             assert!(told(other).ends_with(FORMS) && !told(other).contains("secret"), "{}", told(other));
         }
     }

@@ -47,7 +47,7 @@ async fn fleet_with_errors() -> (Fleet, tokio::task::JoinHandle<Result<(), baton
         let first = runs.fetch_add(1, SeqCst) < 3;
         std::future::ready(if first { Err(Failure::new(format!("no {number}"))) } else { Ok(Done::default()) })
     };
-    let node = tokio::spawn(fleet.node().handler("builtin", handler).run(Shutdown::new()));
+    let node = tokio::spawn(fleet.node().handler("messages", handler).run(Shutdown::new()));
     for number in 1..=3 {
         fleet.queue::<u64>("messages").push(&number).await.unwrap();
     }
@@ -102,7 +102,7 @@ async fn report_of(fleet: &Fleet, run: u64) -> Report {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_requeued_message_does_not_count_as_having_waited_since_its_push() {
     let fleet = TestFleet::new();
-    let node = fleet.node().handler("builtin", async |_: u64, _: Context| Err(Failure::new("no")));
+    let node = fleet.node().handler("messages", async |_: u64, _: Context| Err(Failure::new("no")));
     let node = tokio::spawn(node.run(Shutdown::new()));
     let id = fleet.queue::<u64>("messages").push(&1).await.unwrap();
     until(&fleet, |_, dead| dead == 1).await;
@@ -196,7 +196,7 @@ async fn work_is_done_when_its_source_has_ended_and_its_queue_is_empty() {
     let fleet = Fleet::connect("memory:").unwrap();
     let shutdown = Shutdown::new();
     let source = baton::builtin::Tick::every(Duration::from_millis(1)).count(5);
-    let node = fleet.node().source_into("builtin", "ticks", source).handle_with("builtin", baton::builtin::Noop);
+    let node = fleet.node().source_into("messages", "ticks", source).handle_with("messages", baton::builtin::Noop);
     let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
     assert_eq!(admin.until_done(&[name("messages")], &[name("ticks")], |_, _| {}).await, []);

@@ -48,7 +48,7 @@ const fn renewed(event: &Event) -> bool {
 /// A node of the fleet at this address, and what it says.
 fn node(url: &str) -> (Arc<Told>, tokio::task::JoinHandle<Result<(), baton::NodeError>>) {
     let told = Arc::<Told>::default();
-    let node = Fleet::connect(url).unwrap().node().handle_with("builtin", Noop).observed_by(told.clone());
+    let node = Fleet::connect(url).unwrap().node().handle_with("messages", Noop).observed_by(told.clone());
     (told, tokio::spawn(node.run(Shutdown::new())))
 }
 

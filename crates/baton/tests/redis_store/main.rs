@@ -304,7 +304,7 @@ async fn at_maxmemory_nothing_comes_in_and_everything_else_goes_on() {
     ask(&store, submit(session, 1, &[b"1", b"2", b"3"])).await.unwrap();
     let _: String = behind(&server, "CONFIG SET maxmemory 1000");
     let refused = ask(&store, submit(session, 2, &[b"4"])).await.unwrap_err();
-    let told = |text: &str| text.ends_with(" is at its maxmemory: raise it or let workers reply up");
+    let told = |text: &str| text.ends_with(" is at its maxmemory: raise it or let workers catch up");
     assert!(matches!(&refused, StoreError::NoRoom(text) if told(text)), "{refused:?}");
     ask(&store, claim(session, 1, 9)).await.unwrap();
     ask(&store, settle(session, 1, 1, 1, Outcome::Retry { after_ms: 60_000, error: String::new() })).await.unwrap();

@@ -22,18 +22,18 @@ async fn a_user_with_the_rights_that_are_named_is_denied_nothing() {
     behind::<()>(&server, RIGHTS);
     let fleet = Fleet::connect(&format!("redis://baton:secret@127.0.0.1:{}/", server.port)).unwrap();
     let shutdown = Shutdown::new();
-    let node = fleet.node().source_into("builtin", "ticks", baton::builtin::Tick::every(Duration::ZERO).count(50));
-    let node = node.handler("builtin", async |body: serde_json::Value, _: Context| match body["tick"].as_u64() {
+    let node = fleet.node().source_into("messages", "ticks", baton::builtin::Tick::every(Duration::ZERO).count(50));
+    let node = node.handler("messages", async |body: serde_json::Value, _: Context| match body["tick"].as_u64() {
         Some(tick) if tick % 10 == 0 => Err(Failure::new("no")),
         _ => Ok(Done::with(&7)?.then("later", &1)?),
     });
     let node = tokio::spawn(node.run(shutdown.clone()));
     let admin = Admin::new(&fleet);
-    assert_eq!(admin.until_done(&[name("jobs")], &[name("ticks")], |_, _| {}).await, [(name("jobs"), 5)]);
-    admin.pause(&name("jobs")).await.unwrap();
+    assert_eq!(admin.until_done(&[name("messages")], &[name("ticks")], |_, _| {}).await, [(name("messages"), 5)]);
+    admin.pause(&name("messages")).await.unwrap();
     let errors = admin.errors(&baton::admin::Wanted::default()).await.unwrap();
-    admin.requeue(&name("jobs"), vec![errors[0].id]).await.unwrap();
-    admin.remove(&name("jobs"), vec![errors[1].id]).await.unwrap();
+    admin.requeue(&name("messages"), vec![errors[0].id]).await.unwrap();
+    admin.remove(&name("messages"), vec![errors[1].id]).await.unwrap();
     assert!(admin.audit(None, Some(Duration::from_secs(1))).await.unwrap().balanced);
     shutdown.graceful();
     node.await.unwrap().unwrap();

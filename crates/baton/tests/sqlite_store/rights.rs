@@ -50,7 +50,7 @@ async fn who_holds_the_lock_is_named_and_when_it_is_over() {
             async move { ask(&store, join(SessionId::random())).await }
         });
         let event = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
-        let named = format!("waiting for process {} (", std::process::id());
+        let named = format!("process {} (", std::process::id());
         assert!(matches!(event, StoreEvent::Stalled { holder: Some(_), .. }), "{event:?}");
         assert!(event.to_string().starts_with(&named), "{event}");
         assert!(store.in_the_way().unwrap().starts_with(&named), "{:?}", store.in_the_way());
@@ -82,7 +82,7 @@ async fn an_admin_gives_up_and_names_who_holds_the_lock() {
     turn.lock().unwrap();
     let admin = baton::admin::Admin::new(&fleet).wait(Duration::ZERO);
     let error = admin.session().await.unwrap_err().to_string();
-    let named = format!("no answer within 2 s: waiting for process {} (", std::process::id());
+    let named = format!("no answer within 2 s: process {} (", std::process::id());
     assert!(error.contains(&named), "{error}");
     let begun = std::time::Instant::now();
     drop((admin, fleet));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn stake() -> Stake {
-        Stake { itself: ("here".to_owned(), 1), cores: 2, queues: BTreeMap::from([(name("jobs"), 4)]) }
+        Stake { itself: ("here".to_owned(), 1), cores: 2, queues: BTreeMap::from([(name("messages"), 4)]) }
     }
 
     fn node(host: &str, pid: u32, queue: &str, report: &Report) -> SessionView {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn ran(run: u64, failed: u64, us: u64) -> Report {
-        Report { handled: BTreeMap::from([("jobs".to_owned(), Handled { run, failed, us })]), ..Report::default() }
+        Report { handled: BTreeMap::from([("messages".to_owned(), Handled { run, failed, us })]), ..Report::default() }
     }
 
     fn spawner(cores: u32) -> Report {
@@ -146,34 +146,35 @@ mod tests {
     }
 
     fn counts(figures: &mut Figures, sessions: Vec<SessionView>, books: Books) -> Counts {
-        figures.take(&survey(sessions, books), &stake())[&name("jobs")]
+        figures.take(&survey(sessions, books), &stake())[&name("messages")]
     }
 
     #[test]
     fn what_nodes_count_adds_up_whoever_comes_joins_anew_or_goes() {
         let mut figures = Figures::default();
         let mut look = |sessions| {
-            let counts = counts(&mut figures, sessions, Books::new(name("jobs")));
+            let counts = counts(&mut figures, sessions, Books::new(name("messages")));
             (counts.run, (counts.handler_s * 1e6).round() as u64)
         };
-        assert_eq!(look(vec![node("a", 1, "builtin", &ran(10, 0, 100))]), (10, 100));
+        assert_eq!(look(vec![node("a", 1, "messages", &ran(10, 0, 100))]), (10, 100));
         assert_eq!(
-            look(vec![node("a", 1, "builtin", &ran(15, 0, 150)), node("b", 1, "builtin", &ran(5, 0, 50))]),
+            look(vec![node("a", 1, "messages", &ran(15, 0, 150)), node("b", 1, "messages", &ran(5, 0, 50))]),
             (20, 200)
         );
-        assert_eq!(look(vec![node("b", 1, "builtin", &Report::default())]), (20, 200), "anew");
-        assert_eq!(look(vec![node("b", 1, "builtin", &ran(6, 0, 60))]), (21, 210), "it goes on counting");
-        assert_eq!(look(vec![node("b", 1, "builtin", &ran(2, 0, 20))]), (23, 230), "another process");
+        assert_eq!(look(vec![node("b", 1, "messages", &Report::default())]), (20, 200), "anew");
+        assert_eq!(look(vec![node("b", 1, "messages", &ran(6, 0, 60))]), (21, 210), "it goes on counting");
+        assert_eq!(look(vec![node("b", 1, "messages", &ran(2, 0, 20))]), (23, 230), "another process");
     }
 
     #[test]
     fn what_is_tried_again_arrives_again_and_what_is_held_back_or_delayed_does_not_wait() {
         let mut figures = Figures::default();
-        let books = Books { pushed: 100, ready: 40, delayed: 20, failed: 5, failed_seq: 5, ..Books::new(name("jobs")) };
-        let before = counts(&mut figures, vec![node("a", 1, "builtin", &ran(50, 30, 1))], books.clone());
+        let books =
+            Books { pushed: 100, ready: 40, delayed: 20, failed: 5, failed_seq: 5, ..Books::new(name("messages")) };
+        let before = counts(&mut figures, vec![node("a", 1, "messages", &ran(50, 30, 1))], books.clone());
         assert_eq!((before.arrived, before.waiting), (100, 40), "what was before the first look is not looked into");
         let later = Books { failed_seq: 7, requeued: 1, ..books.clone() };
-        let after = counts(&mut figures, vec![node("a", 1, "builtin", &ran(60, 40, 1))], later.clone());
+        let after = counts(&mut figures, vec![node("a", 1, "messages", &ran(60, 40, 1))], later.clone());
         assert_eq!(after.arrived, 100 + 1 + 8);
         let paused = Books { paused: true, ..later };
         assert_eq!(counts(&mut figures, Vec::new(), paused).waiting, 0);
@@ -181,13 +182,14 @@ mod tests {
 
     #[test]
     fn the_load_of_a_queue_is_shared_by_the_cores_of_those_that_spawn_for_it() {
-        let share = |others: Vec<SessionView>| counts(&mut Figures::default(), others, Books::new(name("jobs"))).share;
+        let share =
+            |others: Vec<SessionView>| counts(&mut Figures::default(), others, Books::new(name("messages"))).share;
         let close = |left: f64, right: f64| (left - right).abs() < 1e-9;
-        assert!(close(share(vec![node("here", 1, "builtin", &spawner(2))]), 1.0), "it is among them itself");
-        assert!(close(share(vec![node("there", 1, "builtin", &spawner(6))]), 0.25));
-        assert!(close(share(vec![node("there", 1, "builtin", &Report::default())]), 1.0), "one that works only");
+        assert!(close(share(vec![node("here", 1, "messages", &spawner(2))]), 1.0), "it is among them itself");
+        assert!(close(share(vec![node("there", 1, "messages", &spawner(6))]), 0.25));
+        assert!(close(share(vec![node("there", 1, "messages", &Report::default())]), 1.0), "one that works only");
         assert!(close(share(vec![node("there", 1, "other", &spawner(6))]), 1.0));
-        let gone = SessionView { beat_ms: 8_000, ..node("there", 1, "builtin", &spawner(6)) };
+        let gone = SessionView { beat_ms: 8_000, ..node("there", 1, "messages", &spawner(6)) };
         assert!(close(share(vec![gone]), 1.0));
     }
 }

@@ -102,7 +102,7 @@ impl Fleet {
             share: 1.0,
             ..Counts::default()
         };
-        let load = self.gauge.measure(self.now, BTreeMap::from([(Name::new("jobs").unwrap(), counts)]));
+        let load = self.gauge.measure(self.now, BTreeMap::from([(Name::new("messages").unwrap(), counts)]));
         let hands: Vec<Hand> = self.workers.iter().map(|worker| self.hand(worker)).collect();
         let decision = self.decider.decide(self.now, load.need, &hands, 0);
         let leave = [decision.surplus, decision.unused].concat();

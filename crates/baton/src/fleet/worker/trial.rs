@@ -37,7 +37,7 @@ use crate::{
 ///     parcel.add(Body::new(body.as_bytes())?)?;
 /// }
 /// let parcels = parcel.finish().into_iter().collect();
-/// let runs = trial(Name::new("jobs")?, QueuePolicy::default(), Short, parcels).await;
+/// let runs = trial(Name::new("messages")?, QueuePolicy::default(), Short, parcels).await;
 /// let dead = runs.iter().find(|run| matches!(&run.outcome, Outcome::Failed { error } if error == "too long"));
 /// assert_eq!(dead.unwrap().range.first, 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();

@@ -34,20 +34,20 @@ use crate::{
 const OF_SESSIONS: [(&str, &str); 9] = [
     ("sessions", "fleet, session, lease_ms, expires, suspects, settle_no, submit_no, dispose_no"),
     ("members", "fleet, session, node, host, pid, queues, offers, join_no, joined_ms, beat_ms, report"),
-    ("claims", "fleet, session, queue, claim_no, spans"),
+    ("claims", "fleet, session, queue, claim_no, pieces"),
     ("answers", ""),
     ("claim_numbers", ""),
     ("waiters", ""),
     ("batons", ""),
     ("workers", ""),
-    ("unreaped", ""),
+    ("estates", ""),
 ];
 
 /// The tables of calls, which formats before 6 had not.
 const OF_CALLS: [&str; 6] = ["calls", "call_events", "call_keys", "call_holds", "joined", "told"];
 
 /// The tables of what is cached, which formats before 6 had not either.
-const OF_RECALLS: [&str; 6] = ["cache_books", "cached", "forgotten", "compute_rights", "awaiting", "cache_users"];
+const OF_RECALLS: [&str; 6] = ["recall_books", "recalled", "forgotten", "flights", "awaiting", "recallers"];
 
 /// What is in the file, and who was seen last, in any of its fleets.
 pub(super) fn standing(site: &Site) -> Result<Standing, StoreError> {
@@ -131,7 +131,7 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
         for table in OF_CALLS.into_iter().chain(OF_RECALLS) {
             renew_table(db, &model, table, "")?;
         }
-        for index in ["call_looks", "call_ends", "cached_ends", "forgotten_order", "compute_rights_of"] {
+        for index in ["call_looks", "call_ends", "recalled_ends", "forgotten_order", "flights_of"] {
             db.execute_batch(&made(&model, index)?)?;
         }
     }

@@ -40,12 +40,12 @@ const OF_FLEETS: [(&str, &str); 25] = [
     ("call_holds", "fleet, call, of, id"),
     ("joined", "fleet, queue, id"),
     ("told", "fleet, session, queue, id"),
-    ("cache_books", "fleet"),
-    ("cached", "entry"),
+    ("recall_books", "fleet"),
+    ("recalled", "entry"),
     ("forgotten", "fleet, scope"),
-    ("compute_rights", "fleet, key"),
+    ("flights", "fleet, key"),
     ("awaiting", "fleet, key, session"),
-    ("cache_users", "fleet, session"),
+    ("recallers", "fleet, session"),
     ("keys", "fleet, key"),
     ("answers", "fleet, session, series, slot"),
     ("claims", "fleet, session, queue, claim_no"),
@@ -57,7 +57,7 @@ const OF_FLEETS: [(&str, &str); 25] = [
     ("bookmarks", "fleet, key"),
     ("members", "fleet, session"),
     ("sessions", "fleet, session"),
-    ("unreaped", "fleet, session"),
+    ("estates", "fleet, session"),
 ];
 
 /// The most rows that go with one statement, and how long one should take: rows may be long.

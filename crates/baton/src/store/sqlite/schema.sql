@@ -329,7 +329,7 @@ CREATE TABLE forgotten (
 CREATE INDEX forgotten_order ON forgotten (fleet, generation);
 
 -- Who computes the value of a key, who waits for it, and who recalls at all.
-CREATE TABLE compute_rights (
+CREATE TABLE flights (
     fleet INTEGER NOT NULL,
     key TEXT NOT NULL,
     session BLOB NOT NULL,
@@ -338,7 +338,7 @@ CREATE TABLE compute_rights (
     ends INTEGER NOT NULL,
     PRIMARY KEY (fleet, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX compute_rights_of ON compute_rights (fleet, session);
+CREATE INDEX flights_of ON flights (fleet, session);
 
 CREATE TABLE awaiting (
     fleet INTEGER NOT NULL,

@@ -45,7 +45,7 @@ end
 local function filled(span)
   local attempts, crashes, born, role, at, length =
     string.match(span.word, '^%d+,0,%d+,1,(%d+),(%d+),(%d+)([cj]?)%*?(%d*),?(%d*)$')
-  if not born then error({ err = 'DAMAGED unreadable piece ' .. string.sub(span.word, 1, 80) }) end
+  if not born then error({ err = 'DAMAGED unreadable span ' .. string.sub(span.word, 1, 80) }) end
   return {
     parcel = span.first, size = 0, first = span.first, len = 1, attempts = tonumber(attempts),
     crashes = tonumber(crashes), born = tonumber(born), at = tonumber(at), carried = tonumber(length),

@@ -5,15 +5,15 @@ local function read_span(written)
   if first then
     first, size = tonumber(first), tonumber(size)
     return { parcel = first, size = size, first = first, len = size, attempts = 0, crashes = 0, born = tonumber(born),
-      part = part ~= '' and part or nil }
+      role = role ~= '' and role or nil }
   end
   local parcel, of, from, len, attempts, crashes, at
-  parcel, of, from, len, attempts, crashes, at, part =
+  parcel, of, from, len, attempts, crashes, at, role =
     string.match(written, '^(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)([cj]?)$')
-  if not parcel then error({ err = 'DAMAGED unreadable piece ' .. string.sub(written, 1, 80) }) end
+  if not parcel then error({ err = 'DAMAGED unreadable span ' .. string.sub(written, 1, 80) }) end
   return {
     parcel = tonumber(parcel), size = tonumber(of), first = tonumber(from), len = tonumber(len),
-    attempts = tonumber(attempts), crashes = tonumber(crashes), born = tonumber(at), part = part ~= '' and part or nil,
+    attempts = tonumber(attempts), crashes = tonumber(crashes), born = tonumber(at), role = role ~= '' and role or nil,
   }
 end
 
@@ -27,12 +27,12 @@ local function write_span(span)
     parcel, span.size, span.first, span.len, span.attempts, span.crashes, span.born) .. (span.role or '')
 end
 
--- The same history over other messages of the same home.
+-- The same history over other messages in the same place.
 local function over(span, first, len)
   return {
     parcel = span.parcel, size = span.size, first = first, len = len,
     attempts = span.attempts, crashes = span.crashes, born = span.born,
-    carried = span.carried, at = span.at, body = span.body, part = span.role,
+    carried = span.carried, at = span.at, body = span.body, role = span.role,
   }
 end
 

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::{
     Figures, Plan,
     cpu::Meter,
-    job::Job,
     producer::{Producer, Producers, next},
     report::Figure,
     samples::median,
     say,
     subprocess::Subprocess,
     target::Target,
+    workload::Workload,
 };
 use crate::failure::Failure;
 
@@ -25,24 +25,24 @@ const MOST: (u64, u64) = (5_000, 20_000);
 /// The fewest of each.
 const FEWEST: u64 = 100;
 
-/// Rounds of each kind of job.
+/// Rounds of each kind of workload.
 pub(super) async fn measure(plan: &Plan, target: &Target, figures: &mut Figures) -> Result<(), Failure> {
     let most = |share: u64, most: u64| (plan.messages / share).clamp(FEWEST, most);
     let (few, many) = (most(200, MOST.0), most(50, MOST.1));
-    figures.counted("jobs of 1 ms CPU", few);
-    figures.counted("other jobs", many);
-    (figures.jobs_burn_per_s, figures.jobs_burn_cpu_us) = rounds(plan, target, Job::Burn, few).await?;
-    (figures.jobs_wait_per_s, figures.jobs_wait_cpu_us) = rounds(plan, target, Job::Wait, many).await?;
-    (figures.jobs_fail_per_s, figures.jobs_fail_cpu_us) = rounds(plan, target, Job::Fail, many).await?;
+    figures.counted("messages of 1 ms CPU", few);
+    figures.counted("other messages", many);
+    (figures.work_burn_per_s, figures.work_burn_cpu_us) = rounds(plan, target, Workload::Burn, few).await?;
+    (figures.work_wait_per_s, figures.work_wait_cpu_us) = rounds(plan, target, Workload::Wait, many).await?;
+    (figures.work_fail_per_s, figures.work_fail_cpu_us) = rounds(plan, target, Workload::Fail, many).await?;
     Ok(())
 }
 
-async fn rounds(plan: &Plan, target: &Target, job: Job, count: u64) -> Result<(Figure, Figure), Failure> {
-    let producer = Producer { queue: job.queue().to_owned(), messages: count, bytes: plan.bytes };
+async fn rounds(plan: &Plan, target: &Target, workload: Workload, count: u64) -> Result<(Figure, Figure), Failure> {
+    let producer = Producer { queue: workload.queue().to_owned(), messages: count, bytes: plan.bytes };
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
-        say(target, &format!("{}, round {round} of {}", job.queue(), plan.rounds));
-        let (rate, cost) = one(target, job, &producer).await?;
+        say(target, &format!("{}, round {round} of {}", workload.queue(), plan.rounds));
+        let (rate, cost) = one(target, workload, &producer).await?;
         rates.push(rate);
         costs.extend(cost);
     }
@@ -50,17 +50,17 @@ async fn rounds(plan: &Plan, target: &Target, job: Job, count: u64) -> Result<(F
 }
 
 /// Messages a second, and the microseconds of the server for each.
-async fn one(target: &Target, job: Job, producer: &Producer) -> Result<(f64, Option<f64>), Failure> {
-    target.pause(job.queue(), true).await?;
+async fn one(target: &Target, workload: Workload, producer: &Producer) -> Result<(f64, Option<f64>), Failure> {
+    target.pause(workload.queue(), true).await?;
     let mut pushing = Producers::start(target, 1, producer).await?;
     let meter = Meter::of_server(target).await?;
-    let count = pushing.push(target, job.queue()).await?.count;
+    let count = pushing.push(target, workload.queue()).await?.count;
     let push_us = spent(meter).await?;
     pushing.stop().await?;
-    let goal = target.books(job.queue()).await?.pushed;
+    let goal = target.books(workload.queue()).await?.pushed;
 
     let messages = count.to_string();
-    let arguments = ["bench", "--work", job.name(), "--messages", &messages];
+    let arguments = ["bench", "--work", workload.name(), "--messages", &messages];
     let mut worker = Subprocess::start(target, &arguments, Stdio::piped())?;
     let Some(mut lines) = worker.lines() else {
         return Err(Failure::new("a worker has no output", "run the command again"));
@@ -68,9 +68,9 @@ async fn one(target: &Target, job: Job, producer: &Producer) -> Result<(f64, Opt
     target.joined(&mut worker).await?;
     let meter = Meter::of_server(target).await?;
     let begun = Instant::now();
-    target.pause(job.queue(), false).await?;
+    target.pause(workload.queue(), false).await?;
     next(&mut worker, &mut lines).await?;
-    target.until_done(job.queue(), goal, &mut worker).await?;
+    target.until_done(workload.queue(), goal, &mut worker).await?;
     let rate = count as f64 / begun.elapsed().as_secs_f64();
     let work_us = spent(meter).await?;
     worker.stop().await?;

@@ -23,18 +23,18 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// The processor time of a job that burns.
+/// The processor time of a workload that burns.
 const BURN: Duration = Duration::from_millis(1);
-/// What a job that waits waits for, and how many do so at once.
+/// What a workload that waits waits for, and how many do so at once.
 const WAIT: (Duration, usize) = (Duration::from_millis(10), 256);
-/// One in so many jobs fails.
+/// One in so many messages fails.
 const FAILS: u64 = 10;
-/// How often such a job is tried again; the last time it works.
+/// How often such a workload is tried again; the last time it works.
 const RETRIES: u32 = 2;
 
 /// What a handler does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Job {
+pub enum Workload {
     /// Burns a core for 1 ms
     Burn,
     /// Waits for 10 ms, 256 at once
@@ -43,13 +43,13 @@ pub enum Job {
     Fail,
 }
 
-impl Job {
-    /// The queue of such jobs.
+impl Workload {
+    /// The queue of such messages.
     pub(super) const fn queue(self) -> &'static str {
         match self {
-            Self::Burn => "jobs-burn",
-            Self::Wait => "jobs-wait",
-            Self::Fail => "jobs-fail",
+            Self::Burn => "work-burn",
+            Self::Wait => "work-wait",
+            Self::Fail => "work-fail",
         }
     }
 
