@@ -184,7 +184,7 @@ pub(super) fn connect(settings: &Settings, max_queue_bytes: Option<u64>, tell: &
     })?;
     let (heard, tell) = (Arc::clone(tell), Arc::clone(tell));
     fleet.store().hear(Arc::new(move |event| heard(&event.to_string())));
-    Ok(Admin::new(&fleet).wait(settings.wait.value).told_to(Arc::new(move |note| tell(&note.to_string()))))
+    Ok(Admin::new(&fleet).wait(settings.wait.value).reporting_to(Arc::new(move |note| tell(&note.to_string()))))
 }
 
 fn failure(settings: &Settings, error: impl Into<AdminError>) -> Failure {

@@ -93,7 +93,7 @@ impl Connection {
         }
         fleet.store().hear(ear());
         let admin = Admin::new(&fleet).wait(settings.wait.value);
-        let admin = admin.told_to(Arc::new(|note| remark(&note.to_string())));
+        let admin = admin.reporting_to(Arc::new(|note| remark(&note.to_string())));
         Ok(Self { admin, url, is_new })
     }
 

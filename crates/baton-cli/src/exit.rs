@@ -119,7 +119,7 @@ impl Failure {
             AdminError::Unknown(unknown) => return Self::new(error.to_string(), near(unknown)),
             AdminError::Offered { .. } => "stop it first",
             AdminError::Running { .. } => "stop it, then rewind",
-            AdminError::Draining { .. } => "wait for it to end",
+            AdminError::RemovalRunning { .. } => "wait for it to end",
             AdminError::OfWhichQueue { .. } => "name one, as in `baton errors QUEUE`",
             AdminError::NodesAlive { .. } => "stop the fleet first, with `baton stop`",
             AdminError::QueueInUse { .. } => "stop the nodes first, with `baton stop`",

@@ -141,7 +141,7 @@ fn filters_remove_only_what_they_let_through() {
 fn causes_are_grouped() {
     let sandbox = prepared();
     let groups = sandbox.run(&["errors", "--group", "--json"]).expect(0).json();
-    assert_eq!(groups["errors"], 4);
+    assert_eq!(groups["failed"], 4);
     assert_eq!(
         groups["groups"][0],
         json!({"cause": "timed out after # ms", "count": 2, "queue": "a", "example_id": 1})
@@ -206,7 +206,7 @@ fn a_drainer_that_died_is_taken_over_and_a_live_one_is_named() {
     let queue = baton::Name::new("b").unwrap();
     let holder = runtime.block_on(async {
         let session = sandbox.node("b").await;
-        session.drain(queue).await.unwrap();
+        session.begin_removal(queue).await.unwrap();
         session
     });
     let busy = sandbox.run(&["errors", "--remove", "--json", "b", "--wait", "1"]).expect(1);

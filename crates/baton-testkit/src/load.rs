@@ -241,13 +241,13 @@ impl Part {
     }
 
     async fn drain_page(&self, session: &Session) -> Result<u64, StoreError> {
-        let upto = session.drain(submitted()).await?.upto;
+        let upto = session.begin_removal(submitted()).await?.upto;
         let peek = Peek { queue: submitted(), after: 0, upto, limit: 100, max_bytes: 1 << 20 };
         let ids: Vec<MessageId> = ask(&*self.store, peek).await?.errors.iter().map(|error| error.id).collect();
         if ids.is_empty() {
             return Ok(0);
         }
-        Ok(session.dispose(submitted(), ids, Disposal::Drain).await?.count)
+        Ok(session.dispose(submitted(), ids, Disposal::Remove).await?.count)
     }
 }
 

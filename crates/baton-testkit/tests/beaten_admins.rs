@@ -30,9 +30,9 @@ struct Beaten {
 impl Store for Beaten {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
-            if matches!(request, Request::DrainBegin(_)) && !self.is_beaten.swap(true, SeqCst) {
+            if matches!(request, Request::RemovalBegin(_)) && !self.is_beaten.swap(true, SeqCst) {
                 let first = Admin::new(&Fleet::over(self.inner.clone(), FleetOptions::new(test_fleet())));
-                first.hand_over(&self.removed, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
+                first.hand_over(&self.removed, Some(Disposal::Remove), None, |_| Taken::Yes).await.unwrap();
             }
             self.inner.call(request).await
         })

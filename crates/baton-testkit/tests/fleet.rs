@@ -153,7 +153,7 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if matches!(event, Event::Pushed { .. }) {
             self.last.store(self.me, Ordering::Relaxed);
         }

@@ -47,7 +47,7 @@ impl Store for Slow {
 struct Lost(Mutex<Vec<u64>>);
 
 impl Observer for Lost {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if let Event::RunsLost { messages, .. } = event {
             self.0.lock().unwrap().push(*messages);
         }

@@ -87,7 +87,7 @@ impl Observer for Witness {
         self.look("settling");
     }
 
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         self.told.lock().unwrap().push(event.clone());
         self.look("told");
     }
@@ -179,7 +179,7 @@ async fn what_is_thrown_may_panic_as_it_goes() {
 struct Thrower;
 
 impl Observer for Thrower {
-    fn told(&self, _: &Event) {
+    fn on_event(&self, _: &Event) {
         throw()
     }
 }

@@ -83,7 +83,7 @@ impl Stream for Numbers {
 struct Told(Mutex<Vec<Event>>);
 
 impl Observer for Told {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         self.0.lock().unwrap().push(event.clone());
     }
 }

@@ -59,7 +59,7 @@ impl Stream for Counting {
 struct Told(Mutex<Vec<Event>>);
 
 impl Observer for Told {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if !event.is_routine() {
             self.0.lock().unwrap().push(event.clone());
         }

@@ -153,14 +153,14 @@ async fn disposals_are_made_once() {
     let runs =
         spans.iter().map(|(span, _)| Run { claim_no, queue: queue(), range: span.range, outcome: outcome.clone() });
     session.settle(runs.collect()).await.unwrap();
-    let upto = session.drain(queue()).await.unwrap().upto;
+    let upto = session.begin_removal(queue()).await.unwrap().upto;
     let mut after = 0;
     while after < upto {
         let peek = Peek { queue: queue(), after, upto, limit: 7, max_bytes: 1 << 20 };
         let page = ask(&*sound, peek).await.unwrap().errors;
         after = page.last().unwrap().seq;
         let ids: Vec<_> = page.iter().map(|error| error.id).collect();
-        assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Drain).await.unwrap().count, ids.len() as u64);
+        assert_eq!(session.dispose(queue(), ids.clone(), Disposal::Remove).await.unwrap().count, ids.len() as u64);
     }
     let books = books(&sound).await;
     assert_eq!((books.failed, books.removed), (0, 50));

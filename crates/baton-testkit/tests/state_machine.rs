@@ -12,10 +12,10 @@ use baton_testkit::{
 #[test]
 fn steps_reach_every_kind_of_answer() {
     let seen = machine::run("memory", 1, 20_000, async || Subject::memory());
-    let all = "Beat(Beaten Bookmark(Place Claim(Empty Claim(Some Dispose(Disposed DrainBegin(Draining Join(Joined Leave(( Look(Looked Pass(( \
+    let all = "Beat(Beaten Bookmark(Place Claim(Empty Claim(Some Dispose(Disposed RemovalBegin(RemovalBegun Join(Joined Leave(( Look(Looked Pass(( \
                Order(( Peek(Page Purge(Purged Refused(QueueInUse Push(Pushed Reap(Alive Reap(Gone Reap(Taken Refused(BatonHeld Refused(Bookmark \
-               Refused(Definition Refused(DefinitionInUse Refused(DrainBusy Refused(Ended Refused(Full Refused(Gap Refused(Lease \
-               Refused(NodesAlive Refused(NotDrainer Refused(NotOffered Refused(Offered Refused(OutOfTurn Refused(Spent Refused(Stale \
+               Refused(Definition Refused(DefinitionInUse Refused(RemovalBusy Refused(Ended Refused(Full Refused(Gap Refused(Lease \
+               Refused(NodesAlive Refused(NotRemover Refused(NotOffered Refused(Offered Refused(OutOfTurn Refused(Spent Refused(Stale \
                Refused(StaleBaton Call(None Call(Some(CallView Cancel(Ended Cancel(Followed Cancel(Marked Cancel(Unknown Emit(Full \
                Emit(Kept CacheGet(Found CacheGet(Lead CacheGet(Wait CacheGet(Alone CachePut(Kept CachePut(Passed CachePut(Dropped Release(( Invalidate( Forgotten( Events(EventPage Follow(EventPage Unfollow(( Refused(EventsGone Refused(NoCall Refused(NotHeld Remove(( Resign(( Result(None Result(Some(b Rewind(( Settle(Settled Submit(Submitted Take(Taken";
     for kind in all.split_whitespace() {

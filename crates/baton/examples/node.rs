@@ -104,7 +104,7 @@ impl Observer for Counter {
         self.ran.fetch_add(range.len.into(), Relaxed);
     }
 
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if !event.is_routine() {
             println!("{event}");
         }

@@ -21,7 +21,7 @@ pub(crate) struct Destroy {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object: {"fleet","store","destroyed","queues","messages","errors"}; destroyed is
+    /// Print one JSON object: {"fleet","store","destroyed","queues","messages","failed"}; destroyed is
     /// false if there was nothing to remove, or another destruction was quicker
     #[arg(long)]
     json: bool,
@@ -49,15 +49,15 @@ impl Destroy {
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         let destroyed = Destroyed { fleet, store, was };
         Output::print(self.json, &destroyed, |output| {
-            let baton::admin::Destroyed { removed, queues, messages, errors } = was;
+            let baton::admin::Destroyed { removed, queues, messages, failed } = was;
             if !removed {
                 let (fleet, store) = (&destroyed.fleet, &destroyed.store);
                 return output
                     .line(&format!("there is no fleet {fleet} in {store}, or another destruction was quicker"));
             }
-            let s = (plural(queues), plural(messages), plural(errors));
+            let s = (plural(queues), plural(messages), plural(failed));
             output.line(&format!(
-                "removed fleet {} from {}: {queues} queue{}, {messages} waiting message{}, {errors} error{}",
+                "removed fleet {} from {}: {queues} queue{}, {messages} waiting message{}, {failed} failed one{}",
                 destroyed.fleet, destroyed.store, s.0, s.1, s.2
             ))
         })

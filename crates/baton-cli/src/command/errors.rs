@@ -35,7 +35,7 @@ Examples:
 JSON, one line for each failed message: {\"id\",\"queue\",\"body\",\"error\",\"last_error\",\"attempts\",\"crashes\",\"node\",\"at\"}; \
 `at` is in milliseconds since 1970; `last_error` is why \
 the attempt before failed, if the message was retried.
-With --group one object: {\"errors\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
+With --group one object: {\"failed\",\"groups\":[{\"cause\",\"count\",\"queue\",\"example_id\"}]}")]
 pub(crate) struct Errors {
     /// Only this queue; one that the fleet does not have is refused, or waited for with --follow
     #[arg(value_name = "QUEUE")]
@@ -91,7 +91,7 @@ impl Errors {
             return Output::print(self.json, &causes, |output| show_causes(output, &causes));
         }
         let disposal = match (self.remove, self.requeue) {
-            (true, _) => Some(Disposal::Drain),
+            (true, _) => Some(Disposal::Remove),
             (_, true) => Some(Disposal::Requeue),
             _ => None,
         };
@@ -156,7 +156,7 @@ fn conclude(disposal: Option<Disposal>, count: u64, total: u64, missed: u64, tol
     match disposal {
         Some(Disposal::Requeue) => remark(&format!("requeued {count} message{}{others}", plural(count))),
         _ if !told => {}
-        Some(Disposal::Drain) => remark(&format!("removed {share}{others}")),
+        Some(Disposal::Remove) => remark(&format!("removed {share}{others}")),
         None => remark(&format!("{share}; --remove removes what it prints, --requeue tries it again")),
     }
 }

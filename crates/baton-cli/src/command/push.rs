@@ -85,7 +85,7 @@ impl Push {
         };
         let spent = if overview.is_none() { began.elapsed() } else { Duration::ZERO };
         let waits = Arc::new(Notify::new());
-        let admin = connection.admin.clone().wait(wait.saturating_sub(spent)).told_to(hear(&waits));
+        let admin = connection.admin.clone().wait(wait.saturating_sub(spent)).reporting_to(hear(&waits));
         // Until it has begun, a signal ends the command as it does by default.
         let importer = admin.importer(import).await.map_err(failed)?;
         let attendance = overview.map(|it| Attendance::beside(&queue, &it, &attendance::described(settings)));

@@ -57,10 +57,10 @@ impl Observer for Witness {
         self.flush();
     }
 
-    fn told(&self, event: &Event) {
-        self.log.told(event);
+    fn on_event(&self, event: &Event) {
+        self.log.on_event(event);
         if let Some(journal) = &self.journal {
-            journal.told(event);
+            journal.on_event(event);
         }
         match event {
             Event::StoreFull { .. } => drop(self.waits.send_replace(Some(event.to_string()))),

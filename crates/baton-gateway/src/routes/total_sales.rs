@@ -38,7 +38,7 @@ pub(super) fn routes() -> MethodRouter<Shared> {
     params(
         ("item" = Option<String>, Query, description = "The item; without it all of them", max_length = 1024),
         ("cache" = Option<String>, Query, description = "`off`: it is computed for this request alone; `batch`: shared with those who ask at the same time, and not kept; `on`, the default", pattern = "^(off|batch|on)$"),
-        ("Baton-Min-Generation" = Option<u64>, Header, description = "Not older than the sales whose answer had this `Baton-Generation`. Invalidate one that is older than some minutes: where the store loses its data generations begin anew, and one that was not reached yet has each request computed", minimum = 0),
+        ("Baton-Min-Generation" = Option<u64>, Header, description = "The total includes the sales whose answer had this `Baton-Generation`. Do not use a generation for more than some minutes: a store that lost its data counts from 1 again, and each request with a later generation is computed", minimum = 0),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of what the caller has")),
     responses(
         (status = 200, description = "`Total sales for item X is N`, or `Total sales for all items is N`", body = String, content_type = "text/plain", headers(

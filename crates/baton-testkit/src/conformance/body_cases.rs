@@ -33,7 +33,7 @@ pub async fn a_message_without_its_body_is_buried_and_the_next_is_given(scene: &
     let requeue = scene.a_dispose(node, &[1, 2], Disposal::Requeue);
     assert_eq!(scene.ask(requeue).await.unwrap().count, 0, "they stay where they are");
     assert_eq!(scene.books().await.failed, 2);
-    let drain = scene.a_dispose(node, &[1, 2], Disposal::Drain);
+    let drain = scene.a_dispose(node, &[1, 2], Disposal::Remove);
     assert_eq!(scene.ask(drain).await.unwrap().count, 2);
 }
 

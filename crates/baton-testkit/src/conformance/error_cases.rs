@@ -2,7 +2,7 @@
 
 use baton::{
     SessionId,
-    store::{Disposal, Dispose, DrainBegin, Peek, Refusal, message::Outcome},
+    store::{Disposal, Dispose, Peek, Refusal, RemovalBegin, message::Outcome},
 };
 
 use super::scene::{Scene, dead, parcel, queue, range, ranges};
@@ -28,7 +28,7 @@ pub async fn errors_are_drained_in_two_phases(scene: &mut Scene) {
     let ids: Vec<u64> = page.iter().map(|error| error.id.0).collect();
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!((page[1].error.as_str(), &page[1].body[..], page[1].attempts), ("reason 1", &b"1"[..], 1));
-    let dispose = scene.a_dispose(drainer, &ids, Disposal::Drain);
+    let dispose = scene.a_dispose(drainer, &ids, Disposal::Remove);
     assert_eq!(scene.ask(dispose).await.unwrap().count, 3);
     let rest = Peek { queue: queue(), after: page[2].seq, upto, limit: 99, max_bytes: 1 << 20 };
     assert_eq!(scene.ask(rest).await.unwrap().errors.len(), 2);
@@ -47,20 +47,20 @@ pub async fn a_drainer_that_dies_loses_nothing(scene: &mut Scene) {
             printed.extend(scene.peek(0, 2).await.into_iter().map(|error| error.id.0));
         }
         if step > 1 {
-            let dispose = scene.a_dispose(drainer, &[1, 2], Disposal::Drain);
+            let dispose = scene.a_dispose(drainer, &[1, 2], Disposal::Remove);
             scene.ask(dispose).await.unwrap();
         }
-        let refusal = scene.refusal(DrainBegin { session: keeper, queue: queue() }).await;
-        assert_eq!(refusal, Refusal::DrainBusy { holder: drainer }, "alive until its lease is over");
+        let refusal = scene.refusal(RemovalBegin { session: keeper, queue: queue() }).await;
+        assert_eq!(refusal, Refusal::RemovalBusy { holder: drainer }, "alive until its lease is over");
         scene.lose(keeper, drainer).await;
-        let late = scene.a_dispose(drainer, &[3, 4], Disposal::Drain);
+        let late = scene.a_dispose(drainer, &[3, 4], Disposal::Remove);
         assert_eq!(scene.refusal(late).await, Refusal::Stale);
     }
     assert_eq!(scene.drain(keeper).await, 4);
     let left = scene.peek(0, 99).await;
     printed.extend(left.iter().map(|error| error.id.0));
     assert_eq!(printed.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
-    let dispose = scene.a_dispose(keeper, &[3, 4], Disposal::Drain);
+    let dispose = scene.a_dispose(keeper, &[3, 4], Disposal::Remove);
     scene.ask(dispose).await.unwrap();
     assert_eq!((scene.books().await.failed, scene.books().await.removed), (0, 4));
 }
@@ -71,10 +71,10 @@ pub async fn one_drainer_at_a_time(scene: &mut Scene) {
     let other = scene.node().await;
     scene.drain(one).await;
     scene.drain(one).await;
-    let refusal = scene.refusal(DrainBegin { session: other, queue: queue() }).await;
-    assert_eq!(refusal, Refusal::DrainBusy { holder: one });
-    let dispose = scene.a_dispose(other, &[1], Disposal::Drain);
-    assert_eq!(scene.refusal(dispose).await, Refusal::NotDrainer);
+    let refusal = scene.refusal(RemovalBegin { session: other, queue: queue() }).await;
+    assert_eq!(refusal, Refusal::RemovalBusy { holder: one });
+    let dispose = scene.a_dispose(other, &[1], Disposal::Remove);
+    assert_eq!(scene.refusal(dispose).await, Refusal::NotRemover);
     scene.leave(one).await;
     scene.drain(other).await;
 }
@@ -89,7 +89,7 @@ pub async fn a_repeated_disposal_disposes_once(scene: &mut Scene) {
     for _ in 0..2 {
         assert_eq!(scene.ask(dispose.clone()).await.unwrap().count, 2, "77 is unknown, and 1 is there once");
     }
-    let next = scene.a_dispose(node, &[3], Disposal::Drain);
+    let next = scene.a_dispose(node, &[3], Disposal::Remove);
     scene.ask(next).await.unwrap();
     assert_eq!(scene.refusal(dispose).await, Refusal::OutOfTurn { last: 2 });
     let books = scene.books().await;

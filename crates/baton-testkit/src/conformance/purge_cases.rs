@@ -85,7 +85,7 @@ pub async fn a_repeated_purge_removes_once(scene: &mut Scene) {
         dispose_no: 1,
         queue: queue(),
         ids: vec![MessageId(1)],
-        disposal: baton::store::Disposal::Drain,
+        disposal: baton::store::Disposal::Remove,
     };
     assert_eq!(scene.refusal(disposal).await, Refusal::OutOfTurn { last: 1 });
 }
@@ -157,7 +157,7 @@ pub async fn a_purge_removes_failed_messages_if_asked(scene: &mut Scene) {
     scene.finish(node, 2, dead("failed")).await;
     scene.drain(other).await;
     let refused = Purge { session: node, dispose_no: 1, queue: queue(), upto: None, failed: true };
-    assert_eq!(scene.refusal(refused).await, Refusal::DrainBusy { holder: other });
+    assert_eq!(scene.refusal(refused).await, Refusal::RemovalBusy { holder: other });
     assert_eq!(scene.books().await.ready, 3);
     scene.leave(other).await;
     let purge = scene.a_purge(node, None, true);

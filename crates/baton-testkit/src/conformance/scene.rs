@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, DrainBegin, ErrorRecord, Join, KEY_TTL_MS, Kind,
-        Lacking, Leave, Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, Rest,
-        Settle, StoreError, SubmissionVerdict, Submit, Survey, Take, TakeSurvey, Taken, ask,
+        Beat, Beaten, Books, Claim, Claimed, Disposal, Dispose, ErrorRecord, Join, KEY_TTL_MS, Kind, Lacking, Leave,
+        Offer, Operation, Peek, Push, Pushed, QueueRecount, Reap, Reaped, Recount, Refusal, RemovalBegin, Rest, Settle,
+        StoreError, SubmissionVerdict, Submit, Survey, Take, TakeSurvey, Taken, ask,
         message::{Body, Digest, Outcome, Parcel, ParcelBuilder, Range, Run, Span, Submission, SubmissionKey},
     },
 };
@@ -165,7 +165,7 @@ impl Scene {
     }
 
     pub(super) async fn drain(&self, session: SessionId) -> u64 {
-        self.ask(DrainBegin { session, queue: queue() }).await.unwrap().upto
+        self.ask(RemovalBegin { session, queue: queue() }).await.unwrap().upto
     }
 
     pub(super) async fn peek(&self, after: u64, limit: u32) -> Vec<ErrorRecord> {

@@ -3,8 +3,8 @@
 use baton::{
     Key, MessageId,
     store::{
-        Claim, Destroy, DrainBegin, Kind, Peek, Place, Progress, Push, ReadBookmark, ReadProgress, ReadResult, Recount,
-        Refusal, Removed, Settle, Submit,
+        Claim, Destroy, Kind, Peek, Place, Progress, Push, ReadBookmark, ReadProgress, ReadResult, Recount, Refusal,
+        RemovalBegin, Removed, Settle, Submit,
         message::{Outcome, Submission},
     },
 };
@@ -82,7 +82,7 @@ pub async fn a_destruction_needs_all_nodes_gone(scene: &mut Scene) {
     assert_eq!(scene.lose(client.session, other).await.counts(), Some((0, 0)));
     assert_eq!(scene.ask(Destroy).await.unwrap(), Some(Removed { queues: 1, messages: 38, errors: 3 }));
     assert_eq!(scene.ask(Destroy).await.unwrap(), None, "it was removed by the other");
-    assert_eq!(scene.refusal(DrainBegin { session: client.session, queue: queue() }).await, Refusal::Stale);
+    assert_eq!(scene.refusal(RemovalBegin { session: client.session, queue: queue() }).await, Refusal::Stale);
     an_unused_store_is_empty(scene).await;
     let node = scene.node().await;
     assert_eq!(scene.fill(node, 1).await, 1);

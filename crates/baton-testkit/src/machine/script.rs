@@ -3,8 +3,8 @@
 use baton::{
     CallId, Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claimed, Destroy, Disposal, Dispose, DrainBegin, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look,
-        MoveBookmark, Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal,
+        Answer, Beat, Claimed, Destroy, Disposal, Dispose, Emitted, Join, KEY_TTL_MS, Kind, Leave, Look, MoveBookmark,
+        Offer, Operation, Pass, Peek, Place, Purge, Push, ReadBookmark, ReadResult, Reap, Refusal, RemovalBegin,
         Remove, RemoveQueue, Request, Resign, Rewind, StoreError, SubmissionVerdict, Submit, Take,
         message::{Body, Digest, Outcome, Parcel, Submission, SubmissionKey},
     },
@@ -100,7 +100,7 @@ impl Script {
             69 => Pass { session, queue: queue(a) }.request(),
             70..73 => Look { session }.request(),
             73..88 => settle(&known, a, b, c),
-            88..90 => DrainBegin { session, queue: queue(a) }.request(),
+            88..90 => RemovalBegin { session, queue: queue(a) }.request(),
             90 => Peek { queue: queue(a), after: u64::from(b % 5), upto: u64::MAX >> 12, limit: 7, max_bytes: 90 }
                 .request(),
             91..94 => self.dispose(&known, a, b),
@@ -205,7 +205,7 @@ impl Script {
                 }
                 known.claims.retain(|_, spans| !spans.is_empty());
             }
-            (Request::DrainBegin(it), Answer::DrainBegin(_), _) => {
+            (Request::RemovalBegin(it), Answer::RemovalBegin(_), _) => {
                 self.drainer = Some((it.session, it.queue.clone()));
             }
             (Request::Purge(it), Answer::Purge(purged), Some(known)) => {
@@ -331,7 +331,7 @@ impl Script {
             dispose_no: (known.dispose_no + 1 + u64::from(b % 16 == 1)).saturating_sub(u64::from(b % 16 == 2)),
             ids: of_queue.skip(b as usize % 3).take(b as usize % 9).chain([MessageId(99_999)]).collect(),
             queue: name,
-            disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Drain },
+            disposal: if b % 3 == 1 { Disposal::Requeue } else { Disposal::Remove },
         }
         .request()
     }

@@ -89,7 +89,7 @@ impl Witness for Journal {
 }
 
 impl Observer for Journal {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if !event.is_routine() {
             println!("{event}");
         }

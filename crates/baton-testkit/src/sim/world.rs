@@ -381,7 +381,7 @@ struct Told {
 }
 
 impl Observer for Told {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if event.is_routine() {
             return;
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use baton::{
     MessageId, Name,
     store::{
-        Disposal, Draining, Peek, QueueRecount, Recount, Store, StoreError, TakeSurvey, ask,
+        Disposal, Peek, QueueRecount, Recount, RemovalBegun, Store, StoreError, TakeSurvey, ask,
         session::{Session, SessionOptions},
     },
 };
@@ -127,14 +127,14 @@ pub async fn drain_errors(store: &Arc<dyn Store>, findings: &Findings) {
         let session = Session::join(store.clone(), SessionOptions::client()).await?;
         for name in QUEUES.iter().map(|mixed| mixed.name).chain([launch::QUEUE]) {
             let queue = Name::new(name)?;
-            let Draining { upto, .. } = session.drain(queue.clone()).await?;
+            let RemovalBegun { upto, .. } = session.begin_removal(queue.clone()).await?;
             loop {
                 let peek = Peek { queue: queue.clone(), after: 0, upto, limit: 1_000, max_bytes: 1 << 24 };
                 let ids: Vec<MessageId> = ask(&**store, peek).await?.errors.iter().map(|error| error.id).collect();
                 if ids.is_empty() {
                     break;
                 }
-                session.dispose(queue.clone(), ids, Disposal::Drain).await?;
+                session.dispose(queue.clone(), ids, Disposal::Remove).await?;
             }
         }
         session.leave().await

@@ -139,7 +139,7 @@ impl Observer for Journal {
         lines.clear();
     }
 
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         if !event.is_routine() {
             println!("{event}");
         }

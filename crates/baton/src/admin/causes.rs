@@ -13,7 +13,7 @@ const LONGEST_CAUSE: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Causes {
     /// How many were counted.
-    pub errors: u64,
+    pub failed: u64,
     /// A cause and a queue each.
     pub groups: Vec<Cause>,
     /// How many there were to choose from.
@@ -66,7 +66,7 @@ impl Admin {
         let groups = groups.map(|((queue, cause), (count, example_id))| Cause { cause, count, queue, example_id });
         let mut groups: Vec<Cause> = groups.collect();
         groups.sort_by_key(|group| Reverse(group.count));
-        Ok(Causes { errors: groups.iter().map(|group| group.count).sum(), groups, total })
+        Ok(Causes { failed: groups.iter().map(|group| group.count).sum(), groups, total })
     }
 }
 

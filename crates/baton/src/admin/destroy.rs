@@ -27,7 +27,7 @@ pub struct Destroyed {
     /// Messages waiting or in flight.
     pub messages: u64,
     /// Messages among the errors.
-    pub errors: u64,
+    pub failed: u64,
 }
 
 impl Admin {
@@ -41,7 +41,8 @@ impl Admin {
         let admin = self.apart();
         let cleared = admin.clear().await;
         admin.leave().await;
-        let was_there = |Removed { queues, messages, errors }| Destroyed { removed: true, queues, messages, errors };
+        let was_there =
+            |Removed { queues, messages, errors }| Destroyed { removed: true, queues, messages, failed: errors };
         Ok(cleared?.map(was_there).unwrap_or_default())
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::{Admin, AdminError, FailedMessage, Unknown, causes::contains, drain::Drain};
+use super::{Admin, AdminError, FailedMessage, Unknown, causes::contains, removal::ErrorRemoval};
 use crate::{
     Shutdown,
     message::{MessageId, Name},
@@ -85,7 +85,7 @@ impl Admin {
     /// Those that are no errors are passed over, and those without a body stay.
     ///
     /// # Errors
-    /// [`AdminError::Draining`] while another process removes or requeues errors of the queue.
+    /// [`AdminError::RemovalRunning`] while another process removes or requeues errors of the queue.
     pub async fn requeue(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, AdminError> {
         self.dispose(queue, ids, Disposal::Requeue).await
     }
@@ -95,14 +95,14 @@ impl Admin {
     /// # Errors
     /// As [`Admin::requeue`].
     pub async fn remove(&self, queue: &Name, ids: Vec<MessageId>) -> Result<u64, AdminError> {
-        self.dispose(queue, ids, Disposal::Drain).await
+        self.dispose(queue, ids, Disposal::Remove).await
     }
 
     async fn dispose(&self, queue: &Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<u64, AdminError> {
         let admin = self.apart();
-        let mut drain = Drain::begin(&admin, queue, disposal).await?;
+        let mut removal = ErrorRemoval::begin(&admin, queue, disposal).await?;
         let disposed = loop {
-            match drain.dispose(ids.clone()).await {
+            match removal.dispose(ids.clone()).await {
                 Ok(None) => {}
                 Ok(Some(count)) => break Ok(count),
                 Err(error) => break Err(error),
@@ -118,12 +118,12 @@ impl Admin {
     ///
     /// # Errors
     /// [`AdminError::Unknown`] if the fleet has no such queue, unless it is to follow; [`AdminError::OfWhichQueue`] if ids
-    /// are wanted and several queues have errors; [`AdminError::Draining`] while somebody else drains the errors of a
+    /// are wanted and several queues have errors; [`AdminError::RemovalRunning`] while another process removes the errors of a
     /// queue; the store's failure.
     ///
     /// # Shutdown safety
     /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
-    /// Others may drain when the lease of this operation is over.
+    /// Others may removal when the lease of this operation is over.
     pub async fn hand_over(
         &self, wanted: &Wanted, disposal: Option<Disposal>, follow: Option<&Shutdown>,
         take: impl FnMut(&[FailedMessage]) -> Taken,
@@ -141,18 +141,18 @@ impl Admin {
                 if after == books.failed_seq {
                     continue;
                 }
-                let mut drain = match disposal {
-                    Some(disposal) => Some(Drain::begin(&admin, &books.queue, disposal).await?),
+                let mut removal = match disposal {
+                    Some(disposal) => Some(ErrorRemoval::begin(&admin, &books.queue, disposal).await?),
                     None => None,
                 };
-                let upto = drain.as_ref().map_or(books.failed_seq, |drain| drain.upto);
-                let reached = handover.queue(&books.queue, after, upto, drain.as_mut()).await?;
+                let upto = removal.as_ref().map_or(books.failed_seq, |removal| removal.upto);
+                let reached = handover.queue(&books.queue, after, upto, removal.as_mut()).await?;
                 seen.insert(books.queue.clone(), reached);
                 if handover.has_ended() {
                     break;
                 }
             }
-            // A drain lasts as long as its session: others are let in while this one waits.
+            // A removal lasts as long as its session: others may begin while this one waits.
             admin.leave().await;
             let Some(shutdown) = follow.filter(|_| !handover.has_ended()) else { return Ok(handover.end()) };
             tokio::select! {
@@ -211,7 +211,7 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
 
     /// Hands the errors of one queue after `after`, up to and with `upto`, over; how far it came.
     async fn queue(
-        &mut self, queue: &Name, mut after: u64, upto: u64, mut drain: Option<&mut Drain<'_>>,
+        &mut self, queue: &Name, mut after: u64, upto: u64, mut removal: Option<&mut ErrorRemoval<'_>>,
     ) -> Result<u64, AdminError> {
         while !self.has_ended() {
             let page = self.admin.page(queue, after, upto).await?;
@@ -237,10 +237,10 @@ impl<T: FnMut(&[FailedMessage]) -> Taken> Handover<'_, T> {
                 }
                 let mut count = shown.len() as u64;
                 let bodiless = shown.iter().filter(|error| error.body.is_empty()).count() as u64;
-                if let Some(drain) = drain.as_deref_mut() {
+                if let Some(removal) = removal.as_deref_mut() {
                     let ids = shown.iter().map(|error| error.id).collect();
-                    let Some(disposed) = drain.dispose(ids).await? else { continue };
-                    let stay = if drain.requeues() { bodiless } else { 0 };
+                    let Some(disposed) = removal.dispose(ids).await? else { continue };
+                    let stay = if removal.requeues() { bodiless } else { 0 };
                     self.handed_over.missed += count.saturating_sub(disposed + stay);
                     count = disposed;
                 }

@@ -81,7 +81,7 @@ impl Journal {
     }
 
     /// Something happened; of this, pushes that brought messages are written.
-    pub fn told(&self, event: &Event) {
+    pub fn on_event(&self, event: &Event) {
         if let Event::Pushed { epoch, from, to, count: count @ 1.., first, duplicate: false, .. } = event {
             let (from, first) = (if from.is_empty() { "-" } else { from }, first.unwrap_or(0));
             let mut lines = self.lines();

@@ -24,7 +24,7 @@
 //! | `overview` | who is alive, who runs which source, how deep the queues are |
 //! | `rates` | how fast the fleet is, once or again and again |
 //! | `audit` | whether the books add up, and the data agrees with them |
-//! | `errors`, `drain`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
+//! | `errors`, `removal`, `causes` | failed messages: listed, handed over and removed, requeued, counted by cause |
 //! | `calls` | a call is begun, while there is room within the time to wait |
 //! | `import/` | long input pushed, exactly once under a key |
 //! | `purge` | a queue is emptied, or forgotten altogether |
@@ -45,7 +45,6 @@ mod backup;
 mod calls;
 mod causes;
 mod destroy;
-mod drain;
 mod errors;
 mod failed;
 mod import;
@@ -58,6 +57,7 @@ mod pause;
 mod purge;
 mod rates;
 mod refused;
+mod removal;
 mod sources;
 mod spawner;
 mod stop;
@@ -135,7 +135,7 @@ impl Admin {
 
     /// Has told what a person who waits may want to know; each kind of wait is told once.
     #[must_use]
-    pub fn told_to(self, ear: NoteEar) -> Self {
+    pub fn reporting_to(self, ear: NoteEar) -> Self {
         Self { voice: Arc::new(Voice::new(ear)), ..self }
     }
 

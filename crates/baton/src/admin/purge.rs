@@ -131,9 +131,9 @@ impl Admin {
                 }
                 // The steps of another session go on where those of this one ended.
                 Err(StoreError::Refused(Refusal::Stale)) => session = self.session().await?,
-                Err(StoreError::Refused(Refusal::DrainBusy { holder })) => {
+                Err(StoreError::Refused(Refusal::RemovalBusy { holder })) => {
                     if let Some(by) = self.outlive(holder).await? {
-                        return Err(AdminError::Draining { queue: queue.clone(), by });
+                        return Err(AdminError::RemovalRunning { queue: queue.clone(), by });
                     }
                 }
                 Err(error) => return Err(error.into()),

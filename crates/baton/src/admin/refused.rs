@@ -38,12 +38,12 @@ pub enum AdminError {
         /// The node.
         by: Whereabouts,
     },
-    /// Somebody else drains the errors of the queue; what was handed over before stays disposed of.
+    /// Another process removes the failed messages of the queue; those handed over before stay removed or requeued.
     #[error("{by} is removing or requeueing the errors of queue {queue}")]
-    Draining {
+    RemovalRunning {
         /// The queue.
         queue: Name,
-        /// The drainer.
+        /// The process that removes them.
         by: Whereabouts,
     },
     /// Errors are wanted by their ids, and several queues have some: each numbers its messages from 1.
@@ -91,7 +91,7 @@ impl AdminError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::Draining { .. } => true,
+            Self::RemovalRunning { .. } => true,
             _ => false,
         }
     }

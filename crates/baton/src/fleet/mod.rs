@@ -171,9 +171,9 @@ impl Fleet {
     }
 
     /// The same as visited by one who counts a store as away that leaves a beat unanswered for so long.
-    pub(crate) fn visited_within(&self, silence: Duration) -> Self {
+    pub(crate) fn visited_within(&self, timeout: Duration) -> Self {
         let mut options = FleetOptions { wait: Duration::ZERO, ..FleetOptions::clone(&self.options) };
-        options.session.silence = options.session.silence.min(silence);
+        options.session.beat_timeout = options.session.beat_timeout.min(timeout);
         Self::over(self.store.clone(), options)
     }
 

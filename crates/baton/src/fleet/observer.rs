@@ -29,7 +29,7 @@ pub trait Observer: Send + Sync + 'static {
     fn settling(&self) {}
 
     /// Something happened.
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         let _unused = event;
     }
 }
@@ -69,13 +69,13 @@ impl Observer for Guarded {
         self.guard(|observer| observer.settling());
     }
 
-    fn told(&self, event: &Event) {
-        self.guard(|observer| observer.told(event));
+    fn on_event(&self, event: &Event) {
+        self.guard(|observer| observer.on_event(event));
     }
 }
 
 /// Tells an observer, and writes an event of `tracing`: the only place where either is done.
 pub(super) fn tell(observer: &dyn Observer, event: &Event) {
     traces::write(event);
-    observer.told(event);
+    observer.on_event(event);
 }

@@ -136,7 +136,7 @@ mod tests {
     struct Told(Mutex<Vec<String>>);
 
     impl Observer for Told {
-        fn told(&self, event: &Event) {
+        fn on_event(&self, event: &Event) {
             self.0.lock().unwrap().push(event.to_string());
         }
     }

@@ -54,7 +54,7 @@
 //!   and are woken; that right lasts as long as its session, and ends by itself. What is forgotten, by key or prefix, raises
 //!   the one generation: a value whose computation began before is neither kept nor given after it, and nobody waits for it.
 //!   Beats tell the generation. What was forgotten long ago folds into a floor, and what is from before the floor counts as forgotten.
-//! * **Errors** ([`DrainBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
+//! * **Errors** ([`RemovalBegin`], [`Peek`], [`Dispose`]). Read first, removed after they were handed over, by one
 //!   drainer at a time; the next one takes over when its session is gone. A message whose body is missing becomes an
 //!   error when it is claimed, and is never requeued.
 //! * **Purges** ([`Purge`], [`RemoveQueue`]). What waits in a queue is removed in bounded steps, which share the numbers of

@@ -125,10 +125,10 @@ pub enum Refusal {
         /// Their digest.
         digest: Digest,
     },
-    /// Another live session drains this queue's errors.
+    /// Another live session removes the failed messages of this queue.
     #[error("session {holder} is draining the errors of this queue")]
-    DrainBusy {
-        /// Who drains.
+    RemovalBusy {
+        /// The session that removes them.
         holder: SessionId,
     },
     /// A node works for the queue, or offers a source that feeds it.
@@ -147,9 +147,9 @@ pub enum Refusal {
         /// Those that wait, are in flight or have failed.
         messages: u64,
     },
-    /// The session does not drain this queue's errors (any more).
-    #[error("this session does not drain that queue's errors")]
-    NotDrainer,
+    /// The session does not remove the failed messages of this queue (any more).
+    #[error("this session does not remove the failed messages of that queue")]
+    NotRemover,
     /// The fleet still has nodes.
     #[error("{nodes} node(s) of this fleet are alive: stop them first")]
     NodesAlive {

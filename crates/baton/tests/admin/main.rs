@@ -69,10 +69,10 @@ async fn errors_are_removed_only_once_they_were_taken() {
     let (fleet, _node) = fleet_with_errors().await;
     let admin = Admin::new(&fleet);
     let all = Wanted::default();
-    let gone = admin.hand_over(&all, Some(Disposal::Drain), None, |_| Taken::Gone).await.unwrap();
+    let gone = admin.hand_over(&all, Some(Disposal::Remove), None, |_| Taken::Gone).await.unwrap();
     assert!((gone.count, gone.gone) == (0, true) && admin.errors(&all).await.unwrap().len() == 3);
     let wanted = Wanted { containing: Some("no 2".to_owned()), ..Wanted::default() };
-    let taken = admin.hand_over(&wanted, Some(Disposal::Drain), None, |_| Taken::Yes).await.unwrap();
+    let taken = admin.hand_over(&wanted, Some(Disposal::Remove), None, |_| Taken::Yes).await.unwrap();
     assert_eq!((taken.count, taken.total), (1, 3));
     let causes = admin.causes(&all).await.unwrap();
     let [cause] = &causes.groups[..] else { panic!("{causes:?}") };
@@ -151,7 +151,7 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     fleet.queue::<u64>("messages").push(&1).await.unwrap();
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
     let heard = notes.clone();
-    let admin = Admin::new(&fleet).told_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
+    let admin = Admin::new(&fleet).reporting_to(Arc::new(move |note| heard.lock().unwrap().push(note.clone())));
     let Err(AdminError::Unknown(unknown)) = admin.pause(&name("typo")).await else { panic!("it is not there") };
     assert_eq!(unknown.known, [name("messages")]);
     assert!(admin.remove_source(&name("typo")).await.is_err());
@@ -167,7 +167,7 @@ async fn an_unknown_queue_or_source_is_a_typed_error() {
     assert!(admin.pause(&name("messages")).await.unwrap().paused);
     assert!(admin.overview().await.unwrap().queues[0].paused);
     let destroyed = admin.destroy().await.unwrap();
-    assert_eq!((destroyed.queues, destroyed.messages, destroyed.errors), (1, 1, 0));
+    assert_eq!((destroyed.queues, destroyed.messages, destroyed.failed), (1, 1, 0));
 }
 
 #[tokio::test]

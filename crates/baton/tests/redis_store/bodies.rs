@@ -146,13 +146,13 @@ async fn failing(store: &dyn Store) -> (Vec<Claimed>, Vec<ErrorRecord>, Books) {
     claims.push(ask(store, claim(session, 3, 9)).await.unwrap());
     let peek = Peek { queue: name("q"), after: 0, upto: 100, limit: 100, max_bytes: u64::MAX };
     let errors = ask(store, peek).await.unwrap().errors;
-    ask(store, DrainBegin { session, queue: name("q") }).await.unwrap();
+    ask(store, RemovalBegin { session, queue: name("q") }).await.unwrap();
     let ids = (1..=8).map(MessageId).collect();
     let requeue = Dispose { session, dispose_no: 1, queue: name("q"), ids, disposal: Disposal::Requeue };
     for _ in 0..2 {
         assert_eq!(ask(store, requeue.clone()).await.unwrap().count, 7, "and a repeat says the same");
     }
-    let drain = Dispose { dispose_no: 2, ids: vec![MessageId(9), MessageId(8)], disposal: Disposal::Drain, ..requeue };
+    let drain = Dispose { dispose_no: 2, ids: vec![MessageId(9), MessageId(8)], disposal: Disposal::Remove, ..requeue };
     assert_eq!(ask(store, drain).await.unwrap().count, 1);
     claims.push(ask(store, claim(session, 4, 9)).await.unwrap());
     let recounted = ask(store, Recount { max_hold_ms: 10_000 }).await.unwrap();

@@ -94,11 +94,11 @@ async fn a_storm_of_failures_and_what_people_do_about_it_are_calls_of_bounded_wo
     let claims = claim_all(&node).await;
     settle_all(&node, &claims, &Outcome::Failed { error: "in vain".to_owned() }).await;
     assert_eq!(balanced(&store).await.failed, MANY);
-    node.drain(name("q")).await.unwrap();
+    node.begin_removal(name("q")).await.unwrap();
     let half = MANY / 2;
     let ids = |from: u64, to: u64| (from..=to).map(MessageId).collect();
     assert_eq!(node.dispose(name("q"), ids(1, half), Disposal::Requeue).await.unwrap().count, half);
-    assert_eq!(node.dispose(name("q"), ids(half + 1, MANY), Disposal::Drain).await.unwrap().count, half);
+    assert_eq!(node.dispose(name("q"), ids(half + 1, MANY), Disposal::Remove).await.unwrap().count, half);
     let books = balanced(&store).await;
     assert_eq!((books.ready, books.removed, books.failed), (half, half, 0));
     node.leave().await.unwrap();

@@ -29,7 +29,7 @@ async fn a_hold_stops_messages_and_not_beats() {
         settle(session, 1, 1, 1, Outcome::DONE).request(),
         Leave { session }.request(),
         Reap { session, target: session }.request(),
-        Dispose { session, dispose_no: 1, queue: name("q"), ids: vec![], disposal: Disposal::Drain }.request(),
+        Dispose { session, dispose_no: 1, queue: name("q"), ids: vec![], disposal: Disposal::Remove }.request(),
     ];
     for request in requests {
         let answer = store.call(request.clone()).await;

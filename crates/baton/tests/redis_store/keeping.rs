@@ -13,7 +13,7 @@ use crate::{RedisServer, behind};
 struct Told(Mutex<Vec<Event>>);
 
 impl Observer for Told {
-    fn told(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         self.0.lock().unwrap().push(event.clone());
     }
 }

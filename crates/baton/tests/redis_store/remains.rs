@@ -78,7 +78,7 @@ async fn nothing_names_a_session_that_was_killed_once_the_living_have_found_it_o
             ask(&store, CacheGet { session, key, number: 1, lasts_ms: 60_000 }).await.unwrap();
         }
     }
-    ask(&store, DrainBegin { session: dead[1], queue: name("q") }).await.unwrap();
+    ask(&store, RemovalBegin { session: dead[1], queue: name("q") }).await.unwrap();
     let look = async {
         loop {
             let beat = Beat { session: living, report: Bytes::new(), asks: Vec::new() };

@@ -80,12 +80,12 @@ async fn a_storm_of_failures_by_the_clock() {
         settling * 1e6 / outcomes,
         (settling + claiming) * 1e6 / outcomes
     );
-    node.drain(name("q")).await.unwrap();
+    node.begin_removal(name("q")).await.unwrap();
     let half = many / 2;
     let ids = |from: u64, to: u64| (from..=to).map(MessageId).collect();
     node.dispose(name("q"), ids(1, half), Disposal::Requeue).await.unwrap();
     tell_longest(&server, "half put back");
-    node.dispose(name("q"), ids(half + 1, many), Disposal::Drain).await.unwrap();
+    node.dispose(name("q"), ids(half + 1, many), Disposal::Remove).await.unwrap();
     tell_longest(&server, "half disposed of");
     // Sessions without beats, which the storm may have outlasted.
     let (client, silent) = (join(&store, Kind::Client).await, join(&store, Kind::Node).await);

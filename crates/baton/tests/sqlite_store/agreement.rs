@@ -3,10 +3,10 @@
 use baton::{
     Key, MessageId, Name, SessionId,
     store::{
-        Answer, Beat, Claim, Claimed, Clock, Destroy, Disposal, Dispose, DrainBegin, Join, KEY_TTL_MS, Kind, Leave,
-        MemoryStore, MoveBookmark, Offer, Operation as _, Order, Peek, Place, Push, ReadBookmark, ReadResult, Reap,
-        Recount, Refusal, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _, StoreError,
-        Submit, Take, TakeSurvey,
+        Answer, Beat, Claim, Claimed, Clock, Destroy, Disposal, Dispose, Join, KEY_TTL_MS, Kind, Leave, MemoryStore,
+        MoveBookmark, Offer, Operation as _, Order, Peek, Place, Push, ReadBookmark, ReadResult, Reap, Recount,
+        Refusal, RemovalBegin, Request, Resign, Rewind, Settle, SqliteOptions, SqliteStore, Stop, Store as _,
+        StoreError, Submit, Take, TakeSurvey,
         message::{Body, Digest, Fields, Outcome, ParcelBuilder, Range, Run, Span, Submission, SubmissionKey},
     },
 };
@@ -184,13 +184,13 @@ impl Generator {
                 let target = self.silent.get(at).copied().unwrap_or(session);
                 Reap { session, target }.request()
             }
-            32 => DrainBegin { session, queue: self.queue() }.request(),
+            32 => RemovalBegin { session, queue: self.queue() }.request(),
             33 | 34 => {
                 let found = self.drain.clone().filter(|_| !self.one_in(5));
                 let (session, queue, ids) = found.unwrap_or((session, self.queue(), [1, 2, 3].map(MessageId).to_vec()));
                 let caller = self.callers.iter().find(|caller| caller.id == session);
                 let dispose_no = caller.map_or(1, |caller| caller.dispose_no) + slip - 1;
-                let disposal = if self.one_in(2) { Disposal::Drain } else { Disposal::Requeue };
+                let disposal = if self.one_in(2) { Disposal::Remove } else { Disposal::Requeue };
                 Dispose { session, dispose_no, queue, ids, disposal }.request()
             }
             35 => match self.below(8) {
@@ -256,7 +256,7 @@ impl Generator {
             (Request::Push(it), Ok(Answer::Push(pushed)), _) if !pushed.duplicate => {
                 self.baton = (Some(it.session), it.epoch, it.to.clone(), it.batch_no);
             }
-            (Request::DrainBegin(it), Ok(_), _) => self.drain = Some((it.session, it.queue.clone(), Vec::new())),
+            (Request::RemovalBegin(it), Ok(_), _) => self.drain = Some((it.session, it.queue.clone(), Vec::new())),
             (Request::Peek(it), Ok(Answer::Peek(page)), _) => {
                 if let Some((_, _, ids)) = self.drain.as_mut().filter(|(_, queue, _)| *queue == it.queue) {
                     *ids = page.errors.iter().map(|error| error.id).collect();

@@ -136,7 +136,7 @@ impl Log {
     }
 
     /// An event of the node.
-    pub(super) fn told(&self, event: &Event) {
+    pub(super) fn on_event(&self, event: &Event) {
         let (queue, source) = match event {
             Event::Pushed { queue, source, .. } | Event::PushRefused { queue, source, .. } => {
                 (Some(queue.as_str()), Some(source.as_str()))

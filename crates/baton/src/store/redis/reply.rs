@@ -90,8 +90,8 @@ impl Reply {
                 let place = wire::parse_place(&self.text()?)?;
                 Refusal::Bookmark { lines: place.lines, digest: place.digest }
             }
-            "DRAINBUSY" => Refusal::DrainBusy { holder: self.parsed()? },
-            "NOTDRAINER" => Refusal::NotDrainer,
+            "DRAINBUSY" => Refusal::RemovalBusy { holder: self.parsed()? },
+            "NOTDRAINER" => Refusal::NotRemover,
             "QUEUEINUSE" => Refusal::QueueInUse { queue: self.parsed()?, session: self.parsed()? },
             "QUEUENOTEMPTY" => Refusal::QueueNotEmpty { queue: self.parsed()?, messages: self.parsed()? },
             "NODES" => Refusal::NodesAlive { nodes: self.parsed()? },

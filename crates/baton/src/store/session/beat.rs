@@ -32,7 +32,7 @@ const NO_SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rhythm {
     pub(super) heartbeat: Duration,
-    pub(super) silence: Duration,
+    pub(super) beat_timeout: Duration,
 }
 
 /// Nodes that a session keeps as lost at a time.
@@ -172,10 +172,10 @@ async fn run(
         let answer = tokio::select! {
             biased;
             answer = &mut answer => answer,
-            () = tokio::time::sleep(rhythm.silence) => {
+            () = tokio::time::sleep(rhythm.beat_timeout) => {
                 // It is waited for as long as it takes; those who look after the node should know.
-                let silence = rhythm.silence;
-                caller.reached(Some(StoreError::Unreachable(format!("the store has not answered for {silence:?}"))));
+                let time = rhythm.beat_timeout;
+                caller.reached(Some(StoreError::Unreachable(format!("the store has not answered for {time:?}"))));
                 answer.await
             }
         };

@@ -52,9 +52,9 @@ pub use self::{
     submits::SubmitError,
 };
 use super::{
-    Beaten, Disposal, Disposed, DrainBegin, Draining, Join, Joined, KEY_TTL_MS, Kind, Leave, MAX_KEYS, MAX_RESULTS,
-    MoveBookmark, Offer, Operation, Purged, ReadProgress, Refusal, Resign, Store, StoreError, SubmissionVerdict, Take,
-    Taken, ask,
+    Beaten, Disposal, Disposed, Join, Joined, KEY_TTL_MS, Kind, Leave, MAX_KEYS, MAX_RESULTS, MoveBookmark, Offer,
+    Operation, Purged, ReadProgress, Refusal, RemovalBegin, RemovalBegun, Resign, Store, StoreError, SubmissionVerdict,
+    Take, Taken, ask,
 };
 use crate::{
     drivers::{self, Missing},
@@ -77,7 +77,7 @@ pub struct SessionOptions {
     /// How often it beats, at most a third of the lease; 200 ms by default.
     pub heartbeat: Duration,
     /// How long a beat goes unanswered before the store counts as away; 2 s by default.
-    pub silence: Duration,
+    pub beat_timeout: Duration,
     /// Bytes a queue may hold before submits have to wait; 4 GiB by default, 64 MiB for the sources of a node.
     pub max_queue_bytes: u64,
     /// Idempotency keys that may live in the fleet before it submits no new ones; a million by default.
@@ -92,7 +92,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// A visitor with the default lease: pushes, drains, looks.
+    /// A visitor with the default lease: pushes, removes, reads.
     #[must_use]
     pub const fn client() -> Self {
         Self {
@@ -102,7 +102,7 @@ impl SessionOptions {
             former: None,
             lease: Duration::from_secs(1),
             heartbeat: Duration::from_millis(200),
-            silence: Duration::from_secs(2),
+            beat_timeout: Duration::from_secs(2),
             max_queue_bytes: 4 << 30,
             max_keys: MAX_KEYS,
             key_lifetime: Duration::from_millis(KEY_TTL_MS),
@@ -184,7 +184,7 @@ impl Session {
             return Err(Missing::Runtime.into());
         }
         let heart = Arc::new(Heart::default());
-        let rhythm = beat::Rhythm { heartbeat: options.heartbeat, silence: options.silence };
+        let rhythm = beat::Rhythm { heartbeat: options.heartbeat, beat_timeout: options.beat_timeout };
         match options.kind {
             Kind::Node if options.environment.has_threads() => {
                 beat::on_thread(&caller, heart.clone(), rhythm, beaten, work)?;
@@ -398,12 +398,12 @@ impl Session {
         Pushes::new(self.caller.clone(), source, taken, max_queue_bytes)
     }
 
-    /// Begins to drain the errors of a queue, waiting for a drainer that is gone to be found out.
+    /// Begins to remove the failed messages of a queue; waits until a former session that died is detected.
     ///
     /// # Errors
-    /// [`Refusal::DrainBusy`] while another live session drains; the store's refusal or failure.
-    pub async fn drain(&self, queue: Name) -> Result<Draining, StoreError> {
-        self.caller.repeat(DrainBegin { session: self.id(), queue }).await
+    /// [`Refusal::RemovalBusy`] while another live session drains; the store's refusal or failure.
+    pub async fn begin_removal(&self, queue: Name) -> Result<RemovalBegun, StoreError> {
+        self.caller.repeat(RemovalBegin { session: self.id(), queue }).await
     }
 
     /// Removes or requeues errors that were dealt with.
@@ -421,7 +421,7 @@ impl Session {
     /// the answer's `upto` while something is left.
     ///
     /// # Errors
-    /// As [`Session::dispose`]; [`Refusal::DrainBusy`] with `failed` while another session removes failed messages.
+    /// As [`Session::dispose`]; [`Refusal::RemovalBusy`] with `failed` while another session removes failed messages.
     ///
     /// # Shutdown safety
     /// The step is carried out whether or not the future is kept.

@@ -18,7 +18,7 @@ impl Effect for Dispose {
             return Ok(Disposed { count: count.ok_or(Refusal::OutOfTurn { last: session.dispose_no })? });
         }
         let queue = tables.queue(&self.queue)?.filter(|queue| queue.drainer == Some(self.session));
-        let mut queue = queue.ok_or(Refusal::NotDrainer)?;
+        let mut queue = queue.ok_or(Refusal::NotRemover)?;
         let mut count = 0;
         for id in &self.ids {
             let Some(message) = tables.take_error(&self.queue, *id)? else { continue };
@@ -31,7 +31,7 @@ impl Effect for Dispose {
             let range = Range::one(*id);
             books.failed -= 1;
             match self.disposal {
-                Disposal::Drain => {
+                Disposal::Remove => {
                     books.removed += 1;
                     books.removed_sum = books.removed_sum.plus(IdSum::of(range));
                 }

@@ -11,17 +11,17 @@ use crate::{
     store::{Facts, MAX_RUNS, StoreError},
 };
 
-/// What a drainer does with errors it has dealt with.
+/// What happens to failed messages that were handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposal {
     /// They were handed over: remove them.
-    Drain,
+    Remove,
     /// Back to the end of their queue under the same ids, attempts and crashes forgotten. Those whose body is missing stay
     /// where they are.
     Requeue,
 }
 
-/// Removes errors. Serial per session, by the drainer of the queue only.
+/// Removes errors. Serial per session, only by the session with the right to remove them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispose {
     /// Who disposes.

@@ -12,7 +12,7 @@ impl Coded for Dispose {
     const NUMBERS: &'static [Number] = numbers![REQUEUED_BYTES];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
-        let disposal = if self.disposal == Disposal::Drain { "d" } else { "q" };
+        let disposal = if self.disposal == Disposal::Remove { "d" } else { "q" };
         to.text(self.session).text(self.dispose_no).text(&self.queue).text(disposal).joined(self.ids.iter(), ",")
     }
 

@@ -27,7 +27,7 @@ impl Effect for Purge {
         let mut purged = Purged { removed: 0, failed: 0, upto: self.upto.unwrap_or(0), left: false };
         if let Some(mut queue) = tables.queue(&self.queue)? {
             if let Some(holder) = alive(tables, queue.drainer)?.filter(|it| self.failed && *it != self.session) {
-                return Err(Refusal::DrainBusy { holder }.into());
+                return Err(Refusal::RemovalBusy { holder }.into());
             }
             purged.upto = self.upto.unwrap_or(queue.books.pushed);
             let mut step = Step { now, weight: 0, removed: 0 };

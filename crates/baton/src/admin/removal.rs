@@ -10,23 +10,23 @@ use crate::{
     store::{Disposal, Refusal, StoreError, session::Session},
 };
 
-/// A drainer that died is found out within its lease; until then the right is taken.
+/// A session that died is detected within its lease; until then the right is taken.
 const BUSY_AT_LEAST: Duration = Duration::from_secs(3);
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A drain of one queue.
-pub(super) struct Drain<'a> {
+/// The removal of failed messages of one queue.
+pub(super) struct ErrorRemoval<'a> {
     admin: &'a Admin,
     session: Session,
     queue: Name,
     disposal: Disposal,
-    /// The newest error when it began. Kept when the drain is begun anew, so that what is requeued and fails again
+    /// The newest error when it began. Kept when the removal starts again, so that what is requeued and fails again
     /// does not come round in the same run.
     pub(super) upto: u64,
 }
 
-impl<'a> Drain<'a> {
-    /// Takes the right, waiting for a drainer that may be gone.
+impl<'a> ErrorRemoval<'a> {
+    /// Takes the right, waiting for a session that may be gone.
     pub(super) async fn begin(admin: &'a Admin, queue: &Name, disposal: Disposal) -> Result<Self, AdminError> {
         let (session, upto) = take(admin, queue).await?;
         Ok(Self { admin, session, queue: queue.clone(), disposal, upto })
@@ -43,7 +43,7 @@ impl<'a> Drain<'a> {
         let disposing = self.session.dispose(self.queue.clone(), ids, self.disposal);
         match self.admin.attend(&self.session, disposing).await {
             Ok(disposed) => Ok(Some(disposed.count)),
-            Err(StoreError::Refused(Refusal::Stale | Refusal::NotDrainer)) => {
+            Err(StoreError::Refused(Refusal::Stale | Refusal::NotRemover)) => {
                 (self.session, _) = take(self.admin, &self.queue).await?;
                 Ok(None)
             }
@@ -56,13 +56,13 @@ async fn take(admin: &Admin, queue: &Name) -> Result<(Session, u64), AdminError>
     let deadline = Instant::now() + admin.wait.max(BUSY_AT_LEAST);
     loop {
         let session = admin.session().await?;
-        match admin.attend(&session, session.drain(queue.clone())).await {
+        match admin.attend(&session, session.begin_removal(queue.clone())).await {
             Ok(draining) => return Ok((session, draining.upto)),
-            Err(StoreError::Refused(Refusal::DrainBusy { holder })) if Instant::now() >= deadline => {
+            Err(StoreError::Refused(Refusal::RemovalBusy { holder })) if Instant::now() >= deadline => {
                 let by = admin.whereabouts(holder).await?;
-                return Err(AdminError::Draining { queue: queue.clone(), by });
+                return Err(AdminError::RemovalRunning { queue: queue.clone(), by });
             }
-            Err(StoreError::Refused(Refusal::DrainBusy { .. })) => tokio::time::sleep(BUSY_PAUSE).await,
+            Err(StoreError::Refused(Refusal::RemovalBusy { .. })) => tokio::time::sleep(BUSY_PAUSE).await,
             Err(StoreError::Refused(Refusal::Stale)) => {}
             Err(error) => return Err(error.into()),
         }

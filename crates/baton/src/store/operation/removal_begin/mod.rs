@@ -1,4 +1,4 @@
-//! Beginning to drain the errors of a queue.
+//! The right to remove the failed messages of a queue.
 
 #[cfg(feature = "memory")]
 mod engine;
@@ -10,25 +10,25 @@ use crate::{
     store::Facts,
 };
 
-/// Begins to drain a queue's errors, or takes over from a drainer that is gone. Repeating it takes a new snapshot.
+/// Takes the right to remove the failed messages of a queue, also from a session that is gone. Repeating it takes a new snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DrainBegin {
-    /// Who drains.
+pub struct RemovalBegin {
+    /// The session that removes them.
     pub session: SessionId,
     /// The queue.
     pub queue: Name,
 }
 
-/// The answer to [`DrainBegin`].
+/// The answer to [`RemovalBegin`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draining {
+pub struct RemovalBegun {
     /// The newest error of the snapshot.
     pub upto: u64,
     /// The last dispose number of this session.
     pub dispose_no: u64,
 }
 
-impl Facts for DrainBegin {
+impl Facts for RemovalBegin {
     fn session(&self) -> Option<SessionId> {
         Some(self.session)
     }
