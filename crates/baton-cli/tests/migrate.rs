@@ -29,7 +29,7 @@ fn an_older_store_is_refused_with_what_to_do() {
             &["push", "messages", "1"],
             &["errors"],
             &["audit", "--deep"],
-            &["node", "--handler", "noop"],
+            &["node", "-q", "--handler", "noop"],
             &["push", "messages", "--resume", "import", "10"],
         ] {
             let ran = sandbox.run(command).expect(5);

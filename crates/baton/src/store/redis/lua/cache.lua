@@ -90,7 +90,7 @@ function cache.end_compute_right(name, id)
   call('SREM', key.compute_rights_of(id), name)
   local awaiting = call('HGETALL', key.awaiting(name))
   for at = 1, #awaiting, 2 do
-    if alive(awaiting[at]) then wake(awaiting[at], '!' .. awaiting[at + 1]) end
+    if alive(awaiting[at]) then wake_session(awaiting[at], '!' .. awaiting[at + 1]) end
   end
   call('UNLINK', key.awaiting(name))
 end
@@ -99,7 +99,7 @@ end
 function cache.tell(most)
   local cache_users = call('SCARD', key.cache_users) <= most and call('SMEMBERS', key.cache_users)
     or call('SRANDMEMBER', key.cache_users, most)
-  for _, id in ipairs(cache_users) do wake(id, '!0') end
+  for _, id in ipairs(cache_users) do wake_session(id, '!0') end
 end
 
 -- A session is over, and with it its rights to compute: whoever waits for one contends for it.

@@ -48,7 +48,7 @@ function calls.wake(record)
     local position, number = string.match(followers[at + 1], '^(%d+),(%d+),1$')
     if position and alive(followers[at]) then
       call('HSET', key.followers(record.name), followers[at], position .. ',' .. number .. ',0')
-      wake(followers[at], '!' .. number)
+      wake_session(followers[at], '!' .. number)
     elseif position then
       call('HDEL', key.followers(record.name), followers[at])
     end

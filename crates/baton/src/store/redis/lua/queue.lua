@@ -76,14 +76,14 @@ end
 
 -- Wakes a session: puts the name of a queue on its list, after an empty one for the blocking read, which takes what it
 -- returns with.
-local function wake(id, name)
+local function wake_session(id, name)
   call('RPUSH', key.wakes(id), '', name)
 end
 
 -- Wakes the one that has waited longest for a queue. If nobody does, the counts say so.
 local function wake_first(name, counts)
   local waiter = call('ZPOPMIN', key.waiters(name))[1]
-  if waiter then return wake(waiter, name) end
+  if waiter then return wake_session(waiter, name) end
   call('SETRANGE', counts, WAITING_AT, struct.pack('<d', 0))
 end
 
@@ -91,7 +91,7 @@ end
 local function wake(queue, count)
   if queue.waiting == 0 or queue.paused ~= 0 or queue.delayed == 0 and not has_ready(queue) then return end
   local waiters = call('ZPOPMIN', key.waiters(queue.name), count)
-  for at = 1, #waiters, 2 do wake(waiters[at], queue.name) end
+  for at = 1, #waiters, 2 do wake_session(waiters[at], queue.name) end
   if #waiters < 2 * count then queue.waiting, queue.moved = 0, true end
 end
 
